@@ -1,30 +1,31 @@
 /**
  * Compiles the server to one file per platform, which needs nothing installed.
  *
- *     bun scripts/build.ts [--target linux-x64|linux-arm64|darwin-arm64|windows-x64|all]
- *                          [--out dist] [--container]
- *
- * Without a target it builds for this machine. The runtime of another platform comes from the npm
- * registry. With `--container` it also lays out `<out>/container`, the root file system of the
+ * Without a target, it builds for this machine. The runtime of another platform comes from the npm
+ * registry. With `--container`, it also lays out `<out>/container`, the root file system of the
  * image that the Containerfile describes: the program and the libraries it is linked with.
  */
 import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { bundleClient, CLIENT_PACK_PATH } from "../src/client_assets.ts";
 import { UI_PACK_PATH } from "../src/ui_assets.ts";
-import { readOptions } from "./support/arguments.ts";
+import { flag, readOptions, refuse, someOf, textOption } from "./support/arguments.ts";
 
-const TARGETS = ["linux-x64", "linux-arm64", "darwin-arm64", "windows-x64"];
+const TARGETS = ["linux-x64", "linux-arm64", "darwin-arm64", "windows-x64"] as const;
 
-const options = readOptions(["target", "out"], ["container"]);
-const out = options.text("out") ?? "dist";
-const wanted = options.text("target") ?? `${process.platform}-${process.arch}`;
-const targets = wanted === "all" ? TARGETS : [wanted];
-for (const target of targets) {
-  if (!TARGETS.includes(target)) {
-    throw new Error(`Cannot build for "${target}": there are ${TARGETS.join(", ")}, all`);
-  }
-}
+const own = TARGETS.find((target) => target === `${process.platform}-${process.arch}`);
+const options = readOptions({
+  target: {
+    ...someOf([...TARGETS, "all"], "the platforms"),
+    absent: own === undefined ? [] : [own],
+    absentShown: "this one",
+  },
+  out: textOption("<folder>", "the folder of the result", "dist"),
+  container: flag("also lays out the root file system of the image"),
+});
+const { out } = options;
+const targets = options.target.includes("all") ? TARGETS : options.target;
+if (targets.length === 0) refuse("Cannot build for this platform: name one that --help lists");
 
 const buildDate = new Date().toISOString().slice(0, 10);
 mkdirSync(out, { recursive: true });
@@ -34,7 +35,7 @@ for (const target of targets) {
   const path = compile(target);
   const megabytes = (Bun.file(path).size / 1e6).toFixed(1);
   process.stdout.write(`${path}  ${megabytes} MB\n`);
-  if (options.has("container") && target === "linux-x64") layOutContainer(path);
+  if (options.container && target === "linux-x64") layOutContainer(path);
 }
 
 /** Makes the pack that the executable embeds. */
@@ -48,12 +49,12 @@ function buildUi(): void {
 
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
-  // What is no module but named as an entry is embedded as it is.
+  // Bun embeds an entry that is not a module unchanged.
   const entries = [
     "src/main.ts",
     "src/threads/segment_worker.ts",
     "src/reader_thread.ts",
-    "src/copies/restore_worker.ts",
+    "src/backup/restore_worker.ts",
     UI_PACK_PATH,
     CLIENT_PACK_PATH,
   ];
@@ -65,10 +66,10 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
-      // Where a thread looks for its entry: beside the program, whatever folder it is from.
+      // A thread looks for its entry beside the program, whatever folder the entry came from.
       "--root=src",
       "--entry-naming=[name].[ext]",
-      // A server reads the configuration it is given, and no file that happens to lie around.
+      // The server reads only the configuration it is given, and no file that happens to be nearby.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
       // Constants of src/version.ts: an executable has no package.json beside it.
@@ -83,7 +84,9 @@ function compile(target: string): string {
   return path;
 }
 
-/** Copies the program and what `ldd` names, so that an image needs no distribution. */
+/**
+ * Copies the program and the libraries that `ldd` lists, so that an image needs no distribution.
+ */
 function layOutContainer(program: string): void {
   const root = join(out, "container");
   rmSync(root, { recursive: true, force: true });

@@ -1,9 +1,7 @@
 /**
- * Builds the admin page into one file, `ui/dist/ui.pack`: for the executable, which embeds it, and
- * for installations without the development packages. Started from its sources with them, the
- * server needs no build.
- *
- *     bun scripts/build_ui.ts
+ * Builds the admin page into one file, `ui/dist/ui.pack`, for the executable, which embeds it, and
+ * for installations without the development packages. A server that runs from its sources with
+ * these packages needs no build.
  */
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +9,7 @@ import { UI_PACK_PATH } from "../src/ui_assets.ts";
 import { bundleUi } from "../src/ui_bundle.ts";
 import { readOptions } from "./support/arguments.ts";
 
-readOptions([], []);
+readOptions({});
 
 const pack = await bundleUi(join(import.meta.dir, "../ui/src/main.tsx"));
 mkdirSync(dirname(UI_PACK_PATH), { recursive: true });

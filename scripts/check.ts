@@ -1,44 +1,39 @@
 /**
- * Runs every check and prints one line for each: what to run before a commit.
+ * Runs every check and prints one line for each. Run it before a commit.
  *
- *     bun scripts/check.ts [--no-tests]
- *
- * The checks of the text run side by side; the tests run after them, alone, because some of them
- * measure time. Exits with 1 when any fails, after all have run.
+ * The text checks run in parallel. The tests run after them, alone, because some of them measure
+ * time. Exits with 1 if any check fails, but only after all have run.
  */
 import { existsSync } from "node:fs";
-import { readOptions } from "./support/arguments.ts";
+import { flag, readOptions } from "./support/arguments.ts";
 
 interface Check {
   readonly name: string;
   readonly command: readonly string[];
 }
 
-/** This Bun, so that a machine without a global one runs the same. */
+/** Uses this Bun, so that a machine without a global Bun runs the same version. */
 const BUN = process.execPath;
 const PATHS = ["src", "tests", "scripts", "ui/src"];
 
 const TEXT_CHECKS: readonly Check[] = [
   { name: "types", command: ["tsc", "-p", "."] },
   ...(existsSync("ui/tsconfig.json") ? [{ name: "ui types", command: ["tsc", "-p", "ui"] }] : []),
-  {
-    name: "format",
-    command: ["biome", "check", "--config-path=scripts/check/format.json", ...PATHS],
-  },
-  {
-    name: "lint",
-    command: ["oxlint", "-c", "scripts/check/oxlintrc.json", "--type-aware", ...PATHS],
-  },
+  { name: "format", command: ["biome", "check"] },
+  { name: "lint", command: ["oxlint", "--type-aware", ...PATHS] },
   { name: "client types", command: [BUN, "scripts/write_client_types.ts", "--check"] },
+  { name: "reference", command: [BUN, "scripts/write_reference.ts", "--check"] },
   { name: "layers", command: [BUN, "scripts/check/layers.ts"] },
   { name: "tidy", command: [BUN, "scripts/check/tidy.ts"] },
   { name: "paths", command: [BUN, "scripts/check/paths.ts"] },
-  { name: "unused", command: ["knip-bun", "--config", "scripts/check/knip.json"] },
+  { name: "language", command: [BUN, "scripts/check/language.ts"] },
+  { name: "links", command: [BUN, "scripts/check/links.ts"] },
+  { name: "unused", command: ["knip-bun"] },
 ];
 
 const TESTS: Check = { name: "tests", command: [BUN, "scripts/test.ts"] };
 
-/** Runs one check, prints its line, and its output when it fails. */
+/** Runs one check, and prints its line, and its output if it fails. */
 async function passes({ name, command }: Check): Promise<boolean> {
   const startNs = Bun.nanoseconds();
   const child = Bun.spawn([...command], {
@@ -58,7 +53,7 @@ async function passes({ name, command }: Check): Promise<boolean> {
   return code === 0;
 }
 
-const options = readOptions([], ["no-tests"]);
+const options = readOptions({ "no-tests": flag("leaves the tests out") });
 const outcomes = await Promise.all(TEXT_CHECKS.map((check) => passes(check)));
-if (!options.has("no-tests")) outcomes.push(await passes(TESTS));
+if (!options["no-tests"]) outcomes.push(await passes(TESTS));
 process.exitCode = outcomes.every((passed) => passed) ? 0 : 1;

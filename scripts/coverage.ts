@@ -1,29 +1,30 @@
 /**
- * Says how much of a folder the tests around it run: lines and functions, file by file.
+ * Prints how much of a folder its tests cover: lines and functions, file by file.
  *
- *     bun scripts/coverage.ts [--folder src/storage] [--least 95] [--tests tests/storage,tests/x_test.ts]
- *                             [--missing]
- *
- * Only what runs in the process of the tests counts, so a server that a test starts adds nothing.
- * With `--missing` the lines that no test came to are listed, too. It ends with 1 when fewer than
- * `--least` of a hundred lines were run, or a test failed.
+ * Only code that runs in the test process counts, so a server that a test starts adds nothing. With
+ * `--missing`, the lines that no test reached are listed too. It exits with 1 if fewer than
+ * `--least` percent of the lines were run, or if a test failed.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readOptions } from "./support/arguments.ts";
+import { countOption, flag, readOptions, textOption } from "./support/arguments.ts";
 import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.ts";
 
-/** The tests of the store, and of what is built on its files, in the process of the tests. */
+/** The tests of the store and of the code that uses its files, which run in the test process. */
 const TESTS = "tests/storage,tests/copies,tests/maintenance";
 
-/** Code that is measured is slower. */
+/** Instrumented code is slower. */
 const TEST_MS_MAX = 120_000;
 
-const options = readOptions(["folder", "least", "tests"], ["missing"]);
-const folder = options.text("folder") ?? "src/storage";
-const percentMin = options.count("least", 95);
-const tests = (options.text("tests") ?? TESTS).split(",");
+const options = readOptions({
+  folder: textOption("<folder>", "the code that should be run", "src/storage"),
+  least: countOption("percent of the lines that have to be run", 95),
+  tests: textOption("<folder or file,…>", "the tests that run it", TESTS),
+  missing: flag("lists the lines that no test reached"),
+});
+const { folder, least: percentMin } = options;
+const tests = options.tests.split(",");
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-coverage-"));
 try {
@@ -49,12 +50,14 @@ async function runTests(): Promise<number> {
   return code;
 }
 
-/** Prints what was found, the least covered first; returns how many of a hundred lines were run. */
+/**
+ * Prints the result, the least covered file first. Returns the percentage of lines that were run.
+ */
 function report(files: readonly Covered[]): number {
-  if (files.length === 0) throw new Error(`Cannot measure ${folder}: no test came to it`);
+  if (files.length === 0) throw new Error(`Cannot measure ${folder}: no test reached it`);
   for (const file of files.toSorted((left, right) => shareOf(left) - shareOf(right))) {
     say(`${lineOf(file)}  ${file.path.slice(folder.length + 1)}`);
-    if (options.has("missing") && file.missing.length > 0) say(`    ${spansOf(file.missing)}`);
+    if (options.missing && file.missing.length > 0) say(`    ${spansOf(file.missing)}`);
   }
   const all = sumOf(files);
   say(`${lineOf(all)}  ${folder} (at least ${percentMin} %)`);

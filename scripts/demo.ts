@@ -1,23 +1,22 @@
 /**
- * Shows what Tidemark does, on a server that is running: loads public data, asks it questions, and
- * plays a chat of two, one of whom loses the connection and comes back.
+ * Shows what Tidemark does on a running server: it loads public data, runs queries, and plays a
+ * chat between two people, one of whom loses the connection and reconnects.
  *
- *     bun run demo [--url http://127.0.0.1:2900] [--user ada --password <password>]
- *
- * On a server that nobody has set up yet it does that first. Everything it makes is in the
- * namespace `demo`, which it makes anew each time.
+ * If the server has not been set up yet, the demo does that first. Everything it creates is in the
+ * namespace `demo`, which it recreates each time.
  */
 import { connect } from "./demo/api.ts";
 import { chat } from "./demo/chat.ts";
 import { loadAndQuery } from "./demo/data.ts";
-import { readOptions } from "./support/arguments.ts";
+import { readOptions, textOption } from "./support/arguments.ts";
 
-const options = readOptions(["url", "user", "password"], []);
-const url = options.text("url") ?? "http://127.0.0.1:2900";
-const user = options.text("user") ?? "ada";
-const password = options.text("password") ?? "correct horse 9";
+const { url, user, password } = readOptions({
+  url: textOption("<url>", "the running server", "http://127.0.0.1:2900"),
+  user: textOption("<name>", "an administrator", "ada"),
+  password: textOption("<password>", "the administrator's password", "correct horse 9"),
+});
 
-// Whoever reads may have seen enough, as a pager shows a page.
+// The reader may have seen enough, for example in a pager, and closed the pipe.
 process.stdout.on("error", () => process.exit(0));
 
 try {
@@ -29,7 +28,7 @@ try {
   print(`missed ${missed}, doubled ${doubled}`);
   process.exit(missed + doubled === 0 ? 0 : 1);
 } catch (error) {
-  // Whoever runs a demo wants to read what is wrong, not where in the demo it was noticed.
+  // A reader of the demo needs the message, not the place in the code that noticed the error.
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
 }

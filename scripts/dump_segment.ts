@@ -1,7 +1,5 @@
 /**
- * Prints what is in a segment file (.seg) or a deletion vector (.dv), and checks every byte of it.
- *
- *     bun scripts/dump_segment.ts <file> [--rows <count>]
+ * Prints the contents of a segment file (.seg) or a deletion vector (.dv), and checks every byte.
  */
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { DiskError } from "../src/base/errors.ts";
@@ -10,11 +8,10 @@ import { DeletionVector } from "../src/storage/deletions/deletion_vector.ts";
 import { ENCODING_NAMES } from "../src/storage/segment/encodings.ts";
 import { SegmentReader } from "../src/storage/segment/reader.ts";
 import { typeName, type Value } from "../src/types/mod.ts";
-import { runDump } from "./support/dump.ts";
+import { countOption, readArguments } from "./support/arguments.ts";
+import { printLines } from "./support/dump.ts";
 
-const USAGE = "usage: bun scripts/dump_segment.ts <file.seg | file.dv> [--rows <count>]";
-
-/** Longest text or bytes that a row shows of one value. */
+/** At most this many characters of a value are shown. */
 const VALUE_CHARS_MAX = 40;
 
 const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
@@ -22,9 +19,10 @@ const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
   [-2, "deleted"],
   [-3, "prev"],
   [-4, "commit gap"],
+  [-5, "replaced by"],
 ]);
 
-/** What is in a file, as lines. The first `rowsMax` rows are shown. */
+/** Returns the contents of a file as lines. The first `rowsMax` rows are shown. */
 export function* dumpLines(path: string, rowsMax: number): Generator<string> {
   if (path.endsWith(".dv")) {
     yield* deletionLines(path, rowsMax);
@@ -53,6 +51,7 @@ function* segmentLines(reader: SegmentReader, byteCount: number): Generator<stri
   for (let group = 0; group < reader.groupCount; group += 1) {
     yield `group ${group}: rows ${reader.groupStart(group)} to ${reader.groupStart(group + 1) - 1}`;
     for (const columnId of [...SYSTEM_NAMES.keys(), ...reader.columnIds]) {
+      if (columnId === -5 && !reader.isHistory) continue;
       yield chunkLine(reader, columnId, group);
     }
   }
@@ -78,8 +77,9 @@ function rowLine(reader: SegmentReader, row: number): string {
   const kind = reader.isTombstone(row) ? " deleted" : "";
   const prev = reader.prevAt(row);
   const replaces = prev === 0 ? "" : ` replaces ${prev}`;
+  const replaced = reader.isHistory ? ` replaced by ${reader.replacingSeqAt(row)}` : "";
   const commit = reader.commitSeqAt(row);
-  return `row ${row}: seq ${reader.seqAt(row)}${kind}${replaces} commit ${commit} ${columns.join(" ")}`;
+  return `row ${row}: seq ${reader.seqAt(row)}${kind}${replaces}${replaced} commit ${commit} ${columns.join(" ")}`;
 }
 
 function* deletionLines(path: string, rowsMax: number): Generator<string> {
@@ -107,13 +107,10 @@ function valueText(value: Value): string {
   return text.length <= VALUE_CHARS_MAX ? text : `${text.slice(0, VALUE_CHARS_MAX)}…`;
 }
 
-function linesOf(argv: readonly string[]): Iterable<string> | undefined {
-  const [path, flag, count = "10"] = argv;
-  const rowsMax = flag === "--rows" ? Number(count) : 10;
-  const isKnown = (flag === undefined || flag === "--rows") && argv.length <= 3;
-  if (path === undefined || path.startsWith("-")) return undefined;
-  if (!isKnown || !Number.isSafeInteger(rowsMax)) return undefined;
-  return dumpLines(path, rowsMax);
+if (import.meta.main) {
+  const { options, words } = readArguments(
+    { rows: countOption("how many rows are shown", 10) },
+    { form: "<file>", about: "a file that ends in .seg or .dv", countMin: 1, countMax: 1 },
+  );
+  process.exitCode = printLines(dumpLines(words[0] ?? "", options.rows));
 }
-
-if (import.meta.main) process.exitCode = runDump(USAGE, process.argv.slice(2), linesOf);

@@ -1,8 +1,4 @@
-/**
- * Prints the frames of log files, one line each, and says where a file stops making sense.
- *
- *     bun scripts/dump_wal.ts <data_path>/wal/0000000001.wal …
- */
+/** Prints the frames of log files, one line each, and reports where a file stops being valid. */
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { unixMsFromSeq } from "../src/base/seq.ts";
 import {
@@ -12,11 +8,13 @@ import {
   WAL_HEADER_BYTES,
 } from "../src/storage/local_wal/format.ts";
 import { decodeWrites } from "../src/storage/local_wal/logged_writes.ts";
-import { runDump } from "./support/dump.ts";
+import { readArguments } from "./support/arguments.ts";
+import { printLines } from "./support/dump.ts";
 
-const USAGE = "usage: bun scripts/dump_wal.ts <data_path>/wal/<number>.wal …";
-
-/** The lines that describe one log file. @throws {CorruptionError} If its header is damaged. */
+/**
+ * Returns the lines that describe one log file.
+ * @throws {CorruptionError} If its header is damaged.
+ */
 export function describeWal(bytes: Uint8Array, path: string): string[] {
   const { fileNumber, baseSeq } = decodeWalHeader(bytes, path);
   const lines = [`${path}: file ${fileNumber}, after seq ${baseSeq}`];
@@ -49,9 +47,10 @@ function* linesOfAll(paths: readonly string[]): Generator<string> {
   for (const path of paths) yield* describeWal(bunDisk.readFile(path), path);
 }
 
-function linesOf(paths: readonly string[]): Iterable<string> | undefined {
-  const isMisused = paths.length === 0 || paths.some((path) => path.startsWith("-"));
-  return isMisused ? undefined : linesOfAll(paths);
+if (import.meta.main) {
+  const { words } = readArguments(
+    {},
+    { form: "<file> …", about: "a file of <data_path>/wal", countMin: 1 },
+  );
+  process.exitCode = printLines(linesOfAll(words));
 }
-
-if (import.meta.main) process.exitCode = runDump(USAGE, process.argv.slice(2), linesOf);

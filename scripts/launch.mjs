@@ -1,32 +1,47 @@
 /**
- * Runs a command of the project on the Bun that package.json pins, installing first what is
+ * Runs a command of the project on the Bun that package.json pins, and first installs what is
  * missing: `launch.mjs src/main.ts config.toml` stands for `bun src/main.ts config.toml`.
  *
  * It exists because the two commands of the README must work from a fresh clone on a machine that
  * has only Node and npm, and on one that has only Bun. So it is plain JavaScript without packages,
- * which both run, and it installs with whichever package manager called it. `bun run` offers
- * itself as `node` where there is none.
+ * which both run, and it installs with whichever package manager called it. `bun run` offers itself
+ * as `node` where there is none.
  *
- * The server needs Bun, three packages and those of the admin page. Everything else only
- * serves the development of Tidemark, so starting the server does not install it. Packages that
- * are installed already stay installed.
+ * The server needs Bun, two packages and those of the admin page. Everything else only serves the
+ * development of Tidemark, so starting the server does not install it. Packages that are installed
+ * already stay installed.
  *
  * A stamp in node_modules says whether the installation is current: a checksum of the package
  * files, the Bun that was found to run, and the extent of the installation. The stamp is written
  * after a successful installation, so an interrupted installation is repeated.
+ *
+ * Only one launch installs at a time, because two package managers in one folder break each other's
+ * work. A file in node_modules names the process that installs. Others wait until it is gone, and
+ * remove it if that process has died.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { constants } from "node:os";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { constants, uptime } from "node:os";
 import { basename, delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const MODULES = join(ROOT, "node_modules");
 const STAMP = join(MODULES, ".tidemark-installed");
+const LOCK = join(MODULES, ".tidemark-installing");
+const REMOVAL = `${LOCK}.removal`;
 
-/** What decides the content of node_modules. */
+/** These files decide the content of node_modules. */
 const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 
 /** The program that runs without the packages for development. */
@@ -36,11 +51,21 @@ const SERVER = "src/main.ts";
 const RUNTIME = "runtime";
 const EVERYTHING = "everything";
 
-/** Ctrl-C reaches this process from the terminal and again from npm: that is one signal. */
+/**
+ * One Ctrl-C reaches this process from the terminal and again from npm. It counts as one signal.
+ */
 const SAME_SIGNAL_MS = 500;
 
-/** How often to look whether the package manager that started this process is still there. */
+/**
+ * The interval at which this process checks whether the package manager that started it is alive.
+ */
 const PARENT_CHECK_MS = 250;
+
+/** The interval at which a launch checks whether another one still installs. */
+const LOCK_CHECK_MS = 100;
+
+/** Removing the lock of a dead process takes far less, unless the process that does it dies too. */
+const REMOVAL_MS_MAX = 10_000;
 
 function demandsChecksum() {
   const hash = createHash("sha256");
@@ -48,7 +73,9 @@ function demandsChecksum() {
   return hash.digest("hex");
 }
 
-/** The Bun of an installation that is current and has the requested extent, otherwise undefined. */
+/**
+ * Returns the Bun of an installation that is current and has the requested extent, or undefined.
+ */
 function installedBun(checksum, extent) {
   if (!existsSync(STAMP)) return undefined;
   const [stamped, bun = "", installed] = readFileSync(STAMP, "utf8").split("\n");
@@ -63,6 +90,107 @@ function installedBun(checksum, extent) {
 function hasDevelopmentPackages() {
   const { devDependencies = {} } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   return Object.keys(devDependencies).some((name) => existsSync(join(MODULES, name)));
+}
+
+/** Installs unless another launch has done so meanwhile. Returns the Bun of the installation. */
+function installAlone(checksum, extent) {
+  mkdirSync(MODULES, { recursive: true });
+  lock();
+  // A failed installation ends the process and not this block.
+  process.on("exit", unlock);
+  const bun = installedBun(checksum, extent) ?? install(checksum, extent);
+  process.off("exit", unlock);
+  unlock();
+  return bun;
+}
+
+function unlock() {
+  rmSync(LOCK, { force: true });
+}
+
+/** Waits until this process holds the lock. */
+function lock() {
+  let isTold = false;
+  while (!isLockTaken()) {
+    const holder = lockHolder();
+    if (holder === undefined) continue;
+    if (isDead(holder)) {
+      removeDeadLock();
+      continue;
+    }
+    if (!isTold) {
+      process.stderr.write(
+        `Waiting for process ${holder.pid}, which installs the packages. ` +
+          `If it does something else, delete ${LOCK}\n`,
+      );
+      isTold = true;
+    }
+    sleep(LOCK_CHECK_MS);
+  }
+}
+
+/** Tries to take the lock. A link appears together with its content, so no reader sees it empty. */
+function isLockTaken() {
+  const draft = `${LOCK}.${process.pid}`;
+  writeFileSync(draft, String(process.pid));
+  try {
+    linkSync(draft, LOCK);
+    return true;
+  } catch (error) {
+    if (error.code === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Returns the process that has the lock and the time when it took it, or undefined without one. */
+function lockHolder() {
+  try {
+    return { pid: Number(readFileSync(LOCK, "utf8")), takenAt: statSync(LOCK).mtimeMs };
+  } catch (error) {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** A process with the same number may be another one, in a restarted container or system. */
+function isDead({ pid, takenAt }) {
+  if (!(pid > 0) || pid === process.pid) return true;
+  if (takenAt < Date.now() - uptime() * 1000) return true;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return error.code === "ESRCH";
+  }
+}
+
+/**
+ * Removes the lock of a dead process. Two launches must not do it at once: the second one would
+ * remove the lock that the first one takes next. So a directory admits one of them, which checks
+ * again.
+ */
+function removeDeadLock() {
+  try {
+    mkdirSync(REMOVAL);
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+    sleep(LOCK_CHECK_MS);
+    if (ageMsOf(REMOVAL) > REMOVAL_MS_MAX) rmSync(REMOVAL, { recursive: true, force: true });
+    return;
+  }
+  const holder = lockHolder();
+  if (holder !== undefined && isDead(holder)) rmSync(LOCK);
+  rmSync(REMOVAL, { recursive: true });
+}
+
+function ageMsOf(path) {
+  return Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+}
+
+function sleep(durationMs) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
 }
 
 function install(checksum, wanted) {
@@ -85,14 +213,12 @@ function install(checksum, wanted) {
   return bun;
 }
 
-/**
- * The package manager that called, which names itself; else the one that comes with the runtime.
- */
+/** The package manager that called names itself. Otherwise the one of the runtime is used. */
 function installCommand() {
   const caller = process.env["npm_execpath"];
   const isBun =
     caller === undefined ? process.versions.bun !== undefined : /^bun/i.test(basename(caller));
-  // Bun reads npm's lock file, and without --no-save would leave one of its own beside it.
+  // Bun reads npm's lock file. Without --no-save, it would leave a lock file of its own beside it.
   if (isBun) return [caller ?? process.execPath, "install", "--no-save"];
   if (caller !== undefined && /\.[cm]?js$/.test(caller)) {
     return [process.execPath, caller, "install", "--loglevel=error"];
@@ -101,8 +227,8 @@ function installCommand() {
 }
 
 /**
- * The pinned Bun. It lies in the package `bun` when that package's install script ran, and in the
- * platform's own package when it did not, of which there may be several.
+ * Finds the pinned Bun. It lies in the package `bun` if that package's install script ran.
+ * Otherwise it lies in one of the platform packages, of which there may be several.
  */
 function findBun() {
   const platforms = join(MODULES, "@oven");
@@ -122,9 +248,9 @@ function findBun() {
 }
 
 /**
- * Starts the command and stays until it has ended, passing on signals and the exit code. The
- * child leads a session of its own: otherwise a terminal would send it Ctrl-C a second time, and
- * a second signal means "at once, without a clean shutdown".
+ * Starts the command, stays until it has ended, and passes on signals and the exit code. The child
+ * leads a session of its own: otherwise a terminal would send it Ctrl-C a second time, and a second
+ * signal means "at once, without a clean shutdown".
  */
 function run(bun, args) {
   const path = [dirname(bun), join(MODULES, ".bin"), process.env["PATH"] ?? ""].join(delimiter);
@@ -136,14 +262,14 @@ function run(bun, args) {
     passedAt.set(signal, now);
     child?.kill(signal);
   };
-  // Before the child is there, since it may be asked to stop as soon as it is.
+  // The handlers come before the child, since it may be told to stop as soon as it runs.
   process.on("SIGINT", () => pass("SIGINT"));
   process.on("SIGTERM", () => pass("SIGTERM"));
   for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => pass(signal));
   child = spawn(bun, args, {
     stdio: "inherit",
     detached: process.platform !== "win32",
-    env: { ...allocatorSettings(), ...process.env, PATH: path },
+    env: { ...process.env, PATH: path },
   });
   child.on("error", (error) => fail(`Cannot start ${bun}: ${error.message}`));
   child.on("exit", (code, signal) => {
@@ -152,14 +278,9 @@ function run(bun, args) {
   if (process.env["npm_lifecycle_event"] !== undefined) whenParentEnds(() => pass("SIGTERM"));
 }
 
-/** What the runtime's allocator reads before any program: see `src/allocator.ts`. */
-function allocatorSettings() {
-  return JSON.parse(readFileSync(join(ROOT, "src/allocator.json"), "utf8"));
-}
-
 /**
  * A package manager runs scripts through a shell and passes SIGTERM to that shell, which dies
- * without passing it on. What reaches this process is the change of its parent.
+ * without passing it on. This process then only notices that its parent has changed.
  */
 function whenParentEnds(act) {
   const parent = process.ppid;
@@ -179,4 +300,4 @@ function fail(message) {
 const checksum = demandsChecksum();
 const command = process.argv.slice(2);
 const extent = command[0] === SERVER ? RUNTIME : EVERYTHING;
-run(installedBun(checksum, extent) ?? install(checksum, extent), command);
+run(installedBun(checksum, extent) ?? installAlone(checksum, extent), command);

@@ -1,17 +1,20 @@
 /**
- * Runs sqllogictest files against a server that it starts, and says what failed and what waits.
- *
- *     bun scripts/slt.ts <file or directory> …
+ * Runs sqllogictest files against a server that it starts, and prints the failures and the pending
+ * cases.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startReadyServer } from "../tests/support/server_process.ts";
 import { runSltOn } from "../tests/support/slt_server.ts";
-import { readWords } from "./support/arguments.ts";
+import { readArguments } from "./support/arguments.ts";
 
 const FAILURES_SHOWN = 5;
 
-const files = readWords("a file or a directory").flatMap((path) => {
+const { words } = readArguments(
+  {},
+  { form: "<file or directory> …", about: "a file or a directory", countMin: 1 },
+);
+const files = words.flatMap((path) => {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".test") || name.endsWith(".slt"))

@@ -1,19 +1,16 @@
 /**
  * Runs the tests in parallel, and reports at the end which of them were skipped and why, so that a
- * run without Chromium is not taken for a complete one.
- *
- *     bun scripts/test.ts [--thorough] [files, folders and flags of bun test]
- *     npm test -- tests/sql
+ * run without Chromium is not mistaken for a complete one.
  *
  * A complete run first compiles the server, and tests that need a server process start that
  * executable. A run of selected tests starts the server from its sources.
  *
- * Tests that repeat themselves over seeds, samples or cases do a part of that work, always the same
+ * Tests that repeat themselves over seeds, samples or cases do part of that work, always the same
  * part. With `--thorough` they do all of it (`tests/support/thoroughness.ts`), on a disk and with
- * the runtime as it is. Otherwise two things save a third of the processor time: the files of a
- * complete run lie in memory if there is room, and the workers neither return memory to the system
- * at once nor optimise functions at length, which pays only in processes that run for long. The
- * servers that tests start are not affected.
+ * the runtime's default settings. Otherwise two measures save a third of the processor time: the
+ * files of a complete run are in memory if there is room, and the workers neither return memory to
+ * the system at once nor optimise functions at length, which pays off only in long-running
+ * processes. The servers that tests start are not affected.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
@@ -21,24 +18,23 @@
  * A complete run starts the slowest files first, by `tests/timings.json`, and writes that file with
  * `--update-timings`.
  *
+ * At its end, a run lists what it skipped or shortened, and the command that runs it.
+ *
  * Exits with the code of the runner. A signal also ends the runner.
  */
-import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ALLOCATOR_SETTINGS } from "../src/allocator.ts";
+import { flag, readArguments } from "./support/arguments.ts";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
 const TIMEOUT_MS = 30_000;
 
-/** One more than there are processors, because many tests wait for a server or a browser. */
+/** One more than the number of processors, because many tests wait for a server or a browser. */
 const WORKERS = navigator.hardwareConcurrency + 1;
 
 /** The slowest files start first, so that none of them runs alone at the end. */
 const TIMINGS = "--timings=tests/timings.json";
-
-/** Has tests do all of the work that they repeat. */
-const THOROUGH = "--thorough";
 
 /** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
@@ -85,6 +81,13 @@ async function run(args: readonly string[], env: Record<string, string>): Promis
   return await runner.exited;
 }
 
+/** Makes a folder in which other users, such as PostgreSQL, may have folders. */
+function openFolder(parent: string): string {
+  const folder = mkdtempSync(join(parent, PREFIX));
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
 /** @returns The folder for temporary files in memory, if the system has one with enough room. */
 function memoryFolder(): string | undefined {
   try {
@@ -97,15 +100,21 @@ function memoryFolder(): string | undefined {
   }
 }
 
-/** Settings of the workers of a usual run. */
+/** Settings for the workers of an ordinary run. */
 const QUICK_START: Readonly<Record<string, string>> = {
-  ...ALLOCATOR_SETTINGS,
   BUN_JSC_useFTLJIT: "0",
 };
 
-const given = process.argv.slice(2);
-const args = given.filter((arg) => arg !== THOROUGH);
-const isThorough = args.length < given.length;
+const { options, words: args } = readArguments(
+  { thorough: flag("does all of the work that tests repeat over seeds, samples or cases") },
+  {
+    form: "<file, folder or flag> …",
+    about: "what bun test takes; all tests if no file or folder is named",
+    countMin: 0,
+    arePassedOn: true,
+  },
+);
+const isThorough = options.thorough;
 const env: Record<string, string> = isThorough
   ? { TIDEMARK_TEST_THOROUGH: "1" }
   : { ...QUICK_START };
@@ -114,11 +123,11 @@ const isWhole = args.every((arg) => arg.startsWith("-"));
 const directories: string[] = [];
 try {
   if (isWhole) {
-    directories.push(mkdtempSync(join(tmpdir(), PREFIX)));
+    directories.push(openFolder(tmpdir()));
     env["TIDEMARK_TEST_PROGRAM"] = compileServer(directories[0] ?? "");
     const memory = isThorough ? undefined : memoryFolder();
     // The executable stays outside, because containers do not let files in memory be executed.
-    if (memory !== undefined) directories.push(mkdtempSync(join(memory, PREFIX)));
+    if (memory !== undefined) directories.push(openFolder(memory));
     env["TMPDIR"] = directories.at(-1) ?? "";
   }
   process.exitCode = await run(isWhole ? [TIMINGS, ...args] : args, env);
@@ -126,3 +135,9 @@ try {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 }
 process.stderr.write(skipped.report());
+if (isWhole && !isThorough) {
+  process.stderr.write(
+    "\nTests that repeat themselves over seeds, samples or cases did a part of them. " +
+      "All of it: npm test -- --thorough\n",
+  );
+}

@@ -1,24 +1,25 @@
 /**
- * Writes the cases of `tests/sql/cases/*.slt` anew: asks PostgreSQL every statement of
- * `scripts/write_cases/`, and notes what it answers.
+ * Rewrites the cases of `tests/sql/cases/*.slt`: runs every statement of `scripts/write_cases/` in
+ * PostgreSQL, and records the answers.
  *
- *     bun scripts/write_cases.ts [--only <file>]
- *
- * A file runs on a database of its own, in order. Where Tidemark answers otherwise on purpose,
- * `write_cases/differences.ts` says what and why, and the file has both answers.
+ * Each file runs on a database of its own, in order. Where Tidemark answers differently on purpose,
+ * `write_cases/differences.ts` says how and why, and the file has both answers.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";
 import { sltValues } from "../tests/support/slt.ts";
-import { readOptions } from "./support/arguments.ts";
+import { optionalText, readOptions } from "./support/arguments.ts";
 import type { Answer, CaseFile } from "./write_cases/answer.ts";
+import { ARRAYS_STORED } from "./write_cases/arrays_stored.ts";
 import { CHANGES } from "./write_cases/changes.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
+import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
 import { EDGES } from "./write_cases/edges.ts";
 import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
+import { JSON_PARTS } from "./write_cases/json_parts.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
@@ -31,8 +32,9 @@ import { VALUES } from "./write_cases/values.ts";
 
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
 
-const options = readOptions(["only"], []);
-const only = options.text("only");
+const { only } = readOptions({
+  only: optionalText("<file>", "the file of cases to write, without its ending"),
+});
 const files = [
   ...SCALARS,
   PATTERNS,
@@ -47,6 +49,9 @@ const files = [
   ...ROW_CASES,
   ...EDGES,
   ...JSON_DOCUMENTS,
+  ...ARRAYS_STORED,
+  DATE_WORDS,
+  JSON_PARTS,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");
@@ -66,8 +71,9 @@ async function written(
   { about, name, statements }: CaseFile,
   path: string,
 ): Promise<{ text: string; count: number }> {
-  const distinct =
-    name === "changes" || name === "definitions" ? statements : [...new Set(statements)];
+  const distinct = ["changes", "definitions", "arrays_stored", "json_parts"].includes(name)
+    ? statements
+    : [...new Set(statements)];
   const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];
   const answers = await askPostgres(postgres.url, path, [...setup, ...distinct]);
   const head = `# Cases of ${about}. Written by scripts/write_cases.ts from what PostgreSQL answers.\n`;

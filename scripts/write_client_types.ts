@@ -2,24 +2,22 @@
  * Writes `src/client_types.txt`, the declarations that the server offers at `/v1/client.d.ts`. They
  * are the compiler's declarations of `src/client` in one file, without inaccessible names.
  *
- *     bun scripts/write_client_types.ts [--check]
- *
- * With `--check` it only compares, so that the file cannot fall behind the client. The file is
+ * With `--check`, it only compares, so that the file cannot fall behind the client. The file is
  * checked in rather than made when the server starts, because an installation has no compiler.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readOptions } from "./support/arguments.ts";
+import { flag, readOptions } from "./support/arguments.ts";
 import { bundleDeclarations } from "./support/declarations.ts";
 
 const ROOT: string = join(import.meta.dir, "..");
 const ENTRY = "client/mod";
 const TARGET: string = join(ROOT, "src/client_types.txt");
 
-const options = readOptions([], ["check"]);
+const options = readOptions({ check: flag("only compares, and exits with 1 if it is stale") });
 const made = bundleDeclarations(ENTRY, emitted());
-if (!options.has("check")) {
+if (!options.check) {
   writeFileSync(TARGET, made);
 } else if (readFileSync(TARGET, "utf8") !== made) {
   process.stdout.write(`${TARGET} is behind src/client: run bun scripts/write_client_types.ts\n`);

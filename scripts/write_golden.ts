@@ -1,18 +1,21 @@
 /**
- * Writes the golden data directory of the formats as they are, to be kept for ever:
+ * Writes the golden data directory of the current formats, to be kept forever.
  *
- *     bun scripts/write_golden.ts <format number>
- *
- * It makes `tests/fixtures/format-<n>/directory.json.gz` and `contents.json`, and never replaces
- * one: what a released version wrote stays what it was.
+ * It creates `tests/fixtures/format-<n>/directory.json.gz` and `contents.json`, and never replaces
+ * existing ones: the files of a released version stay as they are.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packed, writeGolden } from "../tests/support/golden_directory.ts";
-import { readWords } from "./support/arguments.ts";
+import { readArguments } from "./support/arguments.ts";
 
-const [word] = readWords("the number of its format");
+const {
+  words: [word],
+} = readArguments(
+  {},
+  { form: "<number>", about: "the number of its format", countMin: 1, countMax: 1 },
+);
 const number = Number(word);
 if (!Number.isSafeInteger(number) || number < 1) {
   throw new Error("Cannot write a golden directory: name the number of its format");

@@ -1,5 +1,5 @@
 /**
- * The client that the server delivers to users without a package: one script, and its types.
+ * The client as the server delivers it to users without a package: one script and its types.
  *
  * The script is embedded in the executable by `scripts/build.ts`. A server that runs from source
  * bundles it from `src/client` at the first request, without further packages. The types are a file
@@ -11,19 +11,20 @@ import type { Log } from "./base/log.ts";
 import types from "./client_types.txt" with { type: "text" };
 import type { ClientAsset, ClientAssets } from "./server/mod.ts";
 
-/** Where `scripts/build.ts` puts the script to embed. */
+/** `scripts/build.ts` writes the script here, to be embedded. */
 export const CLIENT_PACK_PATH: string = join(import.meta.dir, "../ui/dist/client.pack");
 
 /** Embedded files have a hash in their name. */
 const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
 
-/** @throws {Error} With the messages of the bundler, if the sources cannot be bundled. */
+/** @throws {Error} With the bundler's messages, if the sources cannot be bundled. */
 export async function bundleClient(): Promise<string> {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "client/mod.ts")],
     target: "browser",
     format: "esm",
-    minify: true,
+    // Lines stay as they are: Node prints the line that an uncaught error comes from.
+    minify: { identifiers: true, syntax: true },
     throw: false,
   });
   const [script] = built.outputs;

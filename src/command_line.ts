@@ -1,22 +1,24 @@
 /**
- * Arguments → what to do, or why not; and the help.
+ * Turns arguments into an action or a refusal, and contains the help text.
  *
- * Nothing is ignored: an argument too many may be a word that was meant to keep the server from
+ * No argument is ignored: an extra one may be a word that was meant to keep the server from
  * starting.
  */
 import { EXIT_MISUSE, EXIT_START_FAILED, PROGRAM_NAME } from "./base/command_output.ts";
 
 export type Command =
   | { readonly kind: "help" | "version" }
-  /** `path` is the configuration's. */
+  /** `path` is the path of the configuration. */
   | { readonly kind: "serve" | "check"; readonly path: string }
   | { readonly kind: "verify" | "repair" | "restore"; readonly args: readonly string[] }
   | { readonly kind: "refused"; readonly message: string; readonly exitCode: number };
 
-/** What is run, and where. */
+/** The running program and its environment. */
 export interface Program {
   readonly version: string;
-  /** Whether it is one file that needs nothing installed, and not started by a package manager. */
+  /**
+   * True if it is one file that needs nothing installed, and was not started by a package manager.
+   */
   readonly isExecutable: boolean;
   readonly isThere: (path: string) => boolean;
 }
@@ -29,7 +31,7 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
   ["-v", "version"],
 ]);
 
-/** Each use with what it does. */
+/** The ways to call the program, each with its effect. */
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["config.toml", "start the server with this configuration"],
   ["--check <file>", "check a configuration and start nothing"],
@@ -43,14 +45,14 @@ const USES: readonly (readonly [use: string, ...does: string[]])[] = [
     "restore <backup> <data_path>",
     "put a backup into a data directory, or into a new one; what was",
     "there is kept in its lost+found. With --to-seq <n> or",
-    "--to-timestamp <t> it goes on to that moment, by the log that",
-    "is there and in --archive <archive_path>",
+    "--to-timestamp <t> it continues to that moment, from the log",
+    "there and in --archive <archive_path>",
   ],
   ["--version", "print the version"],
   ["--help", "print this"],
 ];
 
-/** Where the second column of the help begins. */
+/** The column at which the second column of the help begins. */
 const DOES_COLUMN = 34;
 
 export function commandFrom(args: readonly string[], program: Program): Command {
@@ -70,7 +72,7 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   const [option, secondOption] = options;
   const kind = option === undefined ? "serve" : (OPTIONS.get(option) ?? "help");
   const [path] = words;
-  // Before what is too many: behind a word that is no command there may be its arguments.
+  // An unknown word is reported first, since the surplus words may be its arguments.
   if (kind === "serve" && path !== undefined && /^\w+$/.test(path) && !program.isThere(path)) {
     return misuse(
       `there is no command "${path}", nor a file of that name; the commands are verify, repair and restore`,
@@ -85,7 +87,9 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   return { kind, path };
 }
 
-/** How a command of the program is called. npm takes options for its own unless told. */
+/**
+ * Returns the command line of a program's command. npm interprets options as its own without `--`.
+ */
 export function callOf({ isExecutable }: Program): string {
   return isExecutable ? PROGRAM_NAME : "npm start --";
 }
@@ -109,7 +113,7 @@ ${wrapped(
 `;
 }
 
-/** How the program is called with an argument. */
+/** Returns the command line that calls the program with an argument. */
 function programText(program: Program, use: string): string {
   return use === "config.toml" && !program.isExecutable ? "npm start" : callOf(program);
 }
@@ -119,7 +123,7 @@ function misuse(what: string, program: Program): Command {
   return { kind: "refused", message: message.trimEnd(), exitCode: EXIT_MISUSE };
 }
 
-/** Lines of at most a hundred characters. */
+/** Wraps text into lines of at most a hundred characters. */
 function wrapped(text: string): string {
   return text.replaceAll(/(.{1,99})(?: |$)/g, "$1\n").trimEnd();
 }

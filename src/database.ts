@@ -1,26 +1,40 @@
 /**
  * Builds the layers on top of each other: disk → catalog → store → auth → SQL → live.
  *
- * It knows no protocol. Each layer is handed exactly what it uses; what a lower layer must tell a
- * higher one goes through one callback given here.
+ * It serves no protocol: `server` does, over the layers that are built here. Each layer gets only
+ * the parts that it uses. A lower layer tells a higher one something only through a callback given
+ * here.
  */
 
 import { Auth } from "./auth/mod.ts";
+import { type ArchiveLag, backupJobsOf, noteRestore } from "./backup/mod.ts";
 import { Bugs, containingClock, type OnBug } from "./base/bugs.ts";
+import type { CancelTimer, Clock } from "./base/clock.ts";
+import { collectAll } from "./base/garbage.ts";
+import type { Log } from "./base/log.ts";
+import { MemoryPressure } from "./base/memory_pressure.ts";
+import { OutboundHosts } from "./base/outbound_hosts.ts";
+import { ProcessMemoryGauge } from "./base/process_memory.ts";
 import { RecentLog } from "./base/recent_log.ts";
+import { repeatedly } from "./base/repeatedly.ts";
+import { SeldomLog } from "./base/seldom_log.ts";
 import type { Catalog } from "./catalog/mod.ts";
-import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
-import { type ArchiveLag, backupJobsOf, noteRestore } from "./copies/mod.ts";
-import { copyLimits, liveLimits, sqlLimits } from "./layer_limits.ts";
+import { authSettingsFrom, type Config, readerCountMax, settingsOf } from "./config/mod.ts";
+import { backupLimits, liveLimits, sqlLimits, topicLimits } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
+import { type MemoryUse, memoryParts } from "./memory_parts.ts";
 import { type DatabaseParts, type LowerLayers, openLowerLayers } from "./open_layers.ts";
+import type { MemoryGivenBack, ServerMemoryUse } from "./server/mod.ts";
 import {
   AuditLog,
+  activeBytesOf,
   type ConnectionAccess,
   type FileAccess,
   type LiveAccess,
   LocalFileAccess,
   LocalSqlEngine,
+  MemoryGate,
+  type MemoryPart,
   type MetricSample,
   newActivity,
   QueryReaders,
@@ -30,6 +44,7 @@ import {
   type SqlEngine,
   type SqlEnvironment,
   StorageQuota,
+  type TopicAccess,
   WriteGates,
 } from "./sql/mod.ts";
 import {
@@ -41,10 +56,19 @@ import {
   type Store,
   type StoreCondition,
 } from "./storage/mod.ts";
+import {
+  DeadLetterCatalog,
+  LocalTopics,
+  posting,
+  type TopicConsumers,
+  TopicGroups,
+  type TopicLogs,
+  Webhooks,
+} from "./topics/mod.ts";
 import { startUpkeep } from "./upkeep.ts";
 
 export interface StorageState extends StoreCondition {
-  /** Jobs that failed since the start, by kind. */
+  /** The number of jobs that failed since startup, by kind. */
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
@@ -58,30 +82,47 @@ export interface Database {
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
-  /** How far the archive of the log is behind; undefined when there is none. */
+  /** How far the archive of the log is behind; undefined if there is none. */
   readonly archiveLag: () => ArchiveLag | undefined;
-  /** Whether only deletes and drops are let in, for want of room. */
+  /** True if only deletes and drops are accepted, for lack of free space. */
   readonly isReadOnly: () => boolean;
-  /** Room, damage and failures on disk. */
+  /** Free space, damage and failures on disk. */
   readonly storageState: () => StorageState;
-  /** The threads that read; undefined if every query runs on the event loop. */
+  /** The counts of reader threads; undefined if every query runs on the event loop. */
   readonly readerCounts: () => ReaderCounts | undefined;
-  /** The configuration that `system.settings` shows; replaced when settings are read again. */
+  /** The configuration that `system.settings` shows; replaced when the settings are reread. */
   config: Config;
-  /** Whom `system.connections` shows; none until the server listens. */
+  /** Lists the connections for `system.connections`; there are none until the server listens. */
   connections: ConnectionAccess;
-  /** What `/metrics` exports, for `system.stats`; nothing until the server listens. */
+  /** The offsets and messages of topics. */
+  readonly topicLogs: TopicLogs;
+  /** The topics that statements can access. Tests replace it. */
+  topics: TopicAccess;
+  readonly topicConsumers: TopicConsumers;
+  readonly webhooks: Webhooks;
+  /** The memory of the process by part. */
+  readonly memoryParts: () => readonly MemoryPart[];
+  /** The number of times that memory was released since startup, by means. */
+  readonly memoryGivenBack: () => MemoryGivenBack;
+  /** The server's memory; undefined until it listens. */
+  serverMemory: () => ServerMemoryUse | undefined;
+  /** The metrics of `/metrics`, for `system.stats`; empty until the server listens. */
   metrics: () => readonly MetricSample[];
   readonly files: FileAccess;
-  /** Ends subscriptions, syncs the log, closes all files. */
+  /**
+   * Watches the memory of the process until the database closes, for a caller whose process serves
+   * only this database and whose clock is the system's.
+   */
+  watchMemory(): void;
+  /** Ends subscriptions, syncs the log, and closes all files. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a data directory and recovers what the last process left.
+ * Opens a data directory and recovers the data of the last process.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer format, or the log
- * cannot be archived where the configuration says.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or in a newer format, or if the log
+ *   cannot be archived in the configured directory.
  * @throws {CorruptionError} If acknowledged data is damaged.
  * @throws {DiskError}
  */
@@ -90,8 +131,9 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const bugs = new Bugs(log);
   const parts = { ...given, log, onBug: bugs.contain.bind(bugs) };
   const { clock, disk, random } = parts;
-  const copies = copyLimits(config);
-  // What is open by now is closed in the opposite order, by `close` or when a later step fails.
+  const memory = new ProcessMemoryGauge(disk);
+  const pressure = pressureOn(config, { clock, holders: () => [store, readers], log, memory });
+  // Opened parts are closed in reverse order, by `close` or if a later step fails.
   await using opened = new AsyncDisposableStack();
   const layers = await openLowerLayers(config, parts, opened);
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
@@ -101,13 +143,13 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   if (layers.restored !== undefined) await noteRestore(audit, layers.restored);
   opened.defer(() => archiver?.close());
   archiver?.start(store);
-  const backups = backupJobsOf(copies, parts, { catalog, store, blobs, jobs, directory });
+  const backups = backupJobsOf(backupLimits(config), parts, { ...layers, blobs });
   behindCatalog.defer(() => backups.close());
   opened.defer(() => endJobs(jobs));
   const limits = sqlLimits(config);
   const environment: SqlEnvironment = {
     catalog,
-    store,
+    ...storeParts(store),
     blobs,
     jobs,
     auth,
@@ -119,25 +161,19 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     logLines: () => parts.log.lines,
     limits,
     spillSpace: spillSpace(config, parts, directory),
-    settings: () => settingsOf(database.config),
     version: parts.version,
     nodeId: config.cluster.node_id,
-    activity: newActivity(clock),
-    writeGates: new WriteGates(clock),
-    storageQuota: StorageQuota.of({ catalog, clock, store, bytesMax: limits.storageBytesMax }),
+    activity: newActivity({ clock, random, limits }),
+    ...gatesOf({ catalog, clock, store, limits, pressure }),
     definitionOf,
     backups,
-    storages: store.storages,
-    live: () => liveAccess(live),
+    live: () => liveAccess(following.live),
     ...serverAccess(() => database),
   };
-  const readers = queryReaders(config, parts, { ...environment, directory, store });
-  // Readers hold files of the store.
-  opened.defer(() => readers?.close());
+  const readers = queryReaders(config, parts, { ...environment, directory, opened, store });
   const sql = new LocalSqlEngine(environment, readers);
-  const live = liveEngine(config, environment, sql);
-  opened.defer(() => live.shutdown());
-  opened.defer(startUpkeep({ auth, blobs, bugs, catalog, clock, definitionOf, jobs, log, store }));
+  const following = followers(config, { ...environment, store }, { opened, sql });
+  opened.defer(startUpkeep({ ...environment, store, topics: () => following.topics }));
   const closing = opened.move();
   const database: Database = {
     config,
@@ -147,42 +183,155 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     auth,
     bugs,
     sql,
-    live,
+    ...following,
     jobs,
     archiveLag: () => archiver?.lag,
-    ...operatorView(store, jobs, readers),
+    ...operatorView(store, jobs, { pressure, readers }),
+    memoryParts: () =>
+      memoryParts(config, memoryUse({ database, environment, memory, readers, sql, store })),
     ...withoutServer(),
     files: new LocalFileAccess({ blobs, catalog, store }),
+    watchMemory: () => closing.defer(memoryWatch({ clock, memory, pressure })),
     close: () => closing.disposeAsync(),
   };
   return database;
 }
 
-/** What SQL asks of the server, which is made after it. */
-function serverAccess(database: () => Database): Pick<SqlEnvironment, "connections" | "metrics"> {
-  return { connections: () => database().connections, metrics: () => database().metrics() };
+/** The interval at which the live part of the heap is estimated. */
+const SAMPLE_MS = 10_000;
+
+/** Begins watching the memory of the process. Returns a function that ends it. */
+function memoryWatch({
+  clock,
+  memory,
+  pressure,
+}: {
+  clock: Clock;
+  memory: ProcessMemoryGauge;
+  pressure: MemoryPressure;
+}): CancelTimer {
+  memory.sample();
+  const stops = [pressure.start(), repeatedly(clock, SAMPLE_MS, () => memory.sample())];
+  return () => {
+    for (const stop of stops) stop();
+  };
 }
 
-function withoutServer(): Pick<Database, "connections" | "metrics"> {
-  return { connections: { rows: () => [], kill: () => false }, metrics: () => [] };
+/** Makes all layers release memory when the process is short of it. */
+function pressureOn(
+  { performance: { memory_bytes: bytesMax } }: Config,
+  {
+    clock,
+    holders,
+    log,
+    memory,
+  }: {
+    clock: Clock;
+    log: Log;
+    holders: () => readonly ({ giveBackMemory(): void } | undefined)[];
+    memory: ProcessMemoryGauge;
+  },
+): MemoryPressure {
+  const giveBack = (): void => {
+    for (const holder of holders()) holder?.giveBackMemory();
+    collectAll();
+  };
+  const seldomLog = new SeldomLog(log, clock);
+  const onTight = (usedBytes: number): void => {
+    seldomLog.warn("memory is nearly used up: statements wait", { usedBytes, bytesMax });
+  };
+  const usedBytes = (): number => memory.usedBytes(bytesMax);
+  return new MemoryPressure({ clock, bytesMax, usedBytes, giveBack, onTight });
+}
+
+/** Returns what SQL uses of the store. */
+function storeParts(store: LocalStore): Pick<SqlEnvironment, "history" | "storages" | "store"> {
+  return { history: store, storages: store.storages, store };
+}
+
+/** Returns the gates at which statements wait. */
+function gatesOf({
+  catalog,
+  clock,
+  limits,
+  pressure,
+  store,
+}: Pick<SqlEnvironment, "catalog" | "clock" | "limits"> & {
+  pressure: MemoryPressure;
+  store: LocalStore;
+}): Pick<SqlEnvironment, "memoryGate" | "storageQuota" | "writeGates"> {
+  const bytesMax = limits.storageBytesMax;
+  return {
+    memoryGate: new MemoryGate(clock, pressure),
+    storageQuota: StorageQuota.of({ catalog, clock, store, bytesMax }),
+    writeGates: new WriteGates(clock),
+  };
+}
+
+/** Gives SQL access to the whole database, and to the server, which is created later. */
+function serverAccess(
+  database: () => Database,
+): Pick<SqlEnvironment, "connections" | "memory" | "metrics" | "settings" | "topics" | "webhooks"> {
+  return {
+    connections: () => database().connections,
+    memory: () => database().memoryParts(),
+    metrics: () => database().metrics(),
+    settings: () => settingsOf(database().config),
+    topics: () => database().topics,
+    webhooks: () => database().webhooks,
+  };
+}
+
+function withoutServer(): Pick<Database, "connections" | "metrics" | "serverMemory"> {
+  return {
+    connections: { rows: () => [], kill: () => false },
+    metrics: () => [],
+    serverMemory: () => undefined,
+  };
 }
 
 function operatorView(
   store: LocalStore,
   jobs: JobList,
-  readers: QueryReaders | undefined,
-): Pick<Database, "isReadOnly" | "readerCounts" | "storageState"> {
+  { pressure, readers }: { pressure: MemoryPressure; readers: QueryReaders | undefined },
+): Pick<Database, "isReadOnly" | "memoryGivenBack" | "readerCounts" | "storageState"> {
   return {
+    memoryGivenBack: () => ({ collections: pressure.givenBackCount, ...store.givenBack }),
     readerCounts: () => readers?.counts,
     isReadOnly: () => store.isReadOnly,
     storageState: () => ({ ...store.condition(), failedJobs: jobs.failedCounts }),
   };
 }
 
-/** Cores up to which each gets a reader; more would only wait for memory. */
+function memoryUse({
+  database,
+  environment: { activity, limits },
+  memory,
+  readers,
+  sql,
+  store,
+}: {
+  database: Pick<Database, "serverMemory">;
+  environment: SqlEnvironment;
+  memory: ProcessMemoryGauge;
+  readers: QueryReaders | undefined;
+  sql: LocalSqlEngine;
+  store: LocalStore;
+}): MemoryUse {
+  return {
+    process: memory.read(),
+    statementBytes: activeBytesOf(activity),
+    plans: { bytes: sql.planBytes, bytesMax: limits.planBytes },
+    store: store.memory(),
+    readers: readers?.memory ?? { heapBytes: 0, cacheBytes: 0 },
+    server: database.serverMemory(),
+  };
+}
+
+/** Each core up to this number gets a reader; more readers would only wait for memory. */
 const READERS_MAX = 16;
 
-/** The threads for long queries; none where nobody can open them. */
+/** Returns the readers for long queries; undefined if no threads can be opened. */
 function queryReaders(
   { performance, server, storage }: Config,
   { clock, disk, log, readers, version }: DatabaseParts,
@@ -191,15 +340,19 @@ function queryReaders(
     catalog,
     directory,
     limits,
+    memoryGate,
+    opened,
     store,
-  }: Pick<SqlEnvironment, "activity" | "catalog" | "limits"> & {
+  }: Pick<SqlEnvironment, "activity" | "catalog" | "limits" | "memoryGate"> & {
     directory: DataDirectory;
+    opened: AsyncDisposableStack;
     store: LocalStore;
   },
 ): QueryReaders | undefined {
   if (readers === undefined) return undefined;
   const { dividing, takesAll } = readers;
-  const coreCount = Math.min(navigator.hardwareConcurrency, READERS_MAX);
+  const inMemory = readerCountMax(performance.memory_bytes);
+  const coreCount = Math.min(navigator.hardwareConcurrency, READERS_MAX, inMemory);
   const countMax = readers.countMax ?? (server.workers || coreCount);
   const spillOf = (number: number): ReaderSettings["spill"] => ({
     directory: directory.paths.tmp,
@@ -209,6 +362,7 @@ function queryReaders(
   });
   const open = readers.open((number) => ({
     limits,
+    memoryBytes: performance.memory_bytes,
     version,
     cacheBytes: Math.floor(storage.cache_bytes / (2 * countMax)),
     spill: spillOf(number),
@@ -217,9 +371,13 @@ function queryReaders(
     new SpillSpace({ disk, log, ...spillOf(number) }).clear();
   };
   const { sharing } = store;
-  const hasMemory = (): boolean => activity.running.heldBytes < limits.totalQueryMemoryBytes;
-  const world = { sharing, store, catalog, clock, cleanUp, hasMemory, log };
-  return new QueryReaders({ open, countMax, takesAll, dividing, ...world });
+  const hasMemory = (): boolean =>
+    !memoryGate.isClosed && activeBytesOf(activity) < limits.totalQueryMemoryBytes;
+  const deps = { sharing, store, catalog, clock, cleanUp, hasMemory, log };
+  const made = new QueryReaders({ open, countMax, takesAll, dividing, ...deps });
+  // Readers hold files of the store.
+  opened.defer(() => made.close());
+  return made;
 }
 
 function spillSpace(
@@ -239,10 +397,10 @@ function spillSpace(
 function liveEngine(
   config: Config,
   { bugs, catalog, clock, log, random, store }: SqlEnvironment,
-  sql: SqlEngine,
+  { opened, sql }: { opened: AsyncDisposableStack; sql: SqlEngine },
 ): LocalLiveEngine {
   const onBug: OnBug = (error, what, fields) => bugs.contain(error, what, fields);
-  return new LocalLiveEngine({
+  const live = new LocalLiveEngine({
     store,
     sql,
     definitions: catalog,
@@ -252,6 +410,66 @@ function liveEngine(
     onBug,
     limits: liveLimits(config),
   });
+  opened.defer(() => live.shutdown());
+  return live;
+}
+
+/** Returns the layers that commits wake: live queries first, then topics. */
+function followers(
+  config: Config,
+  environment: Omit<SqlEnvironment, "store"> & { store: LocalStore },
+  { opened, sql }: { opened: AsyncDisposableStack; sql: SqlEngine },
+): Pick<Database, "topicConsumers" | "topicLogs" | "topics" | "webhooks"> & {
+  live: LocalLiveEngine;
+} {
+  const live = liveEngine(config, environment, { opened, sql });
+  const { groups, logs } = openTopics(config, environment, { opened, sql });
+  const webhooks = openWebhooks(config, environment, { opened, topics: groups });
+  return { live, topicLogs: logs, topics: groups, topicConsumers: groups, webhooks };
+}
+
+/** Takes over the store's `onVisible` from the live engine, which is still notified first. */
+function openTopics(
+  config: Config,
+  { bugs, catalog, clock, log, store }: Omit<SqlEnvironment, "store"> & { store: LocalStore },
+  { opened, sql }: { opened: AsyncDisposableStack; sql: SqlEngine },
+): { groups: TopicGroups; logs: LocalTopics } {
+  const onBug: OnBug = (error, what, fields) => bugs.contain(error, what, fields);
+  const seldomLog = new SeldomLog(log, clock);
+  const deps = { catalog, clock: containingClock(clock, onBug), log: seldomLog, sql, store };
+  const logs = new LocalTopics({ ...deps, catalog: new DeadLetterCatalog(catalog, store) }, onBug);
+  opened.defer(() => logs.close());
+  const { onVisible } = store;
+  store.onVisible = (changed, visibleSeq) => {
+    onVisible(changed, visibleSeq);
+    logs.noteChanges(changed);
+  };
+  const groups = new TopicGroups({ ...deps, ...topicLimits(config), logs, onBug });
+  opened.defer(() => groups.close());
+  return { groups, logs };
+}
+
+/** Begins delivering messages to webhooks. */
+function openWebhooks(
+  config: Config,
+  { bugs, catalog, clock, log, random }: SqlEnvironment,
+  { opened, topics }: { opened: AsyncDisposableStack; topics: TopicConsumers },
+): Webhooks {
+  const onBug: OnBug = (error, what, fields) => bugs.contain(error, what, fields);
+  const hosts = new OutboundHosts(config.security.webhook_hosts);
+  const contained = containingClock(clock, onBug);
+  const webhooks = new Webhooks(catalog, {
+    clock: contained,
+    random,
+    log: new SeldomLog(log, clock),
+    onBug,
+    hosts,
+    post: posting({ clock: contained, hosts }),
+    topics,
+    ...topicLimits(config),
+  });
+  opened.defer(() => webhooks.close());
+  return webhooks;
 }
 
 function liveAccess(live: LocalLiveEngine): LiveAccess {
@@ -263,7 +481,7 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Nobody copies what is about to be closed, or erases in it. */
+/** Ends backups, restores and erasures before their data is closed. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
   await jobs.endedAbove();

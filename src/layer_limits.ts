@@ -1,20 +1,31 @@
 /**
- * What each layer may take, in its own words and units, from the configuration.
+ * The limits of each layer, in the layer's own terms and units, from the configuration.
  *
- * These layers are handed no key of the file, so that one may be renamed, or counted in another
- * unit, without them. `auth` has the same in `config/config.ts`, as it is given a secret besides.
- * `server` is the exception: it is handed the keys that `server/common/options.ts` lists, named as
- * in the file.
+ * These layers get no configuration keys, so that a key may be renamed, or counted in another unit,
+ * without changing them. The limits of `auth` are in `config/config.ts`, since it also needs a
+ * secret. `server` is the exception: it gets the keys that `server/contract/options.ts` lists,
+ * named as in the file.
  */
+
+import type { BackupLimits } from "./backup/mod.ts";
 import { HOUR_MS } from "./base/clock.ts";
-import type { Config } from "./config/mod.ts";
-import type { CopyLimits } from "./copies/mod.ts";
+import { COMMIT_BYTES_MAX } from "./base/limits.ts";
+import { type Config, shareOf } from "./config/mod.ts";
 import type { LiveLimits } from "./live/mod.ts";
+import type { ServerMemory } from "./server/mod.ts";
 import type { SqlLimits, TableDefaults } from "./sql/mod.ts";
 import type { LocalStoreOptions } from "./storage/mod.ts";
+import type { SegmentThreadOptions } from "./threads/mod.ts";
+import type { TopicLimits } from "./topics/mod.ts";
 
-export function copyLimits({ storage }: Config): CopyLimits {
+const MIB = 2 ** 20;
+
+/** This many of the largest bodies may be in memory at a time. */
+const BODIES_MAX = 8;
+
+export function backupLimits({ performance, storage }: Config): BackupLimits {
   return {
+    heldBytesMax: heldLogBytes(performance.memory_bytes),
     allowedRoots: storage.allowed_roots,
     archivePath: storage.archive_path,
     minFreeBytes: storage.min_free_bytes,
@@ -22,7 +33,12 @@ export function copyLimits({ storage }: Config): CopyLimits {
   };
 }
 
-export function storeOptions({ cluster, limits, storage }: Config): LocalStoreOptions {
+/** Returns how much of a log a restore to a point keeps in memory at a time. */
+export function heldLogBytes(memoryBytes: number): number {
+  return Math.min(256 * MIB, shareOf(memoryBytes, 1 / 8));
+}
+
+export function storeOptions({ cluster, limits, performance, storage }: Config): LocalStoreOptions {
   return {
     nodeId: cluster.node_id,
     nodeBits: cluster.node_bits,
@@ -34,6 +50,20 @@ export function storeOptions({ cluster, limits, storage }: Config): LocalStoreOp
     ballastBytes: storage.ballast_bytes,
     historyBytesMax: storage.history_max_bytes,
     cacheBytes: storage.cache_bytes,
+    memtableBytesMax: storage.memtable_bytes,
+    commitBytesMax: Math.min(COMMIT_BYTES_MAX, shareOf(performance.memory_bytes, 1 / 4)),
+  };
+}
+
+/**
+ * Returns the limits of the threads that write segments. A flush and a merge of wide rows take up
+ * to 100 MiB together, which a server with 256 MiB does not have while it is under load.
+ */
+export function segmentThreads({ performance }: Config): SegmentThreadOptions {
+  const { memory_bytes: bytes } = performance;
+  return {
+    garbageBytesMax: Math.min(64 * MIB, shareOf(bytes, 1 / 16)),
+    isSingle: bytes < 512 * MIB,
   };
 }
 
@@ -43,6 +73,9 @@ export function tableDefaults({ storage }: Config): TableDefaults {
     historyMs: storage.history_hours * HOUR_MS,
   };
 }
+
+/** This many bytes are enough for the plans on a large machine, about 2,000. */
+const PLAN_BYTES_MAX: number = 24 * MIB;
 
 export function sqlLimits({ files, limits, logging, performance }: Config): SqlLimits {
   return {
@@ -55,11 +88,15 @@ export function sqlLimits({ files, limits, logging, performance }: Config): SqlL
     requiresWhere: limits.require_where,
     transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
     transactionBytesMax: limits.transaction_max_bytes,
+    transactionIdleMs: limits.transaction_idle_secs * 1000,
+    transactionsMax: limits.max_transactions,
+    transactionsPerUser: limits.transactions_per_user,
     idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
     idempotencyBytesMax: limits.idempotency_bytes_per_user,
     storageBytesMax: limits.storage_bytes_per_user,
     queryMemoryBytes: performance.query_memory_bytes,
     totalQueryMemoryBytes: performance.total_query_memory_bytes,
+    planBytes: Math.min(PLAN_BYTES_MAX, shareOf(performance.memory_bytes, 1 / 32)),
     slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,
   };
@@ -74,5 +111,23 @@ export function liveLimits({ limits, websocket }: Config): LiveLimits {
     frameBytesMax: websocket.max_frame_bytes,
     loadingTimeoutMs: websocket.loading_timeout_secs * 1000,
     replayChangesMax: websocket.replay_changes,
+  };
+}
+
+export function topicLimits({ limits }: Config): TopicLimits {
+  return { visibilityMs: limits.topic_visibility_secs * 1000 };
+}
+
+/** Returns the memory limits that have no key of their own. */
+export function serverMemory({ files, limits, performance }: Config): ServerMemory {
+  const share = (part: number, bytesMax: number): number =>
+    Math.min(bytesMax, shareOf(performance.memory_bytes, part));
+  const bodyBytes = Math.max(files.max_request_bytes, limits.max_body_bytes);
+  return {
+    bodyBytes: share(1 / 16, 512 * MIB),
+    largeBodyBytes: Math.max(bodyBytes, share(1 / 16, BODIES_MAX * bodyBytes)),
+    // A user may use a quarter of this, and the runtime reserves four times the largest message.
+    messageBytes: Math.max(16 * limits.max_message_size, share(1 / 32, 512 * MIB)),
+    sendQueueBytes: share(1 / 32, Number.POSITIVE_INFINITY),
   };
 }

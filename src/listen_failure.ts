@@ -1,6 +1,6 @@
 /**
- * Why the server cannot listen, in the words of the configuration: what the system and its TLS
- * library say names neither a key nor a file.
+ * Explains in terms of the configuration why the server cannot listen: the messages of the system
+ * and of its TLS library name neither a key nor a file.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Disk } from "./base/disk.ts";
@@ -8,17 +8,20 @@ import { unreadableText } from "./base/disk_reasons.ts";
 import { DiskError } from "./base/errors.ts";
 import type { Config } from "./config/mod.ts";
 
-/** Why `Bun.serve` refused; reads the TLS files again. */
+/** Returns the reason why `Bun.serve` refused. Reads the TLS files again. */
 export function listenFailure(
   error: unknown,
   server: Config["server"],
   disk: Pick<Disk, "readFile">,
 ): string {
   const { host, port } = server;
-  return tlsFailure(server, disk) ?? `cannot listen on ${host}:${port}: ${reasonOf(error, host)}`;
+  const reason = reasonOf(error, { host, port });
+  return tlsFailure(server, disk) ?? `cannot listen on ${host}:${port}: ${reason}`;
 }
 
-/** Why the TLS files of a configuration, if it names any, are none to listen with. */
+/**
+ * Returns the reason why the server cannot listen with the configured TLS files, if there is one.
+ */
 export function tlsFailure(
   { tls_cert: certPath, tls_key: keyPath }: Config["server"],
   disk: Pick<Disk, "readFile">,
@@ -28,7 +31,7 @@ export function tlsFailure(
   return fault === undefined ? undefined : `cannot use TLS: ${fault}`;
 }
 
-/** What the system says of an address that is none; of a name without one, all but the last. */
+/** The system's codes for an invalid address; all but the last mean a name without an address. */
 const NO_ADDRESS: ReadonlySet<string> = new Set([
   "EAI_AGAIN",
   "EINVAL",
@@ -37,16 +40,23 @@ const NO_ADDRESS: ReadonlySet<string> = new Set([
   "EADDRNOTAVAIL",
 ]);
 
-function reasonOf(error: unknown, host: string): string {
+function reasonOf(error: unknown, { host, port }: { host: string; port: number }): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error ? String(error.code) : "";
+  // Port 0 is never in use: the runtime gives this reason if the system gave none.
+  const isUnexplained = code === "EADDRINUSE" && port === 0;
+  if (isUnexplained) return hostText(host, "ENOTFOUND");
   if (!NO_ADDRESS.has(code)) return error.message;
-  // Its message is that of a missing file.
+  // The error has the message of a missing file.
   const said = code === "ENOENT" ? code : error.message;
-  return `server.host is "${host}", and should be an address of this machine, or a name that has one (${said})`;
+  return hostText(host, said);
 }
 
-/** What is wrong with the files, or with one beside the other. */
+function hostText(host: string, said: string): string {
+  return `server.host is "${host}", but should be an address of this machine, or a name that has one (${said})`;
+}
+
+/** Returns the fault of the files, or of their combination. */
 function tlsFault(
   { certPath, keyPath }: { certPath: string; keyPath: string },
   disk: Pick<Disk, "readFile">,
@@ -73,10 +83,10 @@ function tlsFault(
 class TlsFileError extends Error {}
 
 interface TlsFile {
-  /** Its key in the configuration. */
+  /** The configuration key for the file. */
   readonly name: string;
   readonly path: string;
-  /** What it should hold. */
+  /** The expected contents. */
   readonly what: string;
 }
 

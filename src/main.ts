@@ -1,9 +1,9 @@
 /**
  * The program: arguments → configuration → database → server → signals.
  *
- * A bug that leaves shared state in doubt, or that nobody caught, is logged and stops the process;
+ * A bug that leaves shared state in doubt, or that was not caught, is logged and stops the process;
  * recovery from the log makes that safe. Any other bug ends only the request, subscription or
- * connection that met it (`base/bugs.ts`).
+ * connection in which it occurred (`base/bugs.ts`).
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
@@ -13,9 +13,9 @@
  *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover; or the result
  *              of a command could not be printed
  */
-import { tmpdir } from "node:os";
-import { hasAllocatorSettings, restartWithAllocatorSettings } from "./allocator.ts";
+import { tmpdir, totalmem } from "node:os";
 import { isLoopbackHost, keptSecret, missingSecretText } from "./auth/mod.ts";
+import { bringInThread, requireArchive } from "./backup/mod.ts";
 import { StateInDoubtError } from "./base/bugs.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
@@ -26,13 +26,16 @@ import { DatabaseError, DiskError, isExpected, stackOf } from "./base/errors.ts"
 import { settleGlobals } from "./base/globals.ts";
 import { type Log, type LogFields, silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
+import { findMemoryLimit } from "./base/memory_limit.ts";
+import { pageRelease, releaseProgramPages } from "./base/program_pages.ts";
 import { systemRandom } from "./base/random.ts";
 import { receivedBytes } from "./base/received_bytes.ts";
+import { tellServiceManager } from "./base/service_manager.ts";
 import { loadClient } from "./client_assets.ts";
 import { callOf, commandFrom, helpText, type Program } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
-import { bringInThread, requireArchive } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
+import { heldLogBytes, segmentThreads, serverMemory } from "./layer_limits.ts";
 import { listenFailure, tlsFailure } from "./listen_failure.ts";
 import { runMaintenance, runRestore } from "./maintenance/mod.ts";
 import { readerThreads } from "./reader_threads.ts";
@@ -47,6 +50,12 @@ const PROGRAM: Program = {
   isExecutable: IS_EXECUTABLE,
   isThere: (path) => bunDisk.exists(path),
 };
+
+/** The limit is detected once: the free address space changes while the server runs. */
+const MEMORY = findMemoryLimit({ disk: bunDisk, machineBytes: totalmem() });
+
+/** By then, startup has ended, and memory that only it used is unused. */
+const STARTED_MS = 2000;
 
 function fail(message: string): never {
   tell(message);
@@ -66,8 +75,8 @@ function tell(line: string): void {
 }
 
 /**
- * Of a command. Whoever reads what it says may leave, as a pager does; but a result that found no
- * room must not pass for one, whatever it was.
+ * Watches the output of a command. Its reader may exit, as a pager does, but a result that could
+ * not be written must not count as one, whatever it was.
  */
 function watchOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -81,10 +90,11 @@ function watchOutput(): void {
 }
 
 function configAt(path: string): ParsedConfig {
-  return parseConfig(readText(path), path, process.env, readText);
+  const surroundings = { env: process.env, readFile: readText, memory: MEMORY };
+  return parseConfig(readText(path), path, surroundings);
 }
 
-/** @param cannot What a configuration that is refused keeps from happening: "Cannot …". */
+/** @param cannot The action that a refused configuration prevents, as "Cannot …". */
 function readConfig(path: string, cannot: string): ParsedConfig {
   try {
     return configAt(path);
@@ -97,15 +107,12 @@ function readConfig(path: string, cannot: string): ParsedConfig {
   }
 }
 
-/** Choices that are fine but worth a line in the log. */
-function notesOn({ auth, storage }: Config): readonly string[] {
-  const notes: string[] = [];
+/** Returns choices that are valid but worth logging. */
+function notesOn({ auth, performance, storage }: Config): readonly string[] {
+  const bytes = performance.memory_bytes;
+  const origin = bytes === MEMORY.bytes ? MEMORY.source : "performance.memory_bytes";
+  const notes = [`may use ${bytes} bytes of memory, by ${origin}`];
   if (auth.jwt_secret === undefined) notes.push(missingSecretText(bunDisk, storage.data_path));
-  if (!hasAllocatorSettings()) {
-    notes.push(
-      "started without the launcher and its settings of the allocator: bulk loads take 1.3 times as long",
-    );
-  }
   return notes;
 }
 
@@ -113,7 +120,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
   const dataPath = config.storage.data_path;
   try {
     const given = config.auth.jwt_secret;
-    return await openDatabase(config, {
+    const database = await openDatabase(config, {
       disk: bunDisk,
       clock: systemClock,
       random: systemRandom,
@@ -123,15 +130,17 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
           : new TextEncoder().encode(given),
       version: VERSION,
-      segmentWork: new SegmentThreads(systemClock),
+      segmentWork: new SegmentThreads(systemClock, segmentThreads(config)),
       readers: { open: readerThreads },
       bringInThread: (work) => bringInThread(systemClock, work),
       onFatal: (cause) => {
         stopAtOnce(log, "the log or the catalog on disk failed; start again to recover", cause);
       },
     });
+    database.watchMemory();
+    return database;
   } catch (thrown) {
-    // Where closing what was open has failed as well, the first failure is the reason.
+    // If closing the open parts failed as well, the first failure is the reason.
     const error = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
     if (!isExpected(error)) stopByBug(log, error);
     log.flush();
@@ -193,13 +202,12 @@ function announce(
 }
 
 async function serve(path: string): Promise<void> {
-  // Who reads the console may leave, as a pager does; the log is in its files all the same.
+  // The reader of the console may exit, as a pager does, but the log is also in its files.
   process.stdout.on("error", () => undefined);
   process.stderr.on("error", () => undefined);
-  // Keeps SIGHUP from ending the process before settings can be read again.
+  // Prevents SIGHUP from ending the process before settings can be reread.
   let hangUp: (() => void) | undefined;
   process.on("SIGHUP", () => hangUp?.());
-  if (IS_EXECUTABLE) settleAllocator(path);
   settleGlobals();
   const { config, warnings } = readConfig(path, "Cannot start Tidemark");
   const { logging } = config;
@@ -221,9 +229,10 @@ async function serve(path: string): Promise<void> {
   const server = startOrFail(config, { database, log });
   database.connections = server.connections;
   database.metrics = () => server.metrics();
+  database.serverMemory = () => server.memory();
   let isStopping = false;
   const stop = (signal: string): void => {
-    // A second signal means now; the log of commits makes that safe.
+    // A second signal stops at once; the log of commits makes that safe.
     if (isStopping) {
       log.warn("stopped before everything was closed", { signal });
       log.flush();
@@ -231,6 +240,7 @@ async function serve(path: string): Promise<void> {
     }
     isStopping = true;
     log.info("stopping", { signal });
+    notifyManager(["STOPPING=1"], log);
     shutDown({ database, log, server }).catch((error: unknown) => {
       stopAtOnce(log, "could not stop cleanly", error);
     });
@@ -251,30 +261,35 @@ async function serve(path: string): Promise<void> {
       stopAtOnce(log, "cannot listen again; start again", error);
     }
   };
-  // Whoever reads that it listens may end it at once.
+  // A reader of this announcement may end the server at once.
   announce(config, { database, server, warnings });
   log.info("started", {
     version: VERSION,
     url: server.url,
     local: isLoopbackHost(config.server.host),
   });
+  notifyManager(["READY=1", `STATUS=listening on ${server.url}`], log);
+  systemClock.after(STARTED_MS, settlePages);
 }
 
-/** Before anything is opened, as nothing of this process is left then. */
-function settleAllocator(configPath: string): void {
-  try {
-    restartWithAllocatorSettings(configPath);
-  } catch (error) {
-    // It costs speed, and no more: a program that was replaced while it started, for one.
-    tell(`Tidemark starts without settings of its allocator: ${String(error)}`);
-  }
+/** A failure is no reason to stop: the service manager has a timeout of its own. */
+function notifyManager(lines: readonly string[], log: Log): void {
+  const reason = tellServiceManager(lines);
+  if (reason !== undefined)
+    log.warn("cannot notify the service manager", { message: lines.join(" "), reason });
 }
 
-/** Without a handler the signal would end the process. */
+function settlePages(): void {
+  const release = pageRelease();
+  if (release === undefined) return;
+  releaseProgramPages({ disk: bunDisk, path: process.execPath, release });
+}
+
+/** Handles a signal that would otherwise end the process. */
 function ignoreSignal(signal: "SIGUSR1" | "SIGUSR2", log: Log): void {
   let isTold = false;
   process.on(signal, () => {
-    if (!isTold) log.info("ignored a signal that asks for nothing here", { signal });
+    if (!isTold) log.info("ignored a signal that has no effect here", { signal });
     isTold = true;
   });
 }
@@ -287,9 +302,12 @@ function startOrFail(
   try {
     return startServer({
       config,
+      memory: serverMemory(config),
       auth: database.auth,
       sql: database.sql,
       live: database.live,
+      topics: database.topicConsumers,
+      webhookFigures: () => database.webhooks.figures(),
       files: database.files,
       uiAssets,
       clientAssets: loadClient(log),
@@ -303,13 +321,15 @@ function startOrFail(
       archiveLag: () => database.archiveLag(),
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),
+      memoryParts: () => database.memoryParts(),
+      memoryGivenBack: () => database.memoryGivenBack(),
       readerCounts: () => database.readerCounts(),
       descriptors: descriptorGauge(bunDisk),
       receivedBytes: receivedBytes(),
     });
   } catch (error) {
     log.flush();
-    // What the server cannot read in its configuration, before it listens.
+    // The server refuses some configurations before it listens.
     if (error instanceof DatabaseError)
       return fail(`Cannot start Tidemark: ${textWithHint(error)}`);
     return fail(`Cannot start Tidemark: ${listenFailure(error, config.server, bunDisk)}`);
@@ -342,7 +362,7 @@ function check(path: string): void {
   say(`${path} is valid`);
 }
 
-/** As the start says it, which would be refused. */
+/** Returns the refusal of the archive directory, worded as on startup. */
 function archiveFailure({
   archive_path: archivePath,
   data_path: dataPath,
@@ -357,13 +377,16 @@ function archiveFailure({
   }
 }
 
-/** As the start says it; whether the port is free is another matter when it comes. */
+/**
+ * Returns the failure, worded as on startup. Whether the port is free becomes known only on
+ * startup.
+ */
 function listenFailureOf(server: Config["server"]): string | undefined {
   const failure = tlsFailure(server, bunDisk);
   return failure === undefined ? undefined : `Cannot start Tidemark: ${failure}`;
 }
 
-/** Runs a command to its end; a bug in it has an exit code of its own. */
+/** Runs a command to completion; a bug in it has an exit code of its own. */
 async function runCommand(command: string, run: () => number | Promise<number>): Promise<void> {
   try {
     process.exitCode = await run();
@@ -408,7 +431,11 @@ async function main(args: readonly string[]): Promise<void> {
     }
     case "restore":
       await runCommand(command.kind, () =>
-        runRestore(command.args, { ...commandParts, log: silentLog }),
+        runRestore(command.args, {
+          ...commandParts,
+          log: silentLog,
+          heldBytesMax: heldLogBytes(MEMORY.bytes),
+        }),
       );
       break;
     case "serve":
@@ -417,6 +444,6 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-// What the server writes is for its own user only: keys, rows and files of others lie in it.
+// The server's files are for its own user only: they contain keys, rows and users' files.
 process.umask(0o077);
 await main(process.argv.slice(2));

@@ -1,22 +1,9 @@
 /**
- * Opens the layers below SQL in a data directory: its lock, the catalog and the store, after a
- * restore that waits for it. What is not to be opened is refused before a byte changes.
+ * Opens the layers below SQL in a data directory: its lock, the catalog and the store, once a
+ * pending restore is finished. A directory that must not be opened is refused before a byte
+ * changes.
  */
-import type { OnBug } from "./base/bugs.ts";
-import type { Clock } from "./base/clock.ts";
-import type { Disk } from "./base/disk.ts";
-import { DatabaseError } from "./base/errors.ts";
-import type { Log } from "./base/log.ts";
-import type { Random } from "./base/random.ts";
-import {
-  CATALOG_FILE,
-  type Catalog,
-  CatalogDatabase,
-  catalogPathOf,
-  seqTimesOf,
-  type TableEntry,
-} from "./catalog/mod.ts";
-import type { Config } from "./config/mod.ts";
+
 import {
   type Archiver,
   archiverOf,
@@ -27,8 +14,24 @@ import {
   noteLostSeqs,
   type PointBringer,
   requireArchive,
-} from "./copies/mod.ts";
-import { copyLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
+} from "./backup/mod.ts";
+import type { OnBug } from "./base/bugs.ts";
+import type { Clock } from "./base/clock.ts";
+import type { Disk } from "./base/disk.ts";
+import { DatabaseError } from "./base/errors.ts";
+import type { Log } from "./base/log.ts";
+import type { Random } from "./base/random.ts";
+import { SEQ_ZERO } from "./base/seq.ts";
+import {
+  CATALOG_FILE,
+  type Catalog,
+  CatalogDatabase,
+  catalogPathOf,
+  seqTimesOf,
+  type TableEntry,
+} from "./catalog/mod.ts";
+import type { Config } from "./config/mod.ts";
+import { backupLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
 import {
   type Dividing,
   homeOf,
@@ -53,56 +56,62 @@ export interface DatabaseParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Key of every token; asked once the directory is locked. */
+  /** Returns the key of every token. It is called once the directory is locked. */
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
-  /** Who writes segments; without it the store itself does, between other work. */
+  /** Writes segments. If absent, the store does so itself, between other work. */
   readonly segmentWork?: SegmentWork | undefined;
-  /** Opens threads for long queries; without them, these run between other work. */
+  /** Opens threads for long queries. If absent, these queries run between other work. */
   readonly readers?: ReaderThreads | undefined;
-  /** Who brings a backup to a later moment; without it that happens between other work. */
+  /** Brings a backup to a later moment. If absent, that happens between other work. */
   readonly bringInThread?: PointBringer | undefined;
-  /** The log or the catalog failed: the process must stop and recover by starting again. */
+  /**
+   * Called if the log or the catalog failed: the process must stop, and recovers on the next
+   * startup.
+   */
   readonly onFatal: (cause: unknown) => void;
 }
 
 /** The threads in which long queries run. */
 export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
-  /** Whether queries are sent before they turn out to be long; for tests. */
+  /** True if queries are sent before they turn out to be long. Only tests set this. */
   readonly takesAll?: boolean;
-  /** How many there may be, for tests; absent: as the configuration says. */
+  /**
+   * The maximum number of threads. Only tests set this; otherwise the configuration determines it.
+   */
   readonly countMax?: number;
-  /** For tests. */
+  /** How queries are divided among threads. Only tests set this. */
   readonly dividing?: Partial<Dividing>;
 }
 
-/** The same, and where bugs in background work go. */
+/** The parts of the layers, including the handler of bugs in background work. */
 export interface LayerParts extends DatabaseParts {
   readonly onBug: OnBug;
 }
 
-/** What is open below SQL. */
+/** The open layers below SQL. */
 export interface LowerLayers {
   readonly directory: DataDirectory;
-  /** The restore that was finished first; undefined if none waited. */
+  /** The result of the restore that was finished first; undefined if none was pending. */
   readonly restored: ReturnType<typeof finishRestore>;
   readonly jwtSecret: Uint8Array;
   readonly catalog: CatalogDatabase;
-  /** What is to be closed right after the catalog. */
+  /** Resources that are closed right after the catalog. */
   readonly behindCatalog: DisposableStack;
   readonly definitionOf: (table: TableEntry) => TableDefinition;
   readonly jobs: JobList;
-  /** Who copies the log away, not yet begun. */
+  /** Copies the log to the archive once it is started. */
   readonly archiver: Archiver | undefined;
   readonly store: LocalStore;
 }
 
-/** Name of a setting of the catalog. */
+/** The name of a setting in the catalog. */
 const DURABILITY = "durability";
 
 /**
- * Opens what is below SQL. @param opened Is told how to close each layer, as soon as that is open.
+ * Opens the layers below SQL.
+ * @param opened Gets the closer of each layer as soon as it is open.
  *
  * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
  */
@@ -117,26 +126,36 @@ export async function openLowerLayers(
   opened.defer(() => directory.release());
   const restored = finishRestore(directory.paths, parts);
   const jwtSecret = parts.jwtSecret();
-  // Who closes a descriptor of the catalog's file gives up all locks that this process has on it.
+  // Closing a descriptor of the catalog's file releases all locks that this process has on it.
   const behindCatalog = opened.use(new DisposableStack());
   const catalog = openCatalog(config, parts, directory);
   opened.defer(() => catalog.close());
   nameIncarnation(catalog, random);
   const definitionOf = definitionsOf(config, catalog);
   const jobs = new JobList(clock, parts);
-  const archiver = archiverOf(copyLimits(config), parts, { catalog, directory });
+  const archiver = archiverOf(backupLimits(config), parts, { catalog, directory });
   const storages = openStorages(config, parts, { catalog, opened });
   const below = { catalog, definitionOf, directory, jobs, archiver, storages };
   const store = await openStore(config, parts, below);
   opened.defer(() => store.close());
   catalog.onFull = () => store.noteFullDisk();
+  holdForTopics(catalog, store);
   beginCommits(config, { catalog, store });
   return { ...below, restored, jwtSecret, behindCatalog, store };
 }
 
+/** Keeps all history of the topics' sources until the topics report what they need. */
+function holdForTopics(catalog: Catalog, store: LocalStore): void {
+  for (const { sources } of catalog.topics()) {
+    for (const { tableId } of sources) {
+      if (catalog.tableById(tableId) !== undefined) store.holdHistory(tableId, SEQ_ZERO);
+    }
+  }
+}
+
 /**
- * A directory of something else, of a newer format, or that has lost its catalog is refused before
- * a byte of it changes, and so is an archive that cannot be written.
+ * Refuses a directory that belongs to another program, has a newer format or lacks its catalog,
+ * before a byte of it changes. Also refuses an archive that cannot be written.
  *
  * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -150,20 +169,20 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
 }
 
 /**
- * An empty catalog beside a log and segments would make nothing of them, and hide that theirs is
- * gone.
+ * Refuses a missing or empty catalog. A new one beside a log and segments would not know them, and
+ * would hide the loss of their catalog.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 function requireCatalogFile(disk: Disk, paths: DataPaths): void {
   const path = catalogPathOf(paths.root);
   if ((disk.sizeOf(path) ?? 0) > 0 || !holdsRows(paths, disk)) return;
-  // One comes with what was restored.
+  // The restored data includes a catalog.
   if (isRestoreStaged(disk, paths)) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot open ${paths.root}: ${CATALOG_FILE} is ${disk.exists(path) ? "empty" : "missing"}, and there is a log or segments that belong to one`,
-    { hint: "put back the catalog that belongs to them, or restore a backup" },
+    `Cannot open ${paths.root}: ${CATALOG_FILE} is ${disk.exists(path) ? "empty" : "missing"}, but there is a log or segments, which need it`,
+    { hint: "put back the catalog of this database, or restore a backup" },
   );
 }
 
@@ -177,7 +196,7 @@ function openCatalog(
   return CatalogDatabase.open({ path, clock, log, keepsJournal, onFatal });
 }
 
-/** What the catalog and the store have to know of each other before anything is written. */
+/** Exchanges the facts that the catalog and the store need from each other before any write. */
 function beginCommits(
   config: Config,
   { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
@@ -185,22 +204,22 @@ function beginCommits(
   catalog.journal.issueSeq = () => store.issueSeq();
   const before = catalog.setting(DURABILITY) ?? "sync";
   if (before === "relaxed") {
-    // Whatever was answered before the disk had it may have been seen.
+    // Clients may have seen commits that were acknowledged before they were on disk.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
-  // Behind that, as a start that is cut off in between would else forget that there is a gap.
+  // This comes later, since an interrupted startup would otherwise forget the gap.
   const { durability } = config.storage;
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
   store.lostSeqs = lostSeqsOf(catalog);
 }
 
-/** How the store sees a table of the catalog. */
+/** Returns a function that maps a table of the catalog to its definition in the store. */
 function definitionsOf(config: Config, catalog: Catalog): (table: TableEntry) => TableDefinition {
   const defaults = tableDefaults(config);
   return (table) => ({ ...tableDefinition(table, defaults), home: homeOf(table, catalog) });
 }
 
-/** Those that a restore brought here are taken over first, where that can be. */
+/** Storages that came with a restore are taken over first, if possible. */
 function openStorages(
   { storage }: Config,
   { disk, log, random }: DatabaseParts,

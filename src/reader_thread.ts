@@ -1,10 +1,13 @@
 /**
- * The entry of the threads that read: a {@linkcode QueryReader} behind messages. The first message
- * says how the reader is set up.
+ * The entry point of reader threads: a {@linkcode QueryReader} driven by messages. The first
+ * message contains the reader's setup.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
+import { collectAll, IdleCollection } from "./base/garbage.ts";
+import { MemoryPressure } from "./base/memory_pressure.ts";
+import { ProcessMemoryGauge } from "./base/process_memory.ts";
 import { systemRandom } from "./base/random.ts";
 import {
   type AnswerMessage,
@@ -18,21 +21,30 @@ import {
 
 declare const self: Worker;
 
-/** How a reader is set up. */
+/** The setup of a reader. */
 export interface ReaderSetup {
   readonly settings: ReaderSettings;
-  /** By which the answers to its questions come, while it runs a statement. */
+  /** The port for answers to the reader's questions while it runs a statement. */
   readonly answers: MessagePort;
 }
 
+/**
+ * Sending rows leaves garbage in this thread: cells, text and its UTF-8 copy, about four times the
+ * bytes that are sent.
+ */
+const SENT_FACTOR = 4;
+
 let reader: QueryReader | undefined;
+const collection = new IdleCollection(systemClock);
 
 self.addEventListener("message", ({ data }: MessageEvent<ReaderSetup | ToReader>) => {
   if ("kind" in data) {
     reader?.receive(data);
+    collection.noteWork();
     return;
   }
   const { answers, settings } = data;
+  const pressure = pressureOn(settings);
   reader = new QueryReader({
     disk: bunDisk,
     clock: systemClock,
@@ -45,5 +57,23 @@ self.addEventListener("message", ({ data }: MessageEvent<ReaderSetup | ToReader>
       waitForAnswer(words, answeredCount);
       return receiveMessageOnPort(answers)?.message;
     },
+    noteSent: (bytes) => pressure.noteAllocated(SENT_FACTOR * bytes),
   });
 });
+
+/**
+ * Collects the garbage of this thread while the process is short of memory. A busy thread reads no
+ * messages, so a message could not tell it to.
+ */
+function pressureOn({ memoryBytes: bytesMax }: ReaderSettings): MemoryPressure {
+  const memory = new ProcessMemoryGauge(bunDisk);
+  return new MemoryPressure({
+    clock: systemClock,
+    bytesMax,
+    usedBytes: () => memory.usedBytes(bytesMax),
+    giveBack: collectAll,
+    // The event loop makes work wait, so a reader need not.
+    onTight: () => undefined,
+    isWatched: true,
+  });
+}

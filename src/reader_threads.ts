@@ -1,6 +1,4 @@
-/**
- * Opens the threads that read, each set up with what the configuration allows one reader.
- */
+/** Opens the reader threads, each with the configured limits of one reader. */
 import { MessageChannel } from "node:worker_threads";
 import type { ReaderSetup } from "./reader_thread.ts";
 import type { OpenReader, ReaderSettings, ToReader } from "./sql/mod.ts";
@@ -8,7 +6,7 @@ import { startThread } from "./threads/mod.ts";
 
 const ENTRY = new URL("./reader_thread.ts", import.meta.url);
 
-/** @param settings Of a reader, by its number. */
+/** @param settings Returns a reader's settings by its number. */
 export function readerThreads(settings: (number: number) => ReaderSettings): OpenReader {
   return (number, { onFailure, onMessage }) => {
     const { port1: answers, port2: inThread } = new MessageChannel();

@@ -1,7 +1,7 @@
 /**
- * Handles SIGHUP: reopens the log under its usual name, and reads the log level and the TLS
- * certificate again. All other keys take effect at the start only, so changed ones are named in the
- * log and wait for a restart.
+ * Handles SIGHUP: reopens the log under its usual name, and rereads the log level and the TLS
+ * certificate. All other keys take effect only on startup, so changed ones are named in the log and
+ * wait for a restart.
  *
  * Nothing here ends the server: if a file cannot be read, its old settings stay in force.
  */
@@ -14,7 +14,11 @@ import { tlsFailure } from "./listen_failure.ts";
 import type { RunningServer, TlsTexts } from "./server/mod.ts";
 
 /** The keys that take effect without a restart. */
-const REREAD: ReadonlySet<string> = new Set(["logging.level", "server.tls_cert", "server.tls_key"]);
+export const REREAD: ReadonlySet<string> = new Set([
+  "logging.level",
+  "server.tls_cert",
+  "server.tls_key",
+]);
 
 /** A log whose level and files can change at run time. */
 export interface ChangingLog extends Log {
@@ -26,7 +30,10 @@ export interface RereadOptions {
   readonly disk: Pick<Disk, "readFile">;
   readonly log: ChangingLog;
   readonly server: Pick<RunningServer, "replaceTls">;
-  /** Reads the current configuration. @throws {Error} With all faults of the configuration. */
+  /**
+   * Reads the current configuration.
+   * @throws {Error} With all faults of the configuration.
+   */
   readonly read: () => Config;
 }
 
@@ -44,51 +51,51 @@ export class RereadSettings {
     this.#tls = typeof found === "string" ? { cert: "", key: "" } : found;
   }
 
-  /** Reads the settings again. Returns the configuration now in force. */
+  /** Rereads the settings. Returns the configuration now in force. */
   run(): Config {
     const { log } = this.#options;
     log.reopen();
-    // Log the outcome even at level "error", as somebody asked for this.
+    // Log the outcome even at level "error", because the operator asked for the reread.
     log.level = "info";
     const config = this.#configNow();
     const { level } = config.logging;
     const certificate = this.#rereadTls(config);
     const now = withReread(this.#config, config);
     const waiting = changedKeys(now, config);
-    log.info("SIGHUP: reopened the log files and read the settings again that can be", {
+    log.info("SIGHUP: reopened the log files and reread the settings that can change", {
       "logging.level": level,
       ...(certificate === undefined ? {} : { certificate }),
     });
     if (waiting.length > 0) {
       const keys = waiting.join(", ");
-      log.warn("settings have changed that need a restart: the old ones still hold", { keys });
+      log.warn("settings have changed that need a restart: the old values still apply", { keys });
     }
     log.level = level;
     this.#config = now;
     return now;
   }
 
-  /** The configuration of the file, or the old one if the file is faulty. */
+  /** Returns the configuration in the file, or the old one if the file is faulty. */
   #configNow(): Config {
     try {
       return this.#options.read();
     } catch (error) {
       const reason = error instanceof Error ? textWithHint(error) : String(error);
-      this.#options.log.error("cannot read the configuration again: the old settings still hold", {
+      this.#options.log.error("cannot read the configuration again: the old settings still apply", {
         reason,
       });
       return this.#config;
     }
   }
 
-  /** Reads the certificate again and describes the outcome; undefined without TLS. */
+  /** Rereads the certificate and describes the outcome; undefined without TLS. */
   #rereadTls(config: Config): string | undefined {
     if (this.#tls === undefined || config.server.tls_cert === undefined) return undefined;
     const found = tlsTextsOf(config, this.#options.disk);
     if (typeof found !== "string" && isSame(found, this.#tls)) return "unchanged";
     const failure = typeof found === "string" ? found : this.#options.server.replaceTls(found);
     if (failure !== undefined || typeof found === "string") {
-      const what = "cannot use the TLS files as they are now: the old certificate still holds";
+      const what = "cannot use the TLS files as they are now: the old certificate is still used";
       this.#options.log.error(what, { reason: failure });
       return "kept";
     }
@@ -97,7 +104,10 @@ export class RereadSettings {
   }
 }
 
-/** The old settings with the reread ones replaced. TLS cannot be switched on or off this way. */
+/**
+ * Returns the old settings with the reread ones replaced. TLS cannot be switched on or off this
+ * way.
+ */
 function withReread(before: Config, now: Config): Config {
   const hasTls = before.server.tls_cert !== undefined && now.server.tls_cert !== undefined;
   const { tls_cert, tls_key } = hasTls ? now.server : before.server;
@@ -115,10 +125,10 @@ function withReread(before: Config, now: Config): Config {
   };
 }
 
-/** The certificate and key, or the reason why the server cannot listen with them. */
+/** Returns the certificate and key, or the reason why the server cannot listen with them. */
 function tlsTextsOf({ server }: Config, disk: Pick<Disk, "readFile">): TlsTexts | string {
   const texts = new Map<string, string>();
-  // Read the files only once, as somebody may be replacing them.
+  // Read the files only once, because they may be in the middle of being replaced.
   const readFile = (path: string): Uint8Array => {
     const bytes = disk.readFile(path);
     texts.set(path, new TextDecoder().decode(bytes));

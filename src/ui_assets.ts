@@ -1,12 +1,12 @@
 /**
- * Where the admin page comes from, the first of these that is there:
+ * Finds the admin page, in the first of these places that exists:
  *
  *     1. the executable         one pack, embedded by scripts/build.ts
  *     2. ui/src and its packages  bundled in memory at the first request: nothing to build, never stale
  *     3. ui/dist/ui.pack        made by scripts/build_ui.ts, for an installation without those packages
  *
- * Looking costs the start next to nothing, and nothing about the page can fail the server: what
- * goes wrong is logged, and the page says so.
+ * The search adds almost no time to startup, and no fault of the page can make the server fail: it
+ * is logged, and the page reports it.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
@@ -16,10 +16,10 @@ import { bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
 const UI_DIRECTORY = join(import.meta.dir, "../ui");
 const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
 
-/** Where `scripts/build_ui.ts` leaves the pack. */
+/** The path to which `scripts/build_ui.ts` writes the pack. */
 export const UI_PACK_PATH: string = join(UI_DIRECTORY, "dist/ui.pack");
 
-/** Embedded files have a hash in their names. */
+/** The names of embedded files contain a hash. */
 const EMBEDDED_PACK = /^ui(?:-[a-z0-9]+)?\.pack$/;
 
 const PAGE_FAILED = `<!doctype html>
@@ -32,7 +32,7 @@ const PAGE_FAILED = `<!doctype html>
 </html>
 `;
 
-/** @returns Undefined when there is nothing to make the page from. */
+/** @returns Undefined if none of the places exists. */
 export function loadUi(log: Log): UiAssets | undefined {
   const embedded = Bun.embeddedFiles.find((file) => EMBEDDED_PACK.test(nameOf(file)));
   if (embedded !== undefined) return new LazyUi(log, () => readPack(embedded));
@@ -42,7 +42,7 @@ export function loadUi(log: Log): UiAssets | undefined {
   return undefined;
 }
 
-/** The page, made at the first request for it. */
+/** The page, which is made at the first request for it. */
 class LazyUi implements UiAssets {
   readonly #log: Log;
   readonly #make: () => Promise<UiPack>;
@@ -64,7 +64,7 @@ class LazyUi implements UiAssets {
   #load(): Promise<ReadyUi | undefined> {
     this.#ready ??= this.#make().then(readyFrom, (error: unknown) => {
       this.#log.error("the admin page could not be built", { cause: String(error) });
-      // The next request tries again: whoever mends the sources need not start the server anew.
+      // The next request tries again, so that a developer who fixes the sources need not restart.
       this.#ready = undefined;
       return undefined;
     });
@@ -98,12 +98,12 @@ function hasFile(path: string): boolean {
   return Bun.file(path).size > 0;
 }
 
-/** Whether the development packages of `ui` are installed. */
+/** Returns true if the development packages of `ui` are installed. */
 function hasPackages(): boolean {
   try {
     return Bun.resolveSync("react-dom/client", UI_DIRECTORY) !== "";
   } catch {
-    // It has no other way to say no.
+    // The resolver has no other way to report a missing package.
     return false;
   }
 }

@@ -6,15 +6,15 @@
  * `scripts/build_ui.ts`. Needs the development packages of `ui`.
  */
 
-/** The page in one piece, as it is kept in the file that a build leaves. */
+/** The page in one piece, as a build writes it to its file. */
 export interface UiPack {
-  /** The document, with {@linkcode NONCE_MARK} where the nonce of a response goes. */
+  /** The document, with {@linkcode NONCE_MARK} in place of each response's nonce. */
   readonly page: string;
   readonly assets: readonly UiPackAsset[];
 }
 
 export interface UiPackAsset {
-  /** Below `/ui/`. */
+  /** The path of the file below `/ui/`. */
   readonly path: string;
   readonly type: string;
   readonly text: string;
@@ -29,7 +29,7 @@ const ICON =
   "width='16' height='16' rx='4' fill='%230b6e84'/%3E%3Cpath d='M2 6.5c2-2.5 4-2.5 6 0s4 2.5 6 0M2 " +
   "10.5c2-2.5 4-2.5 6 0s4 2.5 6 0' fill='none' stroke='white' stroke-width='1.6'/%3E%3C/svg%3E";
 
-/** @throws {Error} With what the bundler says, if the sources cannot be built. */
+/** @throws {Error} With the bundler's messages, if the sources cannot be built. */
 export async function bundleUi(entry: string): Promise<UiPack> {
   const built = await Bun.build({
     entrypoints: [entry],
@@ -49,7 +49,7 @@ export async function bundleUi(entry: string): Promise<UiPack> {
     assets.push({ path, type: output.type, text: await output.text() });
     if (output.kind === "entry-point") script = path;
   }
-  // The sheet of the entry holds those of the chunks that it loads later.
+  // The entry's style sheet includes those of the chunks that it loads later.
   const stem = script.slice(0, script.lastIndexOf("-"));
   const style = assets.find(({ path }) => path.startsWith(`${stem}-`) && path.endsWith(".css"));
   if (style === undefined) throw new Error(`the bundle of ${entry} has no style sheet`);

@@ -1,8 +1,8 @@
 /**
- * What an open database does by itself now and then: looks at the space that is left and at the
- * clock, lets go of what has expired or nobody can name any more, erases what is due, reads for
- * damage, and keeps when users were seen. Nothing here waits, and nobody waits for it; what the
- * disk refuses or a bug ends is tried again.
+ * The regular tasks of an open database. They check the memory, the free space and the clock,
+ * remove expired data and files that can no longer be referenced, erase dropped accounts, scan
+ * segments for damage, and save when users were last seen. Nothing here waits, and no caller waits
+ * for it. If the disk refuses a task or a bug ends it, the task is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import type { Bugs } from "./base/bugs.ts";
@@ -11,21 +11,25 @@ import { isExpected } from "./base/errors.ts";
 import { repeatedly } from "./base/repeatedly.ts";
 import {
   beginDueErasures,
+  resumeIndexBuilds,
   type SqlEnvironment,
   sweepDroppedTables,
   sweepFiles,
 } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
-/** How often the free space, the clock and what has expired are looked at while nobody writes. */
+/** The interval of the checks of free space, clock and expiry while there are no writes. */
 const SPACE_LOOK_MS = 10_000;
 
-/** How often the catalog is told when users were last seen. */
+/** The interval at which the times when users were last seen are written to the catalog. */
 const SEEN_MS = 60_000;
 
-/** What is looked after, and with what. */
+/** The parts of the database that the tasks need. */
 export interface UpkeepParts
-  extends Pick<SqlEnvironment, "blobs" | "catalog" | "clock" | "definitionOf" | "jobs" | "log"> {
+  extends Pick<
+    SqlEnvironment,
+    "blobs" | "catalog" | "clock" | "definitionOf" | "jobs" | "log" | "topics"
+  > {
   readonly auth: Auth;
   readonly bugs: Pick<Bugs, "contain">;
   readonly store: LocalStore;
@@ -34,16 +38,17 @@ export interface UpkeepParts
 /** Records failures. */
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
-/** Begins at once with what a stop cut short. Returns what ends it. */
+/** Begins immediately with the tasks that a stop interrupted. Returns a function that ends them. */
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const { auth, clock, store } = parts;
   const sweep = fileSweep(parts);
   const look = (): void => {
-    attempt(parts, "look at the free space", () => store.lookAtSpace());
-    attempt(parts, "look at the clock", () => store.lookAtClock());
+    attempt(parts, "check the free space", () => store.lookAtSpace());
+    attempt(parts, "check the clock", () => store.lookAtClock());
   };
   look();
   beginErasures(parts);
+  resumeIndexBuilds(parts);
   let hasEnded = false;
   const isEnded = (): boolean => hasEnded;
   sweepDropped(parts, isEnded);
@@ -54,7 +59,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
       attempt(parts, "bound the history", () => store.boundHistory());
     }),
     repeatedly(clock, SEEN_MS, () => {
-      attempt(parts, "note when users were seen", () => auth.keepSeen());
+      attempt(parts, "record when users were seen", () => auth.keepSeen());
     }),
     repeatedly(clock, HOUR_MS, () => {
       sweep.begin();
@@ -71,7 +76,8 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
 }
 
 /**
- * Removes files that no row names: in turns of its own, one sweep at a time, and none after `end`.
+ * Removes files that no row references, in turns of its own, one sweep at a time, and none after
+ * `end`.
  */
 function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
   const { clock, definitionOf, log } = parts;
@@ -85,9 +91,9 @@ function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
         nowMs: clock.nowMs(),
         isEnded: () => isEnded,
       });
-      if (count > 0) log.info("removed files that no row names", { count });
+      if (count > 0) log.info("removed files that no row references", { count });
     } catch (error) {
-      noteFailed(parts, "remove files that no row names", error);
+      noteFailed(parts, "remove files that no row references", error);
     } finally {
       isUnderWay = false;
     }
@@ -103,7 +109,7 @@ function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
 }
 
 /**
- * Discards history that is old enough, reads a part of the segments for damage, erases dropped
+ * Discards history that is old enough, scans a part of the segments for damage, and erases dropped
  * accounts.
  */
 function tidy(parts: UpkeepParts, isEnded: () => boolean): void {
@@ -118,7 +124,7 @@ function beginErasures(parts: UpkeepParts): void {
   attempt(parts, "erase dropped accounts", () => beginDueErasures(parts));
 }
 
-/** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
+/** Removes files of dropped tables that remain because of a stop or a disk failure. */
 function sweepDropped(
   { bugs, log, ...world }: Reports & Pick<UpkeepParts, "blobs" | "catalog" | "clock">,
   isEnded: () => boolean,
@@ -132,7 +138,7 @@ function sweepDropped(
   });
 }
 
-/** Does a task that comes again: its failure stops nobody. */
+/** Runs a recurring task. Its failure does not affect the others. */
 function attempt(reports: Reports, task: string, work: () => void): void {
   try {
     work();
@@ -143,6 +149,6 @@ function attempt(reports: Reports, task: string, work: () => void): void {
 
 /** @throws {StateInDoubtError} */
 function noteFailed({ bugs, log }: Reports, task: string, error: unknown): void {
-  if (isExpected(error)) log.error(`cannot ${task}; it is tried again`, { error: error.message });
-  else bugs.contain(error, `the attempt to ${task}; it is made again`);
+  if (isExpected(error)) log.error(`cannot ${task}; will try again`, { error: error.message });
+  else bugs.contain(error, `the attempt to ${task}; will try again`);
 }

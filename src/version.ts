@@ -1,14 +1,14 @@
 /**
- * Which build this is. `scripts/build.ts` writes the date into an executable; from source it is the
- * day of the start.
+ * The version of this build. `scripts/build.ts` writes the date into an executable; from source, it
+ * is the day on which the program started.
  */
 import manifest from "../package.json" with { type: "json" };
 import { systemClock } from "./base/clock.ts";
 
-/** Semantic version. */
+/** The semantic version. */
 export const VERSION: string = manifest.version;
 
-/** Whether this is a file that `scripts/build.ts` compiled: only there is something embedded. */
+/** True if this file was compiled by `scripts/build.ts`: only such a file has embedded assets. */
 export const IS_EXECUTABLE: boolean = Bun.embeddedFiles.length > 0;
 
 /** YYYY-MM-DD. */

@@ -1,6 +1,4 @@
-/**
- * What the arguments of the program mean, and that none is ignored.
- */
+/** The program's arguments are interpreted correctly, and none is ignored. */
 import { expect, test } from "bun:test";
 import { commandFrom, helpText, type Program } from "../src/command_line.ts";
 
@@ -55,7 +53,7 @@ test.each([
 
 test("commandFrom asks for a configuration, and fails the start without one", () => {
   const refused = (program: Program): unknown => commandFrom([], program);
-  // As of a shell that knows no such variable.
+  // A shell passes an empty argument for an undefined variable.
   expect(commandFrom([""], SOURCE)).toEqual(commandFrom([], SOURCE));
   const message = "Cannot start Tidemark: name a configuration file, e.g.";
   expect(refused(SOURCE)).toEqual({

@@ -1,6 +1,6 @@
 /**
- * What `openDatabase` refuses before a byte of the directory changes, and what is left of an
- * opening that fails.
+ * The cases that `openDatabase` refuses before a byte of the directory changes, and what a failed
+ * opening leaves behind.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ async function filledDirectory(): Promise<string> {
   return path;
 }
 
-test("openDatabase refuses a directory whose catalog is gone, and leaves it as it is", async () => {
+test("openDatabase refuses a directory whose catalog is missing, and leaves it unchanged", async () => {
   const path = await filledDirectory();
   for (const name of ["catalog.sqlite-wal", "catalog.sqlite-shm", "jwt_secret"]) {
     rmSync(join(path, name), { force: true });
@@ -43,14 +43,14 @@ test("openDatabase refuses a directory whose catalog is gone, and leaves it as i
       (error: unknown) => error,
     );
     expect(String(refusal)).toContain(
-      `Cannot open ${path}: catalog.sqlite is ${what}, and there is a log or segments that belong to one`,
+      `Cannot open ${path}: catalog.sqlite is ${what}, but there is a log or segments, which need it`,
     );
     expect(treeOf(path)).toEqual(before);
   }
   expect(maintain("verify", [path]).code).toBe(1);
 });
 
-test("openDatabase refuses a directory of something else, and leaves it as it is", async () => {
+test("openDatabase refuses a directory of another program, and leaves it unchanged", async () => {
   for (const name of ["tmp", "segments", "wal", "files", "restore", "restore.new", "ballast"]) {
     const path = freshDirectory();
     mkdirSync(join(path, name));
@@ -63,7 +63,7 @@ test("openDatabase refuses a directory of something else, and leaves it as it is
   }
 });
 
-test("openDatabase goes on beside files of others, and refuses a file", async () => {
+test("openDatabase continues beside foreign files, and refuses a file", async () => {
   const path = freshDirectory();
   writeFileSync(join(path, "notes.txt"), "x");
   mkdirSync(join(path, "lost+found"));
@@ -72,10 +72,10 @@ test("openDatabase goes on beside files of others, and refuses a file", async ()
   expect(readFileSync(join(path, "notes.txt"), "utf8")).toBe("x");
   const file = join(path, "notes.txt");
   const refusal: unknown = await openAt(file).catch((error: unknown) => error);
-  expect(String(refusal)).toEndWith(`Cannot open ${file}: it is a file, and not a directory`);
+  expect(String(refusal)).toEndWith(`Cannot open ${file}: it is a file, not a directory`);
 });
 
-test("openDatabase names the process that uses the directory, unless it only looks", async () => {
+test("openDatabase names the process that uses the directory, unless it only reads", async () => {
   const path = await filledDirectory();
   const refusal = async (): Promise<string> =>
     String(await openAt(path, { config: SMALL_FILES }).catch((error: unknown) => error));
@@ -113,7 +113,7 @@ test("a database holds the lock of its directory until its catalog is closed", a
   expect(isLocked()).toBe(false);
 });
 
-test("openDatabase makes a catalog where a first start was stopped before it did", async () => {
+test("openDatabase creates a catalog if the first start was stopped before it did", async () => {
   const path = freshDirectory();
   writeFileSync(join(path, "format.json"), '{"format":1}\n');
   for (const name of ["wal", "segments", "tmp"]) mkdirSync(join(path, name));
@@ -122,18 +122,18 @@ test("openDatabase makes a catalog where a first start was stopped before it did
   expect(maintain("verify", [path]).code).toBe(0);
 });
 
-/** Of what an opening is given, the part whose nth call fails. */
+/** The dependency whose nth call fails while a database opens. */
 type FailingPart = "clock" | "disk" | "log" | "random";
 
 interface Failing<T> {
   readonly part: T;
-  /** Whether the call that fails has come. */
+  /** Whether the failing call has been made. */
   hasFailed(): boolean;
-  /** No call fails from now on. */
+  /** Lets every later call succeed. */
   end(): void;
 }
 
-/** Hands all calls on but the nth, counted from 0. */
+/** Forwards all calls except the nth, counted from 0, which fails. */
 function failingAt<T extends object>(part: T, nth: number, error: Error): Failing<T> {
   let callCount = 0;
   let hasEnded = false;
@@ -155,7 +155,10 @@ function failingAt<T extends object>(part: T, nth: number, error: Error): Failin
   };
 }
 
-/** A directory of a life that answered before the disk did, with a storage that is gone. */
+/**
+ * Returns the directory of a process that acknowledged writes before they were durable, with a
+ * missing storage.
+ */
 async function unluckyDirectory(): Promise<{ path: string; config: string }> {
   const path = freshDirectory();
   const root = freshDirectory();
@@ -180,8 +183,8 @@ const PARTS: Readonly<Record<FailingPart, object>> = {
 };
 
 /**
- * Opens a directory with each call in turn failing until one opens without; returns how many did
- * not.
+ * Opens a directory with each call failing in turn, until the directory opens. Returns the number
+ * of failures.
  */
 async function failuresOf(
   name: FailingPart,
@@ -194,7 +197,7 @@ async function failuresOf(
     );
     failing.end();
     if (opened instanceof Error) {
-      // Had the one before left anything open, this one would be told of that.
+      // If the previous attempt had left anything open, this one would report it.
       expect(String(opened), `${name} ${nth}`).toContain("EIO");
       failureCount += 1;
     } else {
@@ -204,7 +207,8 @@ async function failuresOf(
   }
 }
 
-// Each step of an opening calls one of these: the new directory is named, the other one read.
+// Each step of an opening calls one of these: the new directory is named, and the other one is
+// read.
 test.each(["clock", "disk", "log", "random"] as const)(
   "openDatabase leaves the directory openable whichever call of its %s fails",
   async (name) => {
@@ -215,7 +219,7 @@ test.each(["clock", "disk", "log", "random"] as const)(
   },
 );
 
-test("openDatabase leaves the directory openable when there is no secret for it", async () => {
+test("openDatabase leaves the directory openable if there is no secret for it", async () => {
   const path = freshDirectory();
   const jwtSecret = (): never => {
     throw new DiskError("EACCES", path, "open");
@@ -228,7 +232,7 @@ test("openDatabase leaves the directory openable when there is no secret for it"
   await database.close();
 });
 
-test("openDatabase notes what a relaxed life may have lost, also after a start that was cut off", async () => {
+test("openDatabase records what a process with relaxed durability may have lost, also after an interrupted start", async () => {
   for (let nth = 0, hasFailed = true; hasFailed; nth += 1) {
     const path = freshDirectory();
     const relaxed = await openAt(path, {

@@ -1,6 +1,4 @@
-/**
- * Why a server cannot listen, said with the keys and files of its configuration.
- */
+/** The reason why a server cannot listen, with the relevant configuration keys and files. */
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { DiskError } from "../src/base/errors.ts";
@@ -24,7 +22,7 @@ function newKey(): string {
   return privateKey.export({ type: "pkcs8", format: "pem" });
 }
 
-/** What is said of files with these texts. */
+/** Returns the message about files with the given contents. */
 function failureWith(files: Readonly<Record<string, string>>): string {
   const toml = "server = { tls_cert = '/c.pem', tls_key = '/k.pem' }";
   return listenFailure(new Error("NO_START_LINE"), parseConfig(toml, "test", {}).config.server, {
@@ -36,7 +34,7 @@ function failureWith(files: Readonly<Record<string, string>>): string {
   });
 }
 
-test("listenFailure names the key and the file that TLS fails for", () => {
+test("listenFailure names the key and the file at which TLS fails", () => {
   const key = newKey();
   expect(failureWith({})).toBe(
     "cannot use TLS: server.tls_cert /c.pem cannot be read (ENOENT): there is no such file or directory",
@@ -55,14 +53,14 @@ test("listenFailure names the key and the file that TLS fails for", () => {
   );
 });
 
-test("listenFailure says which address it is, and when it is none of this machine", () => {
+test("listenFailure names the address, and says if it does not belong to this machine", () => {
   const { server } = parseConfig("server = { host = 'elsewhere', port = 80 }", "test", {
-    TIDEMARK_JWT_SECRET: "a secret for the network, with 32 bytes and more",
+    env: { TIDEMARK_JWT_SECRET: "a secret for the network, with 32 bytes and more" },
   }).config;
   const disk = { readFile: (): Uint8Array => new Uint8Array() };
   const failure = (code: string): string =>
     listenFailure(Object.assign(new Error(`${code}: listen`), { code }), server, disk);
-  const sentence = `cannot listen on elsewhere:80: server.host is "elsewhere", and should be an address of this machine, or a name that has one`;
+  const sentence = `cannot listen on elsewhere:80: server.host is "elsewhere", but should be an address of this machine, or a name that has one`;
   for (const code of ["EAI_AGAIN", "EINVAL", "ENOTFOUND", "EADDRNOTAVAIL"]) {
     expect(failure(code)).toBe(`${sentence} (${code}: listen)`);
   }

@@ -1,17 +1,20 @@
 /**
- * Checks that imports under `src` point down, as the drawing in ARCHITECTURE.md has it.
+ * Checks that imports under `src` point down, as docs/internals/architecture.md draws, and that
+ * tests go through the doors of `src`.
  *
  * Imports are read as text: type imports count too, since they tie the reader just as much, and
- * there is no compiler interface to break with the next TypeScript. The formatter puts the module
- * name of an import on the line of its `from`.
+ * there is no compiler interface that the next TypeScript could break. The formatter puts the
+ * module name of an import on the line of its `from`.
  *
- * What no file uses is not allowed either: the next import there is then a decision, not an
- * accident. Inside a layer no two rooms import each other, directly or by way of others.
+ * An allowance that no file uses is a fault too: the next import there must be a decision, not an
+ * accident. Sub-folders of a layer never form an import cycle, neither directly nor through others,
+ * and the table of sub-folders in that page lists each above those that it imports.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
+import { readOptions } from "../support/arguments.ts";
 
-/** What each folder of `src` may import besides itself. Everybody may import `base`. */
+/** The folders that each folder of `src` may import. All may import themselves and `base`. */
 const BELOW: Readonly<Record<string, readonly string[]>> = {
   base: [],
   types: ["base"],
@@ -19,20 +22,22 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   storage: ["base", "types"],
   catalog: ["base", "types"],
   auth: ["base", "protocol", "catalog"],
+  config: ["base", "auth"],
   threads: ["base", "storage"],
   sql: ["base", "types", "protocol", "catalog", "storage", "auth", "threads"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
-  copies: ["base", "types", "catalog", "storage", "threads", "sql"],
-  maintenance: ["base", "catalog", "storage", "auth", "sql", "copies"],
-  server: ["base", "types", "protocol", "catalog", "auth", "sql", "live"],
-  config: ["base", "auth", "server"],
+  topics: ["base", "types", "catalog", "storage", "sql"],
+  backup: ["base", "types", "catalog", "storage", "threads", "sql"],
+  maintenance: ["base", "catalog", "storage", "auth", "sql", "backup"],
+  server: ["base", "types", "protocol", "catalog", "auth", "sql", "live", "topics"],
   client: ["protocol"],
 };
 
-/** Packages and runtime modules that have one home, by the beginning of the path of their users. */
+/**
+ * Packages and runtime modules that only some files may import, by the beginning of their paths.
+ */
 const HOMES: Readonly<Record<string, string>> = {
   "bun:sqlite": "src/catalog/",
-  jose: "src/auth/",
   "node:fs": "src/base/",
   "node:fs/promises": "src/base/",
   msgpackr: "src/server/",
@@ -40,14 +45,14 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Second doors, and the folders that may enter by each: what they show is of no use to the others,
- * or would lead them past the first. A file directly in `src` enters by any.
+ * Second doors, and the folders that may import each. Their exports are of no use to other folders,
+ * or would let those bypass the first door. A file directly in `src` may import any of them.
  */
 const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
-  "src/storage/files.ts": ["copies", "maintenance"],
+  "src/storage/files.ts": ["backup", "maintenance"],
 };
 
-/** These run in browsers and other runtimes too, so they use nothing of Bun or Node. */
+/** These folders also run in browsers and other runtimes, so they use no API of Bun or Node. */
 const PORTABLE: ReadonlySet<string> = new Set(["protocol", "client"]);
 
 const IMPORTED = /\bfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"/gm;
@@ -64,7 +69,7 @@ export function layerFaultsIn(path: string, source: string): string[] {
   return faults;
 }
 
-/** A folder of `src` and one that a file in it imports, as "<folder> → <other>". */
+/** Lists the folders of `src` that a file imports from, each as "<folder> → <other>". */
 export function foldersUsedIn(path: string, source: string): string[] {
   const from = folderOf(path);
   if (from === undefined || !path.startsWith("src/")) return [];
@@ -76,19 +81,16 @@ export function foldersUsedIn(path: string, source: string): string[] {
   });
 }
 
-/**
- * Rooms, the folders inside a layer, that need one another to read: what expressions are bound from
- * holds queries, and queries hold expressions.
- */
-const KNOTS: readonly (readonly string[])[] = [["src/sql/bind/expression", "src/sql/bind/query"]];
+/** These sub-folders need each other: expressions contain queries, and queries expressions. */
+const KNOWN_CYCLES: readonly (readonly string[])[] = [
+  ["src/sql/bind/expression", "src/sql/bind/query"],
+];
 
-/**
- * Rooms of one layer, by what their files import. The door looks into all of them, and is left out.
- */
-export type RoomGraph = Map<string, Set<string>>;
+/** The sub-folders of layers, and the sub-folders from which each imports. Doors are left out. */
+export type FolderGraph = Map<string, Set<string>>;
 
-/** Notes which rooms of its layer a file imports from. */
-export function noteRooms(graph: RoomGraph, path: string, source: string): void {
+/** Records the sub-folders of its layer that a file imports from. */
+export function noteFolders(graph: FolderGraph, path: string, source: string): void {
   if (folderOf(path) === undefined || isDoor(path)) return;
   const from = posix.dirname(path);
   for (const module of modulesIn(source)) {
@@ -99,25 +101,27 @@ export function noteRooms(graph: RoomGraph, path: string, source: string): void 
   }
 }
 
-/** Lists rooms that import one another, directly or by way of others, and are not known to. */
-export function knotsIn(graph: RoomGraph): string[] {
-  const knots = new Set<string>();
-  for (const room of graph.keys()) {
-    const reached = roomsBehind(graph, room);
-    if (!reached.has(room)) continue;
-    const knot = [...reached].filter((other) => roomsBehind(graph, other).has(room)).toSorted();
-    knots.add(knot.join(" ↔ "));
+/** Lists cycles of imports between sub-folders that KNOWN_CYCLES does not list. */
+export function cyclesIn(graph: FolderGraph): string[] {
+  const cycles = new Set<string>();
+  for (const folder of graph.keys()) {
+    const reached = foldersBehind(graph, folder);
+    if (!reached.has(folder)) continue;
+    const cycle = [...reached]
+      .filter((other) => foldersBehind(graph, other).has(folder))
+      .toSorted();
+    cycles.add(cycle.join(" ↔ "));
   }
-  const known = new Set(KNOTS.map((rooms) => rooms.join(" ↔ ")));
+  const known = new Set(KNOWN_CYCLES.map((folders) => folders.join(" ↔ ")));
   return [
-    ...[...knots].filter((knot) => !known.has(knot)),
-    ...[...known].filter((knot) => !knots.has(knot)).map((knot) => `${knot}: no longer`),
+    ...[...cycles].filter((cycle) => !known.has(cycle)),
+    ...[...known].filter((cycle) => !cycles.has(cycle)).map((cycle) => `${cycle}: no longer`),
   ];
 }
 
-function roomsBehind(graph: RoomGraph, room: string): Set<string> {
+function foldersBehind(graph: FolderGraph, folder: string): Set<string> {
   const reached = new Set<string>();
-  const open = [room];
+  const open = [folder];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     for (const other of graph.get(next) ?? []) {
       if (reached.has(other)) continue;
@@ -128,9 +132,60 @@ function roomsBehind(graph: RoomGraph, room: string): Set<string> {
   return reached;
 }
 
+/** The page whose table lists the sub-folders of the layers. */
+const TOUR = "docs/internals/architecture.md";
+
 /**
- * Lists what may be imported and is not.
- * @param used What {@linkcode foldersUsedIn} found in all files.
+ * Returns the sub-folders in the table of {@linkcode TOUR}, from top to bottom and from left to
+ * right, such as "live/scheduler". "live" means the files directly in `src/live`. The first name of
+ * a row has its layer, which the others of the row share.
+ * @param tour The Markdown of the page.
+ */
+export function folderOrderIn(tour: string): string[] {
+  const [, table = ""] = tour.split("\n| folder | contents |\n|---|---|\n");
+  const [rows = ""] = table.split("\n\n");
+  return rows.split("\n").flatMap((row) => {
+    const [, cell = ""] = row.split("|");
+    const names = Array.from(cell.matchAll(/`([^`]+)`/g), ([, name = ""]) => name);
+    const layer = names[0]?.split("/")[0];
+    return names.map((name) => (name.includes("/") ? name.replace(/\/$/, "") : `${layer}/${name}`));
+  });
+}
+
+/**
+ * Lists imports that run up in the order of sub-folders, and sub-folders that only the imports or
+ * only the order has.
+ * @param order The result of {@linkcode folderOrderIn}.
+ */
+export function orderFaultsIn(graph: FolderGraph, order: readonly string[]): string[] {
+  const faults = new Set<string>();
+  const seen = new Set<string>();
+  for (const [folder, imported] of graph) {
+    if (!folder.startsWith("src/")) continue;
+    const from = subFolderOf(folder);
+    for (const target of imported) {
+      const to = subFolderOf(target);
+      seen.add(from).add(to);
+      if (order.includes(from) && order.includes(to) && order.indexOf(from) > order.indexOf(to)) {
+        faults.add(`${from} imports ${to}, which the table lists above it`);
+      }
+    }
+  }
+  return [
+    ...faults,
+    ...[...seen].filter((place) => !order.includes(place)).map((place) => `${place} is missing`),
+    ...order.filter((place) => !seen.has(place)).map((place) => `${place} is in no import`),
+  ];
+}
+
+/** Returns "sql/bind" for `src/sql/bind/query`. */
+function subFolderOf(folder: string): string {
+  return folder.split("/").slice(1, 3).join("/");
+}
+
+/**
+ * Lists allowances that no file uses.
+ * @param used The result of {@linkcode foldersUsedIn} for all files.
  */
 export function unusedAllowances(used: ReadonlySet<string>): string[] {
   return Object.entries(BELOW).flatMap(([from, below]) =>
@@ -138,7 +193,7 @@ export function unusedAllowances(used: ReadonlySet<string>): string[] {
   );
 }
 
-/** The admin page enters `src` where any other client does. */
+/** The admin page imports from `src` only what any other client does. */
 const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protocol/mod.ts"]);
 
 /** Lists what one file of the admin page imports against the rules. */
@@ -147,12 +202,48 @@ export function uiFaultsIn(path: string, source: string): string[] {
   for (const module of modulesIn(source)) {
     const target = posix.join(posix.dirname(path), module);
     if (!module.startsWith(".") || target.startsWith("ui/") || UI_DOORS.has(target)) continue;
-    faults.push(`"${module}" is neither of the page nor the door of client or protocol`);
+    faults.push(`"${module}" is neither part of the page nor the door of client or protocol`);
   }
   return faults;
 }
 
-/** What a file imports, in whatever form. */
+/** The test of this check quotes imports that the check has to find. */
+const PLANTED = "tests/scripts/check_test.ts";
+
+/**
+ * Lists what one test imports against the rules. A test uses the doors of `src`. It may import a
+ * file behind a door from its own sub-folder only: `tests/sql/parse/text/lexer_test.ts` and
+ * `tests/sql/parse_test.ts` from `src/sql/parse`, and the tests directly in `tests/auth` from
+ * `src/auth`. The parts of other sub-folders that a
+ * test needs are made in `tests/support`.
+ */
+export function testFaultsIn(path: string, source: string): string[] {
+  if (path === PLANTED || path.startsWith("tests/support/")) return [];
+  const faults: string[] = [];
+  for (const module of modulesIn(source)) {
+    const target = posix.join(posix.dirname(path), module);
+    const to = folderOf(target);
+    if (!module.startsWith(".") || !target.startsWith("src/") || to === undefined) continue;
+    if (to === "base" || isDoor(target)) continue;
+    const folder = placeOf(target);
+    if (folder === placeOf(path) || folder === withoutTop(path).replace(/_test\.ts$/, "")) continue;
+    faults.push(
+      `"${module}" is in another folder: use src/${to}/mod.ts, or make it in tests/support`,
+    );
+  }
+  return faults;
+}
+
+/** Returns the layer of a file, and its sub-folder: "sql/parse", or "auth" if there is none. */
+function placeOf(path: string): string {
+  return posix.dirname(withoutTop(path)).split("/").slice(0, 2).join("/");
+}
+
+function withoutTop(path: string): string {
+  return path.slice(path.indexOf("/") + 1);
+}
+
+/** Lists the modules that a file imports, in any form. */
 function modulesIn(source: string): string[] {
   return Array.from(
     source.matchAll(IMPORTED),
@@ -171,11 +262,11 @@ function faultOfPackage(path: string, module: string): string | undefined {
 
 function faultOfFile(path: string, target: string): string | undefined {
   const from = folderOf(path);
-  // The version is written down once.
+  // The version is defined only in package.json.
   if (target === "package.json" && from === undefined) return undefined;
   if (!target.startsWith("src/")) return "is outside src";
   const to = folderOf(target);
-  // A file directly in src wires the layers: it may enter each of them, by its door.
+  // A file directly in `src` wires the layers: it may import each of them through its door.
   if (to === undefined) return from === undefined ? undefined : "is above every folder";
   if (from === to) return isDoor(target) ? "is the folder's own door" : undefined;
   if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;
@@ -185,7 +276,10 @@ function faultOfFile(path: string, target: string): string | undefined {
   return to === "base" || isDoor(target) ? undefined : `passes by src/${to}/mod.ts`;
 }
 
-/** The folder of `src` that a file is in, at whatever depth; undefined directly in `src`. */
+/**
+ * Returns the folder of `src` that a file is in, at any depth; undefined for a file directly in
+ * `src`.
+ */
 function folderOf(path: string): string | undefined {
   const [, folder, inside] = path.split("/");
   return inside === undefined ? undefined : folder;
@@ -197,18 +291,20 @@ function isDoor(path: string): boolean {
 }
 
 if (import.meta.main) {
+  readOptions({});
   const used = new Set<string>();
-  const rooms: RoomGraph = new Map();
+  const folders: FolderGraph = new Map();
   for (const [pattern, faultsIn] of [
     ["src/**/*.ts", layerFaultsIn],
     ["ui/src/**/*.{ts,tsx}", uiFaultsIn],
+    ["tests/**/*.{ts,tsx}", testFaultsIn],
   ] as const) {
     let fileCount = 0;
     for await (const path of new Glob(pattern).scan()) {
       fileCount += 1;
       const source = await Bun.file(path).text();
       for (const pair of foldersUsedIn(path, source)) used.add(pair);
-      noteRooms(rooms, path, source);
+      noteFolders(folders, path, source);
       for (const fault of faultsIn(path, source)) {
         process.stdout.write(`${path}: ${fault}\n`);
         process.exitCode = 1;
@@ -218,11 +314,16 @@ if (import.meta.main) {
     if (fileCount === 0) throw new Error(`Cannot check layers: no file is ${pattern}`);
   }
   for (const pair of unusedAllowances(used)) {
-    process.stdout.write(`scripts/check/layers.ts: ${pair} is allowed, and no file imports it\n`);
+    process.stdout.write(`scripts/check/layers.ts: ${pair} is allowed, but no file imports it\n`);
     process.exitCode = 1;
   }
-  for (const knot of knotsIn(rooms)) {
-    process.stdout.write(`rooms that import one another: ${knot}\n`);
+  const order = folderOrderIn(await Bun.file(TOUR).text());
+  for (const fault of orderFaultsIn(folders, order)) {
+    process.stdout.write(`${TOUR}: the order of sub-folders: ${fault}\n`);
+    process.exitCode = 1;
+  }
+  for (const cycle of cyclesIn(folders)) {
+    process.stdout.write(`sub-folders that import one another: ${cycle}\n`);
     process.exitCode = 1;
   }
 }

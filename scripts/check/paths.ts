@@ -1,23 +1,25 @@
 /**
- * Checks that the files and folders that the documents name are there, so that who follows a name
- * after something has moved does not look in vain.
+ * Checks that the files and folders that the documents name exist, so that no reader looks for a
+ * name that has moved.
  *
- * A path begins at the root or at `src/`. Of text between backticks, every word that begins with a
- * folder of either, or ends like a file of code, is one; of a drawing, only the former, since it
- * may shorten names. Braces stand for each of their parts, and `mod.ts` for that of any folder.
+ * A path begins at the root or at `src/`. Between backticks, every word that begins with a folder
+ * of either, or ends like a code file, is a path. In a drawing, only a word that begins with such a
+ * folder is one, since a drawing may shorten names. Braces expand to each of their parts, and
+ * `mod.ts` matches that of any folder.
  */
 import { readdirSync } from "node:fs";
 import { Glob } from "bun";
+import { readOptions } from "../support/arguments.ts";
 
-const DOCUMENTS = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
+const DOCUMENTS = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/**/*.md"];
 
-/** A drawing or code; otherwise what stands in a line. */
+/** Matches a drawing or code block, or the code within a line. */
 const QUOTED = /^```[^\n]*\n([\s\S]*?)^```|`([^`]+)`/gm;
 
 const WORD = /^[\w.*{},-]+(?:\/[\w.*{},-]+)*\/?$/;
 
 /**
- * Lists the paths that a document names, braces expanded. `folders` are those a path begins with.
+ * Lists the paths that a document names, with braces expanded. A path begins with one of `folders`.
  */
 export function pathsIn(document: string, folders: ReadonlySet<string>): string[] {
   const found: string[] = [];
@@ -39,12 +41,12 @@ function expanded(path: string): string[] {
   return parts.split(",").flatMap((part) => expanded(`${before}${part}${behind}`));
 }
 
-/** Lists those that lead nowhere. */
+/** Lists the paths that do not exist. */
 export function missingFrom(document: string, folders: ReadonlySet<string>): string[] {
   return pathsIn(document, folders).filter((path) => !isThere(path));
 }
 
-/** Whether a path, with or without the ending of its file, is there. */
+/** Returns true if a path exists, with or without its file extension. */
 function isThere(path: string): boolean {
   const bare = path.replace(/\/$/, "");
   const asked = [bare, `${bare}.ts`].flatMap((it) => [it, `src/${it}`]);
@@ -60,14 +62,19 @@ function foldersIn(path: string): string[] {
 }
 
 if (import.meta.main) {
+  readOptions({});
   const folders = new Set([...foldersIn("."), ...foldersIn("src")]);
-  for (const name of DOCUMENTS) {
-    const document = await Bun.file(name).text();
-    // A checker that finds nothing to check must not pass.
-    if (pathsIn(document, folders).length === 0) throw new Error(`Cannot check ${name}: no path`);
-    for (const path of missingFrom(document, folders)) {
-      process.stdout.write(`${name}: no file or folder "${path}" at the root or in src\n`);
-      process.exitCode = 1;
+  let pathCount = 0;
+  for (const pattern of DOCUMENTS) {
+    for (const name of new Glob(pattern).scanSync()) {
+      const document = await Bun.file(name).text();
+      pathCount += pathsIn(document, folders).length;
+      for (const path of missingFrom(document, folders)) {
+        process.stdout.write(`${name}: no file or folder "${path}" at the root or in src\n`);
+        process.exitCode = 1;
+      }
     }
   }
+  // A checker that finds nothing to check must not pass.
+  if (pathCount === 0) throw new Error("Cannot check the documents: no path found");
 }

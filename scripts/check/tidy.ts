@@ -1,18 +1,22 @@
 /**
- * Checks the rules of the house that no other tool knows: each file says why it exists, stays
- * small, holds nothing unfinished, and has comments as narrow as its code, which the formatter
- * leaves as they are.
+ * Checks the project rules that no other tool knows: each file says why it exists, stays small,
+ * contains nothing unfinished, and has comments as narrow as its code, since the formatter does not
+ * wrap comments. Each type of `src` has a unique name. Lines that tests quote in order to inject
+ * faults exist.
  */
 import { Glob } from "bun";
+import { staleReaderFaults } from "../../tests/campaigns/readers/faults.ts";
+import { staleFaults } from "../../tests/support/injected_faults.ts";
+import { readOptions } from "../support/arguments.ts";
 
-const FILE_BYTES_MAX = 24 * 1024;
+const FILE_BYTES_MAX = 40 * 1024;
 
 const COLUMNS_MAX = 100;
 
-/** A line that is comment from its beginning: what marks it, and its text. */
+/** A line that contains only a comment: its marker, and its text. */
 const COMMENT = /^(\s*(?:\/\/|\/\*\*|\*(?!\/)) ?)(.*)$/;
 
-/** Text that is drawn, as tables, bytes of a format and commands are, and cannot be broken. */
+/** Text that is drawn, such as tables, byte formats and commands, and cannot be wrapped. */
 const DRAWN = /^ {3}|\S {2,}\S|[─│┌┐└┘├┤┬┴▲▼◄]/;
 
 interface Rule {
@@ -20,10 +24,12 @@ interface Rule {
   readonly advice: string;
 }
 
-/** Looked for line by line. The patterns are written so that they do not find themselves. */
+/**
+ * Each rule applies to single lines. The patterns are written so that they do not match themselves.
+ */
 const RULES: readonly Rule[] = [
   { pattern: /\bTO[D]O(?!\(#\d+\))/, advice: "add its issue number in round brackets" },
-  { pattern: /\b(?:FIX[M]E|XX[X]|HAC[K])\b/, advice: "mend it, or open an issue" },
+  { pattern: /\b(?:FIX[M]E|XX[X]|HAC[K])\b/, advice: "fix it, or open an issue" },
   { pattern: /\b(?:test|it|describe)\.on[l]y\(/, advice: "let the other tests run too" },
   { pattern: /\bassert\(.*[`]/, advice: "give assert a plain string: it is built on every call" },
   { pattern: /@ts-(?:ign[o]re|noch[e]ck)/, advice: "use @ts-expect-error and say why" },
@@ -31,8 +37,8 @@ const RULES: readonly Rule[] = [
 ];
 
 /**
- * Lists what is untidy in one file, as "<line>: <what to do>". Tests may be long, since a table of
- * cases is not harder to read for being complete.
+ * Lists the faults of one file, as "<line>: <what to do>". Tests may be long, since a complete
+ * table of cases is no harder to read.
  */
 export function untidyIn(path: string, source: string): string[] {
   const found: string[] = [];
@@ -49,7 +55,9 @@ export function untidyIn(path: string, source: string): string[] {
   return found;
 }
 
-/** Whether a comment goes beyond the last column, and has a blank before it where it could end. */
+/**
+ * Returns true if a comment exceeds the last column although an earlier blank would let it wrap.
+ */
 function isTooWide(line: string): boolean {
   if (line.length <= COLUMNS_MAX) return false;
   const [, mark = "", text = ""] = COMMENT.exec(line) ?? [];
@@ -57,14 +65,41 @@ function isTooWide(line: string): boolean {
   return /\S /.test(text.slice(0, COLUMNS_MAX + 1 - mark.length).replace(/^[- ]+/, ""));
 }
 
+/** A type declaration at the top level of a file. */
+const TYPE = /^(?:export )?(?:abstract )?(?:type|interface|class) (\w+)/gm;
+
+/**
+ * Lists the types that several files declare, as "<name>: <paths>". A reader who meets the name
+ * should not have to look up which of them it is.
+ */
+export function repeatedTypes(sources: ReadonlyMap<string, string>): string[] {
+  const pathsByName = new Map<string, Set<string>>();
+  for (const [path, source] of sources) {
+    for (const [, name = ""] of source.matchAll(TYPE)) {
+      pathsByName.set(name, (pathsByName.get(name) ?? new Set()).add(path));
+    }
+  }
+  return [...pathsByName]
+    .filter(([, paths]) => paths.size > 1)
+    .map(([name, paths]) => `the type ${name} needs one name for each of ${[...paths].join(", ")}`);
+}
+
 if (import.meta.main) {
+  readOptions({});
   let fileCount = 0;
+  const sources = new Map<string, string>();
   for await (const path of new Glob("{src,tests,scripts}/**/*.{ts,mjs}").scan()) {
     fileCount += 1;
-    for (const finding of untidyIn(path, await Bun.file(path).text())) {
+    const source = await Bun.file(path).text();
+    if (path.startsWith("src/")) sources.set(path, source);
+    for (const finding of untidyIn(path, source)) {
       process.stdout.write(`${path}:${finding}\n`);
       process.exitCode = 1;
     }
+  }
+  for (const finding of [...repeatedTypes(sources), ...staleFaults(), ...staleReaderFaults()]) {
+    process.stdout.write(`${finding}\n`);
+    process.exitCode = 1;
   }
   if (fileCount === 0) throw new Error("Cannot check tidiness: no file found");
 }

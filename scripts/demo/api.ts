@@ -1,13 +1,12 @@
 /**
- * The little of HTTP that the demo needs. It talks to a server that is already running, as any
- * program would.
+ * The small part of HTTP that the demo needs. It talks to a running server like any other program.
  */
 
 export interface Answer {
   readonly rows: readonly (readonly unknown[])[];
   readonly names: readonly string[];
   readonly lastSeq: number | undefined;
-  /** As the server says. */
+  /** The time as the server reports it. */
   readonly tookMs: number;
 }
 
@@ -20,7 +19,11 @@ export class Api {
     this.token = token;
   }
 
-  /** Runs statements. @returns What the last one gave. @throws With the server's own words. */
+  /**
+   * Runs statements.
+   * @returns The result of the last one.
+   * @throws With the server's own message.
+   */
   async sql(sql: string, params?: readonly unknown[]): Promise<Answer> {
     const answer = await fetch(`${this.url}/v1/api/sql`, {
       method: "POST",
@@ -56,7 +59,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** Logs in; on a server that nobody has set up yet, sets it up with these credentials first. */
+/** Logs in. A server that has not been set up yet is first set up with these credentials. */
 export async function connect(url: string, credentials: Credentials): Promise<Api> {
   const status = await fetch(`${url}/v1/api/auth/status`).catch(() => undefined);
   if (status === undefined) {

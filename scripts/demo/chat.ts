@@ -1,7 +1,7 @@
 /**
- * A chat of two about movies: in a room that both see and in inboxes that each sees alone. Midway
- * one of them loses the connection while the other goes on, comes back with the last sequence id
- * it has, and must end with everything, each change once.
+ * A chat between two people about movies: in a room that both see, and in inboxes that only their
+ * owners see. Midway one of them loses the connection while the other continues. The first
+ * reconnects with its last sequence id and must end up with every change exactly once.
  */
 
 import { chanceFromSeed } from "../support/chance.ts";
@@ -16,10 +16,10 @@ const CUT_AT = 30;
 const BACK_AT = 60;
 const PAUSE_MS = 5;
 
-/** How long the last changes may be under way. */
+/** The last changes may take this long to arrive. */
 const ARRIVAL_MS_MAX = 5000;
 
-/** A change that somebody must see. */
+/** A change that a participant must receive. */
 interface Expected {
   readonly seq: number;
   readonly sentMs: number;
@@ -72,7 +72,8 @@ export async function chat(
 
 async function join(api: Api, name: string): Promise<Participant> {
   await api.sql(`DROP USER IF EXISTS '${name}'`);
-  // Of role service, so that they may write what all share and put mail into each other's inbox.
+  // Participants have the role service, so that they may write to the shared room and to each
+  // other's inbox.
   await api.sql(`CREATE USER '${name}' WITH PASSWORD '${PASSWORD}' ROLE service`);
   const token = await logIn(api.url, { user: name, password: PASSWORD });
   return new Participant(name, new Api(api.url, token));
@@ -92,10 +93,10 @@ class Talk {
     this.#movies = movies;
   }
 
-  /** Somebody does something. */
+  /** Lets one of the two act. */
   async step(): Promise<void> {
     const [ann, ben] = this.#both;
-    // Whoever has no connection cannot speak either.
+    // A participant without a connection cannot write either.
     const [from, to] = this.isCut || this.#chance.below(2) === 0 ? [ann, ben] : [ben, ann];
     const key = this.#nextKey;
     const kind = this.#chance.below(10);
@@ -121,7 +122,7 @@ class Talk {
     }
   }
 
-  /** Waits until everything expected has arrived, or for as long as that may take. */
+  /** Waits until everything expected has arrived, or until the time for it is over. */
   async arrived(): Promise<void> {
     const deadlineMs = performance.now() + ARRIVAL_MS_MAX;
     while (this.expected.some(isUnseen) && performance.now() < deadlineMs) await Bun.sleep(10);

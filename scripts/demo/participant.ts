@@ -1,10 +1,10 @@
 /**
- * Somebody in the chat: a socket that follows the room, which all share, and an inbox, which is
- * nobody else's. Keeps what it was sent, and which sequence ids it has seen how often.
+ * A participant of the chat: a socket that follows the shared room and the participant's own inbox.
+ * It keeps the rows it was sent, and counts how often it has seen each sequence id.
  */
 import type { Api } from "./api.ts";
 
-/** What a participant follows, by subscription id. */
+/** The queries that a participant follows, by subscription id. */
 const QUERIES = {
   room: "SELECT id, sender, text, _seq FROM demo.room",
   inbox: "SELECT id, sender, text, is_read, _seq FROM demo.inbox",
@@ -36,7 +36,7 @@ export class Participant {
   readonly api: Api;
   /** Rows as this participant sees them, by place and key. */
   readonly rows: Readonly<Record<Place, Map<number, Row>>> = { room: new Map(), inbox: new Map() };
-  /** When each change arrived, and how often. */
+  /** The arrival time of each change, and how often it arrived. */
   readonly arrivals: Map<number, { atMs: number; count: number }> = new Map();
   readonly #lastSeq: Partial<Record<Place, number>> = {};
   #socket: WebSocket | undefined;
@@ -46,7 +46,10 @@ export class Participant {
     this.api = api;
   }
 
-  /** Connects and follows; after a cut, from where it was. Resolves once both are live. */
+  /**
+   * Connects and follows; after a cut, resumes from its last position. Resolves once both queries
+   * are live.
+   */
   async follow(): Promise<void> {
     const url = `${this.api.url.replace(/^http/, "ws")}/v1/ws`;
     const socket = new WebSocket(url, { headers: { Authorization: `Bearer ${this.api.token}` } });
@@ -71,7 +74,7 @@ export class Participant {
     await ready.promise.finally(() => clearTimeout(timer));
   }
 
-  /** Loses the connection, as a phone in a tunnel does: without a goodbye. */
+  /** Drops the connection without a close message, like a phone in a tunnel. */
   cut(): void {
     this.#socket?.terminate();
     this.#socket = undefined;

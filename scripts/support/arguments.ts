@@ -1,84 +1,273 @@
 /**
- * The options of a script, `--name value` or `--name` alone, or the words that it takes. What a
- * script does not know ends it with one line, so that a misspelt option is not a run of something
- * else. `--help` prints the header of the script, which is where its use is written.
+ * The options of a script. Each script lists the options that it takes; from the list come their
+ * values, the text of `--help` and the refusal of anything else, so that a misspelt option does not
+ * run something else.
+ *
+ *     const options = readOptions({
+ *       kills: countOption("how often the server is killed", 100),
+ *       long: flag("goes on until it is stopped"),
+ *     });
+ *     options.kills; // a number
+ *
+ * Calling any of the readers here also makes Ctrl-C end the script in order: what was registered
+ * for its exit, such as the removal of temporary files and the end of servers, is done.
  */
 import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { relative } from "node:path";
+import { nearestOf } from "./nearest.ts";
+import { ROOT, TASKS } from "./tasks.ts";
 
-export interface ScriptOptions {
-  /** The value of an option, or undefined when it was not given. */
-  text(name: string): string | undefined;
-  /** The value of an option as a whole number; ends the script when it is none. */
-  count(name: string, absent: number): number;
-  has(name: string): boolean;
+/** One option of a script. */
+export interface Option<Value> {
+  /**
+   * The notation for the value in the help, such as "<count>"; empty for a flag, which has none.
+   */
+  readonly form: string;
+  readonly about: string;
+  /** The value if the option is absent. */
+  readonly absent: Value;
+  /** The help's wording for the absent value; empty if there is nothing to say. */
+  readonly absentShown: string;
+  /** Returns the value of a text, or undefined if the option does not accept it. */
+  readonly read: (text: string) => Value | undefined;
+}
+
+export type OptionForms = Readonly<Record<string, Option<unknown>>>;
+
+export type OptionValues<Forms extends OptionForms> = {
+  readonly [Name in keyof Forms]: Forms[Name] extends Option<infer Value> ? Value : never;
+};
+
+/** The positional words of a script. */
+export interface Words {
+  /** The notation for the words in the help, such as "<file> …". */
+  readonly form: string;
+  readonly about: string;
+  readonly countMin: number;
+  readonly countMax?: number;
+  /** True if unknown options are words for a program that the script runs. */
+  readonly arePassedOn?: boolean;
+}
+
+/** An option without a value. */
+export function flag(about: string): Option<boolean> {
+  return { form: "", about, absent: false, absentShown: "", read: () => true };
+}
+
+/** An option whose value is a whole number. */
+export function countOption(about: string, absent: number): Option<number> {
+  return {
+    form: "<count>",
+    about,
+    absent,
+    absentShown: absent.toLocaleString("en-US"),
+    read: wholeNumber,
+  };
 }
 
 /**
- * Reads the command line; ends the script after `--help`, and with 2 when a word cannot be read.
+ * Like {@linkcode countOption}, for an absent value that depends on other options.
  *
- * @param valued Options with a value. @param flags Options without.
+ * @param absentShown The help's wording for the absent value.
  */
-export function readOptions(valued: readonly string[], flags: readonly string[]): ScriptOptions {
-  const given = new Map<string, string>();
-  const words = process.argv.slice(2);
-  for (let index = 0; index < words.length; index += 1) {
-    const word = words[index] ?? "";
-    const name = word.replace(/^--/, "");
-    if (asksForHelp(word)) printHelp();
-    if (flags.includes(name)) {
-      given.set(name, "");
-    } else if (valued.includes(name) && words[index + 1] !== undefined) {
-      index += 1;
-      given.set(name, words[index] ?? "");
-    } else {
-      const known = [...valued.map((n) => `--${n} <value>`), ...flags.map((n) => `--${n}`)];
-      const there = known.length === 0 ? "is none but --help" : `are ${known.join(", ")}`;
-      refuse(`Cannot read option "${word}": there ${there}`);
-    }
-  }
+export function optionalCount(about: string, absentShown = ""): Option<number | undefined> {
+  return { form: "<count>", about, absent: undefined, absentShown, read: wholeNumber };
+}
+
+/** A random seed; a different one in each run if it is absent. */
+export function seedOption(about = "repeats the run that printed this seed"): Option<number> {
+  const absent = Date.now() % 1_000_000;
+  return { form: "<seed>", about, absent, absentShown: "another one each time", read: wholeNumber };
+}
+
+/** An option whose value is any text. */
+export function textOption(form: string, about: string, absent: string): Option<string> {
+  return { form, about, absent, absentShown: absent, read: (given) => given };
+}
+
+/** Like {@linkcode textOption}, without a value if it is absent. */
+export function optionalText(form: string, about: string): Option<string | undefined> {
+  return { form, about, absent: undefined, absentShown: "", read: (given) => given };
+}
+
+/** An option whose value is one of the given words. */
+export function oneOf<const Word extends string>(
+  words: readonly Word[],
+  about: string,
+  absent: Word,
+): Option<Word> {
+  return { ...optionalOneOf(words, about), absent, absentShown: absent };
+}
+
+/** Like {@linkcode oneOf}, without a value if it is absent. */
+export function optionalOneOf<const Word extends string>(
+  words: readonly Word[],
+  about: string,
+): Option<Word | undefined> {
   return {
-    text: (name) => given.get(name),
-    has: (name) => given.has(name),
-    count(name, absent) {
-      const text = given.get(name);
-      if (text === undefined) return absent;
-      if (!/^\d+$/.test(text)) refuse(`Cannot read --${name} "${text}": not a whole number`);
-      return Number(text);
+    form: words.join("|"),
+    about,
+    absent: undefined,
+    absentShown: "",
+    read: (given) => words.find((word) => word === given),
+  };
+}
+
+/**
+ * An option whose value is one or more of the words, separated by commas; all of them if absent.
+ */
+export function someOf<const Word extends string>(
+  words: readonly Word[],
+  about: string,
+): Option<readonly Word[]> {
+  return {
+    form: words.join(","),
+    about,
+    absent: words,
+    absentShown: "all",
+    read(given) {
+      const chosen = given.split(",").map((each) => words.find((word) => word === each));
+      return chosen.every((word) => word !== undefined) ? chosen : undefined;
     },
   };
 }
 
 /**
- * Reads the words of a script that has no options; ends it as {@linkcode readOptions} does, and
- * when there is none.
- *
- * @param wanted What a word names.
+ * Reads the command line of a script that takes no words. Ends the script as `readArguments` does.
  */
-export function readWords(wanted: string): readonly string[] {
-  const words = process.argv.slice(2);
-  if (words.some(asksForHelp)) printHelp();
-  const option = words.find((word) => word.startsWith("-"));
-  if (option !== undefined) refuse(`Cannot read option "${option}": there is none but --help`);
-  if (words.length === 0) refuse(`Cannot begin: name ${wanted}`);
-  return words;
+export function readOptions<Forms extends OptionForms>(forms: Forms): OptionValues<Forms> {
+  return readArguments(forms, undefined).options;
 }
 
-/** Whether a word is one of those that an option takes. */
+/**
+ * Reads the command line. Ends the script with 0 after `--help`, and with 2 and one line if an
+ * option or a word cannot be read.
+ */
+export function readArguments<Forms extends OptionForms>(
+  forms: Forms,
+  words: Words | undefined,
+): { options: OptionValues<Forms>; words: readonly string[] } {
+  endInOrder();
+  const given = process.argv.slice(2);
+  if (given.some((word) => word === "--help" || word === "-h")) printHelp(forms, words);
+  const values = new Map<string, unknown>();
+  const others: string[] = [];
+  for (let index = 0; index < given.length; index += 1) {
+    const word = given[index] ?? "";
+    const name = word.replace(/^--/, "");
+    const form = word.startsWith("--") && Object.hasOwn(forms, name) ? forms[name] : undefined;
+    if (form === undefined) {
+      if (word.startsWith("-") && words?.arePassedOn !== true) refuseOption(word, forms);
+      if (words === undefined) refuse(`Cannot read "${word}": there are only options`);
+      others.push(word);
+    } else if (form.form === "") {
+      values.set(name, true);
+    } else {
+      index += 1;
+      values.set(name, valueOf(name, form, given[index]));
+    }
+  }
+  checkCount(others, words);
+  const read = Object.entries(forms).map(([name, { absent }]) => [
+    name,
+    values.get(name) ?? absent,
+  ]);
+  return { options: Object.fromEntries(read) as OptionValues<Forms>, words: others };
+}
+
+/** Returns true if a word is one of the given words. */
 export function isOneOf<Word extends string>(words: readonly Word[], word: string): word is Word {
   return words.some((each) => each === word);
 }
 
-function asksForHelp(word: string): boolean {
-  return word === "--help" || word === "-h";
+/** Ends the script with 2 and one line, because its arguments cannot be used. */
+export function refuse(message: string): never {
+  process.stderr.write(`${message}${message.endsWith("?") ? "" : "."} --help says more.\n`);
+  process.exit(2);
 }
 
-function printHelp(): never {
-  const header = /\/\*\*\n([\s\S]*?)\n \*\//.exec(readFileSync(Bun.main, "utf8"))?.[1] ?? "";
-  process.stdout.write(`${header.replaceAll(/^ \* ?/gm, "")}\n`);
+function wholeNumber(given: string): number | undefined {
+  return /^\d+$/.test(given) ? Number(given) : undefined;
+}
+
+function valueOf(
+  name: string,
+  { form, read }: Option<unknown>,
+  given: string | undefined,
+): unknown {
+  if (given === undefined) refuse(`Cannot read --${name}: it needs a value, ${form}`);
+  const value = read(given);
+  if (value === undefined) {
+    const wanted = form === "<count>" || form === "<seed>" ? "a whole number" : form;
+    refuse(`Cannot read --${name} "${given}": it should be ${wanted}`);
+  }
+  return value;
+}
+
+function refuseOption(word: string, forms: OptionForms): never {
+  const names = Object.keys(forms).map((name) => `--${name}`);
+  const nearest = nearestOf(word, names);
+  if (names.length === 0) refuse(`Cannot read option "${word}": there is none but --help`);
+  if (nearest !== undefined) refuse(`Cannot read option "${word}": did you mean ${nearest}?`);
+  const verb = names.length === 1 ? "is" : "are";
+  refuse(`Cannot read option "${word}": there ${verb} ${names.join(", ")}`);
+}
+
+function checkCount(given: readonly string[], words: Words | undefined): void {
+  if (words === undefined) return;
+  if (given.length < words.countMin) refuse(`Cannot begin: name ${words.about}`);
+  const excess = given[words.countMax ?? Number.POSITIVE_INFINITY];
+  if (excess !== undefined) refuse(`Cannot read "${excess}": there is a word too many`);
+}
+
+function printHelp(forms: OptionForms, words: Words | undefined): never {
+  const header = /\/\*\*\n?([\s\S]*?)\*\//.exec(readFileSync(Bun.main, "utf8"))?.[1] ?? "";
+  const about = header.replaceAll(/^ ?\* ?/gm, "").trim();
+  process.stdout.write(`${about}\n\n${helpText(commandOf(Bun.main), forms, words)}`);
   process.exit(0);
 }
 
-function refuse(message: string): never {
-  process.stderr.write(`${message}. --help says more.\n`);
-  process.exit(2);
+/** Returns the command with which people start a script. */
+function commandOf(path: string): string {
+  const file = relative(ROOT, path);
+  const task = TASKS.find((each) => each.file === file);
+  return task === undefined ? `bun ${file}` : `bun task ${task.name}`;
+}
+
+/** The usage, and one line for each option. */
+export function helpText(command: string, forms: OptionForms, words: Words | undefined): string {
+  const rows: [string, string][] = Object.entries(forms).map(([name, option]) => {
+    const shown = option.absentShown === "" ? "" : ` (${option.absentShown})`;
+    return [`--${name} ${option.form}`.trimEnd(), `${option.about}${shown}`];
+  });
+  if (words !== undefined) rows.unshift([words.form, words.about]);
+  rows.push(["--help", "prints this"]);
+  const short = rows.map(([left]) => left.length).filter((length) => length <= LEFT_COLUMNS_MAX);
+  const width = Math.max(...short);
+  const lines = rows.map(([left, right]) =>
+    left.length <= LEFT_COLUMNS_MAX
+      ? `  ${left.padEnd(width)}  ${right}`
+      : `  ${left}\n  ${" ".repeat(width)}  ${right}`,
+  );
+  const usage = [command, ...(rows.length > 1 ? ["[options]"] : []), words?.form ?? ""];
+  return `usage: ${usage.join(" ").trimEnd()}\n\n${lines.join("\n")}\n`;
+}
+
+/** An option longer than this gets a line of its own. */
+const LEFT_COLUMNS_MAX = 30;
+
+/**
+ * Makes a signal end the script through `process.exit`, so that exit handlers run. A script that
+ * ends differently on a signal sets its own handler first.
+ */
+function endInOrder(): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    if (process.listenerCount(signal) > 0) continue;
+    process.on(signal, () => {
+      // The script may have set a handler of its own after this one, which then decides.
+      if (process.listenerCount(signal) > 1) return;
+      process.exit(128 + constants.signals[signal]);
+    });
+  }
 }

@@ -1,17 +1,17 @@
 /**
- * Chance that repeats from a seed, for scripts that must be able to say how to do it again.
+ * Random numbers that repeat from a seed, for scripts that must be able to repeat a run.
  */
 
 export interface Chance {
-  /** A whole number from 0 up to, but not including, `bound`. */
+  /** Returns a whole number from 0 up to, but not including, `bound`. */
   below(bound: number): number;
-  /** One of the items. */
+  /** Returns one of the items. */
   pick<T>(items: readonly T[]): T;
-  /** Text of lower-case letters and digits. */
+  /** Returns text of lower-case letters and digits. */
   text(length: number): string;
 }
 
-/** Mulberry32 (Tommy Ettinger): 32 bits of state, enough to choose operations by. */
+/** Mulberry32 (Tommy Ettinger): 32 bits of state, which are enough for choosing operations. */
 export function chanceFromSeed(seed: number): Chance {
   let state = seed >>> 0;
   function below(bound: number): number {

@@ -1,16 +1,16 @@
 /**
- * Reads what the test runner writes of coverage, in the format of lcov: of each file, a block from
+ * Reads the coverage report of the test runner, in the format of lcov: for each file, a block from
  * `SF:` to `end_of_record` with counts (LF, LH, FNF, FNH) and how often each line was run (DA).
  */
 
-/** What was run of a file. */
+/** The coverage of a file. */
 export interface Covered {
   readonly path: string;
   readonly lines: number;
   readonly linesRun: number;
   readonly functions: number;
   readonly functionsRun: number;
-  /** Numbers of the lines that were not run, ascending. */
+  /** The numbers of the lines that were not run, ascending. */
   readonly missing: readonly number[];
 }
 
@@ -59,7 +59,7 @@ export function sumOf(files: readonly Covered[]): Omit<Covered, "path" | "missin
   };
 }
 
-/** Ascending numbers as spans: "3, 7–9". */
+/** Returns ascending numbers as spans: "3, 7–9". */
 export function spansOf(numbers: readonly number[]): string {
   const spans: { first: number; last: number }[] = [];
   for (const number of numbers) {

@@ -1,28 +1,11 @@
 /**
- * How a tool prints files: line by line, with an error that names the file, and no complaint when
- * whoever reads the lines has enough of them.
+ * Prints files for a tool, line by line. An error names the file. It is not an error if the reader
+ * of the lines closes the pipe.
  */
 import { CorruptionError, DiskError } from "../../src/base/errors.ts";
 
-/**
- * Prints lines. Returns the exit code: 0, or 1 if a file cannot be read or is damaged, or 2.
- *
- * @param linesOf Undefined when the arguments are wrong: then the usage is shown.
- */
-export function runDump(
-  usage: string,
-  argv: readonly string[],
-  linesOf: (argv: readonly string[]) => Iterable<string> | undefined,
-): number {
-  if (argv[0] === "--help" || argv[0] === "-h") {
-    process.stdout.write(`${usage}\n`);
-    return 0;
-  }
-  const lines = linesOf(argv);
-  if (lines === undefined) {
-    process.stderr.write(`${usage}\n`);
-    return 2;
-  }
+/** Prints lines. Returns the exit code: 0, or 1 if a file cannot be read or is damaged. */
+export function printLines(lines: Iterable<string>): number {
   try {
     for (const line of lines) process.stdout.write(`${line}\n`);
     return 0;

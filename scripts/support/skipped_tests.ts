@@ -18,14 +18,17 @@ const SKIPPED = /^(?:\(skip\)|»)\s/;
 /** Collects skipped tests from the lines of a run, in their order. */
 export class SkippedTests {
   #file = "";
+  #isSummary = false;
   readonly #reasons = new Map<string, { count: number; files: Set<string> }>();
 
   /** @param line One line of the runner's output, coloured or not. */
   read(line: string): void {
     const text = line.replace(COLOURS, "");
+    // The runner repeats the skipped tests below this line, without their files.
+    if (/^\d+ tests? skipped:$/.test(text)) this.#isSummary = true;
     const heading = /^(\S+_test\.tsx?):$/.exec(text);
     if (heading?.[1] !== undefined) this.#file = heading[1];
-    if (!SKIPPED.test(text)) return;
+    if (this.#isSummary || !SKIPPED.test(text)) return;
     const [, marked = NO_REASON] = text.split(SKIP_MARK);
     // The tests of a skipped group follow the group's name.
     const reason = marked.split(" > ")[0] ?? NO_REASON;
@@ -44,6 +47,10 @@ export class SkippedTests {
       ([reason, { count, files }]) =>
         `${String(count).padStart(5)}  ${reason}\n       ${[...files].join(" ")}\n`,
     );
-    return `\nSkipped ${total} ${total === 1 ? "test" : "tests"}:\n${rows.join("")}`;
+    const again = [...new Set(reasons.flatMap(([, { files }]) => Array.from(files)))].join(" ");
+    return (
+      `\nSkipped ${total} ${total === 1 ? "test" : "tests"}:\n${rows.join("")}` +
+      `Once nothing is missing, run them with: npm test -- ${again}\n`
+    );
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The few figures a measurement is summed up by.
+ * The few figures that sum up a measurement.
  */
 
-/** The value below which the given share of ascending values lies; 0 without values. */
+/** Returns the value at the given fraction of ascending values; 0 without values. */
 export function percentile(ascending: readonly number[], share: number): number {
   const index = Math.min(ascending.length - 1, Math.floor(ascending.length * share));
   return ascending[index] ?? 0;

@@ -1,14 +1,14 @@
 /**
- * What a statement answered, before it is written as a case.
+ * The answer to a statement, before it is written as a case.
  */
 
-/** How values of a column are written: as text, as quoted text, or as numbers of 12 digits. */
+/** The form of a column's values: text, quoted text, or numbers of 12 digits. */
 export type Column = "T" | "U" | "N";
 
 export type Answer =
   | {
       readonly kind: "rows";
-      /** Empty for a statement that is no query. */
+      /** The columns of the answer; empty for a statement that is not a query. */
       readonly columns: readonly Column[];
       readonly rows: readonly (readonly (string | null)[])[];
     }
@@ -16,7 +16,7 @@ export type Answer =
 
 /** Cases that run one after the other on one database. */
 export interface CaseFile {
-  /** Of the file that is written, without its ending. */
+  /** The name of the written file, without its extension. */
   readonly name: string;
   readonly about: string;
   readonly statements: readonly string[];

@@ -1,9 +1,9 @@
 /**
- * Which conditions of Tidemark stand for a state of PostgreSQL. It tells some apart that the other
- * does not, so several may be right.
+ * Tidemark's conditions for each SQLSTATE of PostgreSQL. Tidemark distinguishes some cases that
+ * PostgreSQL does not, so several may be right.
  */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
-  // No operator or function for these types is one state there.
+  // PostgreSQL has one state for operators and functions that do not exist for these types.
   "42883": ["FUNCTION_NOT_FOUND", "TYPE_MISMATCH"],
   "42804": ["TYPE_MISMATCH"],
   "42846": ["TYPE_MISMATCH"],
@@ -44,6 +44,7 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "23502": ["NOT_NULL_VIOLATION"],
   "23505": ["DUPLICATE_KEY"],
   "23514": ["CHECK_VIOLATION"],
+  "23503": ["FOREIGN_KEY_VIOLATION"],
   "22001": ["VALUE_TOO_LONG"],
   "22012": ["DIVISION_BY_ZERO"],
   "22P02": ["INVALID_VALUE"],
@@ -58,9 +59,10 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "22030": ["INVALID_VALUE"],
 };
 
-/** The conditions that a refusal with this state may have. */
+/** Returns the conditions that a refusal with this state may have. */
 export function conditionsOfState(state: string): readonly string[] {
-  // Any other fault of a value: whether its form or its size is at fault is told apart here.
+  // Any other SQLSTATE here is a fault of a value. Tidemark distinguishes a wrong form from a wrong
+  // size.
   const ofValues = ["INVALID_VALUE", "VALUE_OUT_OF_RANGE", "TYPE_MISMATCH"];
   return CONDITIONS[state] ?? (state.startsWith("22") ? ofValues : [`UNKNOWN_${state}`]);
 }

@@ -1,6 +1,4 @@
-/**
- * Where Tidemark answers otherwise than PostgreSQL on purpose, and why.
- */
+/** The statements that Tidemark deliberately answers differently from PostgreSQL, and why. */
 import type { Answer, Column } from "./answer.ts";
 
 export interface Difference {
@@ -35,6 +33,13 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   [
     "SELECT k FROM num ORDER BY k LIMIT k",
     { because: "LIMIT has no columns in scope", answer: failure("42703") },
+  ],
+  [
+    "SELECT unistr('\\xyz')",
+    {
+      because: "The value is at fault, not the statement",
+      answer: failure("22P02"),
+    },
   ],
   ["SELECT atanh(1::float8)", { because: "There is no infinity", answer: failure("22003") }],
   ["SELECT '\"s\"'::jsonb -> 0", { because: SCALAR_INDEX, answer: rows("T", [null]) }],
@@ -91,7 +96,7 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   ],
 ]);
 
-/** The difference of one statement, if there is one. */
+/** Returns the difference of one statement, if there is one. */
 export function differenceOf(sql: string): Difference | undefined {
   return DIFFERENCES.get(sql);
 }

@@ -48,6 +48,23 @@ const GROUPS: CaseFile = {
       ["a", "c"],
     ),
     ...selects(
+      ["a, # FROM num GROUP BY a", "# FROM num", "# FROM num WHERE k > 100"],
+      [
+        "rank(10) WITHIN GROUP (ORDER BY b)",
+        "dense_rank(10) WITHIN GROUP (ORDER BY b DESC)",
+        "percent_rank(1) WITHIN GROUP (ORDER BY c)",
+        "cume_dist(1) WITHIN GROUP (ORDER BY c)",
+        "rank(NULL) WITHIN GROUP (ORDER BY b)",
+        "dense_rank(NULL) WITHIN GROUP (ORDER BY d)",
+        "rank(2) WITHIN GROUP (ORDER BY d NULLS FIRST) FILTER (WHERE k <> 3)",
+        "dense_rank(1) WITHIN GROUP (ORDER BY d DESC NULLS FIRST)",
+        "cume_dist(NULL) WITHIN GROUP (ORDER BY b NULLS FIRST)",
+      ],
+    ),
+    "SELECT rank(1, 2) WITHIN GROUP (ORDER BY a) FROM num",
+    "SELECT rank() WITHIN GROUP (ORDER BY a) FROM num",
+    "SELECT k FROM num WHERE rank(1) WITHIN GROUP (ORDER BY a) = 1",
+    ...selects(
       ["# FROM num", "a, # FROM num GROUP BY a"],
       [
         "bit_and(b)",
@@ -228,7 +245,7 @@ const WINDOWS: CaseFile = {
     "SELECT id, sum(pay) OVER (ORDER BY hired RANGE BETWEEN INTERVAL '1 year' PRECEDING AND CURRENT ROW) FROM emp WHERE hired IS NOT NULL",
     "SELECT rank() FROM num",
     "SELECT count(DISTINCT a) OVER () FROM num",
-    // What may be long is computed last, as each window holds what was computed before it.
+    // The long value is computed last, since each window keeps the values computed before it.
     "SELECT max(length(texts)), max(place) FROM (SELECT string_agg('a', '-') OVER (ORDER BY g) AS texts, row_number() OVER (ORDER BY g DESC) AS place FROM generate_series(1, 24000) AS t(g)) AS q",
   ],
 };

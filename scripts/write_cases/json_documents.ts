@@ -2,7 +2,7 @@
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
-/** In no particular order; each is compared with every other. */
+/** The order does not matter; each document is compared with every other. */
 const DOCUMENTS = [
   "[]",
   "{}",
@@ -67,7 +67,7 @@ const JSON_ORDER: CaseFile = {
   ],
 };
 
-/** Each is read as JSON and as JSONB. */
+/** Each text is read as JSON and as JSONB. */
 const TEXTS = ['"x"', "1.50", "true", "null", '[1,  "a"]', '{"b":1,  "a":"z"}', '""'] as const;
 
 const JSON_TEXT: CaseFile = {

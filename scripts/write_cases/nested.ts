@@ -149,6 +149,7 @@ const ARRAYS: CaseFile = {
         "array_length(#, 2)",
         "cardinality(#)",
         "array_ndims(#)",
+        "array_dims(#)",
         "array_lower(#, 1)",
         "array_upper(#, 1)",
         "array_append(#, 9)",

@@ -2,7 +2,7 @@
  * Statements from patterns: every `#` of a pattern takes each value of its list.
  */
 
-/** SELECT of each pattern with each combination of values. Of two lists every pair is made. */
+/** Returns a SELECT of each pattern with each combination of values. Two lists give every pair. */
 export function selects(
   patterns: readonly string[],
   ...lists: readonly (readonly string[])[]

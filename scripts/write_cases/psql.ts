@@ -1,6 +1,6 @@
 /**
- * Asks PostgreSQL many statements through its own client, and gives what each answered in the form
- * in which Tidemark sends it.
+ * Runs many statements in PostgreSQL through its own client, and returns each answer in Tidemark's
+ * wire form.
  */
 import { spawn } from "node:child_process";
 import type { Answer, Column } from "./answer.ts";
@@ -72,7 +72,7 @@ function columnOf(type: string, rows: readonly (readonly string[])[], position: 
   return isPlain ? "T" : "U";
 }
 
-/** A value as PostgreSQL prints it, as a wire cell of its type in text. */
+/** Returns a value that PostgreSQL printed as a wire cell of its type. */
 function wireForm(text: string, type: string): string {
   const [base = ""] = type.split("(");
   switch (base.replace(/ with(?:out)? time zone$/, "").trim()) {
@@ -98,7 +98,7 @@ function micros(text: string): string {
 }
 
 async function run(command: string, parameters: readonly string[], input: string): Promise<string> {
-  // Errors and rows through one pipe stay in their order.
+  // Errors and rows keep their order if they share one pipe.
   const both = ["-c", 'exec "$0" "$@" 2>&1', command, ...parameters];
   const child = spawn("sh", both, { stdio: ["pipe", "pipe", "inherit"] });
   const decoder = new TextDecoder();

@@ -1,6 +1,4 @@
-/**
- * Queries over a few small tables: what an evidence test of a SQL engine asks.
- */
+/** Queries over a few small tables, like those of an acceptance test for an SQL engine. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
@@ -54,6 +52,18 @@ const JOINS: CaseFile = {
       ],
       ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"],
     ),
+    "SELECT x.* FROM emp e JOIN emp b USING (id) AS x WHERE x.id < 3",
+    "SELECT x.dept, b.name FROM emp e LEFT JOIN emp b USING (dept, id) AS x WHERE e.age > 30",
+    "SELECT row_to_json(x) FROM emp e FULL JOIN (SELECT k AS id FROM num) n USING (id) AS x WHERE x.id > 5",
+    "SELECT count(x.id) FROM emp e FULL JOIN (SELECT k AS id FROM num) n USING (id) AS x",
+    "SELECT x.name FROM emp e JOIN emp b USING (id) AS x",
+    "SELECT 1 FROM emp e JOIN emp b USING (id) AS e",
+    "SELECT 1 FROM emp e JOIN emp b USING (id) AS 5",
+    "SELECT y.* FROM num, LATERAL (SELECT num.*) y WHERE y.k < 3",
+    "SELECT y.* FROM generate_series(1, 2) g(i), LATERAL (SELECT g.*, i + 1 AS j) y",
+    "SELECT (SELECT count(*) FROM (SELECT e.*) q WHERE q.boss IS NULL) FROM emp e",
+    "SELECT (SELECT (SELECT max(q.age) FROM (SELECT e.*) q)) FROM emp e",
+    "SELECT (SELECT nix.*) FROM emp e",
     "SELECT a.id, b.id FROM emp a CROSS JOIN emp b WHERE a.id < b.id AND a.dept = b.dept",
     "SELECT count(*) FROM emp, dept, num",
     "SELECT count(*) FROM emp CROSS JOIN dept CROSS JOIN none",

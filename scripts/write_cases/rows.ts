@@ -1,5 +1,5 @@
 /**
- * Rows as a whole, and spellings of FROM, operators and literals that are rarer than others.
+ * Whole rows, and rare spellings of FROM, operators and literals.
  */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";

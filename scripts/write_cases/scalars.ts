@@ -47,6 +47,59 @@ const TEXTS = [
 const SHORT = ["''", "'abcabc'", "'héé😀x'", "NULL::text"] as const;
 const COUNTS = ["0", "2", "-2", "9", "NULL::int"] as const;
 
+const ANGLES = ["0", "30", "-45", "60", "90", "135", "180", "270", "-390", "12.5", "NULL"] as const;
+const SINES = ["0", "0.5", "-0.5", "1", "-1", "0.3", "1.5", "NULL"] as const;
+
+const SYNTAX: CaseFile = {
+  name: "syntax_of_texts",
+  about: "functions in degrees, on bits of bytes, on sizes, escapes and names",
+  statements: [
+    ...selects(["sind(#)", "cosd(#)", "atand(#)"], ANGLES),
+    ...selects(
+      ["tand(#)"],
+      ANGLES.filter((angle) => !["90", "270"].includes(angle)),
+    ),
+    ...selects(["cotd(#)"], ["30", "-45", "60", "90", "135", "270", "NULL"]),
+    ...selects(["asind(#)", "acosd(#)"], SINES),
+    ...selects(["atan2d(#, 1)", "atan2d(-1, #)"], SINES),
+    ...selects(
+      ["bit_count(#)", "get_bit(#, 9)", "set_bit(#, 5, 1)", "set_bit(#, 4, 0)", "get_bit(#, 16)"],
+      ["'\\x1234'::bytea", "'\\x00'::bytea", "'\\xffff'::bytea", "NULL::bytea"],
+    ),
+    "SELECT set_bit('\\x12'::bytea, 1, 2)",
+    ...selects(
+      ["pg_size_pretty(#::bigint)"],
+      [
+        "0",
+        "10239",
+        "10240",
+        "-10240",
+        "1048575",
+        "20971519",
+        "123456789012",
+        "9223372036854775807",
+      ],
+    ),
+    ...selects(
+      ["pg_size_bytes(#)"],
+      ["'1'", "' 1.5 kB '", "'-3mb'", "'1e3 GB'", "'1 x'", "''", "'2 bytes'", "'1TB'"],
+    ),
+    ...selects(
+      ["unistr(#)"],
+      ["'d\\0061t\\+000061'", "'\\u0441\\U0001F600'", "'a\\\\b'", "'\\xyz'", "'\\d83d\\de00'"],
+    ),
+    ...selects(
+      ["parse_ident(#)", "parse_ident(#, false)"],
+      ["'a'", "'A.\"B c\"'", "' x . y '", "'a.'", "'1a'", "'a b'", "'\"\".a'"],
+    ),
+    "SELECT trim(both from 'yxTomxx', 'xyz'), trim(trailing from '  a  '), trim(from ' b ')",
+    ...selects(
+      ["# LIKE 'a%'::bytea", "# NOT LIKE '_b_'::bytea", "# LIKE 'a\\\\_c'::bytea", "# LIKE '%'"],
+      ["'abc'::bytea", "'a_c'::bytea", "''::bytea", "NULL::bytea"],
+    ),
+  ],
+};
+
 const MATH: CaseFile = {
   name: "math",
   about: "mathematical functions",
@@ -345,4 +398,4 @@ const TEXT: CaseFile = {
   ],
 };
 
-export const SCALARS: readonly CaseFile[] = [MATH, ARITHMETIC, TEXT];
+export const SCALARS: readonly CaseFile[] = [MATH, ARITHMETIC, TEXT, SYNTAX];

@@ -1,20 +1,23 @@
 /**
- * What the auth endpoints answer, in the words of the wire contract, and how their bodies are read.
+ * The bodies of the auth endpoints, as the wire contract defines them: builds answers and reads
+ * requests.
  */
 import type { Role, UserEntry } from "../catalog/mod.ts";
 import type { UserBody } from "../protocol/mod.ts";
 import { AuthError } from "./auth_error.ts";
 
-/** Who sends a request, as the server found out. */
+/** The sender of a request, as the server determined it. */
 export interface Caller {
   readonly address: string;
-  /** On this machine, without a proxy in between. Such callers have no bucket. */
+  /**
+   * True if the caller is on this machine, without a proxy in between. Such callers have no bucket.
+   */
   readonly isLocal: boolean;
-  /** Whether `Host` names this server; false for a rebound name. Default true. */
+  /** False if `Host` does not name this server, as with a rebound DNS name. Default true. */
   readonly isHostAllowed?: boolean;
-  /** Whether the URL of the request seems to have a token, which is not read. Default false. */
+  /** True if the URL of the request seems to contain a token, which is not read. Default false. */
   readonly hasTokenInUrl?: boolean;
-  /** Of the request, for the log and the audit. */
+  /** The request id for the log and the audit. */
   readonly requestId?: string;
 }
 
@@ -32,12 +35,12 @@ export function hasAdminUi(role: Role): boolean {
   return role === "dba" || role === "system";
 }
 
-/** A time in UTC with whole seconds. */
+/** Formats a time in UTC with whole seconds. */
 export function rfc3339(unixMs: number): string {
   return `${new Date(unixMs).toISOString().slice(0, 19)}Z`;
 }
 
-/** The members of a JSON body; undefined stands for one that could not be read. */
+/** Returns the members of a JSON body. `undefined` represents a body that could not be read. */
 export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>;
@@ -45,7 +48,7 @@ export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   throw new AuthError("invalid_request", "The body should be a JSON object");
 }
 
-/** A string member of a body. @throws {AuthError} invalid_request */
+/** Returns a string member of a body. @throws {AuthError} invalid_request */
 export function textField(
   fields: Readonly<Record<string, unknown>>,
   names: readonly string[],

@@ -1,24 +1,24 @@
 /**
- * What is worth telling whoever asks later who did what: logins, and all that changes who may do
- * what. Nothing here holds a password, a token or another secret.
+ * Audit events: logins, and every change of rights and accounts. No event contains a password, a
+ * token or another secret.
  */
 import type { Caller } from "./answers.ts";
 
 export interface AuditEvent {
-  /** What was tried, e.g. "login" or "drop table". */
+  /** The attempted action, e.g. "login" or "drop table". */
   readonly action: string;
-  /** Who tried; of a login that failed the name that was given. */
+  /** The user who acted; for a failed login, the name that was given. */
   readonly actor: string;
-  /** What it was done to. */
+  /** The object of the action. */
   readonly target: string;
   readonly outcome: "ok" | "denied" | "failed";
   readonly details?: Readonly<Record<string, string | number | boolean>>;
   readonly address?: string | undefined;
-  /** The user whose account or rows it was about. */
+  /** The user whose account or rows were affected. */
   readonly subject?: string;
 }
 
-/** From where a request came, and which it was, as members of an event. */
+/** Returns the source of a request and its id, as members of an event. */
 export function sourceOf(
   { address, requestId }: Pick<Caller, "address" | "requestId">,
   details: NonNullable<AuditEvent["details"]> = {},
@@ -27,5 +27,5 @@ export function sourceOf(
   return { address, ...(Object.keys(all).length === 0 ? {} : { details: all }) };
 }
 
-/** Takes an event without a wait and without failing. */
+/** Receives an event. Never waits and never fails. */
 export type OnAudit = (event: AuditEvent) => void;

@@ -1,9 +1,9 @@
 /**
- * Everything about identity that the server and SQL ask for, in one place.
+ * The interface of authentication for the server and SQL.
  *
- * Credentials come in, a {@linkcode Principal} goes out; rights are `permissions.ts`. Sessions end
- * the moment the catalog says so: what is remembered of a token from one use to the next holds only
- * while no account and no revocation changes.
+ * It turns credentials into a {@linkcode Principal}; `permissions.ts` decides about rights.
+ * Sessions end as soon as the catalog says so: the result of checking a token is reused only while
+ * no account and no revocation has changed.
  */
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
@@ -28,17 +28,17 @@ import { type TokenClaims, Tokens } from "./token.ts";
 import { type AlterUserRequest, type CreateUserRequest, UserAdmin } from "./user_admin.ts";
 
 export interface AuthSettings {
-  /** Key of every token; see `secret.ts`. */
+  /** The key that signs every token; see `secret.ts`. */
   readonly jwtSecret: Uint8Array;
   readonly accessLifetimeSeconds: number;
   readonly refreshLifetimeSeconds: number;
   readonly allowRemoteSetup: boolean;
-  /** auth.root_password. */
+  /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
   readonly passwordPolicy: PasswordPolicy;
-  /** Of one address; 0 for no limit. */
+  /** Login attempts that one address may make per second; 0 means no limit. */
   readonly attemptsPerSecond: number;
-  /** 0 for no lock-out. */
+  /** Consecutive failures before a lock-out; 0 means no lock-out. */
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
 }
@@ -49,31 +49,35 @@ export interface AuthOptions {
   random: Random;
   log: Log;
   settings: AuthSettings;
-  /** Told of logins, and of what else happens here without a statement. */
+  /** Receives logins, and other audited actions that are performed here without a statement. */
   onAudit: OnAudit;
 }
 
 /**
- * Hashes share the runtime's thread pool, which has a thread for each core, with the syncs of the
- * log. One thread stays free of hashes, or a login would hold up every commit: with two hashes at
- * a time on 2 cores the median fdatasync went from 0.14 ms to 22 ms, with one it did not move.
+ * Hashes share the runtime's thread pool, which has one thread per core, with the log's syncs. One
+ * thread stays free of hashes, because otherwise a login would hold up every commit: on a 2-core
+ * machine, two concurrent hashes raised the median fdatasync from 0.14 ms to 22 ms, but one did not
+ * change it.
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
 /**
- * What was found out about an access token when it was used: account and revocations are asked
- * again when any of them changed. It costs that a log-in has all of them asked again.
+ * The cached result of checking an access token. The account and the revocations are checked again
+ * whenever any of them has changed. A login changes an account, so it invalidates all entries.
  */
 interface RecentUse {
   readonly claims: TokenClaims;
   readonly principal: Principal;
-  /** Of the catalog: while it stays, nothing but time makes the token bad. */
+  /**
+   * The catalog's version of accounts. While this version is unchanged, a token can become invalid
+   * only by time.
+   */
   readonly accessVersion: number;
-  /** When its user was noted as seen, in Unix milliseconds. */
+  /** The time at which its user was recorded as seen, in Unix milliseconds. */
   seenMs: number;
 }
 
-/** How exactly it is known when a user was last seen. */
+/** The precision of "last seen". */
 const SEEN_EXACT_MS = 1000;
 
 export class Auth {
@@ -91,7 +95,7 @@ export class Auth {
   readonly #bucket: AuthBucket;
   readonly #lastSeen: LastSeen;
   readonly #recent = new WeakMap<TokenClaims, RecentUse>();
-  /** The use that a principal was made for, newer ones or not. */
+  /** The use for which each principal was made, even if there are newer uses. */
   readonly #useOf = new WeakMap<Principal, RecentUse>();
 
   constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
@@ -151,7 +155,7 @@ export class Auth {
   }
 
   /**
-   * Gives root its configured password; to be awaited before the server listens.
+   * Sets the configured password of root. Await it before the server listens.
    *
    * @throws {DatabaseError} WEAK_PASSWORD
    */
@@ -164,13 +168,13 @@ export class Auth {
     return this.#setup.status();
   }
 
-  /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
+  /** @param body The JSON value of the body; undefined if it was not JSON. @throws {AuthError} */
   setup(body: unknown, caller: Caller): Promise<SetupBody> {
     return this.#setup.setUp(body, caller);
   }
 
   /**
-   * @param body The JSON value of the body, undefined when it was not JSON.
+   * @param body The JSON value of the body; undefined if it was not JSON.
    * @param token A token of an earlier login on this device, expired or not.
    * @throws {AuthError}
    */
@@ -203,10 +207,10 @@ export class Auth {
   }
 
   /**
-   * Who sends a request with this `Authorization` header.
+   * Returns the principal for an `Authorization` header.
    *
    * @param mayBeCookie Whether the token could have been in the cookie, for the message.
-   * @throws {AuthError} MISSING_AUTHORIZATION and what {@linkcode authenticate} throws.
+   * @throws {AuthError} MISSING_AUTHORIZATION, and the errors of {@linkcode authenticate}.
    */
   authenticateHeader(
     header: string | null | undefined,
@@ -224,7 +228,7 @@ export class Auth {
   }
 
   /**
-   * Who holds an access token.
+   * Returns the principal for an access token.
    *
    * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -233,37 +237,39 @@ export class Auth {
   }
 
   /**
-   * Refuses a caller whose session or account has ended since it was authenticated here, for what
-   * waited in between: a request may take as long as it likes to send its body. Time alone ends
-   * nothing, as on a connection that is open.
+   * Refuses a caller whose session or account has ended since it was authenticated. Called after a
+   * wait, because a client may take as long as it likes to send its body. An expired token is
+   * accepted here, as on an open connection.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
   requireStanding(principal: Principal, caller: Caller): void {
     const use = this.#useOf.get(principal);
-    assert(use !== undefined, "a token stands for the caller");
+    assert(use !== undefined, "a token identifies the caller");
     if (use.accessVersion === this.#catalog.accessVersion) return;
     if (this.#liveUserBehind(use.claims) !== undefined) return;
     throw this.#bucket.failedToken(invalidCredentials(), caller);
   }
 
-  /** When a token of the user was last used, to within a second; undefined for never. */
+  /** The last time a token of the user was used, to within a second; undefined for never. */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
   }
 
-  /** Gives the catalog the times at which users were seen. Returns whether there are more. */
+  /**
+   * Writes the times at which users were last seen to the catalog. Returns true if there are more.
+   */
   keepSeen(): boolean {
     return this.#lastSeen.keep();
   }
 
-  /** Names whose logins failed, known or not. */
+  /** Login names with recent failures, whether or not the users exist. */
   loginTroubles(): ReadonlyMap<string, LoginTrouble> {
     return this.#logins.troubles();
   }
 
   /**
-   * The principal of the statement inside EXECUTE AS.
+   * Returns the principal of the statement inside EXECUTE AS.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME
    */
@@ -302,17 +308,26 @@ export class Auth {
     return this.#users.create(principal, request);
   }
 
-  /** What {@linkcode createUser} refuses, but for the password. @throws {DatabaseError} */
+  /**
+   * Performs the checks of {@linkcode createUser}, except for the password.
+   * @throws {DatabaseError}
+   */
   checkCreateUser(principal: Principal, request: CreateUserRequest): void {
     this.#users.checkCreate(principal, request);
   }
 
-  /** What {@linkcode alterUser} refuses, but for the password. @throws {DatabaseError} */
+  /**
+   * Performs the checks of {@linkcode alterUser}, except for the password.
+   * @throws {DatabaseError}
+   */
   checkAlterUser(principal: Principal, request: AlterUserRequest): void {
     this.#users.checkAlter(principal, request);
   }
 
-  /** What {@linkcode dropUser} refuses. @throws {DatabaseError} */
+  /**
+   * Performs the checks of {@linkcode dropUser}.
+   * @throws {DatabaseError}
+   */
   checkDropUser(principal: Principal, userId: string): void {
     this.#users.checkDrop(principal, userId);
   }
@@ -330,12 +345,18 @@ export class Auth {
     this.#users.drop(principal, userId, options);
   }
 
-  /** Tells of every revoked session, in the turn in which it is. Returns how to stop that. */
+  /**
+   * Calls the listener for every revoked session, in the same tick. Returns a function that removes
+   * it.
+   */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);
   }
 
-  /** Who may act by the claims of a token now. @throws {AuthError} */
+  /**
+   * Returns the current principal for the claims of a token.
+   * @throws {AuthError}
+   */
   #authenticated(claims: TokenClaims | undefined, caller: Caller): Principal {
     if (claims === undefined || claims.tokenType !== "access") {
       throw this.#bucket.failedToken(invalidCredentials(), caller);

@@ -1,12 +1,11 @@
 /**
- * What goes wrong at the doors of the server: a closed set of codes, those of the wire contract
- * for the auth endpoints (lower case) and for bearer checks (upper case).
+ * Authentication errors: a closed set of codes, which the wire contract defines for the auth
+ * endpoints (lower case) and for bearer checks (upper case).
  *
- * They are no conditions of SQL; the server decides with which status and in which envelope they
- * travel.
+ * They are not SQL conditions. The server decides which status and envelope each error gets.
  */
 
-/** Codes of the auth endpoints, and of bearer checks. */
+/** The codes of the auth endpoints and of bearer checks. */
 export type AuthCode =
   | "already_configured"
   | "rate_limited"
@@ -24,12 +23,12 @@ export type AuthCode =
   | "INVALID_CREDENTIALS"
   | "RATE_LIMIT_EXCEEDED";
 
-/** A refusal; the message names no secret and does not tell whether a user exists. */
+/** A refusal. The message contains no secret and does not reveal whether a user exists. */
 export class AuthError extends Error {
   readonly code: AuthCode;
-  /** For `weak_password`: which field of the request. */
+  /** The field of the request that `weak_password` concerns. */
   readonly field: string | undefined;
-  /** Equals `Retry-After`. */
+  /** The value of `Retry-After`, in seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -52,7 +51,7 @@ const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} retu
 
 const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
 
-/** The one answer for every reason why a token opens nothing. */
+/** The error for an unacceptable token: the same for every reason. */
 export function invalidCredentials(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -61,14 +60,14 @@ export function invalidCredentials(): AuthError {
 }
 
 const SEND_COOKIE =
-  "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login by " +
+  "; an EventSource cannot send headers, so it sends the cookie tidemark_auth, which a login by " +
   "its page sets";
 
 /**
- * The failure of a request without a token.
+ * The error for a request without a token.
  *
- * @param isInUrl Whether its URL seems to have one.
- * @param mayBeCookie Whether the endpoint reads the cookie, too.
+ * @param isInUrl True if its URL seems to contain one.
+ * @param mayBeCookie True if the endpoint also reads the cookie.
  */
 export function noToken({
   isInUrl,
@@ -87,19 +86,19 @@ export function noToken({
 }
 
 /**
- * The failure of a header whose scheme is another one, or absent. The message repeats a known
- * scheme only: a header without scheme begins with the secret itself.
+ * The error for a header with no scheme or the wrong one. The message repeats only a known scheme,
+ * because a header without a scheme begins with the secret itself.
  */
 export function notBearer(header: string): AuthError {
   const scheme = OTHER_SCHEMES.exec(header)?.[0];
   const what =
     scheme === undefined
       ? "The Authorization header does not begin with Bearer"
-      : `The Authorization header has the scheme ${scheme}, which is not read`;
+      : `The Authorization header has the scheme ${scheme}, which is not supported`;
   return new AuthError("INVALID_CREDENTIALS", `${what}: ${SEND_TOKEN}`);
 }
 
-/** The failure of a token whose time is over. */
+/** The error for an expired token. */
 export function tokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",

@@ -1,9 +1,9 @@
 /**
- * Passwords that are guessed first. Shorter ones than the shortest that the policy allows are
- * left out. Lower case: they are compared without case.
+ * The passwords that attackers guess first, except those shorter than any policy allows. All are in
+ * lower case, because they are compared case-insensitively.
  */
 
-/** Whether a password is on the list. */
+/** Returns true if a password is on the list. */
 export function isCommonPassword(password: string): boolean {
   return COMMON_PASSWORDS.has(password.toLowerCase());
 }

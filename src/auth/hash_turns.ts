@@ -1,12 +1,12 @@
 /**
- * Orders the computation of password hashes, of which few run at a time. Senders take turns, so
- * that a sender of many hashes waits for its own.
+ * Orders the computation of password hashes, of which only a few run at a time. Senders take turns,
+ * so that a sender of many hashes waits for its own.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
  *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the
  *                                                 two lanes, so that neither starves
  *
- * A bounded number of hashes waits. Beyond it the sender with the most waiting hashes loses its
+ * A bounded number of hashes waits. Beyond that, the sender with the most waiting hashes loses its
  * newest one, so no sender is refused because of another's flood. If very many senders have one
  * hash each, a stranger gives way to a known device.
  */
@@ -16,7 +16,7 @@ import { AuthError } from "./auth_error.ts";
 export interface HashTurn {
   /** Identifies the sender. */
   readonly sender: string;
-  /** Whether the user or the device is known. */
+  /** True if the user or the device is known. */
   readonly isTrusted: boolean;
 }
 
@@ -27,7 +27,7 @@ interface Waiting {
 
 type Lane = Map<string, Waiting[]>;
 
-/** About twelve seconds of work for one core; a caller should not wait longer than that. */
+/** About twelve seconds of work for one core: a caller should not wait longer than that. */
 const WAITING_MAX = 400;
 
 export class HashTurns {
@@ -54,7 +54,7 @@ export class HashTurns {
     });
   }
 
-  /** Starts the next hash. Returns whether one was waiting. */
+  /** Starts the next hash. Returns true if one was waiting. */
   startNext(): boolean {
     const first = this.#isTrustedNext ? this.#trusted : this.#others;
     const second = this.#isTrustedNext ? this.#others : this.#trusted;
@@ -66,13 +66,16 @@ export class HashTurns {
     return true;
   }
 
-  /** Makes room for one more hash of a sender with `count` waiting. Returns whether it did. */
+  /** Makes room for one more hash of a sender with `count` waiting. Returns false if it cannot. */
   #makeRoomFor(isTrusted: boolean, count: number): boolean {
     if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
     return this.#refuseOne([this.#trusted, this.#others], count + 1);
   }
 
-  /** Refuses the newest hash of the sender with the most; false if none has more than `count`. */
+  /**
+   * Refuses the newest hash of the sender with the most; returns false if none has more than
+   * `count`.
+   */
   #refuseOne(lanes: readonly Lane[], count: number): boolean {
     let from: { lane: Lane; sender: string; waiting: Waiting[] } | undefined;
     for (const lane of lanes) {
@@ -88,7 +91,7 @@ export class HashTurns {
   }
 }
 
-/** Takes the first hash of the sender whose turn it is, and moves that sender to the end. */
+/** Removes the first hash of the sender whose turn it is, and moves that sender to the end. */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {
     lane.delete(sender);
@@ -100,7 +103,7 @@ function takeFirst(lane: Lane): Waiting | undefined {
 }
 
 function tooMany(): AuthError {
-  return new AuthError("rate_limited", "Too many logins at once; try again soon", {
+  return new AuthError("rate_limited", "Too many simultaneous logins; try again soon", {
     retryAfterSeconds: 5,
   });
 }

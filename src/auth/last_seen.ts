@@ -1,9 +1,9 @@
 /**
- * When tokens of users were last used.
+ * Records when users' tokens were last used.
  *
- * It is noted each second in which a token is used, so it is kept in memory, and the catalog is
- * told now and then: what it was not told of when the process ends is lost, as the time of a look
- * is no promise to anybody.
+ * The time is recorded for each second in which a token is used, so it is kept in memory and
+ * written to the catalog at intervals. Times that are not written when the process ends are lost,
+ * which is acceptable because they are informational.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -16,12 +16,12 @@ export interface LastSeenOptions {
   log: Log;
 }
 
-/** Users of whom the catalog is told in one transaction, which is one turn of the event loop. */
+/** The number of users written in one transaction, which takes one tick. */
 const TOLD_AT_ONCE_MAX = 1000;
 
 export class LastSeen {
   readonly #options: LastSeenOptions;
-  /** Those that the catalog was not told of yet. */
+  /** Times that have not been written to the catalog yet. */
   readonly #times = new Map<string, number>();
 
   constructor(options: LastSeenOptions) {
@@ -32,18 +32,18 @@ export class LastSeen {
     this.#times.set(userId, this.#options.clock.nowMs());
   }
 
-  /** Undefined for never. */
+  /** Returns undefined if no token of the user was ever used. */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
-    // Before it was created another account had its name.
+    // An earlier time belongs to another account that had the same name.
     return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
   }
 
   /**
-   * Tells the catalog. What it cannot write, on a full disk for one, is tried again the next time:
-   * nobody asked for it.
+   * Writes times to the catalog. A failed write, for example on a full disk, is retried the next
+   * time without an error, because no caller waits for it.
    *
-   * @returns Whether there are more that it can be told at once.
+   * @returns True if more times can be written immediately.
    */
   keep(): boolean {
     const { catalog, log } = this.#options;
@@ -52,7 +52,7 @@ export class LastSeen {
       catalog.noteSeen(times);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      log.warn("cannot keep when users were last seen", { error: error.message });
+      log.warn("cannot record when users were last seen", { error: error.message });
       return false;
     }
     for (const userId of times.keys()) this.#times.delete(userId);

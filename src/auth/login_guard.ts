@@ -1,8 +1,8 @@
 /**
- * Guessing is slow: what stands between a password and whoever tries many.
+ * Slows down password guessing.
  *
  * - A pair of login name and sender is locked after a number of consecutive failures. The name may
- *   exist or not. Another sender can still log in, so nobody can lock another user out.
+ *   exist or not. Another sender can still log in, so no sender can lock another user out.
  * - A name may fail a limited number of times an hour from all senders together, and later attempts
  *   are delayed. Beyond the limit only known devices may log in: a device that presents a token of
  *   an earlier login, or a sender from which the user has logged in. Each known device has a count
@@ -10,8 +10,8 @@
  * - One login of a name is checked at a time, and one more may wait. Each known device has its own
  *   queue. The limits therefore hold for parallel attempts too.
  *
- * Nothing here outlives the process. Memory is bounded: beyond the bound the oldest entry goes, and
- * creating that many entries takes longer than an entry counts.
+ * The state is lost when the process ends. Memory is bounded: beyond the bound the oldest entry is
+ * removed, and creating that many entries takes longer than an entry counts.
  */
 import type { Clock } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
@@ -21,12 +21,12 @@ import { AuthError } from "./auth_error.ts";
 
 export interface LoginGuardOptions {
   clock: Clock;
-  /** Consecutive failures that lock a pair; 0 for never. */
+  /** Consecutive failures that lock a pair; 0 disables the lock. */
   failuresMax: number;
   lockMs: number;
 }
 
-/** Failures of one name within an hour after which only known devices may try. */
+/** This many failures of one name within an hour leave it open to known devices only. */
 const FAILURES_MAX = 100;
 const FAILURES_WINDOW_MS = 3_600_000;
 
@@ -34,42 +34,42 @@ const FAILURES_WINDOW_MS = 3_600_000;
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
-/** Senders remembered for each user. */
+/** The number of senders remembered for each user. */
 const KNOWN_SENDERS_MAX = 20;
 
-/** Failures of one name within the window after which each login of the name waits. */
+/** This many failures of one name within the window delay each later login of the name. */
 const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;
 
-/** Entries of each kind that are remembered: some 20 MB at most. */
+/** The maximum number of entries of each kind, which take about 20 MB at most. */
 const ENTRIES_MAX = 100_000;
 
-/** How logins of a name fare. */
+/** The failed logins of a name. */
 export interface LoginTrouble {
-  /** Consecutive ones that failed, from one address. */
+  /** Consecutive failures from one address. */
   readonly failures: number;
-  /** 0 while none is locked. */
+  /** The remaining time of the lock in milliseconds; 0 while no pair is locked. */
   readonly lockedForMs: number;
 }
 
-/** A login as the guard sees it. */
+/** A login attempt. */
 export interface Attempt {
   readonly name: string;
   /** The sender, or the known device. */
   readonly from: string;
-  /** Whether the user has logged in from there before. */
+  /** True if the user has logged in from there before. */
   readonly isKnown: boolean;
 }
 
 /** The logins in progress for one name, or for one known device. */
-interface Line {
+interface AttemptLine {
   readonly waiting: (() => void)[];
 }
 
 interface Failures {
   count: number;
-  /** 0 while not locked. */
+  /** The end of the lock; 0 while not locked. */
   lockedUntilMs: number;
 }
 
@@ -79,12 +79,13 @@ export class LoginGuard {
   readonly #lockMs: number;
   readonly #pairs = new Map<string, Failures>();
   /**
-   * Times of the failures of a name or a known device, newest last; at most as many as close it.
+   * The times of failed logins for a name or a known device, newest last. Only as many are kept as
+   * it takes to lock it.
    */
   readonly #times = new Map<string, number[]>();
   /** The senders from which a user has logged in. */
   readonly #known = new Map<string, Map<string, true>>();
-  readonly #lines = new Map<string, Line>();
+  readonly #lines = new Map<string, AttemptLine>();
 
   constructor({ clock, failuresMax, lockMs }: LoginGuardOptions) {
     this.#clock = clock;
@@ -103,7 +104,7 @@ export class LoginGuard {
     return { name, from, isKnown: this.#known.get(name)?.has(from) === true };
   }
 
-  /** Seconds until the pair may try again, at least 1; undefined when it may now. */
+  /** Returns the seconds until the pair may try again, at least 1; undefined if it may try now. */
   lockedForSeconds({ from, name }: Attempt): number | undefined {
     const key = pairKey(name, from);
     const failures = this.#pairs.get(key);
@@ -114,7 +115,7 @@ export class LoginGuard {
     return undefined;
   }
 
-  /** Seconds until the name may be tried again; undefined if it may be tried now. */
+  /** Returns the seconds until the name may be tried again; undefined if it may be tried now. */
   closedForSeconds(attempt: Attempt): number | undefined {
     const times = this.#times.get(lineKey(attempt));
     if (times === undefined || times.length < FAILURES_MAX) return undefined;
@@ -122,7 +123,7 @@ export class LoginGuard {
     return leftMs > 0 ? Math.ceil(leftMs / 1000) : undefined;
   }
 
-  /** How long a login is delayed before it is checked. */
+  /** Returns how long a login is delayed before it is checked. */
   delayMs(attempt: Attempt): number {
     if (attempt.isKnown) return 0;
     const time = this.#times.get(lineKey(attempt))?.at(-SLOW_AFTER_FAILURES);
@@ -143,7 +144,7 @@ export class LoginGuard {
     } else {
       const waitingMax = attempt.isKnown ? WAITING_KNOWN_MAX : WAITING_MAX;
       if (line.waiting.length >= waitingMax) {
-        throw new AuthError("rate_limited", "Too many logins of this user at once", {
+        throw new AuthError("rate_limited", "Too many simultaneous logins of this user", {
           retryAfterSeconds: 1,
         });
       }
@@ -158,7 +159,7 @@ export class LoginGuard {
     else next();
   }
 
-  /** Returns whether this failure locked the pair. */
+  /** Records a failure. Returns true if it locked the pair. */
   failed(attempt: Attempt): boolean {
     const { from, name } = attempt;
     const nowMs = this.#clock.monotonicMs();
@@ -177,7 +178,7 @@ export class LoginGuard {
     return isLocked;
   }
 
-  /** Names that failed and are not forgiven yet; of several addresses the worst counts. */
+  /** Returns names with recent failures. If a name has several addresses, the worst one counts. */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     const found = new Map<string, LoginTrouble>();
     const nowMs = this.#clock.monotonicMs();
@@ -202,7 +203,7 @@ export class LoginGuard {
   }
 
   /**
-   * Lifts every lock of a name and forgets its failures. Forgets its known senders too, as the
+   * Lifts every lock of a name and forgets its failures. Also forgets its known senders, since the
    * password may have been changed to keep one of them out.
    */
   forgive(name: string): void {
@@ -213,19 +214,19 @@ export class LoginGuard {
   }
 }
 
-/** Attempts of each address: refilled at a rate, holding five seconds' worth. */
+/** Limits the attempts of each address with a token bucket that holds five seconds' worth. */
 export class AuthBucket {
   readonly #clock: Clock;
   readonly #perSecond: number;
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
 
-  /** `perSecond` 0 means no limit. */
+  /** @param perSecond 0 means no limit. */
   constructor({ clock, perSecond }: { clock: Clock; perSecond: number }) {
     this.#clock = clock;
     this.#perSecond = perSecond;
   }
 
-  /** Takes one attempt. Returns undefined, or seconds to wait when there is none left. */
+  /** Uses up one attempt. Returns undefined, or the seconds to wait if none is left. */
   take(address: string): number | undefined {
     if (this.#perSecond === 0) return undefined;
     const nowMs = this.#clock.monotonicMs();
@@ -240,7 +241,10 @@ export class AuthBucket {
     return undefined;
   }
 
-  /** Of a caller on this machine none is counted. @throws {AuthError} rate_limited */
+  /**
+   * Uses up one attempt of a caller's address. Callers on this machine are not limited.
+   * @throws {AuthError} rate_limited
+   */
   takeAttempt(caller: Caller): void {
     const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
     if (retryAfterSeconds === undefined) return;
@@ -249,7 +253,10 @@ export class AuthBucket {
     });
   }
 
-  /** What a bad token is answered with: itself, until its sender has sent too many. */
+  /**
+   * Returns the error for a bad token: the given one, or a refusal once its sender has sent too
+   * many.
+   */
   failedToken(error: AuthError, caller: Caller): AuthError {
     const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
     if (retryAfterSeconds === undefined) return error;

@@ -1,9 +1,9 @@
 /**
- * A name and a password come in, a session of the user goes out.
+ * Logs a user in: checks name and password, and begins a session.
  *
- * Whatever fails says the same for a wrong name and a wrong password, and takes as long. Every
- * outcome is told to the audit, but for those that learn nothing of a password: an address or a
- * name that tries too often is refused before one is compared.
+ * A wrong name and a wrong password give the same answer after the same time. Every outcome is
+ * audited, except for attempts that are refused before a password is compared because an address or
+ * a name was tried too often: they reveal nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -39,13 +39,13 @@ export class Logins {
     this.#options = options;
   }
 
-  /** Names whose logins failed, known or not. */
+  /** Login names with recent failures, whether or not the users exist. */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     return this.#options.guard.troubles();
   }
 
   /**
-   * @param body The JSON value of the body, undefined when it was not JSON.
+   * @param body The JSON value of the body; undefined if it was not JSON.
    * @param token A token of an earlier login on this device, expired or not.
    * @throws {AuthError}
    */
@@ -72,14 +72,14 @@ export class Logins {
   async #attempt(attempt: Attempt, password: string, caller: Caller): Promise<LoginBody> {
     const { catalog, clock, guard, hasher, log, sessions } = this.#options;
     const { name } = attempt;
-    // The login that ran before may have reached the limit of failures.
+    // The previous login may have reached the limit of failures.
     this.#refuse(attempt);
     const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
     const hash = catalog.user(name)?.passwordHash;
     const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
     const isRight = await hasher.matches(password, hash, turn);
-    // Guesses that ran beside the one that locked the name learn nothing, right or wrong.
+    // An attempt that ran while another one locked the name learns nothing, right or wrong.
     this.#refuse(attempt);
     const user = catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
@@ -100,7 +100,10 @@ export class Logins {
     return await sessions.begin(user);
   }
 
-  /** The session of a token of this user, expired or not; undefined if the session was ended. */
+  /**
+   * Returns the session of a token of this user, expired or not; undefined if the session was
+   * ended.
+   */
   #sessionOf(name: string, token: string | undefined): string | undefined {
     const { sessions } = this.#options;
     const session = token === undefined ? undefined : sessions.sessionOf(token);
@@ -119,7 +122,7 @@ export class Logins {
     if (closedForSeconds === undefined) return;
     throw new AuthError(
       "rate_limited",
-      "Too many failed logins of this user; try again later, or from where you have logged in before",
+      "Too many failed logins of this user; try again later, or from a place where you have logged in before",
       { retryAfterSeconds: closedForSeconds },
     );
   }

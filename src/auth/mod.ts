@@ -1,5 +1,5 @@
 /**
- * Who calls, and what they may do.
+ * Authentication and authorisation: identifies callers and decides their rights.
  */
 export type { Caller } from "./answers.ts";
 export type { AuditEvent } from "./audit.ts";
@@ -7,6 +7,7 @@ export { Auth, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
+  mayAlter,
   mayRead,
   mayReadFilesOf,
   mayReadHistory,

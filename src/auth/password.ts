@@ -1,20 +1,20 @@
 /**
- * Passwords: what is accepted, how it is stored, and how it is compared without telling whether a
- * user exists.
+ * Passwords: the policy for new ones, their storage, and a comparison that does not reveal whether
+ * a user exists.
  *
- * Stored as argon2id (m = 19456 KiB, t = 2, p = 1), about 30 ms of one core off the event loop. So
- * few run at a time, and a bounded number wait, in turns of their senders. A flood of logins slows
- * down its own logins, not the machine.
+ * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), which take about 30 ms of
+ * one core off the event loop. Only a few hashes therefore run at a time. A bounded number wait,
+ * and their senders take turns. A flood of logins slows down its own logins, not the machine.
  */
 import { assert } from "../base/assert.ts";
 import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /** In code points, as the next one. */
+  /** The minimum length, in code points like the maximum. */
   readonly lengthMin: number;
   readonly lengthMax: number;
-  /** Asks for an upper case letter, a lower case letter, a digit and another character. */
+  /** Requires an upper case letter, a lower case letter, a digit and another character. */
   readonly isComplex: boolean;
 }
 
@@ -22,9 +22,9 @@ export interface PasswordPolicy {
 const PASSWORD_BYTES_MAX = 1024;
 
 /**
- * Why a password may not be set, as the end of a sentence, or undefined when it may.
+ * Returns the reason why a password may not be set, as the end of a sentence; undefined if it may.
  *
- * @param userId Whose password it is to be.
+ * @param userId The user whose password will be set.
  */
 export function passwordFault(
   password: string,
@@ -36,7 +36,7 @@ export function passwordFault(
   }
   const length = Array.from(password).length;
   if (length < policy.lengthMin) return `it should have at least ${policy.lengthMin} characters`;
-  if (!SEEN.test(password)) return "it should have characters that can be seen";
+  if (!SEEN.test(password)) return "it should have visible characters";
   if (length > policy.lengthMax) return `it should have at most ${policy.lengthMax} characters`;
   if (isCommonPassword(password)) return "it is one of the most common passwords";
   if (password.toLowerCase() === userId.toLowerCase()) return "it should differ from the user id";
@@ -52,23 +52,26 @@ export class PasswordHasher {
   #running = 0;
 
   constructor({ runningMax }: { runningMax: number }) {
-    assert(runningMax > 0, "a hash can run");
+    assert(runningMax > 0, "at least one hash may run at a time");
     this.#runningMax = runningMax;
   }
 
-  /** @throws {AuthError} rate_limited when too many wait already. */
+  /** @throws {AuthError} rate_limited if too many wait already. */
   hash(password: string, turn: HashTurn): Promise<string> {
-    assert(Buffer.byteLength(password) <= PASSWORD_BYTES_MAX, "the policy bounds a password");
+    assert(
+      Buffer.byteLength(password) <= PASSWORD_BYTES_MAX,
+      "the policy limits the length of a password",
+    );
     return this.#inTurn(turn, () =>
       Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 19456, timeCost: 2 }),
     );
   }
 
   /**
-   * Compares a password with what is stored. Costs the same when there is nothing to compare with.
+   * Compares a password with a hash. Takes just as long if there is no hash.
    *
    * @param hash Undefined for a user who does not exist or has no password.
-   * @throws {AuthError} rate_limited when too many wait already.
+   * @throws {AuthError} rate_limited if too many wait already.
    */
   async matches(password: string, hash: string | undefined, turn: HashTurn): Promise<boolean> {
     const isTooLong = Buffer.byteLength(password) > PASSWORD_BYTES_MAX;
@@ -94,11 +97,11 @@ export class PasswordHasher {
   }
 }
 
-/** Of a random password that nobody kept; same cost as a real one. */
+/** The hash of a random password that was discarded. Comparing takes as long as with a real one. */
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";
 
-/** Matches a character that is visible: no blank, control, format or unassigned character. */
+/** Matches a visible character: no blank, control, format or unassigned character. */
 const SEEN = /[^\p{White_Space}\p{C}\u2800\u3164\u115f\u1160\uffa0]/u;
 
 const COMPLEX: readonly RegExp[] = [/\p{Lu}/u, /\p{Ll}/u, /\p{Nd}/u, /[^\p{L}\p{Nd}]/u];

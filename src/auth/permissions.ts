@@ -1,24 +1,27 @@
 /**
- * Who may do what: the role × statement matrix, the table matrix and the matrix of EXECUTE AS, as
- * pure functions. The SQL layer asks them before each run, and nobody else decides about
+ * The rights of each role: the role × statement matrix, the table matrix and the matrix of EXECUTE
+ * AS, as pure functions. The SQL layer calls them before each run, and no other code decides about
  * statements.
  *
- * - Default deny: what no row of a matrix admits is refused.
- * - The owner of a namespace has, on what lies in it, the rights of the rows marked `owner`. Inside
- *   EXECUTE AS nobody owns anything: the caller is the identity with role `user` and no more.
- * - Rows of USER and STREAM tables are kept apart by their owner number, not here: everybody may
- *   read and write *own* rows.
+ * - Default deny: anything that no row of a matrix admits is refused.
+ * - The owner of a namespace has, for objects in it, the rights of the rows marked `owner`. Inside
+ *   EXECUTE AS ownership does not apply: the caller has the target's identity with role `user`.
+ * - Rows of USER and STREAM tables are separated by their owner number elsewhere: all users may
+ *   read and write their *own* rows.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type { NamespaceEntry, Role, TableEntry } from "../catalog/mod.ts";
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
-/** A group of statements that one row of the matrix admits. */
+/** A group of statements that share one row of the matrix. */
 export type StatementClass =
-  /** SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE; then the table matrix. */
+  /**
+   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE, SET. The table matrix also
+   * applies.
+   */
   | "rows"
-  /** SHOW NAMESPACES, TABLES, STORAGES, STATS, MANIFEST; DESCRIBE, SHOW COLUMNS. */
+  /** SHOW NAMESPACES, TABLES, STORAGES, STATS, MANIFEST, name; DESCRIBE, SHOW COLUMNS. */
   | "show"
   /** CREATE TABLE, ALTER TABLE. */
   | "defineTable"
@@ -28,7 +31,7 @@ export type StatementClass =
   | "namespace"
   /** STORAGE FLUSH, STORAGE COMPACT, PG_SLEEP, CONSUME, ACK. */
   | "maintain"
-  /** EXPLAIN, SET, SHOW ALL, SHOW name, and the system views that are not open to everybody. */
+  /** EXPLAIN, SHOW ALL, SHOW of the configuration, and the system views that are not public. */
   | "inspect"
   /** KILL …, STORAGE CHECK, CREATE/ALTER/DROP STORAGE. */
   | "operate"
@@ -37,12 +40,12 @@ export type StatementClass =
   /** Topics, BACKUP, RESTORE, policies. */
   | "administer";
 
-/** Whether a role is at least another: user < service < dba < system. */
+/** Returns true if a role is at least another: user < service < dba < system. */
 export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS[role] >= RANKS[minimum];
 }
 
-/** Whether the caller owns a namespace, outside EXECUTE AS. */
+/** Returns true if the caller owns a namespace and is not inside EXECUTE AS. */
 export function ownsNamespace(
   principal: Principal,
   namespace: NamespaceEntry | undefined,
@@ -50,7 +53,12 @@ export function ownsNamespace(
   return !principal.isImpersonated && namespace?.owner === principal.userId;
 }
 
-/** The role × statement matrix. `namespace` is the one that holds the object, if there is one. */
+/** The least role that may run a class of statements on objects that it does not own. */
+export function minimumRoleOf(statement: StatementClass): Role {
+  return STATEMENTS[statement].minimum;
+}
+
+/** Applies the role × statement matrix. `namespace` is the one that contains the object, if any. */
 export function mayRun(
   principal: Principal,
   statement: StatementClass,
@@ -72,13 +80,15 @@ export function requireRun(
   throw denied(
     action,
     owner
-      ? `it takes role ${minimum} or higher, or the owner of the namespace`
-      : `it takes role ${minimum} or higher`,
+      ? `this requires role ${minimum} or higher, or ownership of the namespace`
+      : `this requires role ${minimum} or higher`,
     details,
   );
 }
 
-/** Whether rows of the table may be read; of USER and STREAM tables the own ones. */
+/**
+ * Returns true if rows of the table may be read; in USER and STREAM tables, the caller's own rows.
+ */
 export function mayRead(
   principal: Principal,
   table: TableEntry,
@@ -97,7 +107,10 @@ export function mayRead(
   }
 }
 
-/** Whether tombstones may be read: own ones, and those of a SHARED table by who administers it. */
+/**
+ * Returns true if tombstones may be read: the caller's own tombstones, or the tombstones of a
+ * SHARED table that the caller administers.
+ */
 export function mayReadHistory(
   principal: Principal,
   table: TableEntry,
@@ -107,12 +120,15 @@ export function mayReadHistory(
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, "dba");
 }
 
-/** Whether files of a user's rows may be downloaded: own ones, and those of others by role dba. */
+/**
+ * Returns true if files of a user's rows may be downloaded: a user's own files, or any files for
+ * role dba.
+ */
 export function mayReadFilesOf(principal: Principal, userId: string): boolean {
   return userId === principal.userId || isAtLeast(principal.role, "dba");
 }
 
-/** Whether rows may be written; inside EXECUTE AS never those of a SHARED table. */
+/** Returns true if rows may be written. Inside EXECUTE AS, rows of a SHARED table never may. */
 export function mayWrite(
   principal: Principal,
   table: TableEntry,
@@ -139,12 +155,12 @@ export function requireWrite(principal: Principal, table: TableEntry, right: Tab
   if (principal.isImpersonated) {
     throw new DatabaseError(
       "SHARED_IMPERSONATION",
-      `Cannot write table ${name}: it is SHARED, and EXECUTE AS writes rows of USER and STREAM tables only`,
+      `Cannot write to table ${name}: it is SHARED, but EXECUTE AS can write only to USER and STREAM tables`,
       details,
     );
   }
-  const writer = `role ${writerOf(table)} or higher writes it, or the owner of the namespace`;
-  throw denied(`write table ${name}`, `${levelOf(table)}, and ${writer}`, details);
+  const writer = `writing to it requires role ${writerOf(table)} or higher, or ownership of the namespace`;
+  throw denied(`write to table ${name}`, `${levelOf(table)}, and ${writer}`, details);
 }
 
 /** @throws {DatabaseError} PERMISSION_DENIED */
@@ -156,7 +172,7 @@ export function requireAlter(
   if (mayAlter(principal, table, namespace)) return;
   throw denied(
     `alter table ${table.namespace}.${table.name}`,
-    `it takes role ${writerOf(table)} or higher, or the owner of the namespace`,
+    `this requires role ${writerOf(table)} or higher, or ownership of the namespace`,
     details,
   );
 }
@@ -187,16 +203,18 @@ export function requireCreateTable(
   });
 }
 
-/** What the `require…` functions of tables need beside the table. */
+/** The parameters of the `require…` functions, besides the table. */
 export interface TableRight extends ErrorDetails {
-  /** The namespace that holds the table. */
+  /** The namespace that contains the table. */
   readonly namespace: NamespaceEntry | undefined;
 }
 
 /**
- * The matrix of EXECUTE AS.
+ * Applies the matrix of EXECUTE AS.
  *
- * @param target Its role is undefined for an id without account, which counts as role `user`.
+ * @param target The target user. Its role is undefined for an id without an account, which counts
+ *   as
+ *   role `user`.
  */
 export function mayExecuteAs(
   actor: { readonly userId: string; readonly role: Role },
@@ -217,8 +235,8 @@ export function mayExecuteAs(
 }
 
 /**
- * Whether the caller may create, alter or drop a user. Nobody but role `system` touches a user of
- * role `system` or grants that role; `root` has it.
+ * Returns true if the caller may create, alter or drop a user. Only role `system`, which `root`
+ * has, may modify a user of role `system` or grant that role.
  */
 export function mayManageUser(
   principal: Principal,
@@ -230,7 +248,9 @@ export function mayManageUser(
   return target.role !== "system" && target.newRole !== "system" && target.userId !== ROOT_USER_ID;
 }
 
-/** Whether the caller may set the password of a user: own, or that of one whom it manages. */
+/**
+ * Returns true if the caller may set the password of a user: its own, or that of a user it manages.
+ */
 export function maySetPassword(
   principal: Principal,
   target: { readonly userId: string; readonly role: Role },
@@ -256,7 +276,7 @@ const STATEMENTS: Readonly<
   administer: { minimum: "dba", owner: false },
 };
 
-/** The lowest role that writes and alters a table that it does not own. */
+/** Returns the lowest role that may write and alter a table that it does not own. */
 function writerOf(table: TableEntry): Role {
   return accessLevelOf(table) === "DBA" ? "dba" : "service";
 }

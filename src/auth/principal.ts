@@ -1,8 +1,8 @@
 /**
- * Who is asking: the authenticated caller, and on whose behalf.
+ * The principal: the authenticated caller, and the user for whom it acts.
  *
- * The identity in `userId`, `role` and `owner` decides what a statement may do and which rows it
- * sees; the actor is who logged in. They differ only inside EXECUTE AS.
+ * The identity in `userId`, `role` and `owner` decides which statements may run and which rows are
+ * visible. The actor is the user who logged in. They differ only inside EXECUTE AS.
  */
 import type { Role } from "../catalog/mod.ts";
 
@@ -10,15 +10,15 @@ export interface Principal {
   readonly userId: string;
   readonly role: Role;
   /**
-   * Account number that owns this user's rows; undefined for an id that has never written, whose
-   * USER tables are empty.
+   * The account number that owns this user's rows. Undefined for an id that has never written,
+   * whose USER tables are empty.
    */
   readonly owner: number | undefined;
-  /** Who logged in. */
+  /** The user who logged in. */
   readonly actorId: string;
   readonly actorRole: Role;
   /** Set inside EXECUTE AS, where SHARED tables cannot be written. */
   readonly isImpersonated: boolean;
-  /** Login session, for revocation; empty for internal callers. */
+  /** The login session, for revocation; empty for internal callers. */
   readonly sessionId: string;
 }

@@ -1,15 +1,14 @@
 /**
- * The secret that signs tokens: which ones are good enough, and where one comes from that nobody
- * configured.
+ * The secret that signs tokens: checks a configured one, and creates one if none is configured.
  *
- * On a loopback address a missing secret is made once and kept in the data directory. On any other
- * address the operator must give one, of 32 bytes or more and not from an example.
+ * On a loopback address a missing secret is created once and kept in the data directory. On any
+ * other address the operator must configure one of at least 32 bytes that is not from an example.
  *
  *     jwt_secret   OFFSET SIZE
  *                     0    32  the secret
  *                    32     4  u32 CRC-32 of it, little-endian; not there in an older form
  *
- * A secret that has changed on disk would end every session without a word.
+ * The checksum detects a secret that has changed on disk, which would silently end every session.
  */
 
 import { crc32 } from "../base/checksum.ts";
@@ -17,20 +16,20 @@ import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 
-/** Bytes of a good secret: as many as the hash has. */
+/** The minimum size of a good secret: as many bytes as the hash has. */
 const SECRET_BYTES_MIN = 32;
 
-/** Of the file: what is longer is not read. */
+/** The size of the file. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** What is wrong with a secret on some bind address. */
+/** A problem with a secret for a bind address. */
 export interface SecretFault {
-  /** Whether the server must not start. */
+  /** True if the server must not start. */
   readonly isFatal: boolean;
   readonly message: string;
 }
 
-/** Whether a bind address can be reached from this machine only. */
+/** Returns true if a bind address can be reached only from this machine. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
   if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
@@ -38,8 +37,8 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /**
- * Checks the configured secret, if there is one, for a bind address. Of none on a loopback address
- * {@linkcode missingSecretText} has the word.
+ * Checks the configured secret for a bind address. If there is none on a loopback address,
+ * {@linkcode missingSecretText} gives the message.
  */
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
@@ -47,36 +46,37 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
     if (!isFatal) return undefined;
     return {
       isFatal,
-      message: `auth.jwt_secret is missing, and ${host} is not a loopback address; ${HINT}`,
+      message: `auth.jwt_secret is missing, but ${host} is not a loopback address; ${HINT}`,
     };
   }
   if (isKnownSecret(secret))
-    return { isFatal, message: `auth.jwt_secret is a well-known one; ${HINT}` };
+    return { isFatal, message: `auth.jwt_secret is a well-known secret; ${HINT}` };
   const bytes = Buffer.byteLength(secret);
   if (bytes < SECRET_BYTES_MIN) {
     return {
       isFatal,
-      message: `auth.jwt_secret has ${bytes} bytes, and should have ${SECRET_BYTES_MIN} or more; ${HINT}`,
+      message: `auth.jwt_secret has ${bytes} bytes, but should have ${SECRET_BYTES_MIN} or more; ${HINT}`,
     };
   }
   return undefined;
 }
 
-/** How to make a good one. */
-const HINT = "make one with: openssl rand -base64 48";
+/** Explains how to create a good secret. */
+const HINT = "create one with: openssl rand -base64 48";
 
-/** What a start does that is given no secret: a new one ends the sessions of all. */
+/** Describes a startup without a configured secret: a new secret ends all sessions. */
 export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
   const what = disk.exists(keptSecretPath(dataPath))
-    ? "tokens are signed with the one that is kept beside the data"
-    : "the start makes one and keeps it beside the data";
+    ? "tokens are signed with the secret in the data directory"
+    : "the server creates a secret and keeps it in the data directory";
   return `auth.jwt_secret is not set: ${what}`;
 }
 
 /**
- * The secret in `{data_path}/jwt_secret`, made when there is none yet. The directory must exist.
+ * Returns the secret in `{data_path}/jwt_secret`, and creates the file if it does not exist. The
+ * directory must exist.
  *
- * @throws {CorruptionError} If the file does not hold one.
+ * @throws {CorruptionError} If the file does not contain a valid secret.
  * @throws {DiskError}
  */
 export function keptSecret({
@@ -100,7 +100,7 @@ export function keptSecretPath(dataPath: string): string {
 }
 
 /**
- * What is wrong with the secret that a data directory keeps, if it keeps one.
+ * Returns the damage to the secret that a data directory keeps, if there is any.
  * @throws {DiskError}
  */
 export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
@@ -110,17 +110,17 @@ export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError |
   return kept instanceof CorruptionError ? kept : undefined;
 }
 
-/** The secret of a file, or what is wrong with it. */
+/** Reads the secret from a file, or returns its damage. */
 function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   const byteCount = disk.sizeOf(path) ?? 0;
   if (byteCount !== FILE_BYTES && byteCount !== SECRET_BYTES_MIN) {
-    const what = `it has ${byteCount} bytes, and should have ${FILE_BYTES}`;
+    const what = `it has ${byteCount} bytes, but should have ${FILE_BYTES}`;
     return new CorruptionError(path, 0, `${what}; ${REMEDY}`);
   }
   const bytes = disk.readFile(path);
   const secret = bytes.slice(0, SECRET_BYTES_MIN);
   if (bytes.length > SECRET_BYTES_MIN && crc32(secret) !== checksumIn(bytes)) {
-    return new CorruptionError(path, 0, `its checksum does not fit; ${REMEDY}`);
+    return new CorruptionError(path, 0, `its checksum does not match; ${REMEDY}`);
   }
   return secret;
 }
@@ -138,7 +138,10 @@ function withChecksum(secret: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Writes the file whole or not at all; as all that a `Disk` makes, it is for its owner alone. */
+/**
+ * Writes the file completely or not at all. Like every file of a `Disk`, only its owner may read
+ * it.
+ */
 function writeSecret(
   disk: Disk,
   { dataPath, path, secret }: { dataPath: string; path: string; secret: Uint8Array },
@@ -156,7 +159,9 @@ function writeSecret(
   disk.syncDirectory(dataPath);
 }
 
-/** Whether everybody knows a secret: a sample, a placeholder, or one repeated character. */
+/**
+ * Returns true if a secret is publicly known: a sample, a placeholder, or one repeated character.
+ */
 function isKnownSecret(secret: string): boolean {
   const folded = secret.trim().toLowerCase();
   if (new Set(folded).size <= 1) return true;

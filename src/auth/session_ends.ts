@@ -1,9 +1,9 @@
 /**
- * Tells of sessions that end, in the turn in which they do, so that what runs in their name ends
- * with them.
+ * Reports ended sessions in the tick in which they end, so that everything that runs on their
+ * behalf ends with them.
  */
 
-/** What ended: one session of a user, or, without a session id, all of them. */
+/** The ended session of a user; without a session id, all sessions of the user. */
 export interface Revocation {
   readonly userId: string;
   readonly sessionId: string | undefined;
@@ -14,7 +14,7 @@ export type OnRevoked = (revocation: Revocation) => void;
 export class SessionEnds {
   readonly #listeners = new Set<OnRevoked>();
 
-  /** Returns how to stop listening. */
+  /** Adds a listener. Returns a function that removes it. */
   onRevoked(listener: OnRevoked): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

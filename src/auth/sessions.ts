@@ -1,13 +1,13 @@
 /**
- * Login sessions: what a login begins, a refresh continues and a logout ends.
+ * Login sessions: a login begins one, a refresh continues it and a logout ends it.
  *
  *     login ──► session sid ──refresh──► same sid, new tokens, the used one retired
  *                   │                      │
  *                   │                      └─ retired token, 30 s later ──► stolen: sid revoked
  *                   └──logout──► sid revoked      logout all ──► token version raised
  *
- * A session is no row of its own: it is the `sid` that its tokens share. What ends it is a
- * revocation in the catalog, so it stays ended after a restart.
+ * A session is not stored as a row: it is only the `sid` that its tokens share. A revocation in the
+ * catalog ends it, so it stays ended after a restart.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -34,50 +34,59 @@ export interface SessionsOptions {
   refreshLifetimeSeconds: number;
 }
 
-/** How long a used refresh token still works, for browser tabs that refresh at once. */
+/**
+ * The time for which a used refresh token still works, for browser tabs that refresh at the same
+ * time.
+ */
 const RETIRED_GRACE_MS = 30_000;
 
-/** Retired tokens of which it is remembered when that was: a megabyte or two. */
+/** The number of retired tokens whose time is remembered, which takes one or two megabytes. */
 const RETIRED_COUNT_MAX = 10_000;
 
-/** Tokens are still taken this long after their end; a revocation outlives that. */
+/** Tokens are accepted this long after their expiry, so a revocation must last longer. */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
-/** From where a request came, as far as is told of it. */
-type Source = Pick<Caller, "address" | "requestId">;
+/** The origin of a request, limited to the logged fields. */
+type TokenSource = Pick<Caller, "address" | "requestId">;
 
 export class Sessions {
   readonly #options: SessionsOptions;
-  /** When this process retired refresh tokens, on the monotonic clock; the oldest first. */
+  /**
+   * The times at which this process retired refresh tokens, on the monotonic clock, in ascending
+   * order.
+   */
   readonly #retiredMs = new Map<string, number>();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
   }
 
-  /** Begins a session for a user who has shown a password. */
+  /** Begins a session for a user who has given the correct password. */
   async begin(user: UserEntry): Promise<LoginBody> {
-    return await this.#answer(this.#withLoginNoted(user), this.#newId());
+    return this.#answer(this.#withLoginNoted(user), this.#newId());
   }
 
-  /** Whoever makes room on a full disk has to log in first, so the time of it may be missing. */
+  /**
+   * On a full disk the time of a login may be missing, because an operator has to log in to free
+   * space.
+   */
   #withLoginNoted(user: UserEntry): UserEntry {
     const { catalog, clock, log } = this.#options;
     try {
       return catalog.changeUser(user.userId, { lastLoginAtMs: clock.nowMs() });
     } catch (error) {
-      if (!(error instanceof DatabaseError && error.condition === "DISK_FULL")) throw error;
-      log.warn("cannot keep when a user logged in", { user: user.userId, error: error.message });
+      if (!(error instanceof DatabaseError && error.code === "DISK_FULL")) throw error;
+      log.warn("cannot record when a user logged in", { user: user.userId, error: error.message });
       return user;
     }
   }
 
   /**
-   * Trades a refresh token for new tokens of the same session.
+   * Exchanges a refresh token for new tokens of the same session.
    *
    * @throws {AuthError} unauthorized
    */
-  async refresh(token: string, caller: Source): Promise<LoginBody> {
+  async refresh(token: string, caller: TokenSource): Promise<LoginBody> {
     const { log, onAudit } = this.#options;
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
@@ -105,18 +114,18 @@ export class Sessions {
       this.#endSession(claims);
       throw unauthorized();
     }
-    return await this.#answer(user, claims.sessionId);
+    return this.#answer(user, claims.sessionId);
   }
 
   /**
-   * Ends the session of a token, or with `isAll` every session of its user. A token that is not
-   * one of ours ends nothing, and says nothing.
+   * Ends the session of a token, or with `isAll` every session of its user. An invalid token ends
+   * nothing and is not reported.
    */
-  logout(token: string, { caller, isAll }: { isAll: boolean; caller: Source }): void {
+  logout(token: string, { caller, isAll }: { isAll: boolean; caller: TokenSource }): void {
     const { catalog, onAudit, sessionEnds, tokens } = this.#options;
     const claims = tokens.verify(token);
     if (claims === undefined) return;
-    // Read before the session ends, after which the token names nobody.
+    // Read before the session ends, because the token has no user afterwards.
     const user = this.userOf(claims);
     this.#endSession(claims);
     if (user !== undefined) {
@@ -130,20 +139,20 @@ export class Sessions {
   }
 
   /**
-   * The user for whom a token of either type speaks now: alive, unchanged since, and in a session
-   * that was not ended. Says nothing about retired refresh tokens.
+   * Returns the user of a token of either type if the user exists and is unchanged since, and the
+   * session has not ended. Does not consider whether a refresh token is retired.
    */
   userOf(claims: TokenClaims): UserEntry | undefined {
     return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
   }
 
-  /** The session of a token, expired or not; undefined if the session was ended. */
+  /** Returns the session of a token, expired or not; undefined if the session was ended. */
   sessionOf(token: string): { readonly userId: string; readonly sessionId: string } | undefined {
     const claims = this.#options.tokens.verify(token);
     return claims === undefined || this.userBehind(claims) === undefined ? undefined : claims;
   }
 
-  /** The same, whatever the time. */
+  /** Returns the user of a token without checking its times. */
   userBehind(claims: TokenClaims): UserEntry | undefined {
     const { catalog } = this.#options;
     const user = catalog.user(claims.userId);
@@ -158,12 +167,12 @@ export class Sessions {
     putNewest(this.#retiredMs, [tokenId, clock.monotonicMs()], RETIRED_COUNT_MAX);
   }
 
-  /** How long ago a refresh token was retired; undefined when it was not. */
+  /** Returns how long ago a refresh token was retired; undefined if it was not. */
   #retiredForMs(tokenId: string): number | undefined {
     const { catalog, clock } = this.#options;
     const retiredAtMs = catalog.revokedAtMs(tokenId);
     if (retiredAtMs === undefined) return undefined;
-    // The clock on the wall may have been set since; only what came before a restart needs it.
+    // The wall clock may have been set since then. It is used only for times before a restart.
     const retiredMs = this.#retiredMs.get(tokenId);
     return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }
@@ -176,14 +185,14 @@ export class Sessions {
     sessionEnds.endSession(claims.userId, claims.sessionId);
   }
 
-  async #answer(user: UserEntry, sessionId: string): Promise<LoginBody> {
+  #answer(user: UserEntry, sessionId: string): LoginBody {
     const { accessLifetimeSeconds, refreshLifetimeSeconds } = this.#options;
     const access = this.#claims(user, { sessionId, tokenType: "access" }, accessLifetimeSeconds);
     const refresh = this.#claims(user, { sessionId, tokenType: "refresh" }, refreshLifetimeSeconds);
     return {
-      access_token: await this.#options.tokens.sign(access),
+      access_token: this.#options.tokens.sign(access),
       expires_at: rfc3339(access.expiresAt * 1000),
-      refresh_token: await this.#options.tokens.sign(refresh),
+      refresh_token: this.#options.tokens.sign(refresh),
       refresh_expires_at: rfc3339(refresh.expiresAt * 1000),
       admin_ui_access: hasAdminUi(user.role),
       user: answerFromUser(user),

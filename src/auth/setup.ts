@@ -1,9 +1,10 @@
 /**
- * First-time setup: root gets a password and the first DBA is made, once.
+ * First-time setup: root gets a password and the first DBA is created, once.
  *
  *     no root password ──setup or auth.root_password──► configured, for ever
  *
- * Calls run one after the other, so that of many at once one wins and the others find it done.
+ * Calls run one after the other, so that one of several concurrent calls wins and the others find
+ * the setup already done.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -22,7 +23,10 @@ export interface SetupOptions {
   hasher: PasswordHasher;
   policy: PasswordPolicy;
   isRemoteAllowed: boolean;
-  /** Takes one attempt from the caller's bucket. @throws {AuthError} rate_limited */
+  /**
+   * Uses up one attempt from the caller's bucket.
+   * @throws {AuthError} rate_limited
+   */
   takeAttempt: (caller: Caller) => void;
   onAudit: OnAudit;
 }
@@ -58,20 +62,20 @@ export class Setup {
     };
   }
 
-  /** @throws {AuthError} By the order of tests that the wire contract gives. */
+  /** @throws {AuthError} In the order of checks that the wire contract defines. */
   async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
     this.#refuseConfigured();
     this.#options.takeAttempt(caller);
     this.#refuseRemote(caller);
     const request = this.#read(body);
     const turn = this.#last.then(() => this.#run(request, caller));
-    // The next caller waits for this one, however it ends; the failure is this caller's.
+    // The next caller waits for this one, however it ends. Only this caller gets its failure.
     this.#last = turn.catch(() => undefined);
     return await turn;
   }
 
   /**
-   * Makes the configured password root's, at start.
+   * Sets the configured password of root on startup.
    *
    * @throws {DatabaseError} WEAK_PASSWORD: the server must not start.
    */
@@ -167,7 +171,10 @@ export class Setup {
       );
     }
     if (caller.isHostAllowed === false) {
-      throw new AuthError("host_not_allowed", "The Host of the request is not this server");
+      throw new AuthError(
+        "host_not_allowed",
+        "The Host header of the request does not name this server",
+      );
     }
   }
 
@@ -179,6 +186,6 @@ export class Setup {
 
   #refuseTaken(userId: string): void {
     if (this.#options.catalog.user(userId) === undefined) return;
-    throw new AuthError("user_exists", `User ${userId} exists already`);
+    throw new AuthError("user_exists", `User ${userId} already exists`);
   }
 }

@@ -1,9 +1,10 @@
 /**
  * CREATE, ALTER and DROP USER: rights, password policy, and the end of the tokens and sockets that
- * a change makes worthless.
+ * a change invalidates.
  *
- * Hashing takes a while, so rights and the user are looked at again behind it: those of the account
- * as it is then, as a caller who is dropped or loses the role meanwhile must not make another.
+ * Hashing takes a while, so the rights and the user are checked again after it, against the account
+ * at that time: a caller that is dropped or loses its role in the meantime must not create another
+ * account.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -22,23 +23,23 @@ import type { Principal } from "./principal.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
-/** How a new user proves who it is. */
+/** The way in which a new user authenticates. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /** JSON text with string members `provider` and `subject`. */
   | { readonly kind: "oauth"; readonly link: string }
-  /** Cannot log in. */
+  /** A user that cannot log in. */
   | { readonly kind: "internal" };
 
 export interface CreateUserRequest {
   readonly userId: string;
   readonly credentials: NewCredentials;
-  /** Default `user`. */
+  /** The role of the new user; `user` if absent. */
   readonly role?: Role;
   readonly email?: string;
 }
 
-/** Exactly one is set, as in one ALTER USER; several are applied together. */
+/** The changes of an ALTER USER, which sets exactly one member. Several are applied together. */
 export interface AlterUserRequest {
   readonly userId: string;
   readonly password?: string;
@@ -52,13 +53,13 @@ export interface UserAdminOptions {
   hasher: PasswordHasher;
   policy: PasswordPolicy;
   sessionEnds: SessionEnds;
-  /** Told of every name that has got a new password. */
+  /** Called for every user id whose password was set. */
   onPassword: (userId: string) => void;
-  /** auth.root_password is set, so ALTER USER may not change it. */
+  /** True if auth.root_password is set, so that ALTER USER may not change it. */
   isRootManaged: boolean;
 }
 
-/** The role that a word of a statement names; `root` reads as `system`. Case does not matter. */
+/** Returns the role for a word in a statement, in any case. `root` is read as `system`. */
 export function roleFromWord(word: string): Role | undefined {
   const folded = word.toLowerCase();
   if (folded === "root") return "system";
@@ -72,7 +73,10 @@ export class UserAdmin {
     this.#options = options;
   }
 
-  /** What `create` refuses without a look at the credentials. @throws {DatabaseError} */
+  /**
+   * Performs the checks of `create` that do not concern the credentials.
+   * @throws {DatabaseError}
+   */
   checkCreate(principal: Principal, request: CreateUserRequest): void {
     const { userId } = request;
     this.#authoriseCreate(principal, request);
@@ -107,7 +111,7 @@ export class UserAdmin {
   }
 
   /**
-   * What `alter` refuses without a look at the password; returns who is altered.
+   * Performs the checks of `alter` that do not concern the password. Returns the user to alter.
    * @throws {DatabaseError}
    */
   checkAlter(principal: Principal, request: AlterUserRequest): UserEntry {
@@ -134,11 +138,11 @@ export class UserAdmin {
     const passwordHash =
       password === undefined ? undefined : await this.#hash(userId, password, principal);
     const { tokenVersion } = this.#authoriseAlter(principal, request);
-    // Whoever had a stolen token would else set the password behind the one that ended it.
+    // Otherwise a stolen token could still set the password after a change that ended it.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        `Cannot alter user ${userId}: its sessions were ended meanwhile`,
+        `Cannot alter user ${userId}: its sessions were ended in the meantime`,
       );
     }
     const after = catalog.changeUser(userId, {
@@ -154,7 +158,7 @@ export class UserAdmin {
   }
 
   /**
-   * What `drop` refuses.
+   * Performs the checks of `drop`.
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION
    */
   checkDrop(principal: Principal, userId: string): void {
@@ -167,7 +171,7 @@ export class UserAdmin {
     if (userId === principal.actorId || userId === principal.userId) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot drop user ${userId}: nobody can drop themselves`,
+        `Cannot drop user ${userId}: users cannot drop themselves`,
       );
     }
     if (userId === ROOT_USER_ID) {
@@ -178,7 +182,7 @@ export class UserAdmin {
     }
   }
 
-  /** @throws {DatabaseError} As `checkDrop`. */
+  /** @throws {DatabaseError} The errors of `checkDrop`. */
   drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
     const { catalog, log, sessionEnds } = this.#options;
     this.checkDrop(principal, userId);
@@ -193,7 +197,9 @@ export class UserAdmin {
     throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
   }
 
-  /** Whether the account of who asks is there, with the role that it had at its authentication. */
+  /**
+   * Returns true if the caller's account still exists with the role it had when it authenticated.
+   */
   #hasRoleStill({ actorId, actorRole }: Principal): boolean {
     return this.#options.catalog.user(actorId)?.role === actorRole;
   }
@@ -213,13 +219,16 @@ export class UserAdmin {
     if (password !== undefined && userId === ROOT_USER_ID && this.#options.isRootManaged) {
       throw new DatabaseError(
         "MANAGED_BY_CONFIG",
-        `Cannot set the password of ${ROOT_USER_ID}: auth.root_password sets it at each start`,
+        `Cannot set the password of ${ROOT_USER_ID}: auth.root_password sets it on every startup`,
       );
     }
     return user;
   }
 
-  /** A login by a provider finds one account: two of one link would be whichever comes first. */
+  /**
+   * A provider login must find exactly one account. With two accounts for a link, it would find
+   * either.
+   */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;
     const linked = this.#options.catalog
@@ -272,12 +281,12 @@ export class UserAdmin {
   }
 }
 
-/** What one ALTER USER can change. */
+/** The properties that one ALTER USER can change. */
 const CHANGES = ["password", "role", "email"] as const;
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
-/** The link in one spelling. */
+/** Returns the canonical text of the link. */
 function oauthLink(userId: string, text: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",
@@ -298,7 +307,7 @@ function oauthLink(userId: string, text: string): string {
 function denied(action: string): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot ${action}: it takes role dba, and role system for users of role system`,
+    `Cannot ${action}: this requires role dba, or role system for users of role system`,
   );
 }
 

@@ -1,28 +1,31 @@
 /**
- * When to collect garbage while much arrives that will stay for long, made among much that will
- * not, as connections are while their clients log in. Left alone, the collector waits until the
- * heap has doubled; each page of it then holds a few objects that stay, so none goes back to the
- * system, and nobody moves them. Collected every few hundred arrivals, later ones fill the gaps of
- * earlier ones: 5,000 idle subscriptions take 0.5 to 0.8 KB each instead of 2.0.
+ * Decides when to collect garbage while many long-lived objects arrive among many short-lived ones,
+ * as connections do while their clients log in. Without this, the collector waits until the heap
+ * has doubled. Each page of the heap then holds a few long-lived objects, so no page can be
+ * returned to the system, and objects are never moved. With a collection every few hundred
+ * arrivals, later objects fill the gaps of earlier ones: 5,000 idle subscriptions take 0.5 to 0.8
+ * KB each instead of 2.0.
  *
- * A collection takes about a millisecond for each megabyte, most of it beside the work, so the more
- * the heap holds the more must arrive: an arrival pays for about 25 µs of collecting.
+ * A collection takes about a millisecond per megabyte, mostly in parallel with the program. So the
+ * larger the heap, the more arrivals must occur first: an arrival pays for about 25 µs of
+ * collecting.
  */
+import { memoryUsage } from "./memory_usage.ts";
 
-/** How many arrivals are worth a collection of a heap of so many bytes. */
+/** The number of arrivals that justify a collection of a heap of this many bytes. */
 const ARRIVALS_PER_COLLECTION = 500;
 const ARRIVALS_HEAP_BYTES = 16 * 2 ** 20;
 
-/** Counts what has come to stay. */
+/** Counts arrivals of long-lived objects. */
 export class Arrivals {
   #count = 0;
 
-  /** One more has come to stay. */
+  /** Counts one arrival. */
   add(): void {
     this.#count += 1;
     if (this.#count % ARRIVALS_PER_COLLECTION !== 0) return;
-    // What lies in typed arrays is not walked through, and not in this figure.
-    const heaps = process.memoryUsage().heapTotal / ARRIVALS_HEAP_BYTES;
+    // The contents of typed arrays are not scanned, and not included in this figure.
+    const heaps = memoryUsage().heapTotal / ARRIVALS_HEAP_BYTES;
     if (this.#count < heaps * ARRIVALS_PER_COLLECTION) return;
     this.#count = 0;
     Bun.gc(false);

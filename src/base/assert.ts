@@ -1,12 +1,12 @@
 /**
- * Assertions: always on, for what can only be false when Tidemark itself has a bug.
+ * Assertions, which are always on. They check conditions that are false only if Tidemark has a bug.
  *
- * What a client or a disk can cause is a {@linkcode DatabaseError} or {@linkcode CorruptionError}
- * instead (see `errors.ts`). Messages are plain strings that state the invariant positively, so
- * that a passing assertion builds nothing.
+ * Failures that a client or a disk can cause are a {@linkcode DatabaseError} or {@linkcode
+ * CorruptionError} instead (see `errors.ts`). Messages are plain strings that state the invariant
+ * positively, so that a passing assertion builds nothing.
  */
 
-/** A broken invariant: a bug, whose reach `bugs.ts` decides. */
+/** A broken invariant, which is a bug. `bugs.ts` decides how far it reaches. */
 export class AssertionError extends Error {
   constructor(message: string) {
     super(message);
@@ -19,7 +19,7 @@ export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }
 
-/** Returns a value that an invariant says is there. @throws {AssertionError} If it is undefined. */
+/** Returns a value that an invariant guarantees. @throws {AssertionError} If it is undefined. */
 export function defined<T>(value: T | undefined, message: string): T {
   if (value === undefined) throw new AssertionError(message);
   return value;

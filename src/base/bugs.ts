@@ -1,19 +1,19 @@
 /**
- * How far a bug reaches.
+ * Decides how far a bug reaches.
  *
  *     work of one caller ──bug──► that work ends; its caller is told, and the log has the stack
  *     a change of what is durable, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *
  * Code that changes shared state marks the errors it throws ({@linkcode inDoubt}). Code that serves
- * callers contains all other errors ({@linkcode Bugs.contain}). An uncaught error has unknown
- * reach, so it stops the process too.
+ * callers contains all other errors ({@linkcode Bugs.contain}). An uncaught error may have affected
+ * any state, so it also stops the process.
  */
 import type { Clock } from "./clock.ts";
 import { isExpected, stackOf } from "./errors.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** A bug in the middle of a change that has to be atomic. Only `main.ts` catches it, to stop. */
+/** A bug in the middle of a change that must be atomic. Only `main.ts` catches it, to stop. */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
     super("a change was not finished", { cause });
@@ -21,13 +21,16 @@ export class StateInDoubtError extends Error {
   }
 }
 
-/** The error to throw when a change of shared state fails: a bug is wrapped as in doubt. */
+/** Returns the error to throw when a change of shared state fails. A bug is wrapped as in doubt. */
 export function inDoubt(error: unknown): unknown {
   if (isExpected(error) || error instanceof StateInDoubtError) return error;
   return new StateInDoubtError(error);
 }
 
-/** Makes a change of shared state, in one turn. @throws {StateInDoubtError} For a bug in it. */
+/**
+ * Performs a change of shared state in one tick.
+ * @throws {StateInDoubtError} For a bug in it.
+ */
 export function asOneChange<T>(change: () => T): T {
   try {
     return change();
@@ -36,7 +39,7 @@ export function asOneChange<T>(change: () => T): T {
   }
 }
 
-/** Notes a bug and lets others go on; see {@linkcode Bugs.contain}. */
+/** Records a bug and lets other work continue; see {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
 /** A clock whose timer callbacks are guarded, so that a bug in one does not end the process. */
@@ -71,7 +74,7 @@ export class Bugs {
   }
 
   /**
-   * Logs and counts a bug; telling the caller is left to the caller of this method.
+   * Logs and counts a bug. The caller of this method reports the failure to its own caller.
    *
    * @param what Completes the log message "a bug ended …", for example "a request".
    * @throws {StateInDoubtError} If the process must not continue.

@@ -1,21 +1,23 @@
 /**
- * The real disk, and the one file that calls the operating system's file functions.
+ * The real disk. This is the only file that calls the operating system's file functions.
  *
  * - Files are mapped private (`shared: false`), so that no store through a view can reach them, and
  *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0. The
- *   runtime opens them for writing all the same: one that may only be read, as of a backup on a
- *   file system that is mounted so, is read into memory instead.
- * - Of a file that is opened for it, Linux makes each write durable before it returns (O_DSYNC):
- *   the event loop neither copies the bytes nor waits, and another thread is woken once. Its error
- *   may come of the write or of the sync; one that says there is no room is told as the write's,
- *   as whoever overwrites the range and syncs that knows what is there. Elsewhere O_DSYNC may leave
- *   the bytes in the drive's own memory, and a sync follows.
+ *   runtime still opens them for writing. A file that may only be read, for example one in a backup
+ *   on a read-only file system, is therefore read into memory instead.
+ * - If a file is opened in this mode, Linux makes each write durable before the write returns
+ *   (O_DSYNC). The event loop neither copies the bytes nor waits, and another thread is woken once.
+ *   An error may come from the write or from the sync. An error that reports a full disk is
+ *   attributed to the write, because a caller that overwrites the range and syncs it knows its
+ *   contents. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync
+ *   follows.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
- *   median and ten times at the 99th percentile.
- * - What it makes is for its owner alone, whatever the umask: rows and password hashes lie in it,
- *   and not every program that uses it sets one.
- * - The lock is flock(2), which the system releases however the process ends. Where libc cannot be
- *   loaded, it is a file with a process id in it.
+ *   median and ten times as long at the 99th percentile.
+ * - Every file and directory it creates is accessible only to its owner, whatever the umask,
+ *   because they contain rows and password hashes and not every program that uses this disk sets a
+ *   umask.
+ * - The lock is flock(2), which the system releases however the process ends. If libc cannot be
+ *   loaded, the lock is a file that contains a process id.
  */
 import {
   closeSync,
@@ -42,20 +44,22 @@ import {
   write,
   writeSync,
 } from "node:fs";
+import { descriptorGauge } from "./descriptors.ts";
 import type { Disk, DiskEntry, DiskFile, MappedFile } from "./disk.ts";
 import { DiskError } from "./errors.ts";
 import { loadFromLibc } from "./libc.ts";
+import { countMapped } from "./memory_usage.ts";
 
-/** Longest array of the runtime: it fails with "Out of memory" one byte above. */
+/** The runtime's longest array. One byte more fails with "Out of memory". */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
-/** What the system says of a file that is opened for writing, and may only be read. */
+/** The error codes for opening a read-only file for writing. */
 const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
-/** More than a thread takes at its start: three, by trial. */
+/** More descriptors than a thread uses when it starts, which is three by trial. */
 const THREAD_DESCRIPTORS = 16;
 
-/** Makes each write durable before it returns; 0 where it cannot be relied on. */
+/** Makes each write durable before it returns; 0 on systems where this is unreliable. */
 const WRITE_THROUGH: number = process.platform === "linux" ? constants.O_DSYNC : 0;
 
 const FILE_MODE = 0o600;
@@ -67,7 +71,7 @@ const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 class BunDiskFile implements DiskFile {
   readonly path: string;
   readonly #descriptor: number;
-  /** Each write is durable when it has returned. */
+  /** True if each write is durable when it returns. */
   readonly #writesThrough: boolean;
   #isOpen = true;
 
@@ -115,7 +119,7 @@ class BunDiskFile implements DiskFile {
     if (!this.#writesThrough) await this.sync();
   }
 
-  /** Returns how many bytes were taken. */
+  /** Writes once, off the event loop. Returns the number of bytes written. */
   #writeSoon(bytes: Uint8Array, offset: number): Promise<number> {
     return new Promise((resolve, reject) => {
       write(this.#descriptor, bytes, 0, bytes.length, offset, (error, count) => {
@@ -236,17 +240,37 @@ export const bunDisk: Disk = {
   lockShared: (path) => attempt("lock", path, () => lockFileShared(path)),
 };
 
+/** Counts the descriptors of the process; made at the first call, undefined if none can be made. */
+let gauge: ReturnType<typeof descriptorGauge> | undefined;
+
 /**
- * Whether a thread can be started: the runtime ends the process where a new one finds no
- * descriptor.
+ * Returns true if there are descriptors for this many more threads. The runtime ends the process if
+ * a thread that starts finds none. They are counted rather than opened on trial, because trials
+ * would take them from threads that are just starting.
  */
-export function hasRoomForThread(): boolean {
+export function hasDescriptorsForThreads(count: number): boolean {
+  const needed = count * THREAD_DESCRIPTORS;
+  try {
+    gauge ??= descriptorGauge(bunDisk);
+  } catch (error) {
+    // Safe: the limit could not be read because no descriptor was free, and a thread would also
+    // need one.
+    if (error instanceof DiskError) return false;
+    throw error;
+  }
+  if (gauge === undefined) return canOpen(needed);
+  const { max, open } = gauge();
+  return max - open >= needed;
+}
+
+/** Opens this many descriptors on trial, for systems that do not say how many are open. */
+function canOpen(needed: number): boolean {
   const opened: number[] = [];
   try {
-    while (opened.length < THREAD_DESCRIPTORS) opened.push(openSync(process.execPath, "r"));
+    while (opened.length < needed) opened.push(openSync(process.execPath, "r"));
     return true;
   } catch {
-    // Safe: whatever keeps it from being opened, a thread would meet it, too.
+    // Safe: a thread would run into the same problem.
     return false;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
@@ -255,7 +279,7 @@ export function hasRoomForThread(): boolean {
 
 function mapFile(path: string): MappedFile {
   const { size } = statSync(path);
-  // The system refuses to map nothing.
+  // The system refuses to map zero bytes.
   if (size === 0) return { bytes: new Uint8Array(0), release() {} };
   if (size > MAP_BYTES_MAX) throw new DiskError("EFBIG", path, "map");
   const bytes = mapped(path) ?? contentOf(path, size);
@@ -267,10 +291,12 @@ function mapFile(path: string): MappedFile {
   };
 }
 
-/** Undefined for a file that may only be read. */
+/** Maps a file. Returns undefined for a file that may only be read. */
 function mapped(path: string): Uint8Array<ArrayBuffer> | undefined {
   try {
-    return Bun.mmap(path, { shared: false });
+    const bytes = Bun.mmap(path, { shared: false });
+    countMapped(bytes);
+    return bytes;
   } catch (error) {
     if (READ_ONLY_CODES.has(codeOf(error))) return undefined;
     throw error;
@@ -298,7 +324,7 @@ function lockFile(path: string): (() => void) | undefined {
     return undefined;
   }
   ftruncateSync(descriptor, 0);
-  // For the reader of the directory only: the lock is the flock.
+  // The process id informs a reader of the directory. The actual lock is the flock.
   writeSync(descriptor, `${process.pid}\n`);
   return () => closeSync(descriptor);
 }
@@ -319,7 +345,7 @@ function loadFlock(): Flock | undefined {
   return loadFromLibc({ flock: { args: ["i32", "i32"], returns: "i32" } })?.flock;
 }
 
-/** Locks by making a file that must not exist; takes over from a process that is gone. */
+/** Locks by creating a file that must not exist. Takes over from a process that has ended. */
 export function lockByName(path: string): (() => void) | undefined {
   const name = `${path}.pid`;
   for (;;) {
@@ -342,13 +368,13 @@ function isLockedByName(path: string): boolean {
 }
 
 function isRunning(processId: number): boolean {
-  // A file without a number was left by a process that ended while it wrote it.
+  // A file without a number was left by a process that ended while it wrote the file.
   if (!(processId > 0)) return false;
   try {
     process.kill(processId, 0);
     return true;
   } catch (error) {
-    // EPERM: there is one, and it belongs to somebody else.
+    // EPERM: the process exists and belongs to another user.
     return codeOf(error) === "EPERM";
   }
 }
@@ -364,8 +390,7 @@ function attempt<T>(operation: string, path: string, action: () => T): T {
 function diskError(error: unknown, path: string, operation: string): DiskError {
   if (error instanceof DiskError) return error;
   const code = codeOf(error);
-  // A quota that is used up refuses a write as a full disk does; of a sync nobody knows what it
-  // did.
+  // An exhausted quota refuses a write like a full disk. For a sync the outcome is unknown.
   const isFull = code === "EDQUOT" && operation !== "sync";
   return new DiskError(isFull ? "ENOSPC" : code, path, operation, error);
 }

@@ -1,19 +1,22 @@
 /**
- * Reads bytes in order, in the forms of `bytes.ts`, and never past their end: what ends too early
- * is damage, and says where.
+ * Reads bytes in order, in the forms of `bytes.ts`, and never past their end. If the bytes end too
+ * early, they are damaged, and the error names the position.
  */
 import type { ByteWriter } from "./byte_writer.ts";
 import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { CorruptionError } from "./errors.ts";
 
-/** Where bytes came from, for the message when they are damaged. */
+/** The origin of the bytes, for the error message if they are damaged. */
 export interface ByteSource {
   readonly path: string;
-  /** Offset in the file of the first byte; default 0. */
+  /** The offset of the first byte in the file; 0 if absent. */
   readonly fileOffset?: number;
 }
 
-/** Reads on from `position`. Every method throws CorruptionError when the bytes end too early. */
+/**
+ * Reads sequentially from `position`. Every method throws CorruptionError if the bytes end too
+ * early.
+ */
 export class ByteReader {
   readonly #bytes: Buffer;
   readonly #view: DataView;
@@ -90,18 +93,18 @@ export class ByteReader {
     return this.fail("holds a number beyond 53 bits");
   }
 
-  /** The next bytes, aliasing the source. */
+  /** Returns the next bytes, aliasing the source. */
   raw(count: number): Uint8Array {
     const at = this.#take(count);
     return this.#bytes.subarray(at, at + count);
   }
 
-  /** A block, aliasing the source. */
+  /** Returns a block, aliasing the source. */
   block(): Uint8Array {
     return this.raw(this.varint());
   }
 
-  /** Appends the bytes of a block, without their count, to what another writes. */
+  /** Appends the bytes of a block, without their length, to the output of a writer. */
   blockInto(into: ByteWriter): void {
     const count = this.varint();
     const at = this.#take(count);
@@ -123,7 +126,7 @@ export class ByteReader {
     this.#take((boundary - (this.#position % boundary)) % boundary);
   }
 
-  /** Says that the bytes are damaged where the reader stands. @throws {CorruptionError} Always. */
+  /** Reports damage at the current position. @throws {CorruptionError} Always. */
   fail(what: string): never {
     throw new CorruptionError(this.#path, this.#fileOffset + this.#position, what);
   }

@@ -1,125 +1,140 @@
 /**
- * Writes bytes in order, in the forms of `bytes.ts`, into a buffer that grows by doubling, or more.
+ * Writes bytes in order, in the forms of `bytes.ts`, into a buffer that at least doubles when it
+ * grows. A shared buffer moves piece by piece; bytes already written do not change.
  */
 import { assert } from "./assert.ts";
 import { putU53, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
+import { Growth } from "./growth.ts";
 
-/** Shared room of a size between these grows by more than a doubling. */
+/** Shared buffers between these sizes grow by more than a factor of two. */
 const SPACIOUS_BYTES_MIN: number = 256 * 1024;
 const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
 const SPACIOUS_FACTOR = 8;
 
-/** Up to here a loop over ASCII beats the call that encodes UTF-8. */
+/** Up to this length, a loop over ASCII is faster than the call that encodes UTF-8. */
 const SHORT_TEXT_CHARS_MAX = 32;
 
-/** Up to here a loop beats the call that fills a range. */
+/** Up to this length a loop is faster than the call that fills a range. */
 const SHORT_ZEROS_BYTES_MAX = 64;
 
-/** Up to here a loop beats the call that copies a range. */
+/** Up to this length a loop is faster than the call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
-/** Writes at its end; earlier u32s can be filled in later. */
+/** Writes at its end. A u32 written earlier can be filled in later. */
 export class ByteWriter {
   #buffer: Buffer;
   #view: DataView;
   #length = 0;
 
-  readonly #isShared: boolean;
+  /** Up to this length there is room, and no part of the buffer needs to move. */
+  #capacityUpTo: number;
+  /** The pending growth of a shared buffer; undefined otherwise. */
+  readonly #growth: Growth<Buffer> | undefined;
 
-  /** @param isShared Other threads may be given views of what is written. */
+  /** @param isShared Whether other threads may get views of the output. */
   constructor(capacity = 256, { isShared = false }: { isShared?: boolean } = {}) {
-    this.#isShared = isShared;
-    this.#buffer = this.#allocate(Math.max(capacity, 16));
+    this.#growth = isShared ? new Growth(sharedBuffer, nextCapacity) : undefined;
+    const initial = Math.max(capacity, 16);
+    this.#buffer = isShared ? sharedBuffer(initial) : Buffer.allocUnsafeSlow(initial);
+    this.#capacityUpTo = this.#buffer.length;
     this.#view = viewOf(this.#buffer);
   }
 
-  /** A writer behind bytes that are there already, which it aliases. */
+  /** Creates a writer that appends to existing bytes, which it aliases. */
   static over(bytes: Uint8Array): ByteWriter {
     const writer = new ByteWriter(0);
     writer.#buffer = asBuffer(bytes);
+    writer.#capacityUpTo = bytes.length;
     writer.#view = viewOf(writer.#buffer);
     writer.#length = bytes.length;
     return writer;
   }
 
-  /** Bytes written so far, and the offset of the next. */
+  /** The number of bytes written, which is the offset of the next one. */
   get length(): number {
     return this.#length;
   }
 
-  /** Forgets what was written and keeps the room. */
+  /** Discards the contents and keeps the buffer. */
   reset(): void {
+    this.#growth?.noteChangedFrom(0);
     this.#length = 0;
   }
 
-  /** Forgets what was written at and after an offset. */
+  /** Discards the contents at and after an offset. */
   cutTo(length: number): void {
-    assert(length <= this.#length, "a cut makes shorter");
+    assert(length <= this.#length, "a cut does not extend the contents");
+    this.#growth?.noteChangedFrom(length);
     this.#length = length;
   }
 
-  /** What was written, aliasing the writer: valid until the next write. */
+  /** Releases the capacity that a shared writer has reserved for further output. */
+  releaseGrowth(): void {
+    this.#growth?.release();
+  }
+
+  /** Returns the contents, aliasing the writer: valid until the next write. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** A range of what was written, aliasing the writer: valid until the next write. */
+  /** Returns a range of the contents, aliasing the writer: valid until the next write. */
   range(start: number, end: number): Uint8Array {
-    assert(start <= end && end <= this.#length, "a range was written");
+    assert(start <= end && end <= this.#length, "a range lies within the contents");
     const { buffer, byteOffset } = this.#view;
     return new Uint8Array(buffer, byteOffset + start, end - start);
   }
 
-  /** UTF-8 that was written from `start` (inclusive) to `end` (exclusive), decoded. */
+  /** Decodes the UTF-8 written from `start` (inclusive) to `end` (exclusive). */
   textAt(start: number, end: number): string {
-    assert(end <= this.#length, "a text was written");
+    assert(end <= this.#length, "a text lies within the contents");
     return this.#buffer.toString("utf8", start, end);
   }
 
-  /** What was written, as bytes of their own. */
+  /** Returns a copy of the contents. */
   copy(): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.view());
   }
 
   u8(value: number): void {
-    const at = this.#room(1);
+    const at = this.#reserve(1);
     this.#buffer[at] = value;
   }
 
   u16(value: number): void {
-    const at = this.#room(2);
+    const at = this.#reserve(2);
     this.#view.setUint16(at, value, true);
   }
 
   u32(value: number): void {
-    const at = this.#room(4);
+    const at = this.#reserve(4);
     this.#view.setUint32(at, value, true);
   }
 
   i32(value: number): void {
-    const at = this.#room(4);
+    const at = this.#reserve(4);
     this.#view.setInt32(at, value, true);
   }
 
   f64(value: number): void {
-    const at = this.#room(8);
+    const at = this.#reserve(8);
     this.#view.setFloat64(at, value, true);
   }
 
   u53(value: number): void {
     assert(Number.isSafeInteger(value), "a u53 is a safe integer");
     assert(value >= 0, "a u53 is not negative");
-    const at = this.#room(8);
+    const at = this.#reserve(8);
     putU53(this.#view, at, value);
   }
 
   varint(value: number): void {
     assert(Number.isSafeInteger(value), "a varint is a safe integer");
     assert(value >= 0, "a varint is not negative");
-    let at = this.#room(VARINT_BYTES_MAX);
+    let at = this.#reserve(VARINT_BYTES_MAX);
     let rest = value;
     while (rest >= 128) {
-      // Division, not a shift: the value may have more than 32 bits.
+      // Division, not a shift, because the value may have more than 32 bits.
       this.#buffer[at] = (rest % 128) | 128;
       rest = Math.floor(rest / 128);
       at += 1;
@@ -128,9 +143,9 @@ export class ByteWriter {
     this.#length = at + 1;
   }
 
-  /** Bytes without a length. */
+  /** Writes bytes without a length. */
   raw(bytes: Uint8Array): void {
-    const at = this.#room(bytes.length);
+    const at = this.#reserve(bytes.length);
     this.#buffer.set(bytes, at);
   }
 
@@ -139,16 +154,16 @@ export class ByteWriter {
     this.raw(bytes);
   }
 
-  /** A block that is a range of other bytes. */
+  /** Writes a block that is a range of other bytes. */
   blockOf(bytes: Uint8Array, start: number, end: number): void {
     this.varint(end - start);
     this.rangeOf(bytes, start, end);
   }
 
-  /** A range of other bytes, without a length. */
+  /** Writes a range of other bytes, without a length. */
   rangeOf(bytes: Uint8Array, start: number, end: number): void {
     const count = end - start;
-    const at = this.#room(count);
+    const at = this.#reserve(count);
     if (count > SHORT_RANGE_BYTES_MAX) {
       asBuffer(bytes).copy(this.#buffer, at, start, end);
       return;
@@ -166,54 +181,58 @@ export class ByteWriter {
     }
     const byteCount = Buffer.byteLength(value, "utf8");
     this.varint(byteCount);
-    const at = this.#room(byteCount);
+    const at = this.#reserve(byteCount);
     this.#buffer.write(value, at, byteCount, "utf8");
   }
 
-  /** UTF-8 without a length. */
+  /** Writes UTF-8 without a length. */
   rawText(value: string): void {
     if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
-    // A UTF-16 unit has at most three bytes, so what is there need not be counted first.
-    const at = this.#room(value.length * 3);
+    // A UTF-16 unit takes at most three bytes, so the text need not be measured first.
+    const at = this.#reserve(value.length * 3);
     this.#length = at + this.#buffer.write(value, at, "utf8");
   }
 
-  /** Zeros up to a multiple of `boundary`. */
+  /** Writes zeros up to a multiple of `boundary`. */
   align(boundary: number): void {
     const count = (boundary - (this.#length % boundary)) % boundary;
     this.skip(count);
   }
 
-  /** Zeros. */
+  /** Writes zeros. */
   skip(count: number): void {
-    const at = this.#room(count);
+    const at = this.#reserve(count);
     const buffer = this.#buffer;
     if (count > SHORT_ZEROS_BYTES_MAX) buffer.fill(0, at, at + count);
     else for (let index = at; index < at + count; index += 1) buffer[index] = 0;
   }
 
-  /** The next bytes, for the caller to fill in at once: what is returned aliases the writer. */
+  /**
+   * Returns the next bytes, which the caller must fill in immediately. The bytes alias the writer.
+   */
   extend(count: number): Buffer {
-    const at = this.#room(count);
+    const at = this.#reserve(count);
     return this.#buffer.subarray(at, at + count);
   }
 
-  /** Replaces four bytes written before. */
+  /** Replaces four bytes that were written earlier. */
   setU32(offset: number, value: number): void {
+    assert(this.#growth === undefined, "bytes of a shared buffer do not change");
     assert(offset + 4 <= this.#length, "only written bytes are replaced");
     this.#view.setUint32(offset, value, true);
   }
 
-  /** Likewise eight that hold a u53. */
+  /** Replaces eight bytes that were written earlier and contain a u53. */
   setU53(offset: number, value: number): void {
+    assert(this.#growth === undefined, "bytes of a shared buffer do not change");
     assert(offset + 8 <= this.#length, "only written bytes are replaced");
     putU53(this.#view, offset, value);
   }
 
-  /** Writes text if it is ASCII; else writes nothing and returns false. */
+  /** Writes text if it is ASCII. Otherwise it writes nothing and returns false. */
   #shortAscii(value: string): boolean {
     const count = value.length;
-    const at = this.#room(count);
+    const at = this.#reserve(count);
     const buffer = this.#buffer;
     for (let index = 0; index < count; index += 1) {
       const code = value.charCodeAt(index);
@@ -226,32 +245,42 @@ export class ByteWriter {
     return true;
   }
 
-  /** Makes room at the end and returns where it begins. */
-  #room(count: number): number {
+  /** Reserves bytes at the end and returns its offset. */
+  #reserve(count: number): number {
     const at = this.#length;
     const end = at + count;
-    if (end > this.#buffer.length) this.#grow(end);
+    if (end > this.#capacityUpTo) this.#grow(end);
     this.#length = end;
     return at;
   }
 
-  #allocate(byteCount: number): Buffer {
-    return this.#isShared
-      ? Buffer.from(new SharedArrayBuffer(byteCount))
-      : Buffer.allocUnsafeSlow(byteCount);
-  }
-
   #grow(needed: number): void {
-    const { length } = this.#buffer;
-    // The system gives shared memory where it is first written, so large room costs no memory.
-    const isSpacious =
-      this.#isShared && length >= SPACIOUS_BYTES_MIN && length < SPACIOUS_BYTES_MAX;
-    const factor = isSpacious ? SPACIOUS_FACTOR : 2;
-    const grown = this.#allocate(Math.max(needed, length * factor));
-    grown.set(this.#buffer.subarray(0, this.#length));
+    const growth = this.#growth;
+    const buffer = this.#buffer;
+    let grown: Buffer;
+    if (growth === undefined) {
+      grown = Buffer.allocUnsafeSlow(Math.max(needed, buffer.length * 2));
+      grown.set(buffer.subarray(0, this.#length));
+    } else {
+      grown = growth.arrayFor(buffer, this.#length, needed);
+    }
+    this.#capacityUpTo = growth?.capacityUpTo(grown) ?? grown.length;
+    if (grown === buffer) return;
     this.#buffer = grown;
     this.#view = viewOf(grown);
   }
+}
+
+function sharedBuffer(byteCount: number): Buffer {
+  return Buffer.from(new SharedArrayBuffer(byteCount));
+}
+
+/**
+ * The system allocates shared memory on first write, so a large buffer costs no memory up front.
+ */
+function nextCapacity(byteCount: number): number {
+  const isSpacious = byteCount >= SPACIOUS_BYTES_MIN && byteCount < SPACIOUS_BYTES_MAX;
+  return byteCount * (isSpacious ? SPACIOUS_FACTOR : 2);
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

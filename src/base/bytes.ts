@@ -1,6 +1,6 @@
 /**
- * Little-endian bytes in order: what the log and the segment files share, and what
- * `byte_writer.ts` and `byte_reader.ts` agree on.
+ * Little-endian bytes in order, the common format of the log and the segment files, which
+ * `byte_writer.ts` and `byte_reader.ts` implement.
  *
  *     u8 u16 u32 i32 f64   as they are, unaligned
  *     u53                  u32 low half, u32 high half: a whole number below 2^53
@@ -9,12 +9,12 @@
  *     text                 a block of UTF-8
  */
 
-/** Longest varint: 53 bits, 7 a byte. */
+/** The longest varint: 53 bits, 7 per byte. */
 export const VARINT_BYTES_MAX = 8;
 
 const SPAN_32 = 4294967296;
 
-/** A whole number from 0 to 2^53 - 1, in eight bytes. */
+/** Writes an integer from 0 to 2^53 - 1 as eight bytes. */
 export function putU53(view: DataView, at: number, value: number): void {
   view.setUint32(at, value % SPAN_32, true);
   view.setUint32(at + 4, Math.floor(value / SPAN_32), true);
@@ -28,14 +28,16 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The number behind a name in the first 8 bytes, or undefined when they are something else. */
+/**
+ * Returns the number that follows a name in the first 8 bytes, or undefined for any other bytes.
+ */
 export function numberInMagic(bytes: Uint8Array, name: string): number | undefined {
   const magic = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
   const digits = magic.slice(name.length);
   return magic.startsWith(name) && /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 
-/** The bytes of a typed array, aliased. */
+/** Returns the bytes of a typed array, without a copy. */
 export function bytesOf({ buffer, byteLength, byteOffset }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }

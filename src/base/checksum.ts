@@ -1,7 +1,7 @@
 /**
  * Checksums of stored bytes: CRC-32 for log frames, xxHash3 for chunks of segments.
  *
- * Both run at memory speed in the runtime (64 KiB in about 1 us), so every byte is checked.
+ * Both run at memory speed in the runtime (64 KiB in about 1 µs), so every byte is checked.
  */
 
 const MASK_32 = 0xffffffffn;
@@ -12,21 +12,21 @@ export interface Hash64 {
   readonly high: number;
 }
 
-/** CRC-32 (IEEE) as an unsigned number; `seed` is the CRC of the bytes before these. */
+/** Returns CRC-32 (IEEE) as an unsigned number. `seed` is the CRC of the preceding bytes. */
 export function crc32(bytes: Uint8Array, seed = 0): number {
   return Bun.hash.crc32(bytes, seed) >>> 0;
 }
 
-/** xxHash3 with 64 bits. A different seed (32 bits) gives an unrelated hash. */
+/** Returns the 64-bit xxHash3. A different seed (32 bits) gives an unrelated hash. */
 export function xxHash3(bytes: Uint8Array, seed = 0): Hash64 {
   const hash = Bun.hash.xxHash3(bytes, BigInt(seed));
   return { low: Number(hash & MASK_32), high: Number(hash >> 32n) };
 }
 
 /**
- * A seed that names the place of some bytes, so that bytes which are intact but in the wrong
- * place (a misdirected read or write) do not pass. It has 32 bits because the runtime's xxHash3
- * looks at no more.
+ * Returns a seed that identifies the place of some bytes, so that intact bytes in the wrong place
+ * (after a misdirected read or write) fail the check. It has 32 bits because the runtime's xxHash3
+ * uses no more.
  */
 export function placeSeed(file: number, column: number, chunk: number): number {
   const place = new Uint8Array(new Float64Array([file, column, chunk]).buffer);

@@ -1,26 +1,27 @@
 /**
- * Time comes in through this interface, so that the whole engine runs in a simulation.
+ * The clock. Code reads time only through this interface, so that the whole engine can run in a
+ * simulation.
  *
- * The one file that reads the system's clock and sets its timers.
+ * This is the only file that reads the system's clock and sets its timers.
  */
 
 export const HOUR_MS = 3_600_000;
 
-/** Cancels a timer; doing so twice, or after it fired, changes nothing. */
+/** Cancels a timer. Calling it twice, or after the timer fired, has no effect. */
 export type CancelTimer = () => void;
 
 export interface Clock {
-  /** Milliseconds since 1970-01-01T00:00:00Z; may jump either way. */
+  /** Milliseconds since 1970-01-01T00:00:00Z; may jump in either direction. */
   nowMs(): number;
-  /** Milliseconds from an arbitrary start; never goes back. May have a fraction. */
+  /** Milliseconds since an arbitrary moment; never decreases. May have a fraction. */
   monotonicMs(): number;
   /** Runs `callback` once, `delayMs` from now. Does not keep the process alive. */
   after(delayMs: number, callback: () => void): CancelTimer;
-  /** Lets other work run: resolves in a later turn of the event loop. */
+  /** Lets other work run: resolves in a later tick of the event loop. */
   yield(): Promise<void>;
 }
 
-/** What the wall clock, as it is set now, would have said at a time of the monotonic clock. */
+/** Converts a time on the monotonic clock to the wall clock as it is currently set. */
 export function wallMsAt(clock: Pick<Clock, "monotonicMs" | "nowMs">, monotonicMs: number): number {
   return Math.round(clock.nowMs() - clock.monotonicMs() + monotonicMs);
 }
@@ -30,7 +31,7 @@ export function shownMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** Keeps the process alive while no socket is listening; timers of a clock do not. */
+/** Keeps the process alive while no socket is listening. A clock's timers do not. */
 export function keepAlive(): CancelTimer {
   const timer = setInterval(() => undefined, HOUR_MS);
   return () => clearInterval(timer);
@@ -47,3 +48,8 @@ export const systemClock: Clock = {
   },
   yield: () => new Promise((resolve) => setImmediate(resolve)),
 };
+
+/** Formats a time for messages and the log: ISO 8601 in UTC, with milliseconds. */
+export function timeText(unixMs: number): string {
+  return new Date(unixMs).toISOString();
+}

@@ -1,35 +1,32 @@
-/**
- * What the commands of the program have in common: exit codes, and how they say things on a
- * terminal.
- */
+/** Shared parts of the program's commands: exit codes, and output to a terminal. */
 import type { Clock } from "./clock.ts";
 import { reasonOfCode } from "./disk_reasons.ts";
 import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "./errors.ts";
 
 export const EXIT_DONE = 0;
 export const EXIT_START_FAILED = 1;
-/** Of what a command was to check, or to put back. */
+/** The exit code of a command that found damage in the data it checks or restores. */
 export const EXIT_DAMAGED = 1;
 export const EXIT_MISUSE = 2;
 export const EXIT_FATAL = 70;
 
-/** How the program is called where it is one file. */
+/** The program's name when it is a single executable. */
 export const PROGRAM_NAME = "tidemark";
 
-/** Where the lines of a command go. */
+/** Receives a command's output lines. */
 export interface CommandOutput {
-  /** How the program is called, as these lines name it; as one file when absent. */
+  /** The program's name in these lines; if absent, that of the single executable. */
   readonly program?: string;
-  /** Takes a line of the result. */
+  /** Prints a line of the result. */
   readonly say: (line: string) => void;
-  /** Takes a line about the work: progress, and why it was not done. */
+  /** Prints a line about the work: its progress, or the reason it was not done. */
   readonly tell: (line: string) => void;
 }
 
-/** Work that takes longer says where it is, this often. */
+/** The interval at which longer work reports its progress. */
 const PROGRESS_MS = 3000;
 
-/** Says when it is time to tell how far the work is. */
+/** Decides when it is time to report progress. */
 export class ProgressClock {
   readonly #clock: Clock;
   #toldMs: number;
@@ -39,7 +36,7 @@ export class ProgressClock {
     this.#toldMs = clock.monotonicMs();
   }
 
-  /** Whether nothing was told for a while; who asks tells something then. */
+  /** Returns true if nothing was reported for a while. The caller then reports progress. */
   isDue(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#toldMs < PROGRESS_MS) return false;
@@ -48,7 +45,7 @@ export class ProgressClock {
   }
 }
 
-/** Whether the arguments of a command only ask how it is used. */
+/** Returns true if a command's arguments only ask for its usage. */
 export function isHelpAsked(args: readonly string[]): boolean {
   return args.some((arg) => arg === "--help" || arg === "-h");
 }
@@ -63,9 +60,9 @@ export function refuseUse(
 }
 
 /**
- * What happened, and what it means or what can be done about it.
+ * Returns the message of an error, its meaning and its remedy.
  *
- * @param program How its commands are called.
+ * @param program The name of the program in suggested commands.
  */
 export function textWithHint(error: Error, program: string = PROGRAM_NAME): string {
   const hint = hintOf(error, program);
@@ -75,13 +72,13 @@ export function textWithHint(error: Error, program: string = PROGRAM_NAME): stri
 function hintOf(error: Error, program: string): string | undefined {
   if (error instanceof DatabaseError) return error.hint;
   if (error instanceof DiskError) return reasonOfCode(error.code);
-  // Bytes that the disk does not give may be whole: what it says of them comes first.
+  // Bytes that the disk fails to deliver may be intact, so the disk's reason comes first.
   const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
   if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
-  return `${program} verify says what is damaged, ${program} repair what can be done`;
+  return `${program} verify lists the damage, and ${program} repair shows what can be done`;
 }
 
-/** As "1 file", "2 files". */
+/** Returns text like "1 file" or "2 files". */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
@@ -90,7 +87,7 @@ export function megabytes(byteCount: number): string {
   return `${(byteCount / 1e6).toFixed(1)} MB`;
 }
 
-/** A path as it is named in messages, where parts are put behind it. */
+/** Returns a path without trailing slashes, for messages that append to it. */
 export function withoutTrailingSlashes(path: string): string {
   return path.replace(/(?<=.)\/+$/, "");
 }

@@ -1,22 +1,22 @@
 /**
- * Copies files from one directory to another in pieces, each of them durable before the next, with
- * the checksum of what was copied. One sync of a large file at its end would keep whoever else
- * writes to that disk waiting as long. Between pieces other work has its turn.
+ * Copies files in pieces, each durable before the next, and computes the checksum of the copy.
+ * Syncing a large file only once at its end would block other writers to that disk for a long time.
+ * Other work runs between pieces.
  */
 import { crc32 } from "./checksum.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { DatabaseError } from "./errors.ts";
 
-/** Read and written at a time. */
+/** The number of bytes read and written at a time. */
 const PIECE_BYTES: number = 1 << 20;
 
 export interface CopyOptions {
   readonly disk: Disk;
-  /** Bytes to copy; the whole file when absent. */
+  /** The number of bytes to copy; the whole file if absent. */
   readonly upTo?: number;
-  /** The file to read, when it is open already; it stays open. */
+  /** The source file if it is already open; it stays open. */
   readonly source?: DiskFile;
-  /** Lets others work; resolves when it may go on. */
+  /** Lets other work run; resolves when copying may continue. */
   readonly pause: () => Promise<void>;
   /** @throws {DatabaseError} To end the copying. */
   readonly onCopied: (byteCount: number) => void;
@@ -28,7 +28,7 @@ export interface Copied {
   readonly crc: number;
 }
 
-/** @param to A file that is not there yet. @throws {DiskError} @throws What `onCopied` throws. */
+/** @param to A file that does not exist yet. @throws {DiskError} @throws Errors of `onCopied`. */
 export async function copyFile(from: string, to: string, options: CopyOptions): Promise<Copied> {
   const copy = new FileCopy(from, to, options);
   try {
@@ -39,7 +39,7 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
 }
 
 /**
- * A copy for who decides how far it may go; the source is opened when the first piece is copied.
+ * A copy whose caller decides how far it may proceed. The source is opened with the first piece.
  */
 export class FileCopy {
   readonly #from: string;
@@ -49,7 +49,7 @@ export class FileCopy {
   #offset = 0;
   #crc = 0;
 
-  /** @param to A file that is not there yet. @throws {DiskError} */
+  /** @param to A file that does not exist yet. @throws {DiskError} */
   constructor(from: string, to: string, options: CopyOptions) {
     this.#from = from;
     this.#options = options;
@@ -61,13 +61,13 @@ export class FileCopy {
     });
   }
 
-  /** Copies whole pieces below an offset. @throws {DiskError} @throws What `onCopied` throws. */
+  /** Copies whole pieces below an offset. @throws {DiskError} @throws Errors of `onCopied`. */
   async advance(below: number): Promise<void> {
     if (below - this.#offset < PIECE_BYTES) return;
     await this.#copyUpTo(below - ((below - this.#offset) % PIECE_BYTES));
   }
 
-  /** Copies what is left. @throws {DiskError} @throws What `onCopied` throws. */
+  /** Copies the rest. @throws {DiskError} @throws Errors of `onCopied`. */
   async finish(): Promise<Copied> {
     await this.#copyUpTo(this.#options.upTo ?? this.#opened().size());
     return { bytes: this.#offset, crc: this.#crc };
@@ -101,7 +101,7 @@ export class FileCopy {
   }
 }
 
-/** Length and CRC-32 of a file, or of its first bytes. @throws {DiskError} */
+/** Returns length and CRC-32 of a file, or of its first bytes. @throws {DiskError} */
 export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity): Copied {
   const file = disk.open(path, { readOnly: true });
   try {
@@ -120,14 +120,14 @@ export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity
   }
 }
 
-/** Removes a directory and all that is in it, if it is there. @throws {DiskError} */
+/** Removes a directory and its contents if it exists. @throws {DiskError} */
 export function removeTree(disk: Disk, path: string): void {
   if (!disk.exists(path)) return;
   emptyDirectory(disk, path);
   disk.removeDirectory(path);
 }
 
-/** Removes all that is in a directory; an empty one stays untouched. @throws {DiskError} */
+/** Removes the contents of a directory. An empty one stays untouched. @throws {DiskError} */
 export function emptyDirectory(disk: Disk, path: string): void {
   for (const { name, isDirectory } of disk.list(path)) {
     if (isDirectory) removeTree(disk, `${path}/${name}`);
@@ -135,7 +135,10 @@ export function emptyDirectory(disk: Disk, path: string): void {
   }
 }
 
-/** As {@linkcode removeTree}, off the event loop, one by one. Rejects with DiskError. */
+/**
+ * Removes a tree as {@linkcode removeTree} does, but off the event loop and file by file. Rejects
+ * with DiskError.
+ */
 export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   if (!disk.exists(path)) return;
   for (const { name, isDirectory } of disk.list(path)) {
@@ -146,7 +149,7 @@ export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
 }
 
 /**
- * Paths of all files in a directory and those below it; none if it is not there.
+ * Returns the paths of all files in a directory and below; none if it does not exist.
  * @throws {DiskError}
  */
 export function* filesBelow(disk: Disk, directory: string): Generator<string> {
@@ -158,7 +161,7 @@ export function* filesBelow(disk: Disk, directory: string): Generator<string> {
   }
 }
 
-/** Makes the directory of a file below a root, which is there. Returns those that are new. */
+/** Creates the directory of a file below an existing root. Returns the new directories. */
 export function makeDirectoryOf(disk: Disk, root: string, path: string): string[] {
   const made: string[] = [];
   let directory = root;
@@ -174,7 +177,7 @@ export function makeDirectoryOf(disk: Disk, root: string, path: string): string[
 function shorter(path: string, offset: number, end: number): DatabaseError {
   return new DatabaseError(
     "DATA_DAMAGED",
-    `Cannot copy ${path}: it has ${offset} bytes, and should have ${end}`,
-    { hint: "tidemark verify says what is damaged" },
+    `Cannot copy ${path}: it has ${offset} bytes, but should have ${end}`,
+    { hint: "tidemark verify lists the damage" },
   );
 }

@@ -1,42 +1,45 @@
 /**
- * The disk, as the engine sees it: what a simulation must be able to play.
+ * The interface of the disk. A simulation must be able to implement it.
  *
- * Every call is synchronous but those that take long: {@linkcode DiskFile.sync},
- * {@linkcode DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and
- * {@linkcode Disk.syncDirectorySoon}. Nothing is durable before one of the first two has resolved
- * for its file, or `syncNow` has returned, and a name not before one of the syncs of its
- * directory has. What is made is for its owner alone.
- * Implementations: `bun_disk.ts`, and the simulated and recording disks of the tests.
+ * Every call is synchronous except those that take long: {@linkcode DiskFile.sync}, {@linkcode
+ * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. A
+ * file's data is durable only after one of the first two has resolved or `syncNow` has returned,
+ * and a name only after a sync of its directory. Only the owner may access the files and
+ * directories that it creates. Implementations: `bun_disk.ts`, and the tests' simulated and
+ * recording disks.
  */
 
 /** An open file. Offsets and lengths are bytes. */
 export interface DiskFile {
   readonly path: string;
   size(): number;
-  /** Reads up to `into.length` bytes; returns how many there were. @throws {DiskError} */
+  /** Reads up to `into.length` bytes. Returns the number read. @throws {DiskError} */
   read(into: Uint8Array, offset: number): number;
   /** Writes all of `bytes`, completing short writes. @throws {DiskError} */
   write(bytes: Uint8Array, offset: number): void;
   /**
-   * Writes all of `bytes` and makes them durable, off the event loop. They must stay as they are
-   * until then. Rejects with DiskError: by a "write" that was refused, or by a "sync", after which
-   * nobody knows what is there.
+   * Writes all of `bytes` and makes them durable, off the event loop. The bytes must not change
+   * until then. Rejects with a DiskError: operation "write" if the write was refused, or "sync",
+   * after which the contents of the file are unknown.
    */
   writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
-  /** Cuts or extends with zeros. @throws {DiskError} */
+  /** Shortens the file, or extends it with zeros. @throws {DiskError} */
   truncate(length: number): void;
   /** Makes data written so far durable (fdatasync), off the event loop. Rejects with DiskError. */
   sync(): Promise<void>;
-  /** The same, in place; for start-up and shutdown. @throws {DiskError} */
+  /**
+   * Syncs as {@linkcode sync} does, but synchronously, for startup and shutdown.
+   * @throws {DiskError}
+   */
   syncNow(): void;
   close(): void;
 }
 
-/** Bytes of a published file, mapped or read. */
+/** The bytes of a published file, mapped or read. */
 export interface MappedFile {
-  /** Aliases the file; read only by agreement. Length 0 once released. */
+  /** The file's bytes, without a copy. They must not be written. Length 0 once released. */
   readonly bytes: Uint8Array;
-  /** Unmaps at once; later reads through old views see length 0. */
+  /** Unmaps immediately. Later reads through old views see length 0. */
   release(): void;
 }
 
@@ -48,57 +51,64 @@ export interface DiskEntry {
 export interface OpenOptions {
   readonly create?: boolean;
   readonly exclusive?: boolean;
-  /** The file is read and nothing else; works where the disk may not be written. */
+  /** True if the file is only read. Works on a read-only disk. */
   readonly readOnly?: boolean;
   /**
-   * Each write waits for the disk: {@linkcode DiskFile.writeDurably} is one call of the system, and
-   * a sync has little left to do. What was written is durable by those two alone, though.
+   * True if each write waits for the disk: {@linkcode DiskFile.writeDurably} is then one system
+   * call, and a sync has little left to do. Data is still guaranteed durable only by those two
+   * calls.
    */
   readonly writesThrough?: boolean;
 }
 
 /** A directory tree. Paths are absolute, or relative to the working directory. */
 export interface Disk {
-  /** @throws {DiskError} ENOENT if missing and not `create`; EEXIST if there and `exclusive`. */
+  /**
+   * @throws {DiskError} ENOENT if missing and not `create`; EEXIST if it exists and `exclusive`.
+   */
   open(path: string, options: OpenOptions): DiskFile;
   /** Maps a file that never changes again. @throws {DiskError} */
   map(path: string): MappedFile;
   readFile(path: string): Uint8Array;
-  /** A file whose bytes are read as they are asked for, and off the event loop. */
+  /** Returns a file whose bytes are read on demand, off the event loop. */
   blob(path: string): Blob;
   exists(path: string): boolean;
-  /** File length in bytes, or undefined when there is none. */
+  /** Returns the length of a file in bytes, or undefined if it does not exist. */
   sizeOf(path: string): number | undefined;
   list(path: string): DiskEntry[];
-  /** Makes a directory and its parents; one that exists is fine. */
+  /** Creates a directory and its parents. An existing one is accepted. */
   makeDirectory(path: string): void;
   rename(from: string, to: string): void;
   remove(path: string): void;
   /**
-   * The same off the event loop: to give back the room of a long file takes long. Rejects with
-   * DiskError. Returns undefined when it is gone already.
+   * Removes a file off the event loop, since freeing the blocks of a large file takes a long time.
+   * Rejects with DiskError. Returns undefined if the file does not exist.
    */
   removeSoon(path: string): Promise<void> | undefined;
   removeDirectory(path: string): void;
-  /** Makes the names in a directory durable. */
+  /** Makes a directory's names durable. */
   syncDirectory(path: string): void;
-  /** The same off the event loop, of the names that are there by now. Rejects with DiskError. */
+  /**
+   * Makes the names that now exist in a directory durable, off the event loop. Rejects with
+   * DiskError.
+   */
   syncDirectorySoon(path: string): Promise<void>;
-  /** The absolute path of what is there, through no symbolic link. @throws {DiskError} ENOENT */
+  /** Returns the absolute path without symbolic links. @throws {DiskError} ENOENT */
   realPath(path: string): string;
-  /** Free bytes for this process on the file system of `path`. */
+  /** The bytes available to this process on the file system of `path`. */
   freeBytes(path: string): number;
-  /** Size of the file system of `path`. */
+  /** The size in bytes of the file system of `path`. */
   totalBytes(path: string): number;
   /**
-   * Takes the exclusive lock on a file for the life of the process.
-   * @returns A function that releases it, or undefined when another process holds it.
+   * Acquires the exclusive lock on a file for the lifetime of the process.
+   * @returns A function that releases it, or undefined if another process has the lock.
    */
   lock(path: string): (() => void) | undefined;
   /**
-   * Keeps {@linkcode lock} from being taken, and changes no byte: for those who only look. Several
-   * may do so at once. A file that is not there is held by nobody, and cannot be kept from anybody.
-   * @returns A function that ends it, or undefined when the lock is taken.
+   * Prevents others from acquiring {@linkcode lock}, without changing a byte, for read-only users.
+   * Several processes may have this lock at the same time. A file that does not exist is not
+   * locked, and cannot be.
+   * @returns A function that releases it, or undefined if the lock is taken.
    */
   lockShared(path: string): (() => void) | undefined;
 }

@@ -1,29 +1,30 @@
 /**
- * What the words of the system for a failed operation mean, and what can be done about them: for
- * who starts the program, and reads "EROFS" for the first time.
+ * Explains the system's codes for failed operations, and their remedies, to operators who see a
+ * code such as "EROFS" for the first time.
  */
 
 const REASONS: Readonly<Record<string, string>> = {
-  EACCES: "the user who runs Tidemark may not: change its owner or its rights, or those above it",
-  EIO: "the disk failed: the log of the system says more",
-  EISDIR: "it is a directory, and should be a file",
-  ELOOP: "its symbolic links lead in a circle",
+  EACCES:
+    "the user who runs Tidemark has no access: change the owner or the permissions of the file, or of a directory above it",
+  EIO: "the disk failed: the system's log has details",
+  EISDIR: "it is a directory, but should be a file",
+  ELOOP: "its symbolic links form a loop",
   EMFILE: "this process has too many files open: raise its limit, ulimit -n",
   ENAMETOOLONG: "the name is too long for this file system",
   ENFILE: "the system has too many files open",
   ENOENT: "there is no such file or directory",
-  ENOSPC: "the disk is full: make room on it",
-  ENOTDIR: "a part of the path is a file, and should be a directory",
-  EPERM: "the system forbids it, to this user or to this kind of file",
-  EROFS: "the file system can only be read: mount it so that it can be written, or name another",
+  ENOSPC: "the disk is full: free space on it",
+  ENOTDIR: "a part of the path is a file, but should be a directory",
+  EPERM: "the system forbids it, for this user or this kind of file",
+  EROFS: "the file system is read-only: mount it writable, or configure another one",
 };
 
-/** Undefined for a word that is too rare to say more than itself. */
+/** Returns undefined for a code that is too rare to have an explanation. */
 export function reasonOfCode(code: string): string | undefined {
   return Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
 }
 
-/** As "cannot be read (ENOENT): there is no such file or directory". */
+/** Returns text like "cannot be read (ENOENT): there is no such file or directory". */
 export function unreadableText(code: string): string {
   const reason = reasonOfCode(code);
   return `cannot be read (${code})${reason === undefined ? "" : `: ${reason}`}`;

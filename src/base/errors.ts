@@ -1,58 +1,59 @@
 /**
- * What can go wrong without Tidemark having a bug, as errors: what a client or a disk can cause,
- * and damage to stored bytes.
+ * Errors that occur without a bug in Tidemark: failures that a client or a disk can cause, and
+ * damage to stored bytes.
  */
-import type { Condition } from "./condition.ts";
+import type { ErrorCode } from "./error_code.ts";
 import { withoutMiddle } from "./short_text.ts";
 
-export type { Condition };
+export type { ErrorCode };
 
 /**
- * In UTF-16 units. What a message names may be as long as a request, a name of a statement for one,
- * and is not sent back and logged whole: the beginning says what failed, the end why.
+ * The maximum length of a text in UTF-16 units. A message may quote a name as long as a request,
+ * which must not be returned and logged in full. The beginning says what failed, and the end says
+ * why.
  */
 const TEXT_LENGTH_MAX = 2000;
 
-/** What an error can say besides its condition and message. */
+/** The optional parts of an error besides its code and message. */
 export interface ErrorDetails {
   /** 0-based UTF-16 offset into the text of the request. */
   position?: number | undefined;
-  /** What the caller can do about it. */
+  /** A remedy for the caller. */
   hint?: string | undefined;
   /** 0-based index of the failing statement. */
   statementIndex?: number | undefined;
   /** For RESUME_EXPIRED: the oldest position that can still be resumed from. */
   earliestSeq?: number | undefined;
-  /** The object exists but is hidden from the caller, who must not learn that it exists. */
+  /** True if the object exists but is hidden from the caller, who must not learn that it exists. */
   isHidden?: boolean;
   cause?: unknown;
 }
 
-/** What another error says in the place of the same of this one. */
+/** Replacements for parts of another error. */
 export interface ErrorChanges extends ErrorDetails {
-  condition?: Condition;
+  code?: ErrorCode;
   message?: string;
 }
 
 /**
- * An expected failure. Messages name the object, column, value or limit, and never a secret. A
- * message or hint that is too long to be read is kept without its middle.
+ * An expected failure. Messages name the object, column, value or limit, and never contain a
+ * secret. A message or hint that is too long is shortened in the middle.
  */
 export class DatabaseError extends Error {
-  readonly condition: Condition;
+  readonly code: ErrorCode;
   readonly position: number | undefined;
   readonly hint: string | undefined;
   readonly statementIndex: number | undefined;
   readonly earliestSeq: number | undefined;
   readonly isHidden: boolean;
 
-  constructor(condition: Condition, message: string, details: ErrorDetails = {}) {
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(
       withoutMiddle(message, TEXT_LENGTH_MAX),
       details.cause === undefined ? undefined : { cause: details.cause },
     );
     this.name = "DatabaseError";
-    this.condition = condition;
+    this.code = code;
     this.position = details.position;
     this.hint =
       details.hint === undefined ? undefined : withoutMiddle(details.hint, TEXT_LENGTH_MAX);
@@ -62,16 +63,14 @@ export class DatabaseError extends Error {
   }
 }
 
-/**
- * The same failure with changes, and all else that it says; it is the cause unless one is given.
- */
+/** Returns the same failure with changes. The original is its cause unless another is given. */
 export function withDetails(error: DatabaseError, changes: ErrorChanges): DatabaseError {
-  const { condition = error.condition, message = error.message, ...details } = changes;
-  return new DatabaseError(condition, message, { ...detailsOf(error), cause: error, ...details });
+  const { code = error.code, message = error.message, ...details } = changes;
+  return new DatabaseError(code, message, { ...detailsOf(error), cause: error, ...details });
 }
 
-/** What the machine causes: the text may say where files of the server lie. */
-const OF_FILES: ReadonlySet<Condition> = new Set([
+/** The codes of machine errors. Their text may contain paths of the server's files. */
+const OF_FILES: ReadonlySet<ErrorCode> = new Set([
   "DATA_DAMAGED",
   "DISK_FULL",
   "STORAGE_UNAVAILABLE",
@@ -79,9 +78,9 @@ const OF_FILES: ReadonlySet<Condition> = new Set([
   "INTERNAL_ERROR",
 ]);
 
-/** The same failure for who need not know where files of the server lie. */
+/** Returns the same failure for readers who must not learn the paths of the server's files. */
 export function withoutPaths(error: DatabaseError): DatabaseError {
-  if (!OF_FILES.has(error.condition)) return error;
+  if (!OF_FILES.has(error.code)) return error;
   const { hint, message } = error;
   return withDetails(error, {
     message: namesOnly(message),
@@ -89,16 +88,16 @@ export function withoutPaths(error: DatabaseError): DatabaseError {
   });
 }
 
-/** A text whose paths are only the names at their ends. */
+/** Returns a text in which each path is reduced to its last component. */
 export function namesOnly(text: string): string {
-  // Word by word: a pattern with the slash in it would look for one from each letter of a word.
+  // Word by word: a pattern with a slash would start a search at every letter of a word.
   return text.replaceAll(/[^\s"'(),:;]+/g, (word) => {
     if (!word.includes("/")) return word;
     return word.split("/").findLast((name) => name !== "") ?? "the root directory";
   });
 }
 
-/** What an error says besides its condition, message and cause. */
+/** Returns the optional parts of an error. */
 export function detailsOf({
   earliestSeq,
   hint,
@@ -109,19 +108,21 @@ export function detailsOf({
   return { earliestSeq, hint, isHidden, position, statementIndex };
 }
 
-/** Whether the caller lacks a right, even if the error it sees is "not found". */
-export function isDenial({ condition, isHidden }: DatabaseError): boolean {
-  return isHidden || condition === "PERMISSION_DENIED";
+/** Returns true if the caller lacks a right, even if the visible error is "not found". */
+export function isDenial({ code, isHidden }: DatabaseError): boolean {
+  return isHidden || code === "PERMISSION_DENIED";
 }
 
-/** Stored bytes that are not what was written. Never skipped silently, never repaired by guess. */
+/**
+ * Stored bytes that differ from the written ones. Never skipped silently, never repaired by guess.
+ */
 export class CorruptionError extends Error {
   readonly path: string;
-  /** Byte offset in the file where the damage was noticed. */
+  /** The byte offset in the file at which the damage was noticed. */
   readonly offset: number;
-  /** Ends the sentence "Cannot read … at byte …: ". */
+  /** Completes the sentence "Cannot read … at byte …: ". */
   readonly what: string;
-  /** Whether the log was told of it where it was met. */
+  /** True if the damage was logged where it was found. */
   isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
@@ -133,22 +134,22 @@ export class CorruptionError extends Error {
   }
 }
 
-/** The disk would not read what should be there: it is damaged, or away for a moment. */
+/** A file that the disk cannot read: damaged, or temporarily unavailable. */
 export class UnreadableError extends CorruptionError {
-  /** As of {@linkcode DiskError}. */
+  /** The code of the {@linkcode DiskError}. */
   readonly code: string;
 
   constructor(path: string, code: string, offset = 0) {
-    super(path, offset, `the disk says ${code}`);
+    super(path, offset, `the disk reports ${code}`);
     this.name = "UnreadableError";
     this.code = code;
   }
 }
 
-/** Whether an error says that stored bytes are damaged, met just now or known before. */
+/** Returns true if an error reports damaged bytes, newly found or already known. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof CorruptionError) return true;
-  return error instanceof DatabaseError && error.condition === "DATA_DAMAGED";
+  return error instanceof DatabaseError && error.code === "DATA_DAMAGED";
 }
 
 /** A failed disk operation, with the system's own code. */
@@ -169,21 +170,21 @@ export class DiskError extends Error {
 }
 
 /**
- * Whether a code of {@linkcode DiskError} says that the process, or the system, has too many files
- * open.
+ * Returns true if a code of {@linkcode DiskError} means that the process or the system has too many
+ * open files.
  */
 export function hasNoDescriptor(code: string): boolean {
   return code === "EMFILE" || code === "ENFILE";
 }
 
-/** What the disk, the data on it or the catalog can do to any work; anything else is a bug. */
+/** Returns true if an error can come from the disk, its data or the catalog. Any other is a bug. */
 export function isExpected(error: unknown): error is Error {
   return (
     error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
   );
 }
 
-/** What the log says of a bug: where it was met, if that is known. */
+/** Returns the log text for a bug: its stack if known. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

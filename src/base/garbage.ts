@@ -1,50 +1,51 @@
 /**
- * When to collect garbage: an operator that has just moved what it held to disk knows that most of
- * the heap is dead, which the collector would find out only once the heap has doubled. A sort of
- * 5 M rows within 64 MiB takes 85 MB of memory with this, and 270 without.
+ * Decides when to collect garbage. An operator that has just moved its data to disk knows that most
+ * of the heap is dead, which the collector would notice only once the heap has doubled. A sort of 5
+ * M rows within 64 MiB takes 85 MB of memory with this, and 270 without.
  *
- * What was moved may be little, though, as one of thousands of small partitions is, and a
- * collection walks through the whole heap. So there is none before the heap has grown by what is
- * worth it: with one for each partition, a DISTINCT of 12,000 rows within 1 MiB spent nine tenths
- * of its time here. The same is true of what large statements leave, of which a client may send any
- * number.
+ * The moved data may be small, though, for example one of thousands of small partitions, and a
+ * collection scans the whole heap. There is therefore no collection until the heap has grown enough
+ * to justify it: with one per partition, a DISTINCT of 12,000 rows within 1 MiB spent nine tenths
+ * of its time here. The same applies to the garbage of large statements, of which a client may send
+ * any number.
  */
 import type { Clock } from "./clock.ts";
+import { arrayBytes, memoryUsage } from "./memory_usage.ts";
 
 /**
- * Of so many objects a collection takes some 20 ms, which nobody notices. It does not walk through
- * what lies in typed arrays, but gives it back to the system at once: 25 ms at most for so much,
- * where giving 1.5 GB back took 200.
+ * Collecting this many bytes of objects takes about 20 ms, which is not noticeable. It does not
+ * scan typed arrays, but returns them to the system immediately, which takes at most 25 ms for this
+ * many bytes; returning 1.5 GB took 200 ms.
  */
 const OBJECT_BYTES_MAX = 96 * 2 ** 20;
 const RETURNED_BYTES_MAX = 256 * 2 ** 20;
 
-/** What the heap must have grown by since it was last collected here. */
+/** The growth of the heap since the last collection that justifies a new collection. */
 const GROWN_BYTES_MIN = 8 * 2 ** 20;
 
-/** Bytes of the heap after the last collection, as far as it was seen. */
+/** The smallest heap seen since the last collection. */
 let leastBytes = 0;
 
 /**
- * Says that much was let go. Of a heap of many objects the collector is only asked to begin beside
- * the work.
+ * Records that much memory was released. If the heap has many objects, the collector is only asked
+ * to start in parallel with the program.
  */
 export function collectSoon(): void {
-  const usage = process.memoryUsage();
-  // The collector has its own turns, too.
+  const usage = memoryUsage();
+  // The collector also runs by itself.
   leastBytes = Math.min(leastBytes, usage.heapUsed);
   if (usage.heapUsed - leastBytes < GROWN_BYTES_MIN) return;
   Bun.gc(usage.heapTotal <= OBJECT_BYTES_MAX && usage.heapUsed <= RETURNED_BYTES_MAX);
-  leastBytes = process.memoryUsage().heapUsed;
+  leastBytes = memoryUsage().heapUsed;
 }
 
-/** Statements that end in one turn share a collection. */
+/** Statements that end in one tick share a collection. */
 let isCollectionDue = false;
 
 /**
- * Says that a large statement has ended: what it held is garbage a turn later, when nothing under
- * way names it any more. A change of a million rows that was refused left 230 MB in typed arrays,
- * which were still there when the next statement took as much again.
+ * Records that a large statement has ended. Its data is garbage a tick later, once no running code
+ * refers to it. A refused change of a million rows left 230 MB in typed arrays, which were still
+ * there when the next statement took as much again.
  */
 export function collectAfterTurn(clock: Clock): void {
   if (isCollectionDue) return;
@@ -55,4 +56,65 @@ export function collectAfterTurn(clock: Clock): void {
 function collectDue(): void {
   isCollectionDue = false;
   collectSoon();
+}
+
+/** After this long without work, a collection delays no client. */
+const IDLE_MS = 1000;
+
+/**
+ * Collects the garbage of an idle thread. The collector acts only when more memory is allocated, so
+ * a thread without work keeps the garbage of its last job.
+ */
+export class IdleCollection {
+  readonly #clock: Clock;
+  readonly #collect: () => void;
+  #workedAtMs = 0;
+  #isTimed = false;
+
+  /** @param collect Replaces the collector. */
+  constructor(clock: Clock, collect: () => void = collectAll) {
+    this.#clock = clock;
+    this.#collect = collect;
+  }
+
+  /** Records that the thread has worked. */
+  noteWork(): void {
+    this.#workedAtMs = this.#clock.monotonicMs();
+    if (this.#isTimed) return;
+    this.#isTimed = true;
+    this.#lookAfter(IDLE_MS);
+  }
+
+  #lookAfter(ms: number): void {
+    this.#clock.after(ms, () => {
+      const idleMs = this.#clock.monotonicMs() - this.#workedAtMs;
+      if (idleMs < IDLE_MS) {
+        this.#lookAfter(IDLE_MS - idleMs);
+        return;
+      }
+      this.#isTimed = false;
+      this.#collect();
+    });
+  }
+}
+
+/** The least size of this thread's arrays since `collectArrays` last collected. */
+let leastArrayBytes = 0;
+
+/**
+ * Collects once a thread's arrays have grown by this many bytes, if no client waits for the thread.
+ * An array that the event loop has shared stays in memory until both threads have collected it.
+ */
+export function collectArrays(grownBytes: number): void {
+  // The size of the whole heap lags behind that of the arrays.
+  const bytes = arrayBytes();
+  leastArrayBytes = Math.min(leastArrayBytes, bytes);
+  if (bytes - leastArrayBytes < grownBytes) return;
+  collectAll();
+  leastArrayBytes = arrayBytes();
+}
+
+/** Collects all garbage of this thread, and returns all freed memory to the system. */
+export function collectAll(): void {
+  Bun.gc(true);
 }

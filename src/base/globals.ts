@@ -1,13 +1,13 @@
 /**
  * Gives the global object its final shape.
  *
- * The runtime makes most global names when they are first read. One that is made while the server
- * works changes the shape of the global object, and compiled code that reads a global name has
- * looked at that shape: all of it is left and compiled again. The first flush would do that, with
- * the names that only its thread needs, after everything else has become fast.
+ * The runtime creates most global properties on first access. Creating one while the server works
+ * changes the shape of the global object, and compiled code that reads a global is specialised for
+ * that shape: all of it is discarded and compiled again. The first flush would cause that, with the
+ * globals that only its thread needs, after all other code has become fast.
  */
 
-/** Makes every global name there is; takes some milliseconds, once. */
+/** Creates every global property, once. Takes a few milliseconds. */
 export function settleGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) Reflect.get(globalThis, name);
 }

@@ -1,16 +1,16 @@
 /**
- * What makes the hashes of a process its own. Keys are what anybody writes: with constants that
- * everybody knows, forty thousand of them can be made that share one hash, and to group by those
- * holds the event loop for seconds.
+ * Random parameters that make the hashes of each process unpredictable. Clients choose the keys:
+ * with known constants, an attacker could make forty thousand keys with the same hash, and grouping
+ * by these keys would block the event loop for seconds.
  *
- * Nothing that is hashed with these may reach the disk, or an order that somebody sees.
+ * No value hashed with these may reach the disk or determine a visible order.
  */
 import { systemRandom } from "./random.ts";
 
-/** What a hash begins with. */
+/** The initial state of a hash. */
 export const HASH_SEED: number = randomInt32();
 
-/** Odd, so that a product with it loses nothing, and large, so that it reaches the upper bits. */
+/** Odd, so that multiplication loses no bits, and large, so that it reaches the upper bits. */
 export const HASH_FACTOR: number = (0x85ebca6b ^ (randomInt32() & 0x3ffffffe)) | 0;
 
 function randomInt32(): number {

@@ -1,13 +1,13 @@
 /** Functions of the system's C library, for calls that the runtime does not offer. */
 import { dlopen, type FFIFunction, type Library } from "bun:ffi";
 
-/** Names under which the C library is found, by platform. */
+/** The file names of the C library, by platform. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   linux: ["libc.so.6", "libc.so"],
   darwin: ["libSystem.dylib"],
 };
 
-/** Undefined if the library or one of the functions is not found. */
+/** Loads functions. Returns undefined if the library or one of the functions is not found. */
 export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
   functions: Functions,
 ): Library<Functions>["symbols"] | undefined {
@@ -15,7 +15,7 @@ export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // Safe: another C library has another name, and callers can do without.
+      // Safe: another C library has another name, and callers can do without it.
     }
   }
   return undefined;

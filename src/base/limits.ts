@@ -1,115 +1,139 @@
 /**
- * Fixed bounds that several layers share, each with its reason. Bounds that an operator may
- * change are configuration keys instead (`config/keys.ts`).
+ * Fixed limits that several layers share, each with its reason. Limits that an operator may change
+ * are configuration keys instead (`config/keys.ts`).
  */
 import { assert } from "./assert.ts";
 
-/** Rows in one vector batch: large enough to amortise a call, small enough to stay in L1. */
+/**
+ * The number of rows in one vector batch: large enough to amortise a call, small enough to stay in
+ * L1.
+ */
 export const BATCH_ROWS_MAX = 4096;
 
-/** Rows in one row group. Bounds the memory of a merge: each input has one row group open. */
+/**
+ * The number of rows in one row group. Limits the memory of a merge, which has one row group of
+ * each input open.
+ */
 export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
 
 /**
- * Bytes of one commit in the log. It is held whole until it is written, and its rows once more in
- * memtables. There the text of a column is one array, which can have 4 GiB with what was before.
+ * The number of bytes of one commit in the log. The whole commit is kept in memory until it is
+ * written, and its rows a second time in memtables. There the text of a column is one array, which
+ * can have 4 GiB including earlier rows.
  */
 export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
 
-/** Bytes of an encoded primary key, so that a key index entry is small and comparable at once. */
+/**
+ * The number of bytes of an encoded primary key: key index entries stay small and quick to compare.
+ */
 export const KEY_BYTES_MAX = 1024;
 
-/** CHECK constraints of one table: each is evaluated for every written row. */
+/** The number of CHECK constraints on one table: each is evaluated for every written row. */
 export const CHECKS_MAX = 256;
 
-/** Columns of a primary key. */
+/** The number of secondary indexes of one table: each costs every written row. */
+export const INDEXES_MAX = 64;
+
+/** The number of columns in a primary key or an index. */
 export const KEY_COLUMNS_MAX = 16;
 
 /**
- * Nesting of parentheses, subqueries and JSON: keeps recursive descent far from the stack's end.
+ * The nesting depth of parentheses, subqueries and JSON: keeps recursive descent far from the end
+ * of the stack.
  */
 export const NESTING_MAX = 128;
 
 /**
- * Objects, arrays and members in a body or message, a few dozen of which mean anything. Each member
- * of another name takes a microsecond to read, so that 8 MB of them held everybody for a second.
+ * The number of objects, arrays and members in a body or message; a legitimate one has a few dozen.
+ * Each member with a new name takes a microsecond to read, so 8 MB of them would block all clients
+ * for a second.
  */
 export const JSON_PARTS_MAX = 10_000;
 
 /**
- * Commas between the values of a body or message: twice as many as a request may have parameters.
- * To parse 8 MB of numbers took a quarter of a second, in which nobody else is served.
+ * The number of commas between the values of a body or message: twice as many as a request may have
+ * parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a second.
  */
 export const JSON_COMMAS_MAX: number = 128 * 1024;
 
 /**
- * Array items, or nodes of a JSON value, parsed from one text. Each becomes an object of its own,
- * and this many take a tenth of a second.
+ * The number of array items, or nodes of a JSON value, parsed from one text. Each becomes a
+ * separate object, and this many take a tenth of a second.
  */
 export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
 
-/** How long the first turn of a statement may hold the event loop before others get it. */
-export const TURN_MS_MAX = 5;
+/**
+ * The time slice, in milliseconds, for which the first part of a statement may occupy the event
+ * loop.
+ */
+export const FIRST_SLICE_MS_MAX = 5;
 
 /**
- * The same for the turns after the first, and for work in the background. A request of somebody
- * else waits for about five turns until it is answered: to be read, run, written, synced and sent.
+ * The time slice, in milliseconds, of the later parts of a statement, and of background work. A
+ * request of another client waits for about five slices until it is answered: to be read, run,
+ * written, synced and sent.
  */
-export const FURTHER_TURN_MS_MAX = 2;
+export const FURTHER_SLICE_MS_MAX = 2;
 
-/** Answers of a correlated subquery that a run remembers: beyond, another may cost a reading. */
+/**
+ * The number of answers of a correlated subquery that a run remembers. Others may be recomputed.
+ */
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 
-/** Rows of a recursive query: one that does not end by itself ends here. */
+/**
+ * The maximum number of rows of a recursive query. A query that does not end by itself ends here.
+ */
 export const RECURSION_ROWS_MAX = 1_000_000;
 
 /**
- * Entries of WITH and views that are read through each other: each is a query within the one that
- * reads it, and plans and operators of queries in queries go as deep.
+ * The depth to which WITH queries and views may read each other. Each is a query within its reader,
+ * and plans and operators nest just as deeply.
  */
 export const QUERY_TOWER_MAX = 128;
 
 /**
- * Tables, queries, functions and views in one FROM, however they are joined. The work of name
- * lookup and join ordering grows with the square of this number.
+ * The number of tables, queries, functions and views in one FROM, however they are joined. The work
+ * of name lookup and join ordering grows with the square of this number.
  */
 export const SOURCES_MAX = 128;
 
-/** FROM items in all queries of a statement, including the queries of its views. */
-export const STATEMENT_SOURCES_MAX = 1024;
+/** The number of FROM items in all queries of a statement, including those of its views. */
+export const STATEMENT_SOURCES_MAX: number = 8 * 1024;
 
-/** Queries of one statement, nested or side by side. */
-export const STATEMENT_QUERIES_MAX = 1024;
+/** The number of queries in one statement, nested or side by side. */
+export const STATEMENT_QUERIES_MAX: number = 8 * 1024;
 
 /**
- * Items of one list whose items are compiled one by one: outputs, arguments, arms of CASE, GROUP BY
- * and ORDER BY keys, assignments, columns. IN, ARRAY and VALUES have higher limits.
+ * The number of items in a list whose items are compiled one by one: outputs, arguments, arms of
+ * CASE, GROUP BY and ORDER BY keys, assignments, columns. IN, ARRAY and VALUES have higher limits.
  */
 export const LISTED_MAX = 4096;
 
 /**
- * Names, literals, operators and calls of one statement. The rows of VALUES do not count, as they
- * are bound in steps. Binding, planning and compiling this many take a tenth of a second each.
+ * The number of names, literals, operators and calls in one statement. The rows of VALUES do not
+ * count, because they are bound in steps. Binding, planning and compiling this many take a tenth of
+ * a second each.
  */
 export const STATEMENT_PARTS_MAX = 100_000;
 
-/** Statements in the text of one request. */
+/** The number of statements in the text of one request. */
 export const STATEMENTS_MAX = 10_000;
 
 /**
- * Fields of row values compared by `<`, `<=`, `>` or `>=`: each adds a level of nested conditions.
+ * The number of fields in row values compared by `<`, `<=`, `>` or `>=`: each adds a level of
+ * nested conditions.
  */
 export const ORDERED_FIELDS_MAX = 256;
 
-/** Window definitions of one query: each sorts all rows. */
+/** The number of window definitions in one query: each sorts all rows. */
 export const WINDOWS_MAX = 256;
 
-/** Columns of all queries, tables and joins of a statement together. */
+/** The total number of columns in all queries, tables and joins of a statement. */
 export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
 
-/** Views in views, and views that one statement expands: nesting doubles what it names twice. */
+/** The nesting depth of views, whose text doubles with each level that names a view twice. */
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 
-// A row group holds whole batches, so that a scan never crosses its boundary mid-batch.
+// A row group contains whole batches, so that a scan never crosses its boundary mid-batch.
 assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group holds whole batches");

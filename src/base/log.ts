@@ -1,7 +1,8 @@
 /**
- * The log, as every layer below the server sees it: a line with named fields, never a secret.
+ * The log interface for every layer below the server: a line has a message and named fields, but
+ * never a secret.
  *
- * Where lines go and how they look is decided in `main.ts`.
+ * `main.ts` decides where lines go and how they look.
  */
 
 export type LogLevel = "error" | "warn" | "info" | "debug" | "trace";
@@ -15,7 +16,7 @@ export interface Log {
   debug(message: string, fields?: LogFields): void;
 }
 
-/** Drops every line; for tools and tests that look at results only. */
+/** Drops every line, for tools and tests that only look at results. */
 export const silentLog: Log = {
   error() {},
   warn() {},

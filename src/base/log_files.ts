@@ -1,5 +1,5 @@
 /**
- * The files of the log, kept small, on a disk that may fail them for a while.
+ * The files of the log. They are kept small, and the disk may fail for a while.
  *
  *     <path>/tidemark.log      being written
  *     <path>/tidemark.log.1    the one before, up to .<filesMax - 1>
@@ -8,7 +8,7 @@
  *        ▲                          │
  *        └──────a try succeeds──────┘  and begins with a line that says what is missing
  *
- * Nothing here throws: the server is worth more than its log.
+ * Nothing here throws, because a failing log must not stop the server.
  */
 import {
   closeSync,
@@ -24,28 +24,28 @@ import {
 } from "node:fs";
 import type { Clock } from "./clock.ts";
 
-/** Lines that are in no file. */
+/** Describes lost log lines. */
 export interface LogLoss {
   readonly lineCount: number;
-  /** When the first of them was lost, or could have been, in Unix milliseconds. */
+  /** The time when the first of them was lost, or may have been, in Unix milliseconds. */
   readonly sinceMs: number;
 }
 
 export interface LogFilesOptions {
   readonly clock: Clock;
-  /** Directory; made if missing. */
+  /** The directory; created if missing. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** The line that stands where others are missing. */
+  /** Returns the line that replaces missing ones. */
   readonly lineOf: (loss: LogLoss) => string;
-  /** Called when files cannot be written, once until they can be again. */
+  /** Called when writing begins to fail, and not again until it has succeeded. */
   readonly onFailing: (error: unknown) => void;
 }
 
 const FILE_NAME = "tidemark.log";
 
-/** Between two tries to write files that could not be. */
+/** The pause between two attempts to write while writing fails. */
 const RETRY_MS = 10_000;
 
 const NEWLINE = 10;
@@ -55,7 +55,7 @@ export class LogFiles {
   readonly #file: string;
   /** Undefined while the files can be written. */
   #loss: LogLoss | undefined;
-  /** Whether the file may end within a line: a process before this one may have left it so. */
+  /** True if the file may end within a line, which an earlier process may have left. */
   #mayBeTorn = true;
   #willRetry = false;
 
@@ -65,18 +65,18 @@ export class LogFiles {
     this.#try([]);
   }
 
-  /** Appends lines, each with its end; while the files are failing, they only count. */
+  /** Appends lines, each with its line end. While writing fails, they are only counted. */
   append(lines: readonly string[]): void {
     if (this.#loss === undefined) this.#try(lines);
     else this.#lose(lines.length);
   }
 
-  /** Retries failing files at once, as the cause may have been fixed. */
+  /** Immediately retries writing to failing files, because the cause may have been fixed. */
   retry(): void {
     if (this.#loss !== undefined) this.#try([]);
   }
 
-  /** The same for lines that are the last: they are tried in any case. */
+  /** Appends the last lines. Tries to write them in any case. */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);
   }
@@ -86,7 +86,7 @@ export class LogFiles {
     const text = Buffer.from(lines.join(""));
     let doneBytes = 0;
     try {
-      // Each time, since it may have been removed together with what was in it.
+      // Created each time, because it may have been removed with its contents.
       mkdirSync(this.#options.path, { recursive: true });
       this.#rotate();
       const descriptor = openSync(this.#file, "a+", 0o600);

@@ -1,31 +1,31 @@
 /**
- * Writes the log to the console and to files (`log_files.ts`), an event as
+ * Writes the log to the console and to files (`log_files.ts`). An event looks like this:
  *
  *     compact   <time> <LEVEL> <message> <field>=<value>…
  *     json      {"time":…,"level":…,"message":…,<field>:<value>…}
  *     pretty    as compact, with each field on a line of its own, indented
  *
- * Nothing that a client sends begins a line: what a message or a field holds never breaks one.
+ * Text from a client can never begin a line: the contents of a message or field never break one.
  *
- * Lines are buffered for a moment and written together; `flush` writes what waits. Files that
- * cannot be written are told on the console and never stop the server: once they can be, they go on
- * with a line that says how many are missing.
+ * Lines are buffered for a moment and written together; `flush` writes the buffer. A failure to
+ * write files is reported on the console and never stops the server. Once writing succeeds again, a
+ * line says how many lines are missing.
  */
 import type { Clock } from "./clock.ts";
+import { timeText } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";
 import { LogFiles, type LogLoss } from "./log_files.ts";
-import { timeText } from "./time_text.ts";
 
 export interface LogWriterOptions {
   readonly clock: Clock;
   readonly level: LogLevel;
   readonly format: "compact" | "pretty" | "json";
   readonly toConsole: boolean;
-  /** Directory; made if missing. */
+  /** The directory; created if missing. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Writes to the console; to that of the process when absent. */
+  /** Writes to the console; the default is the console of the process. */
   readonly tell?: (text: string) => void;
 }
 
@@ -37,10 +37,10 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
   trace: 4,
 };
 
-/** How long a line may wait for others. */
+/** The time for which a line may wait for further lines. */
 const FLUSH_MS = 200;
 
-/** To the message, which comes after the time and the level. */
+/** Aligns fields with the message, which follows the time and the level. */
 const FIELD_MARGIN = `\n${" ".repeat("2026-01-01T00:00:00.000Z ERROR ".length)}`;
 
 export class LogWriter implements Log {
@@ -62,7 +62,7 @@ export class LogWriter implements Log {
     });
   }
 
-  /** Sets the level: less urgent lines are dropped. */
+  /** The level. Less urgent lines are dropped. */
   get level(): LogLevel {
     return this.#level;
   }
@@ -88,7 +88,7 @@ export class LogWriter implements Log {
   }
 
   /**
-   * Writes the pending lines to the file with the usual name; a renamed file gets no more lines.
+   * Writes the pending lines to the file with the usual name. A renamed file gets no more lines.
    * Files are opened for each write, so every write finds the new file.
    */
   reopen(): void {
@@ -96,7 +96,7 @@ export class LogWriter implements Log {
     this.#files.retry();
   }
 
-  /** Writes every line that waits, also when files could not be written a moment ago. */
+  /** Writes every buffered line, even if files could not be written a moment ago. */
   flush(): void {
     this.#files.appendLast(this.#takeWaiting());
   }
@@ -141,7 +141,7 @@ export class LogWriter implements Log {
     const { clock, path } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
     this.#tell(
-      `${timeText(clock.nowMs())} Cannot write the log in ${path}: ${reason}; it is tried again, and lines are lost until then\n`,
+      `${timeText(clock.nowMs())} Cannot write the log in ${path}: ${reason}; lines are lost until a later attempt succeeds\n`,
     );
   }
 }
@@ -150,7 +150,7 @@ interface TextParts {
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: LogFields;
-  /** Before each field. */
+  /** Precedes each field. */
   readonly separator: string;
 }
 
@@ -167,7 +167,7 @@ function fieldText(value: string | number | boolean): string {
   return /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** A message never breaks its line, whatever a client put into it. */
+/** Returns a message as one line, whatever a client included in it. */
 function oneLine(message: string): string {
   return message.replaceAll(/[\r\n\u2028\u2029]/g, " ");
 }

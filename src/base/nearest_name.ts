@@ -1,17 +1,18 @@
 /**
- * "Did you mean …": the known name that is closest to one that is not known.
+ * Finds the known name closest to an unknown one, for "did you mean …".
  */
 
-/** At most this many edits apart, */
+/** The maximum number of edits between two names. */
 const EDITS_MAX = 2;
 
-/** and one below so many letters. */
+/** Names shorter than this allow one edit only. */
 const SHORT_NAME_MAX = 5;
 
 /**
- * The nearest of `names`, the first of several; undefined when none is near. Case does not count.
+ * Returns the nearest of `names`, or the first if several are equally near; undefined if none is
+ * near. Case does not matter.
  *
- * @param editsMax How far apart they may be, inclusive.
+ * @param editsMax The maximum distance, inclusive.
  */
 export function nearestName(
   name: string,
@@ -30,14 +31,14 @@ export function nearestName(
   return best;
 }
 
-/** A name of one letter is near to no other; of `a.b` the last part counts. */
+/** A one-letter name is near no other. In `a.b` the last part counts. */
 function editsOf(name: string): number {
   const { length } = name.slice(name.lastIndexOf(".") + 1);
   if (length < 2) return 0;
   return length <= SHORT_NAME_MAX ? 1 : EDITS_MAX;
 }
 
-/** Levenshtein distance with swaps of neighbours, one row at a time. */
+/** Returns the Levenshtein distance with swaps of neighbours, computed row by row. */
 function editsBetween(left: string, right: string): number {
   let before: number[] = [];
   let above = Array.from({ length: right.length + 1 }, (_, i) => i);

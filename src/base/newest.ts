@@ -2,7 +2,7 @@
  * Maps that remember the newest entries and forget the oldest.
  */
 
-/** Moves an entry to the end of a map; the first one goes when there are more than `countMax`. */
+/** Moves an entry to the end of a map, and removes the first if there are more than `countMax`. */
 export function putNewest<Key, Value>(
   map: Map<Key, Value>,
   [key, value]: readonly [Key, Value],

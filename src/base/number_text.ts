@@ -1,21 +1,21 @@
 /**
- * Numbers that stand in answers, as JSON text.
+ * Formats the numbers in answers as JSON text.
  *
- * A seq and a duration are no small integers, so the runtime formats them as doubles, which costs
- * about as much as the rest of a short body. Both are put together from tables instead.
+ * A seq and a duration are not small integers, so the runtime formats them as doubles, which costs
+ * about as much as the rest of a short body. Here both are assembled from tables instead.
  */
 import { assert } from "./assert.ts";
 
 const THREE_DIGITS: readonly string[] = digitTable(3);
 const FOUR_DIGITS: readonly string[] = digitTable(4);
 
-/** What the last eight digits of a seq count to: it passes in about six hours of the clock. */
+/** The range of a seq's last eight digits, which take about six hours of clock time to cycle. */
 const LOW_DIGITS = 1e8;
 
 let lastHigh = 0;
 let lastHighText = "";
 
-/** A seq as JSON: any whole number from 0 to 2^53 - 1. */
+/** Writes a seq as JSON: any integer from 0 to 2^53 - 1. */
 export function seqText(seq: number): string {
   assert(Number.isSafeInteger(seq) && seq >= 0, "a seq is a whole number");
   const high = Math.floor(seq / LOW_DIGITS);
@@ -29,7 +29,7 @@ export function seqText(seq: number): string {
   return lastHighText + (FOUR_DIGITS[upper] ?? "") + (FOUR_DIGITS[low - upper * 1e4] ?? "");
 }
 
-/** Milliseconds from 0 as JSON, with three digits behind the point. */
+/** Writes milliseconds, from 0 up, as JSON with three decimals. */
 export function millisecondsText(milliseconds: number): string {
   const micros = Math.round(milliseconds * 1000);
   const whole = Math.floor(micros / 1000);

@@ -1,11 +1,12 @@
 /**
- * Chance comes in through this interface, so that a simulation repeats from its seed.
+ * Randomness. All of it comes from this interface, so that a simulation can be repeated from its
+ * seed.
  */
 
 export interface Random {
   /** Fills and returns a new array of unpredictable bytes. */
   bytes(count: number): Uint8Array;
-  /** A number in [0, 1) with 53 random bits. */
+  /** Returns a number in [0, 1) with 53 random bits. */
   unit(): number;
 }
 

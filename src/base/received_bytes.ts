@@ -1,7 +1,7 @@
 /**
- * How many bytes this process has received on each of its TCP connections, as Linux counts them.
- * The runtime keeps the pieces of an unfinished WebSocket message to itself; the system's count is
- * the only way to learn of them.
+ * Reads how many bytes this process has received on each of its TCP connections, as Linux counts
+ * them. The runtime does not expose the pieces of an unfinished WebSocket message, so the system's
+ * count is the only way to detect them.
  *
  *     struct sockaddr_in    family u16 = 2,  port u16 (network order), address 4 bytes
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
@@ -9,6 +9,7 @@
  */
 import { readFileSync } from "node:fs";
 import { hasNoDescriptor } from "./errors.ts";
+import { ipFromText } from "./ip_address.ts";
 import { loadFromLibc } from "./libc.ts";
 
 export interface ReceivedBytes {
@@ -17,14 +18,16 @@ export interface ReceivedBytes {
     isKnown: (descriptor: number) => boolean,
     visit: (descriptor: number, peer: Peer) => void,
   ): void;
-  /** Bytes received on a connection; undefined if the descriptor is none. */
+  /**
+   * Returns the bytes received on a connection; undefined if the descriptor is not a connection.
+   */
   of(descriptor: number): number | undefined;
 }
 
 /** The other end of a connection. */
 export interface Peer {
-  /** 4 bytes, or 16 if it is no IPv4 address. */
-  readonly address: readonly number[];
+  /** The peer's address, in the canonical form of `ip_address.ts`. */
+  readonly address: string;
   readonly port: number;
 }
 
@@ -34,13 +37,10 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** Counted in numbers of 32 bits. */
+/** The index of the received bytes in an array of 32-bit numbers. */
 const BYTES_RECEIVED_AT = 32;
 
-/** An IPv4 address as IPv6 has these bytes before it. */
-const MAPPED = "0,0,0,0,0,0,0,0,0,0,255,255";
-
-/** Undefined if the system does not count, or does not tell. */
+/** Returns undefined if the system does not count or report received bytes. */
 export function receivedBytes(): ReceivedBytes | undefined {
   const libc =
     process.platform === "linux"
@@ -73,12 +73,14 @@ export function receivedBytes(): ReceivedBytes | undefined {
   };
 }
 
-/** Above all descriptors of the process; a list of them would be garbage ten times a second. */
+/**
+ * Returns a bound above all descriptors of the process. A list would be garbage ten times a second.
+ */
 function descriptorsEnd(): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Safe: to read takes a descriptor itself; when there are some again, the next call finds more.
+    // Safe: reading needs a descriptor itself. The next call will find more once some are free.
     if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }
@@ -88,9 +90,9 @@ function peerFrom(name: Uint8Array): Peer | undefined {
   const view = new DataView(name.buffer);
   const family = view.getUint16(0, true);
   const port = view.getUint16(2);
-  if (family === AF_INET) return { address: [...name.subarray(4, 8)], port };
+  if (family === AF_INET) return { address: name.subarray(4, 8).join("."), port };
   if (family !== AF_INET6) return undefined;
-  const address = [...name.subarray(8, 24)];
-  const isMapped = address.slice(0, 12).join() === MAPPED;
-  return { address: isMapped ? address.slice(12) : address, port };
+  const groups = Array.from({ length: 8 }, (_, index) => view.getUint16(8 + 2 * index));
+  const address = ipFromText(groups.map((group) => group.toString(16)).join(":"));
+  return address === undefined ? undefined : { address, port };
 }

@@ -1,5 +1,5 @@
 /**
- * A log that also keeps its newest lines in memory, for whoever may look at them without a shell.
+ * A log that also keeps its newest lines in memory, for operators without shell access.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";
@@ -11,7 +11,7 @@ export interface LogLine {
   readonly fields: LogFields;
 }
 
-/** Lines that are kept. */
+/** The number of lines that are kept. */
 const LINES_MAX = 1000;
 
 export class RecentLog implements Log {
@@ -19,13 +19,13 @@ export class RecentLog implements Log {
   readonly #clock: Clock;
   #lines: LogLine[] = [];
 
-  /** @param log Where every line goes as well. */
+  /** @param log Also receives every line. */
   constructor(log: Log, clock: Clock) {
     this.#log = log;
     this.#clock = clock;
   }
 
-  /** Oldest first; those of level debug are not among them. */
+  /** The kept lines, oldest first, without lines of level debug. */
   get lines(): readonly LogLine[] {
     return this.#lines.slice(-LINES_MAX);
   }
@@ -51,7 +51,8 @@ export class RecentLog implements Log {
 
   #keep(level: LogLevel, message: string, fields: LogFields = {}): void {
     this.#lines.push({ timeMs: this.#clock.nowMs(), level, message, fields });
-    // Twice the bound at most, so that a line costs no copy of the others.
+    // The list is trimmed at twice the limit, so that a new line rarely costs a copy of all other
+    // lines.
     if (this.#lines.length >= 2 * LINES_MAX) this.#lines = this.#lines.slice(-LINES_MAX);
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Work that is done again and again, such as looking at the free space: never two runs at once, and
- * none after it was cancelled.
+ * Periodic work, such as checking the free space: runs never overlap, and none starts after
+ * cancellation.
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 
-/** Runs a task again and again, so long after the one before. */
+/** Runs a task repeatedly, with a pause after each run. */
 export function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTimer {
   let cancel = clock.after(pauseMs, tick);
   function tick(): void {

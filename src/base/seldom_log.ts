@@ -1,23 +1,24 @@
 /**
- * Lines that may come with every request for as long as something is amiss, as when the process
- * may open no more files: the log has one of each kind now and then, and how many there were.
+ * Limits log lines that may occur with every request as long as a fault persists, for example when
+ * the process has no free file descriptor. The log gets one line of each kind at intervals, with a
+ * count.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** The log has no two lines of one kind within this. */
+/** The minimum interval between two lines of the same kind. */
 const PAUSE_MS = 10_000;
 
 interface Told {
   readonly atMs: number;
-  /** Lines since that were left out. */
+  /** The number of lines omitted since then. */
   omitted: number;
 }
 
 export class SeldomLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** By message, of which a program has few. */
+  /** Indexed by message; a program has few different ones. */
   readonly #told = new Map<string, Told>();
 
   constructor(log: Log, clock: Clock) {

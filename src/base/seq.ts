@@ -1,7 +1,7 @@
 /**
- * Sequence ids: the one order of everything.
+ * Sequence ids: the single order of everything.
  *
- * A seq has 53 bits, so that a JavaScript number and a JSON number hold it exactly:
+ * A seq has 53 bits, so that a JavaScript number and a JSON number represent it exactly:
  *
  *     ┌──────────────────────────────────────────┬─────────────┬──────────────────┐
  *     │ ms since 2026-01-01T00:00:00Z (41 bits)  │ node (b)    │ counter (12 − b) │
@@ -9,7 +9,7 @@
  *
  * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
  * and borrows from the next millisecond when the counter of the current one is used up. So a clock
- * that is set back stops nothing: ids go on from the newest one. With `SeqTimes`, ids then run
+ * that is set back stops nothing: ids continue from the newest one. With `SeqTimes`, ids then run
  * ahead of the clock by a recorded distance. Without it, they use one millisecond per 4096 ids
  * until the clock catches up.
  */
@@ -40,17 +40,26 @@ export {
  */
 const JITTER_MS = 1000;
 
+/** A smaller difference between the two clocks is drift or a correction. */
+const JUMP_MS_MIN = 1000;
+
+/** A wall-clock jump by `ms`, noticed at this time of the monotonic clock. */
+interface ClockJump {
+  readonly ms: number;
+  readonly atMs: number;
+}
+
 export interface SeqGeneratorOptions {
   clock: Clock;
   /** This server's number in its cluster, below 2 ** `nodeBits`. */
   nodeId: number;
-  /** How many of the low 12 bits hold the node id, 0 to 6. */
+  /** The number of the low 12 bits that contain the node id, 0 to 6. */
   nodeBits: number;
   /** The highest id ever issued, so that a restart never goes back. */
   last: Seq;
   /** Maps ids to clock times; absent if the caller never needs times. */
   times?: SeqTimes;
-  /** Called when the clock was set back by more than a correction. */
+  /** Called when the clock was set back by more than a small correction. */
   onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
 }
 
@@ -74,17 +83,23 @@ export class SeqGenerator {
   /** The last reading of the clock, and the millisecond that ids get at that reading. */
   #seenMs = -Infinity;
   #idMs = 0;
+  /** The last reading of both clocks, and the recent forward jumps of the wall clock. */
+  #wallMs: number;
+  #monotonicMs: number;
+  #jumps: readonly ClockJump[] = [];
 
   constructor({ clock, nodeId, nodeBits, last, onSetBack, times }: SeqGeneratorOptions) {
     assert(nodeId < 2 ** nodeBits, "the node id fits its bits");
     this.#clock = clock;
+    this.#wallMs = clock.nowMs();
+    this.#monotonicMs = clock.monotonicMs();
     this.#times = times;
     this.#onSetBack = onSetBack;
     this.#highMs = times === undefined || last === 0 ? -Infinity : times.msOf(last) - SEQ_EPOCH_MS;
     this.#counterSpan = LOW_SPAN / 2 ** nodeBits;
     this.#nodePart = nodeId * this.#counterSpan;
     this.#ms = Math.floor(last / LOW_SPAN);
-    // The rest of the last millisecond is given up: its ids may have been issued by another node.
+    // The rest of the last millisecond is skipped: its ids may have been issued by another node.
     this.#counter = last === 0 ? 0 : this.#counterSpan;
     this.#last = last;
   }
@@ -102,8 +117,9 @@ export class SeqGenerator {
   /**
    * Issues the next id.
    *
-   * @param nowMs What the clock says, for who takes many ids in one turn and asks it once.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it would be none of 53 bits; nothing is changed.
+   * @param nowMs The clock's time, for callers that issue many ids in one tick and read the clock
+   *   once.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the id would exceed 53 bits; nothing is changed.
    */
   next(nowMs: number = this.#clock.nowMs()): Seq {
     const idMs = this.#idMsAt(nowMs - SEQ_EPOCH_MS);
@@ -124,9 +140,9 @@ export class SeqGenerator {
   }
 
   /**
-   * Issues `count` ids at once: id `i` of them is the first one plus `offsetOf(i)`.
+   * Issues `count` ids together: id `i` is the first id plus `offsetOf(i)`.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if one would be none of 53 bits; none is issued.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if an id would exceed 53 bits; none is issued.
    */
   block(count: number): Seq {
     assert(count >= 1, "a block has an id");
@@ -136,7 +152,7 @@ export class SeqGenerator {
       Math.max(this.#idMsAt(nowMs - SEQ_EPOCH_MS), this.#ms + 1) +
         Math.floor(lastOffset / LOW_SPAN),
     );
-    // A block begins with a millisecond of its own, so that its offsets are known before it is.
+    // A block begins with a new millisecond, so that its offsets are known in advance.
     if (this.#counter > 0) this.#counter = this.#counterSpan;
     const first = this.next(nowMs);
     this.#last = (first + lastOffset) as Seq;
@@ -145,14 +161,15 @@ export class SeqGenerator {
     return first;
   }
 
-  /** How far behind the first id of a block another one is. */
+  /** Returns the distance of an id from the first id of its block. */
   offsetOf(index: number): number {
     const span = this.#counterSpan;
     return Math.floor(index / span) * LOW_SPAN + (index % span);
   }
 
   /**
-   * Reads the clock and makes durable what the next ids need. Call it before a commit takes ids.
+   * Reads the clock and saves the state that the next ids need. Call it before ids are issued for a
+   * commit.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -166,9 +183,11 @@ export class SeqGenerator {
    * The clock time with small corrections ignored. Every later id has this time or a later one.
    */
   nowMs(): number {
-    const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
+    const wallMs = this.#clock.nowMs();
+    this.#noteJump(wallMs);
+    const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // Do not wait for a time outside the range of ids: taking an id then fails.
+      // Do not wait for a time outside the range of ids, where issuing an id fails.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -179,26 +198,43 @@ export class SeqGenerator {
     return Math.max(this.#highMs, 0) + SEQ_EPOCH_MS;
   }
 
-  /**
-   * The newest seq that has at least this age; every seq before it does too. 0 if there is none.
-   */
+  /** The newest seq that, like every seq before it, has at least this age; 0 if no seq has. */
   agedSeq(ageMs: number): number {
     const nowMs = this.nowMs();
     if (this.#times !== undefined) return this.#times.agedSeq(ageMs, nowMs);
     return Math.max(0, seqFromUnixMs(nowMs - ageMs + 1) - 1);
   }
 
-  /** The clock time at which a seq was issued, in Unix milliseconds. */
+  /**
+   * Returns how far the clock has jumped forward within the last `ageMs` of real time, in
+   * milliseconds. Ids issued before such a jump seem older than they are, by that amount.
+   */
+  jumpedMs(ageMs: number): number {
+    this.#noteJump(this.#clock.nowMs());
+    const afterMs = this.#clock.monotonicMs() - ageMs;
+    this.#jumps = this.#jumps.filter(({ atMs }) => atMs > afterMs);
+    return this.#jumps.reduce((sum, { ms }) => sum + ms, 0);
+  }
+
+  #noteJump(wallMs: number): void {
+    const monotonicMs = this.#clock.monotonicMs();
+    const ms = wallMs - this.#wallMs - (monotonicMs - this.#monotonicMs);
+    this.#wallMs = wallMs;
+    this.#monotonicMs = monotonicMs;
+    if (ms >= JUMP_MS_MIN) this.#jumps = [...this.#jumps, { ms, atMs: monotonicMs }];
+  }
+
+  /** Returns the clock time at which a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     return this.#times?.msOf(seq) ?? unixMsFromSeq(seq);
   }
 
-  /** The last seq issued at or before a Unix millisecond. */
+  /** Returns the last seq issued at or before a Unix millisecond. */
   lastSeqUpTo(unixMs: number): number {
     return this.#times?.lastSeqUpTo(unixMs) ?? seqFromUnixMs(unixMs + 1) - 1;
   }
 
-  /** The lowest millisecond that an id may have at a clock time. */
+  /** Returns the lowest millisecond that an id may have at a clock time. */
   #idMsAt(clockMs: number): number {
     // Do not follow the clock to a time outside the range of ids.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
@@ -212,7 +248,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Starts an era if the distance between ids and clock has changed: ids now run ahead, or no more.
+   * Starts an era if the distance between ids and clock has changed: ids now run ahead, or they no
+   * longer do.
    */
   #beginEraAt(clockMs: number, times: SeqTimes): void {
     const isSetBack = clockMs < this.#highMs - JITTER_MS;
@@ -233,7 +270,7 @@ export class SeqGenerator {
     if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
-  /** Continues above an id seen elsewhere. */
+  /** Makes the next ids exceed one that was seen elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
     this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));
@@ -242,13 +279,13 @@ export class SeqGenerator {
   }
 }
 
-/** @throws {DatabaseError} STORAGE_UNAVAILABLE if a millisecond, counted as in ids, has none. */
+/** @throws {DatabaseError} STORAGE_UNAVAILABLE if a millisecond, counted as in ids, has no ids. */
 function requireIds(ms: number): void {
   if (ms <= MS_MAX) return;
   const lastTime = new Date(MS_MAX + SEQ_EPOCH_MS).toISOString();
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot issue a sequence id of ${new Date(ms + SEQ_EPOCH_MS).toISOString()}: the last ids are of ${lastTime}`,
+    `Cannot issue a sequence id for ${new Date(ms + SEQ_EPOCH_MS).toISOString()}: ids exist only up to ${lastTime}`,
     { hint: "set the system clock" },
   );
 }

@@ -5,34 +5,34 @@
 declare const seqBrand: unique symbol;
 
 /**
- * A sequence id. Issued by {@linkcode SeqGenerator}; from outside it comes through
- * {@linkcode seqFromNumber}. Columns hold seqs as plain numbers; a reader converts them back.
+ * A sequence id. {@linkcode SeqGenerator} issues it; a number from outside is converted by
+ * {@linkcode seqFromNumber}. Columns contain seqs as plain numbers; a reader converts them back.
  */
 export type Seq = number & { readonly [seqBrand]: true };
 
 /** 2026-01-01T00:00:00Z in Unix milliseconds. */
 export const SEQ_EPOCH_MS = 1767225600000;
 
-/** Ids in one millisecond. */
+/** The number of ids in one millisecond. */
 export const LOW_SPAN = 4096;
 
 /** The last millisecond that fits into a seq. */
 export const MS_MAX: number = 2 ** 41 - 1;
 
-/** Before every seq. */
+/** Precedes every seq. */
 export const SEQ_ZERO: Seq = 0 as Seq;
 
-/** Accepts a number from outside, or returns undefined when it cannot be a sequence id. */
+/** Converts a number from outside. Returns undefined if it cannot be a sequence id. */
 export function seqFromNumber(value: number): Seq | undefined {
   return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
 }
 
-/** The Unix milliseconds in the bits of a seq. */
+/** Returns the Unix milliseconds in the bits of a seq. */
 export function unixMsFromSeq(seq: number): number {
   return Math.floor(seq / LOW_SPAN) + SEQ_EPOCH_MS;
 }
 
-/** The first seq of a Unix millisecond; 0 for times before the epoch of seqs. */
+/** Returns the first seq of a Unix millisecond; 0 for times before the epoch of seqs. */
 export function seqFromUnixMs(unixMs: number): Seq {
   return Math.max(0, Math.floor(unixMs - SEQ_EPOCH_MS) * LOW_SPAN) as Seq;
 }

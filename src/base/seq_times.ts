@@ -1,5 +1,5 @@
 /**
- * Maps seqs to times of the wall clock when the milliseconds in their bits differ from it.
+ * Maps seqs to wall-clock times when the milliseconds in their bits differ from it.
  *
  * Ids never go back, but the clock may: once it was ahead, even for a moment, ids run ahead of it.
  * They then advance with the clock at a constant distance. Each change of that distance begins an
@@ -7,26 +7,26 @@
  *
  *     base ids of a time ──► era: ids from `fromSeq` on are of `aheadMs` before what they say ──► …
  *
- * There is one era per jump of the clock, so the list stays short. It is kept with the definitions
- * and copied with them, so that no row has to hold a time of its own.
+ * There is one era per clock jump, so the list stays short. It is kept with the definitions and
+ * copied with them, so that no row has to store a time of its own.
  *
- * Expiry stays one bound on seq, even if the clock goes back. A row committed before an era began
- * is at least as old as the era, because the clock did not jump within the era. A row dated ahead
- * therefore expires with the rows that came after it, and a clock that was behind for a while lets
- * no row expire early. An expired row stays expired, whatever the clock says later.
+ * Expiry remains a single bound on seq, even if the clock goes back. A row committed before an era
+ * began is at least as old as the era, because the clock did not jump within the era. A row dated
+ * ahead therefore expires with the rows that came after it, and a clock that was behind for a while
+ * lets no row expire early. An expired row stays expired, whatever the clock says later.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
 export interface SeqEra {
   readonly fromSeq: number;
-  /** How far ids are ahead of the clock. */
+  /** The distance by which ids are ahead of the clock, in milliseconds. */
   readonly aheadMs: number;
-  /** The latest clock time in the era before, in Unix milliseconds. */
+  /** The latest clock time in the preceding era, in Unix milliseconds. */
   readonly seenMs: number;
 }
 
 export interface SeqTimesOptions {
-  /** Ascending by seq. */
+  /** The eras in ascending order of seq. */
   readonly eras: readonly SeqEra[];
   /**
    * Saves the eras durably; absent if none will begin.
@@ -36,7 +36,7 @@ export interface SeqTimesOptions {
   readonly save?: (eras: readonly SeqEra[]) => void;
 }
 
-/** Beyond this number the oldest era is dropped, and its seqs are dated by the era before it. */
+/** Beyond this number, the oldest era is dropped, and its seqs are dated by the preceding era. */
 const ERAS_MAX = 1000;
 
 const BASE: SeqEra = { fromSeq: 0, aheadMs: 0, seenMs: 0 };
@@ -52,17 +52,17 @@ export class SeqTimes {
     this.#save = save;
   }
 
-  /** All eras but the one with which every data directory begins. */
+  /** All eras except the one with which every data directory begins. */
   get eras(): readonly SeqEra[] {
     return this.#eras.slice(1);
   }
 
-  /** How far new ids are ahead of the clock. */
+  /** The distance by which new ids are ahead of the clock, in milliseconds. */
   get aheadMs(): number {
     return this.#newest.aheadMs;
   }
 
-  /** Begins an era, in memory; {@linkcode save} comes before a commit in it. */
+  /** Begins an era in memory only; {@linkcode save} must precede any commit in it. */
   begin(era: SeqEra): void {
     const eras = [...this.#eras.slice(1).map((known) => endedBy(known, era)), era];
     this.#eras = [BASE, ...eras.slice(-ERAS_MAX)];
@@ -88,9 +88,7 @@ export class SeqTimes {
     return this.#boundIn(Math.max(index, 0), unixMs);
   }
 
-  /**
-   * The newest seq that has at least this age; every seq before it does too. 0 if there is none.
-   */
+  /** The newest seq that, like every seq before it, has at least this age; 0 if no seq has. */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
     for (const [index, era] of this.#eras.entries()) {
@@ -111,7 +109,7 @@ export class SeqTimes {
     return latestMs;
   }
 
-  /** The last seq of an era issued at or before a time. */
+  /** Returns the last seq of an era issued at or before a time. */
   #boundIn(index: number, unixMs: number): number {
     const { aheadMs } = this.#eras[index] ?? BASE;
     const endSeq = this.#eras[index + 1]?.fromSeq ?? Infinity;

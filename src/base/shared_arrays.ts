@@ -1,8 +1,8 @@
 /**
  * Typed arrays in memory that threads share: sending one to another thread copies nothing.
  *
- * Only the event loop writes to them. A reader in another thread is given a bound on `_seq` and
- * never looks at anything that the event loop may still write below it.
+ * Only the event loop writes to them. A reader in another thread is given a bound on `_seq`, below
+ * which the event loop no longer writes anything.
  */
 
 export function sharedBytes(length: number): Uint8Array {

@@ -1,9 +1,9 @@
 /**
- * Work that is written in steps, for who has no turns to give.
+ * Runs a generator to completion, for callers that cannot yield.
  */
 
-/** Runs steps to their end. */
-export function inOneTurn<T>(steps: Generator<unknown, T>): T {
+/** Runs all steps in one time slice. */
+export function runToCompletion<T>(steps: Generator<unknown, T>): T {
   let step = steps.next();
   while (step.done !== true) step = steps.next();
   return step.value;

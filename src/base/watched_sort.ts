@@ -1,15 +1,15 @@
 /**
- * Sorting that may take long: the comparison looks at the clock now and then, and ends the sort
+ * Sorting that may take a long time: the comparison checks the time at intervals, and ends the sort
  * by throwing.
  */
 
-/** Compares two numbers, which stand for rows or the like; never gives 0. */
+/** Compares two numbers, which may represent rows, for example; never returns 0. */
 export type Compare = (left: number, right: number) => number;
 
-/** A few milliseconds, of whatever is compared. */
+/** The number of comparisons between time checks, which take a few milliseconds. */
 const COMPARED_PER_LOOK = 16_384;
 
-/** The numbers below `count` in order. */
+/** Returns the numbers below `count` in order. */
 export function sortedNumbers(
   count: number,
   compare: Compare,
@@ -24,7 +24,7 @@ export function numbersBelow(count: number): Uint32Array<ArrayBuffer> {
   return numbers;
 }
 
-/** The same comparison, which calls `checkTime` from time to time. */
+/** Returns the same comparison, which also calls `checkTime` at intervals. */
 export function watched(compare: Compare, checkTime: () => void): Compare {
   let leftCount = COMPARED_PER_LOOK;
   return (left, right) => {

@@ -1,14 +1,12 @@
-/**
- * Work of which one piece at a time may run, in the order in which it was asked for.
- */
+/** A queue that runs one piece of work at a time, in order of arrival. */
 export class WorkLine {
-  /** Settles when the last piece in line has ended, and never fails. */
+  /** Settles when the last piece in the queue has ended, and never fails. */
   #line: Promise<unknown> = Promise.resolve();
 
-  /** Resolves, or rejects, as the work does. */
+  /** Queues work. Resolves or rejects like the work. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#line.then(work);
-    // Who waits in line does not care how the one before ended.
+    // The next piece runs even if this one failed.
     this.#line = done.catch(() => undefined);
     return done;
   }

@@ -1,8 +1,8 @@
 /**
- * Zstandard (RFC 8878) for blocks of a few KiB, at its fastest level: that packs small blocks of
- * text and JSON as well as higher ones do, at one and a half times their speed.
+ * Zstandard (RFC 8878) for blocks of a few KiB, at its fastest level: for small blocks of text and
+ * JSON it compresses as well as higher levels, at one and a half times their speed.
  *
- * A frame says how many bytes it holds, in one of two ways, and has one block, since what is packed
+ * A frame states its uncompressed length in one of two ways, and has one block, because the input
  * is short:
  *
  *     frame   OFFSET SIZE
@@ -20,10 +20,10 @@ const MAGIC = 0xfd2fb528;
 const ONE_BYTE_LENGTH = 0x20;
 const TWO_BYTE_LENGTH = 0x60;
 const BLOCK_HEAD_BYTES = 3;
-/** Its kind: one byte, which is repeated. */
+/** The kind of a block that is one repeated byte. */
 const REPEATED = 1;
 
-/** Longest block. */
+/** The longest block. */
 const BLOCK_BYTES_MAX = 65_536;
 
 /** Packs 1 to BLOCK_BYTES_MAX bytes. */
@@ -33,9 +33,9 @@ export function zstdPack(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Unpacks what is known to have been so many bytes; undefined when it is something else. Whether it
- * is one frame of one block of that length is looked at first: another frame behind it, or more
- * blocks, would be unpacked at their full length before anything was wrong with them.
+ * Unpacks bytes to a known length; undefined for invalid input. First checks that the input is one
+ * frame of one block of that length: a second frame, or more blocks, would be unpacked at full
+ * length before the fault was noticed.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
   if (!isOneBlock(packed, byteCount)) return undefined;
@@ -43,7 +43,7 @@ export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | 
     const bytes = Bun.zstdDecompressSync(packed);
     return bytes.length === byteCount ? bytes : undefined;
   } catch {
-    // Safe: it throws for what the packed bytes are, and in no other case.
+    // Safe: it throws only for invalid input.
     return undefined;
   }
 }

@@ -3,10 +3,10 @@
  *
  * Invariants:
  * - A login name belongs to at most one undropped account.
- * - An owner number belongs to one account for ever. A name used again after DROP USER gets another
- *   number, so the rows of the dropped account never show up under the new one.
- * - A token version is never used twice for a name, so a token of a dropped account does not fit
- *   the next one.
+ * - An owner number belongs to one account forever. A name that is used again after DROP USER gets
+ *   another number, so the rows of the dropped account never appear under the new one.
+ * - A token version is never used twice for a name, so a token of a dropped account is not valid
+ *   for the next one.
  * - `root` always exists.
  */
 import { assert, defined } from "../base/assert.ts";
@@ -21,30 +21,30 @@ import type { SqliteFile } from "./sqlite_file.ts";
 /** The local superuser. */
 export const ROOT_USER_ID = "root";
 
-/** A dropped account is erased so long after, unless somebody asks for it at once. */
+/** The time after which a dropped account is erased, unless a user requests immediate erasure. */
 const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
-/** One account as stored: absent fields are left out of the JSON. */
+/** One account as stored. Absent fields are left out of the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
-  /** Of a dropped account that is not erased yet: the number that owns its rows. */
+  /** The number that owns the rows of a dropped but not yet erased account. */
   readonly retiredOwner?: number;
 }
 
 interface OwnerRecord {
   readonly owner: number;
   readonly userId: string;
-  /** The account of that name was dropped; the number stays taken. */
+  /** True if the account of that name was dropped. The number stays taken. */
   readonly isRetired: boolean;
-  /** Where in commit order that was; absent when it is unknown. */
+  /** The drop's position in commit order; absent if unknown. */
   readonly retiredSeq?: number;
 }
 
 /**
- * An account as a later state has it, over rows of an earlier one: with them is back what was
- * erased in between, so that its erasure stays due.
+ * Returns an account of a later state for use with the rows of an earlier state. Rows that were
+ * erased in between are present again in the earlier state, so the account's erasure stays due.
  *
- * @param before As it was in the earlier state; undefined when it was not there.
+ * @param before The account in the earlier state; undefined if it did not exist.
  */
 export function accountOverEarlierRows(before: unknown, after: unknown): unknown {
   const { eraseAfterMs, retiredOwner } = (before ?? {}) as Partial<AccountRecord>;
@@ -60,25 +60,25 @@ type DroppedChange = {
 };
 
 export class Accounts {
-  /** Grows with every change of an account or of an owner number. */
+  /** Incremented by every change of an account or an owner number. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
   readonly #clock: Clock;
   readonly #all = new Map<number, AccountRecord>();
-  /** Of those, the dropped ones that own rows still: few, though every CREATE USER asks. */
+  /** The dropped accounts that still own rows. They are few, and every CREATE USER checks them. */
   readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
-  /** Token version of the newest dropped account of a name. */
+  /** The token version of the newest dropped account of each name. */
   readonly #droppedVersions = new Map<string, number>();
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
   readonly #newSeq: () => number;
-  /** By name, where its last owner number was retired. */
+  /** By name, the position at which its last owner number was retired. */
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
-  /** @param parts.newSeq Gives the next position in commit order. */
+  /** @param parts.newSeq Returns the next position in commit order. */
   constructor(parts: {
     file: SqliteFile;
     counters: Counters;
@@ -134,12 +134,13 @@ export class Accounts {
     const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
       const accountId = this.#active.get(userId)?.accountId;
       const before = accountId === undefined ? undefined : this.#all.get(accountId);
-      // Whoever was seen before the account was created had another one of that name.
+      // A time before the account was created belongs to another account with that name.
       if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
       return [{ ...before, lastSeenAtMs }];
     });
     if (records.length === 0) return;
-    // The journal of a server with many users would grow by all of them every minute.
+    // Not journaled: the journal of a server with many users would grow by all of them every
+    // minute.
     this.#file.transaction(() => {
       for (const record of records) {
         putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
@@ -157,7 +158,9 @@ export class Accounts {
   }
 
   /**
-   * @param options.storeAlso Runs in the same transaction; what it returns, once that is durable.
+   * @param options.storeAlso Runs in the same transaction. Its result is called once the
+   *   transaction is
+   *   durable.
    */
   drop(
     userId: string,
@@ -227,8 +230,8 @@ export class Accounts {
   }
 
   /**
-   * Gives every account, and those to come, a token version that no token about can have. Within
-   * the running transaction.
+   * Gives every existing and future account a token version that no issued token can have. Runs
+   * within the current transaction.
    */
   storeTokenVersions(firstVersion: number): void {
     this.#counters.store("first_token_version", firstVersion);
@@ -241,7 +244,7 @@ export class Accounts {
     return this.#owners.get(owner)?.userId;
   }
 
-  /** Writes accounts, giving those that have none the number that owns their rows. */
+  /** Writes accounts. An account without an owner number gets one. */
   #change(records: readonly AccountRecord[]): void {
     let nextOwner = this.#counters.get("next_owner");
     const owners: OwnerRecord[] = [];
@@ -299,7 +302,7 @@ export class Accounts {
   #changeDropped(accountId: number, change: DroppedChange): void {
     const before = defined(this.#all.get(accountId), "a dropped account stays listed");
     assert(before.deletedAtMs !== undefined, "only a dropped account is erased");
-    // Of JSON, in which a field that is undefined is not there.
+    // Stored as JSON, in which an undefined field is absent.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
     this.#list(record);
@@ -329,7 +332,7 @@ export class Accounts {
     if (record.deletedAtMs === undefined) {
       this.#active.set(record.userId, record);
     } else {
-      // Accounts of one name come in the order of their ids, so the newest stays.
+      // Accounts with the same name are read in ascending order of id, so the newest account stays.
       this.#droppedVersions.set(record.userId, record.tokenVersion);
     }
   }
@@ -360,6 +363,9 @@ export class Accounts {
         `Cannot ${action} user ${userId}: it does not exist`,
       );
     }
-    return defined(this.#all.get(record.accountId), "an active account is among all");
+    return defined(
+      this.#all.get(record.accountId),
+      "an active account is in the list of all accounts",
+    );
   }
 }

@@ -1,23 +1,27 @@
 /**
- * The catalog, as the layers above see it: names and rules, small, transactional, rarely written.
+ * The interface of the catalog: names and rules, which are small, transactional and rarely written.
  *
- * Reads are answered from memory, but for the list of uploaded files. A write returns when its
- * SQLite transaction is durable. Those of definitions (namespaces, tables, views) then raise
- * `version`, which plan caches compare; those of users, files and storages do not.
- * `catalog_database.ts` implements this.
+ * Reads are answered from memory, except for the list of uploaded files. A write returns when its
+ * SQLite transaction is durable. Writes of definitions (namespaces, tables, views …) also
+ * raise `version`, which plan caches compare, but writes of users, files and storages do not.
+ * `catalog_database.ts` implements this interface.
  */
 import type { Seq } from "../base/seq.ts";
+import type { Whole } from "../types/mod.ts";
 import type {
   Erasure,
   FileEntry,
   FilesOf,
   NamespaceEntry,
   Role,
+  SequenceEntry,
   StorageEntry,
   TableEntry,
+  TopicEntry,
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
+import type { SequenceMark } from "./sequence_numbers.ts";
 
 export interface NewUser {
   readonly userId: string;
@@ -29,7 +33,10 @@ export interface NewUser {
   readonly authData?: string;
 }
 
-/** What ALTER USER changes; absent fields stay. Changing password or role raises tokenVersion. */
+/**
+ * A change by ALTER USER. Absent fields stay unchanged. Changing password or role raises
+ * tokenVersion.
+ */
 export interface UserChange {
   readonly role?: Role;
   readonly email?: string;
@@ -43,8 +50,23 @@ export interface SetupUsers {
   readonly dba: NewUser;
 }
 
+/** Other entries that change in the same transaction as a table. */
+export interface Dependents {
+  /** Views to drop. */
+  readonly views?: readonly ViewEntry[];
+  /** Views, each of which replaces the one with the same viewId. */
+  readonly changedViews?: readonly ViewEntry[];
+  /** Topics, each of which replaces the one with the same topicId. */
+  readonly topics?: readonly TopicEntry[];
+  /** Sequences to create, or to replace those with the same sequenceId. */
+  readonly sequences?: readonly SequenceEntry[];
+  readonly droppedSequences?: readonly SequenceEntry[];
+  /** The numbers that sequences have reached from now on. */
+  readonly marks?: readonly SequenceMark[];
+}
+
 export interface Catalog {
-  /** Raised by every definition: a change of namespaces, tables or views. */
+  /** Incremented by every definition: a change of namespaces, tables, views or topics. */
   readonly version: number;
 
   namespace(name: string): NamespaceEntry | undefined;
@@ -52,7 +74,7 @@ export interface Catalog {
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
   /**
-   * The namespace must hold no table and no view.
+   * Drops a namespace, which must contain no table, view, topic or sequence.
    * @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS
    */
   dropNamespace(name: string): void;
@@ -64,108 +86,167 @@ export interface Catalog {
   tables(): readonly TableEntry[];
   nextTableId(): number;
   /**
-   * `seq` is the position of the definition in commit order.
+   * Creates a table, and `others` in the same transaction. `seq` is the definition's position in
+   * commit order.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
-  createTable(entry: TableEntry, seq: Seq): void;
+  createTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
-   * Replaces the entry with the same tableId; earlier schema versions stay readable. Goes together
-   * with the removal of `views`, which need what is no longer there.
+   * Replaces the table with the same tableId, and changes `others` in the same transaction. Earlier
+   * schema versions stay readable.
    */
-  changeTable(entry: TableEntry, seq: Seq, views?: readonly ViewEntry[]): void;
+  changeTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
-   * With all that it lists of the table: its segments in the manifest, and its files, but for those
-   * that are too many for one transaction. They are left to `removeFiles`.
+   * Drops a table with its segments in the manifest and its files. Files that are too many for one
+   * transaction are left to `removeFiles`.
    */
-  dropTable(tableId: number, seq: Seq, views?: readonly ViewEntry[]): void;
-  /** Every version of a table's schema, ascending. */
+  dropTable(tableId: number, seq: Seq, others?: Dependents): void;
+  /** Returns every version of a table's schema, ascending. */
   tableVersions(tableId: number): readonly TableEntry[];
-  /** A table as it was at a position in commit order; undefined before it was created. */
+  /** Returns a table at a position in commit order; undefined before it was created. */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
-  /** Where in commit order the last table of a name was dropped; 0 when none ever was. */
+  /**
+   * Returns the position in commit order at which the last table with a name was dropped or got
+   * another name; 0 for never.
+   */
   tableDroppedSeq(namespace: string, name: string): number;
-  /** Where in commit order the ACCESS_LEVEL of a table last let more people read; 0 for never. */
+  /**
+   * Returns the position in commit order at which a table's ACCESS_LEVEL last admitted more
+   * readers; 0 for never.
+   */
   tableOpenedSeq(tableId: number): number;
 
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Ordered by namespace and name. */
   views(): readonly ViewEntry[];
-  /** Its id comes from `nextTableId`. @throws {DatabaseError} ALREADY_EXISTS */
+  /**
+   * Creates a view. Its id comes from `nextTableId`.
+   * @throws {DatabaseError} ALREADY_EXISTS
+   */
   createView(entry: ViewEntry): void;
-  /** Replaces the entry with the same viewId. */
+  /** Replaces the view with the same viewId. */
   changeView(entry: ViewEntry): void;
-  /** All of them, or none. */
+  /** Drops either all of the views or no view. */
   dropViews(entries: readonly ViewEntry[]): void;
 
-  /** Undefined also for `local`, which is the data directory. */
+  topic(namespace: string, name: string): TopicEntry | undefined;
+  topicById(topicId: number): TopicEntry | undefined;
+  /** Ordered by namespace and name. */
+  topics(): readonly TopicEntry[];
+  /**
+   * Creates a topic. Its id comes from `nextTableId`. `seq` is the definition's position in commit
+   * order.
+   * @throws {DatabaseError} ALREADY_EXISTS
+   */
+  createTopic(entry: TopicEntry, seq: Seq): void;
+  /** Replaces the topic with the same topicId. */
+  changeTopic(entry: TopicEntry, seq: Seq): void;
+  /** Drops either all of the topics or no topic. */
+  dropTopics(entries: readonly TopicEntry[], seq: Seq): void;
+
+  sequence(namespace: string, name: string): SequenceEntry | undefined;
+  /** Ordered by namespace and name. */
+  sequences(): readonly SequenceEntry[];
+  /**
+   * Creates a sequence. Its id comes from `nextTableId`.
+   * @throws {DatabaseError} ALREADY_EXISTS
+   */
+  createSequence(entry: SequenceEntry): void;
+  /** Replaces the sequence with the same sequenceId. `mark` replaces how far it is used. */
+  changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
+  /** Drops either all of the sequences or no sequence. */
+  dropSequences(entries: readonly SequenceEntry[]): void;
+  /**
+   * Hands out the next number of a sequence. No number is handed out twice, even after a crash.
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE at its end; DISK_FULL, STORAGE_UNAVAILABLE
+   */
+  nextNumber(sequence: SequenceEntry): Whole;
+  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE */
+  setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
+  /** Returns how far a sequence is used. */
+  sequenceMark(sequence: SequenceEntry): SequenceMark;
+
+  /** Returns a storage; undefined also for `local`, which is the data directory. */
   storage(storageId: string): StorageEntry | undefined;
-  /** Ordered by id, without `local`. */
+  /** All storages except `local`, ordered by id. */
   storages(): readonly StorageEntry[];
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createStorage(entry: StorageEntry): void;
-  /** Replaces the entry with the same id. */
+  /** Replaces the storage with the same id. */
   changeStorage(entry: StorageEntry): void;
-  /** No table is in it any more. */
+  /** Drops a storage, which must contain no table. */
   dropStorage(storageId: string): void;
 
   /**
-   * Grows with every change of an account, of the numbers that own rows, and of what is revoked:
-   * what was found out about a token holds for as long as it stays the same.
+   * Incremented by every change of accounts, owner numbers or revocations. The result of checking a
+   * token is valid as long as this number stays the same.
    */
   readonly accessVersion: number;
 
-  /** Undropped users only. */
+  /** Returns a user; undefined if it was dropped. */
   user(userId: string): UserEntry | undefined;
-  /** Dropped ones included, ordered by id. */
+  /** All users, including dropped ones, ordered by id. */
   users(): readonly UserEntry[];
-  /** Whether the newest account of this name was dropped, so that the name is nobody. */
+  /** Returns true if the newest account of this name was dropped, so that no user has the name. */
   wasDropped(userId: string): boolean;
   /**
-   * Where in commit order the last owner of rows of this name was dropped; 0 when none ever was.
+   * Returns the position in commit order at which the last owner of rows with this name was
+   * dropped; 0 for never.
    */
   userDroppedSeq(userId: string): number;
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createUser(user: NewUser): UserEntry;
   /** @throws {DatabaseError} USER_NOT_FOUND */
   changeUser(userId: string, change: UserChange): UserEntry;
-  /** When users were last seen, in Unix milliseconds; whoever is dropped by now is passed over. */
+  /**
+   * Records when users were last seen, in Unix milliseconds. Users dropped in the meantime are
+   * skipped.
+   */
   noteSeen(times: ReadonlyMap<string, number>): void;
   /**
-   * Its rows are erased after a time, or from now on. Its namespaces are nobody's, so that a later
-   * account of the name does not get them. @throws {DatabaseError} USER_NOT_FOUND
+   * Drops a user, whose rows are erased after a time or immediately. The user's namespaces lose
+   * their owner, so that a later account of the same name does not get them.
+   * @throws {DatabaseError} USER_NOT_FOUND
    */
   dropUser(userId: string, options?: { erasesNow?: boolean }): void;
-  /** Of dropped accounts, oldest first. */
+  /** The pending erasures of dropped accounts, oldest first. */
   erasures(): readonly Erasure[];
-  /** The dropped accounts of a name are to be erased from now on. */
+  /** Makes the erasure of a name's dropped accounts due immediately. */
   hastenErasure(userId: string): void;
-  /** Nothing is left of what a dropped account owned, nor of who it was but its name. */
+  /**
+   * Records that an account's rows are erased, and removes everything about the account but its
+   * name.
+   */
   noteErased(accountId: number): void;
-  /** Root's password and the first DBA in one transaction. */
+  /** Sets the password of root and creates the first DBA in one transaction. */
   setUp(users: SetupUsers): UserEntry;
   /**
-   * The number that owns a user's rows, for ever. A name used again after DROP USER gets a new one.
-   * @returns undefined when the id has none yet and `create` is not set.
+   * Returns the number that owns a user's rows forever. A name that is used again after DROP USER
+   * gets a new one.
+   * @returns undefined if the id has none yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
-  /** The user id behind an owner number. */
+  /** Returns the user id of an owner number. */
   ownerName(owner: number): string | undefined;
 
-  /** Whether a token id or session id was revoked. */
+  /** Returns true if a token id or session id was revoked. */
   isRevoked(id: string): boolean;
-  /** When an id was first revoked, in Unix milliseconds; undefined when it was not. */
+  /** Returns when an id was first revoked, in Unix milliseconds; undefined if it was not. */
   revokedAtMs(id: string): number | undefined;
   /** Remembers a revoked token or session id until `expiresAtMs`. */
   revoke(id: string, expiresAtMs: number): void;
 
   file(fileId: string): FileEntry | undefined;
-  /** All of them at once, for who cannot wait between portions: 20 µs each. */
+  /**
+   * Returns all files in one list, for callers that cannot wait between portions. Each file takes
+   * 20 µs.
+   */
   files(): readonly FileEntry[];
-  /** How many files are listed. */
+  /** The number of listed files. */
   readonly fileCount: number;
   /**
-   * The list in portions that are read as they are asked for, by id: others may run in between, and
-   * change what is still to come.
+   * Returns the list in portions by id, each read on demand. Other code may run between portions
+   * and change later ones.
    */
   filePortions(of?: FilesOf): Iterable<readonly FileEntry[]>;
   addFiles(entries: readonly FileEntry[]): void;

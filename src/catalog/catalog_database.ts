@@ -1,15 +1,17 @@
 /**
- * The catalog in one SQLite database: {@linkcode Catalog}, and the manifest of the store.
+ * The catalog in one SQLite database: implements {@linkcode Catalog} and the manifest of the store.
  *
- * Everything but the file list is held in memory from the start. A write is one transaction that
- * is durable when the call returns; memory, and `version`, follow it. Metadata only: never a row
- * of a user.
+ * Everything except the file list is kept in memory from startup. A write is one transaction that
+ * is durable when the call returns; memory and `version` are updated after it. The database
+ * contains only metadata, never a user's rows.
  */
 import type { Clock } from "../base/clock.ts";
+import { isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
+import type { Whole } from "../types/mod.ts";
 import { Accounts } from "./accounts.ts";
-import type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
+import type { Catalog, Dependents, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import { Definitions } from "./definitions.ts";
 import type {
@@ -17,8 +19,10 @@ import type {
   FileEntry,
   FilesOf,
   NamespaceEntry,
+  SequenceEntry,
   StorageEntry,
   TableEntry,
+  TopicEntry,
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
@@ -28,28 +32,30 @@ import { ManifestDatabase } from "./manifest_database.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
+import { markAfterRestore, type SequenceMark } from "./sequence_numbers.ts";
 import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
-import { Storages } from "./storages.ts";
+import { StorageEntries } from "./storages.ts";
 
 export interface CatalogDatabaseOptions {
   /** The SQLite file; its directory must exist. */
   path: string;
   clock: Clock;
   log: Log;
-  /** Whether what changes is written down for an archive. */
+  /** True if changes are journaled for an archive. */
   keepsJournal?: boolean;
   /**
-   * Called when it is unknown whether a change is durable, already while the catalog opens: the
-   * process must stop, and start again to see.
+   * Called if it is unknown whether a change is durable, possibly even while the catalog opens. The
+   * process must stop; the next startup finds out.
    */
   onFatal?: ((cause: unknown) => void) | undefined;
 }
 
-/** What a state of the catalog has used, for one that takes its place. */
+/** The numbers that a catalog state has used, for a state that replaces it. */
 export interface UsedBefore {
-  /** Given out up to now: of tables, users, owners, segments, definitions. */
+  /** The last number issued for tables, users, owners, segments and definitions. */
   readonly numbers: readonly (readonly [CounterName, number])[];
   readonly storages: readonly StorageEntry[];
+  readonly sequences: readonly { readonly createdAtMs: number; readonly mark: SequenceMark }[];
 }
 
 const USED: readonly CounterName[] = [
@@ -61,36 +67,41 @@ const USED: readonly CounterName[] = [
   "next_account_id",
 ];
 
-/** More than were ever given out between a backup and the loss of what came after it. */
+/** More numbers than could ever be issued between a backup and the loss of later changes. */
 const UNKNOWN_SPAN = 1_000_000;
 
 export class CatalogDatabase implements Catalog {
-  /** What the store keeps here. */
+  /** The store's part of the catalog. */
   readonly manifest: ManifestDatabase;
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
+  readonly #log: Log;
   readonly #definitions: Definitions;
   readonly #files: FileList;
   readonly #accounts: Accounts;
   readonly #revocations: Revocations;
-  readonly #storages: Storages;
+  readonly #storages: StorageEntries;
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
 
-  private constructor(file: SqliteFile, clock: Clock, keepsJournal: boolean) {
+  private constructor(
+    file: SqliteFile,
+    { clock, keepsJournal = false, log }: Omit<CatalogDatabaseOptions, "path">,
+  ) {
     this.#file = file;
+    this.#log = log;
     const counters = new Counters(file);
     this.#counters = counters;
-    // Before anything changes.
+    // Created first, so that it sees every change.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
     this.#files = new FileList(file);
     const { manifest } = this;
-    this.#definitions = new Definitions({ file, files: this.#files, counters, manifest });
+    this.#definitions = new Definitions({ clock, file, files: this.#files, counters, manifest });
     const newSeq = (): number => this.journal.newSeq();
     this.#accounts = new Accounts({ file, counters, clock, newSeq });
     this.#revocations = new Revocations(file, clock);
-    this.#storages = new Storages(file);
+    this.#storages = new StorageEntries(file);
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
     }
@@ -105,13 +116,13 @@ export class CatalogDatabase implements Catalog {
     this.#disownDropped();
   }
 
-  /** As {@linkcode SqliteFile.onFull}. */
+  /** See {@linkcode SqliteFile.onFull}. */
   set onFull(onFull: () => boolean) {
     this.#file.onFull = onFull;
   }
 
   /**
-   * Refuses what `open` would refuse for its format, without leaving a trace.
+   * Refuses a format that `open` would refuse, without leaving a trace.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -120,21 +131,16 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Opens or makes the catalog.
+   * Opens or creates the catalog.
    *
-   * @throws {CorruptionError} If the file is damaged or is no catalog.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer format, or cannot be opened.
+   * @throws {CorruptionError} If the file is damaged or is not a catalog.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
    */
-  static open({
-    path,
-    clock,
-    log,
-    keepsJournal = false,
-    onFatal,
-  }: CatalogDatabaseOptions): CatalogDatabase {
+  static open({ path, ...options }: CatalogDatabaseOptions): CatalogDatabase {
+    const { log, onFatal } = options;
     const file = SqliteFile.open(path, { log, onFatal });
     try {
-      return new CatalogDatabase(file, clock, keepsJournal);
+      return new CatalogDatabase(file, options);
     } catch (error) {
       file.close();
       throw error;
@@ -190,16 +196,16 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.nextTableId();
   }
 
-  createTable(entry: TableEntry, seq: Seq): void {
-    this.#definitions.createTable(entry, seq);
+  createTable(entry: TableEntry, seq: Seq, others: Dependents = {}): void {
+    this.#definitions.createTable(entry, seq, others);
   }
 
-  changeTable(entry: TableEntry, seq: Seq, views: readonly ViewEntry[] = []): void {
-    this.#definitions.changeTable(entry, seq, views);
+  changeTable(entry: TableEntry, seq: Seq, others: Dependents = {}): void {
+    this.#definitions.changeTable(entry, seq, others);
   }
 
-  dropTable(tableId: number, seq: Seq, views: readonly ViewEntry[] = []): void {
-    this.#definitions.dropTable(tableId, seq, views);
+  dropTable(tableId: number, seq: Seq, others: Dependents = {}): void {
+    this.#definitions.dropTable(tableId, seq, others);
   }
 
   view(namespace: string, name: string): ViewEntry | undefined {
@@ -220,6 +226,62 @@ export class CatalogDatabase implements Catalog {
 
   dropViews(entries: readonly ViewEntry[]): void {
     this.#definitions.dropViews(entries);
+  }
+
+  topic(namespace: string, name: string): TopicEntry | undefined {
+    return this.#definitions.topic(namespace, name);
+  }
+
+  topicById(topicId: number): TopicEntry | undefined {
+    return this.#definitions.topicById(topicId);
+  }
+
+  topics(): readonly TopicEntry[] {
+    return this.#definitions.topics();
+  }
+
+  createTopic(entry: TopicEntry, seq: Seq): void {
+    this.#definitions.createTopic(entry, seq);
+  }
+
+  changeTopic(entry: TopicEntry, seq: Seq): void {
+    this.#definitions.changeTopic(entry, seq);
+  }
+
+  dropTopics(entries: readonly TopicEntry[], seq: Seq): void {
+    this.#definitions.dropTopics(entries, seq);
+  }
+
+  sequence(namespace: string, name: string): SequenceEntry | undefined {
+    return this.#definitions.sequence(namespace, name);
+  }
+
+  sequences(): readonly SequenceEntry[] {
+    return this.#definitions.sequences();
+  }
+
+  createSequence(entry: SequenceEntry): void {
+    this.#definitions.createSequence(entry);
+  }
+
+  changeSequence(entry: SequenceEntry, mark?: SequenceMark): void {
+    this.#definitions.changeSequence(entry, mark);
+  }
+
+  dropSequences(entries: readonly SequenceEntry[]): void {
+    this.#definitions.dropSequences(entries);
+  }
+
+  nextNumber(sequence: SequenceEntry): Whole {
+    return this.#definitions.numbers.next(sequence);
+  }
+
+  setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void {
+    this.#definitions.numbers.set(sequence, value, isCalled);
+  }
+
+  sequenceMark(sequence: SequenceEntry): SequenceMark {
+    return this.#definitions.numbers.mark(sequence);
   }
 
   tableVersions(tableId: number): readonly TableEntry[] {
@@ -348,8 +410,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Uploaded files as they were listed when the catalog was held, in portions by id; whoever reads
-   * them does so before that hold ends, and leaves the loop that takes them.
+   * The uploaded files at the moment when the catalog was held, in portions by id. The caller must
+   * read them, and leave its loop, before that hold ends.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -365,7 +427,7 @@ export class CatalogDatabase implements Catalog {
     this.#files.remove(fileIds);
   }
 
-  /** What an earlier run of this database left for the next, by name. */
+  /** Returns a named value that an earlier run of this database stored. */
   setting(name: string): string | undefined {
     return this.#settings.get(name);
   }
@@ -378,9 +440,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Keeps the file of the catalog as it is, with everything that was committed, until the function
-   * that is returned is called; the catalog goes on meanwhile. Who reads the file keeps it open for
-   * as long as the catalog is.
+   * Freezes the catalog's file, with everything that was committed, until the returned function is
+   * called. In the meantime the catalog continues. A reader of the file must keep it open as long
+   * as the catalog is open.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -388,20 +450,23 @@ export class CatalogDatabase implements Catalog {
     return this.#file.hold();
   }
 
-  /** What a state that replaces this one must not use again. */
+  /** The numbers that a replacement of this state must not use again. */
   used(): UsedBefore {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
       storages: this.storages(),
+      sequences: this.sequences().map((sequence) => ({
+        createdAtMs: sequence.createdAtMs,
+        mark: this.sequenceMark(sequence),
+      })),
     };
   }
 
   /**
-   * Makes an earlier state go on as a new one: no number is given out again that `used` has, and
-   * every token ends. Open the catalog again after it. Every segment lies in the data directory by
-   * then.
+   * Turns an earlier state into a new one: no number in `used` is issued again, and every token
+   * ends. Requires that every segment is in the data directory. Open the catalog again afterwards.
    *
-   * @param before What the state that this one replaces used; undefined when that cannot be read.
+   * @param before The numbers that the replaced state used; undefined if they cannot be read.
    */
   continueFrom(before: UsedBefore | undefined): void {
     const known = new Map<CounterName, number>(before?.numbers);
@@ -412,12 +477,28 @@ export class CatalogDatabase implements Catalog {
         this.#counters.store(name, Math.max(own, known.get(name) ?? own + UNKNOWN_SPAN));
       }
       this.#accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
+      for (const mark of this.#marksAfter(before)) {
+        putSealed(this.#file, "sequence_marks", { key: mark.sequenceId, value: mark });
+      }
     });
     this.#storages.continueFrom(before?.storages ?? []);
     this.manifest.leaveStorages();
   }
 
-  /** A catalog may come from a version in which DROP USER left namespaces to the name. */
+  #marksAfter(before: UsedBefore | undefined): SequenceMark[] {
+    const own = new Map(this.#definitions.numbers.marks().map((mark) => [mark.sequenceId, mark]));
+    return this.sequences().flatMap((sequence) => {
+      const { createdAtMs, sequenceId } = sequence;
+      // The same id may belong to a sequence that was created after the backup.
+      const same = before?.sequences.find(
+        (each) => each.mark.sequenceId === sequenceId && each.createdAtMs === createdAtMs,
+      );
+      const left = before === undefined ? "unknown" : same?.mark;
+      return markAfterRestore(sequence, own.get(sequenceId), left) ?? [];
+    });
+  }
+
+  /** A catalog may come from a version in which DROP USER left the name as owner of namespaces. */
   #disownDropped(): void {
     for (const { owner } of this.namespaces()) {
       if (owner === undefined || !this.#accounts.wasDropped(owner)) continue;
@@ -432,6 +513,16 @@ export class CatalogDatabase implements Catalog {
   }
 
   close(): void {
-    this.#file.close();
+    try {
+      this.#definitions.numbers.giveBack(this.sequences());
+    } catch (error) {
+      // Safe: numbers that cannot be given back are only a gap.
+      if (!isExpected(error)) throw error;
+      this.#log.warn("cannot return the reserved numbers of sequences", {
+        error: error.message,
+      });
+    } finally {
+      this.#file.close();
+    }
   }
 }

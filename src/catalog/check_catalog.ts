@@ -1,6 +1,6 @@
 /**
- * Checks the catalog without touching it: SQLite writes when it opens a database that a killed
- * process left, so what it looks at is a copy.
+ * Checks the catalog without changing it. SQLite writes when it opens a database that a killed
+ * process left, so the check opens a copy.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -15,7 +15,7 @@ export interface CatalogCheckOptions {
   readonly disk: Disk;
   /** The SQLite file. */
   readonly path: string;
-  /** An empty directory elsewhere, for the copy; the caller removes it. */
+  /** An empty directory elsewhere for the copy. The caller removes it. */
   readonly scratch: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -23,18 +23,21 @@ export interface CatalogCheckOptions {
 
 export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
-  /** All of the damage is in what SQLite had not yet taken over: the copy is as it was before. */
+  /** True if only SQLite's log is damaged. The copy then has the state before that log. */
   readonly isOnlyLogDamaged: boolean;
-  /** The copy, open, for the caller to close, also without its names; undefined when unreadable. */
+  /**
+   * The open copy, which the caller closes, even if its files are already unlinked; undefined if it
+   * is unreadable.
+   */
   readonly catalog: CatalogDatabase | undefined;
 }
 
-/** What SQLite keeps beside a database. */
+/** The suffixes of a database's files. */
 const SUFFIXES = ["", "-wal", "-journal"];
 
 /**
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer format.
- * @throws {DiskError} If it cannot be read, or not be copied.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format.
+ * @throws {DiskError} If it cannot be read or copied.
  */
 export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   const { disk, path, scratch } = options;
@@ -65,7 +68,7 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
 }
 
 /**
- * Directories in the place of the files of a catalog: what SQLite says of one is "disk I/O error".
+ * Reports directories in place of the catalog's files, for which SQLite only says "disk I/O error".
  */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
@@ -74,14 +77,17 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const names = new Set(found.map(({ name }) => `${directory}/${name}`));
   return paths
     .filter((each) => names.has(each))
-    .map((each) => new CorruptionError(each, 0, "it is a directory, and should be a file"));
+    .map((each) => new CorruptionError(each, 0, "it is a directory, but should be a file"));
 }
 
-/** Opens a catalog and reads all of it. @throws {CorruptionError} */
+/**
+ * Opens a catalog and reads all of it.
+ * @throws {CorruptionError}
+ */
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The one list that is not read when the catalog is opened.
+    // The file list is the only list that opening does not read.
     catalog.files();
     return catalog;
   } catch (error) {
@@ -94,7 +100,7 @@ function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
   return { damage, catalog: undefined, isOnlyLogDamaged: false };
 }
 
-/** The result of a check, or the damage that it met, named by the path of the original. */
+/** Returns the result of a check, or the damage that it found, with the path of the original. */
 function faultOf<T>(path: string, check: () => T): T | CorruptionError {
   try {
     return check();

@@ -1,8 +1,9 @@
 /**
- * Numbers that only grow, and outlive everything that used them.
+ * Numbers that only increase and are never reused, even after everything that used them has been
+ * removed.
  *
- * A value is raised in the same transaction as the change that used it up, so an id that the disk
- * knows is never given out again. Memory follows after the transaction.
+ * A value is raised in the same transaction as the change that used it, so an id that is on disk is
+ * never issued again. Memory is updated after the transaction.
  */
 import { allSealed, putSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
@@ -38,13 +39,13 @@ export class Counters {
     return this.#values.get(name) ?? FIRST_VALUES[name];
   }
 
-  /** Writes a value within the running transaction, if it is higher than what is there. */
+  /** Writes a value within the running transaction if it is higher than the stored one. */
   store(name: CounterName, value: number): void {
     if (value <= this.get(name)) return;
     putSealed(this.#file, "counters", { key: name, value: { name, value } });
   }
 
-  /** Follows in memory once the transaction is durable. */
+  /** Updates memory once the transaction is durable. */
   raise(name: CounterName, value: number): void {
     if (value > this.get(name)) this.#values.set(name, value);
   }
@@ -59,12 +60,12 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   next_owner: 1,
   next_account_id: 1,
   highest_seq: 0,
-  // Files of the log are numbered from 1.
+  // Log files are numbered from 1.
   first_log_file: 0,
-  // Raised by a restore above every version of a token that may be about.
+  // A restore raises it above every version of an issued token.
   first_token_version: 1,
-  // Transactions that the journal has counted.
+  // The number of transactions that the journal has counted.
   journal_end: 0,
-  // Of the last of them that was written down.
+  // The stamp of the last transaction in the journal.
   journal_stamp: 0,
 };

@@ -1,22 +1,32 @@
 /**
- * Namespaces, tables and views: what is defined, in memory for reading and in SQLite to stay.
+ * The definitions of namespaces, tables, views, topics and sequences, in memory for reading and in
+ * SQLite for durability.
  *
  * Invariants:
  * - `default` always exists.
- * - Every definition that a table ever had stays in `table_definitions` with the seqs between which
- *   it held, for as long as the table exists; of a table that is gone the last one, until another
- *   of its name is dropped.
- * - What the catalog knows of a table goes in one transaction: its definitions, its files, and what
- *   the manifest lists of it. A DROP that is refused has changed nothing.
+ * - As long as a table exists, all its definitions stay in `table_definitions`, each with the seqs
+ *   between which it was in force. For a dropped table the last one of each name that it had
+ *   stays, until another table of that name is dropped.
+ * - Everything that the catalog contains about a table is dropped in one transaction: its
+ *   definitions, its files, and its entries in the manifest. A refused DROP has changed nothing.
  * - Memory changes only after the transaction is durable.
  */
 import { assert, defined } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
+import type { Dependents } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
-import type { NamespaceEntry, TableEntry, ViewEntry } from "./entries.ts";
+import type {
+  NamespaceEntry,
+  SequenceEntry,
+  TableEntry,
+  TopicEntry,
+  ViewEntry,
+} from "./entries.ts";
 import type { FileList } from "./file_list.ts";
 import type { ManifestDatabase } from "./manifest_database.ts";
+import { NamedEntries } from "./named_entries.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import {
   allSealed,
@@ -26,52 +36,68 @@ import {
   type ValueJson,
   valueFromJson,
 } from "./records.ts";
+import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 import { isOpened } from "./table_options.ts";
-import { Views } from "./views.ts";
 
 export interface DefinitionsOptions {
+  readonly clock: Clock;
   readonly file: SqliteFile;
   readonly counters: Counters;
   readonly files: FileList;
   readonly manifest: ManifestDatabase;
 }
 
-/** Definitions of tables that are gone, removed with each change: more than a change adds. */
+/** Each change removes this many definitions of dropped tables, which is more than it adds. */
 const REMOVED_PER_CHANGE = 16;
 
 export class Definitions {
+  readonly numbers: SequenceNumbers;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
   readonly #files: FileList;
   readonly #manifest: ManifestDatabase;
-  readonly #views: Views;
+  readonly #views: NamedEntries<ViewEntry>;
+  readonly #topics: NamedEntries<TopicEntry>;
+  readonly #sequences: NamedEntries<SequenceEntry>;
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #byId = new Map<number, TableEntry>();
-  /** The definition in force of each table. */
+  /** The current definition of each table. */
   readonly #records = new Map<number, DefinitionRecord>();
-  /** Of all definitions of each table, ascending. */
+  /** The ids of all definitions of each table, ascending. */
   readonly #definitionIds = new Map<number, number[]>();
-  /** Definitions that were found, and that nobody needs. */
+  /** The ids of unneeded definitions found on disk. */
   #orphans: readonly number[];
-  /** By namespace, then by name. */
+  /** Indexed by namespace, then by name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
-  /** One for each schema version, ascending; of tables that exist. */
+  /** The schema versions of existing tables, ascending. */
   readonly #versions = new Map<number, readonly TableVersion[]>();
-  /** The last definition of the last table of a name that was dropped, by {@linkcode pathOf}. */
+  /** The last definition of the last dropped table of each name, by {@linkcode pathOf}. */
   readonly #dropped = new Map<string, DefinitionRecord>();
-  /** By table id: see {@linkcode tableOpenedSeq}. */
+  /** The last definition of each existing table under each of its former names. */
+  #formerNames: readonly DefinitionRecord[] = [];
+  /** Indexed by table id; see {@linkcode tableOpenedSeq}. */
   readonly #opened = new Map<number, number>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
 
-  constructor({ counters, file, files, manifest }: DefinitionsOptions) {
+  constructor({ clock, counters, file, files, manifest }: DefinitionsOptions) {
     this.#file = file;
     this.#counters = counters;
     this.#files = files;
     this.#manifest = manifest;
-    this.#views = new Views(file);
+    this.#views = new NamedEntries(file, { table: "views", idOf: ({ viewId }) => viewId });
+    this.#topics = new NamedEntries(file, { table: "topics", idOf: ({ topicId }) => topicId });
+    this.#sequences = new NamedEntries(file, {
+      table: "sequences",
+      idOf: ({ sequenceId }) => sequenceId,
+    });
+    this.numbers = new SequenceNumbers({
+      clock,
+      marks: { store: (marks) => file.transaction(() => this.#putMarks(marks)) },
+      known: allSealed<SequenceMark>(file, "sequence_marks"),
+    });
     this.#nextTableId = counters.get("next_table_id");
     for (const entry of allSealed<NamespaceEntry>(file, "namespaces")) {
       this.#namespaces.set(entry.name, entry);
@@ -119,8 +145,8 @@ export class Definitions {
   }
 
   /**
-   * Leaves the namespaces of a user to nobody, within the running transaction. Memory follows with
-   * the function that is returned, once that is durable.
+   * Removes a user as owner of namespaces, within the current transaction. Call the returned
+   * function to update memory once the transaction is durable.
    */
   storeWithoutOwner(userId: string): () => void {
     const left: NamespaceEntry[] = [];
@@ -141,11 +167,12 @@ export class Definitions {
     this.#namespaceOrThrow(name, "drop");
     assert(name !== DEFAULT_NAMESPACE, "the default namespace always exists");
     const tableCount = this.#byName.get(name)?.size ?? 0;
-    const held = tableCount + this.views().filter(({ namespace }) => namespace === name).length;
+    const others = [...this.views(), ...this.topics(), ...this.sequences()];
+    const held = tableCount + others.filter(({ namespace }) => namespace === name).length;
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it holds ${held} table(s) and views`,
+        `Cannot drop namespace ${name}: it contains ${held} table(s), views, topics and sequences`,
         { hint: "use CASCADE to drop them too" },
       );
     }
@@ -176,70 +203,82 @@ export class Definitions {
   }
 
   tableDroppedSeq(namespace: string, name: string): number {
-    return this.#dropped.get(pathOf({ namespace, name }))?.toSeq ?? 0;
+    const path = pathOf({ namespace, name });
+    const former = this.#formerNames.filter(({ table }) => pathOf(table) === path);
+    return Math.max(this.#dropped.get(path)?.toSeq ?? 0, ...former.map(({ toSeq }) => toSeq ?? 0));
   }
 
   tableOpenedSeq(tableId: number): number {
     return this.#opened.get(tableId) ?? 0;
   }
 
-  /** An id that no row on disk can name: it becomes durable with the table that takes it. */
+  /**
+   * Returns an id that no row on disk can contain. It becomes durable with the table that uses it.
+   */
   nextTableId(): number {
     const tableId = this.#nextTableId;
     this.#nextTableId += 1;
     return tableId;
   }
 
-  createTable(entry: TableEntry, seq: Seq): void {
-    assert(!this.#byId.has(entry.tableId), "a table id is used once");
+  createTable(entry: TableEntry, seq: Seq, others: Dependents): void {
+    assert(!this.#byId.has(entry.tableId), "a table id is never reused");
     this.#namespaceOrThrow(entry.namespace, `create table ${entry.name} in`);
     this.#refuseTaken(entry, "create");
+    this.#refuseTakenSequences(others);
     const record = this.#newRecord(entry, seq);
+    const dependents = this.#dependents(others);
     this.#change(() => {
       this.#counters.store("next_table_id", entry.tableId + 1);
       this.#put(record);
+      dependents.store();
     }, seq);
-    this.#counters.raise("next_table_id", entry.tableId + 1);
-    this.#nextTableId = Math.max(this.#nextTableId, entry.tableId + 1);
+    this.#noteId(entry.tableId);
     this.#remember(record);
+    dependents.remember();
   }
 
-  changeTable(entry: TableEntry, seq: Seq, views: readonly ViewEntry[]): void {
-    const before = defined(this.#byId.get(entry.tableId), "a table that changes exists");
-    assert(entry.schemaVersion >= before.schemaVersion, "schema versions ascend");
+  changeTable(entry: TableEntry, seq: Seq, others: Dependents): void {
+    const before = defined(this.#byId.get(entry.tableId), "the table to change exists");
+    assert(entry.schemaVersion >= before.schemaVersion, "schema versions never decrease");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
     }
+    this.#refuseTakenSequences(others);
     const record = this.#newRecord(entry, seq);
+    const dependents = this.#dependents(others);
     this.#change(() => {
-      this.#views.remove(views);
+      dependents.store();
       this.#endDefinition(entry.tableId, seq);
       this.#put(record);
     }, seq);
-    this.#views.forget(views);
+    dependents.remember();
     this.#remember(record);
   }
 
-  dropTable(tableId: number, seq: Seq, views: readonly ViewEntry[]): void {
-    const entry = defined(this.#byId.get(tableId), "a table that is dropped exists");
+  dropTable(tableId: number, seq: Seq, others: Dependents): void {
+    const entry = defined(this.#byId.get(tableId), "the table to drop exists");
     const definitionIds = defined(this.#definitionIds.get(tableId), "a table has definitions");
     const record = defined(this.#records.get(tableId), "a table has a definition in force");
     const ended = { ...record, toSeq: seq };
     const before = this.#dropped.get(pathOf(entry));
-    const outdated = definitionIds.filter((id) => id !== record.definitionId);
+    const former = this.#formerNames.filter(({ table }) => table.tableId === tableId);
+    const kept = new Set([record, ...former].map(({ definitionId }) => definitionId));
+    const outdated = definitionIds.filter((id) => !kept.has(id));
     if (before !== undefined) outdated.push(before.definitionId);
-    // Others are for the caller: each takes up to 20 µs to read, and more to remove.
+    // The caller removes further files: each takes up to 20 µs to read, and more to remove.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
+    const dependents = this.#dependents(others);
     this.#change(() => {
-      this.#views.remove(views);
+      dependents.store();
       this.#put(ended);
       for (const id of outdated) removeSealed(this.#file, "table_definitions", id);
       this.#files.storeWithout(fileIds);
       this.#manifest.remove(listed);
     }, seq);
-    this.#views.forget(views);
+    dependents.remember();
     this.#files.forget(fileIds.length);
     this.#manifest.forget(listed);
     this.#byId.delete(tableId);
@@ -249,6 +288,9 @@ export class Definitions {
     this.#opened.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
+    this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
+    // The next start removes the records that are no longer needed.
+    for (const each of former) this.#noteDropped(each);
     this.#sorted = undefined;
   }
 
@@ -267,13 +309,12 @@ export class Definitions {
       this.#counters.store("next_table_id", entry.viewId + 1);
       this.#views.put(entry);
     });
-    this.#counters.raise("next_table_id", entry.viewId + 1);
-    this.#nextTableId = Math.max(this.#nextTableId, entry.viewId + 1);
+    this.#noteId(entry.viewId);
     this.#views.remember(entry);
   }
 
   changeView(entry: ViewEntry): void {
-    assert(this.#views.has(entry.viewId), "a view that changes exists");
+    assert(this.#views.byId(entry.viewId) !== undefined, "the view to change exists");
     this.#change(() => this.#views.put(entry));
     this.#views.remember(entry);
   }
@@ -282,6 +323,137 @@ export class Definitions {
     if (entries.length === 0) return;
     this.#change(() => this.#views.remove(entries));
     this.#views.forget(entries);
+  }
+
+  topic(namespace: string, name: string): TopicEntry | undefined {
+    return this.#topics.named(namespace, name);
+  }
+
+  topicById(topicId: number): TopicEntry | undefined {
+    return this.#topics.byId(topicId);
+  }
+
+  topics(): readonly TopicEntry[] {
+    return this.#topics.all();
+  }
+
+  createTopic(entry: TopicEntry, seq: Seq): void {
+    const { topicId } = entry;
+    this.#namespaceOrThrow(entry.namespace, `create topic ${entry.name} in`);
+    this.#refuseTaken(entry, "create");
+    this.#change(() => {
+      this.#counters.store("next_table_id", topicId + 1);
+      this.#topics.put(entry);
+    }, seq);
+    this.#noteId(topicId);
+    this.#topics.remember(entry);
+  }
+
+  changeTopic(entry: TopicEntry, seq: Seq): void {
+    const before = defined(this.#topics.byId(entry.topicId), "the topic to change exists");
+    assert(entry.partitions === before.partitions, "the number of partitions never changes");
+    assert(entry.clearedSeq >= before.clearedSeq, "cleared messages stay cleared");
+    this.#change(() => this.#topics.put(entry), seq);
+    this.#topics.remember(entry);
+  }
+
+  dropTopics(entries: readonly TopicEntry[], seq: Seq): void {
+    if (entries.length === 0) return;
+    this.#change(() => this.#topics.remove(entries), seq);
+    this.#topics.forget(entries);
+  }
+
+  sequence(namespace: string, name: string): SequenceEntry | undefined {
+    return this.#sequences.named(namespace, name);
+  }
+
+  sequences(): readonly SequenceEntry[] {
+    return this.#sequences.all();
+  }
+
+  createSequence(entry: SequenceEntry): void {
+    this.#namespaceOrThrow(entry.namespace, `create sequence ${entry.name} in`);
+    this.#refuseTaken(entry, "create");
+    const dependents = this.#dependents({ sequences: [entry] });
+    this.#change(dependents.store);
+    dependents.remember();
+  }
+
+  changeSequence(entry: SequenceEntry, mark: SequenceMark | undefined): void {
+    assert(this.#sequences.byId(entry.sequenceId) !== undefined, "the sequence to change exists");
+    const marks = mark === undefined ? [] : [mark];
+    const dependents = this.#dependents({ sequences: [entry], marks });
+    this.#change(dependents.store);
+    dependents.remember();
+  }
+
+  dropSequences(entries: readonly SequenceEntry[]): void {
+    if (entries.length === 0) return;
+    const dependents = this.#dependents({ droppedSequences: entries });
+    this.#change(dependents.store);
+    dependents.remember();
+  }
+
+  #putMarks(marks: readonly SequenceMark[]): void {
+    for (const mark of marks) {
+      putSealed(this.#file, "sequence_marks", { key: mark.sequenceId, value: mark });
+    }
+  }
+
+  /** Returns how to write entries within a transaction, and how to note them once it is durable. */
+  #dependents({
+    changedViews = [],
+    droppedSequences = [],
+    marks = [],
+    sequences = [],
+    topics = [],
+    views = [],
+  }: Dependents): { store: () => void; remember: () => void } {
+    // The sequences continue with a different way of counting, from the last number that was taken.
+    this.numbers.giveBack(
+      sequences.flatMap(({ sequenceId }) => this.#sequences.byId(sequenceId) ?? []),
+    );
+    const store = (): void => {
+      this.#views.remove(views);
+      for (const view of changedViews) this.#views.put(view);
+      for (const topic of topics) this.#topics.put(topic);
+      for (const sequence of sequences) {
+        this.#counters.store("next_table_id", sequence.sequenceId + 1);
+        this.#sequences.put(sequence);
+      }
+      this.#putMarks(marks);
+      this.#sequences.remove(droppedSequences);
+      for (const { sequenceId } of droppedSequences) {
+        removeSealed(this.#file, "sequence_marks", sequenceId);
+      }
+    };
+    const remember = (): void => {
+      this.#views.forget(views);
+      for (const view of changedViews) this.#views.remember(view);
+      for (const topic of topics) this.#topics.remember(topic);
+      for (const sequence of sequences) {
+        this.#noteId(sequence.sequenceId);
+        this.#sequences.remember(sequence);
+      }
+      for (const mark of marks) this.numbers.remember(mark);
+      this.#sequences.forget(droppedSequences);
+      for (const { sequenceId } of droppedSequences) this.numbers.forget(sequenceId);
+    };
+    return { store, remember };
+  }
+
+  /** Notes a durable id of a table or of something that shares its ids. */
+  #noteId(id: number): void {
+    this.#counters.raise("next_table_id", id + 1);
+    this.#nextTableId = Math.max(this.#nextTableId, id + 1);
+  }
+
+  #refuseTakenSequences({ sequences = [] }: Dependents): void {
+    for (const sequence of sequences) {
+      if (this.#sequences.byId(sequence.sequenceId) === undefined) {
+        this.#refuseTaken(sequence, "create");
+      }
+    }
   }
 
   #putNamespace(entry: NamespaceEntry): void {
@@ -298,7 +470,7 @@ export class Definitions {
     this.#sortedNamespaces = undefined;
   }
 
-  /** One durable transaction that moves the catalog version. */
+  /** Runs one durable transaction that raises the catalog version. */
   #change(work: () => void, seq = 0): void {
     const version = this.version + 1;
     const orphans = this.#orphans.slice(0, REMOVED_PER_CHANGE);
@@ -328,9 +500,13 @@ export class Definitions {
     this.#put({ ...record, toSeq: seq });
   }
 
-  /** Takes a definition of a table that is newer than all before it into memory. */
+  /** Adds a definition to memory that is newer than all earlier ones of its table. */
   #remember(record: DefinitionRecord): void {
     const entry = tableFromJson(record.table);
+    const last = this.#records.get(entry.tableId);
+    if (last !== undefined && pathOf(last.table) !== pathOf(entry)) {
+      this.#formerNames = [...this.#formerNames, { ...last, toSeq: record.fromSeq }];
+    }
     this.#counters.raise("next_definition_id", record.definitionId + 1);
     this.#records.set(entry.tableId, record);
     const definitionIds = this.#definitionIds.get(entry.tableId) ?? [];
@@ -345,7 +521,7 @@ export class Definitions {
     names.set(entry.name, entry);
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
-    // A change of options keeps the schema version: the newest definition stands for it.
+    // A change of options keeps the schema version, which the newest definition represents.
     const same = versions.at(-1);
     const isSame = same?.table.schemaVersion === entry.schemaVersion;
     const fromSeq = isSame ? same.fromSeq : record.fromSeq;
@@ -354,7 +530,9 @@ export class Definitions {
     this.#sorted = undefined;
   }
 
-  /** Takes a definition of a table that is gone. Returns those that nobody needs any more. */
+  /**
+   * Adds a definition of a dropped table. Returns the ids of definitions that are no longer needed.
+   */
   #noteDropped(record: DefinitionRecord): readonly number[] {
     const path = pathOf(record.table);
     const before = this.#dropped.get(path);
@@ -365,9 +543,13 @@ export class Definitions {
     return [record.definitionId];
   }
 
-  /** Tables and views share names. */
+  /** Tables, views, topics and sequences share one set of names. */
   #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
-    const taken = this.table(namespace, name) ?? this.view(namespace, name);
+    const taken =
+      this.table(namespace, name) ??
+      this.view(namespace, name) ??
+      this.topic(namespace, name) ??
+      this.sequence(namespace, name);
     if (taken === undefined) return;
     throw new DatabaseError(
       "ALREADY_EXISTS",
@@ -389,13 +571,13 @@ interface Named {
   readonly name: string;
 }
 
-/** A schema of a table, and the seq from which it held. */
+/** A schema of a table, and the seq from which it was in force. */
 interface TableVersion {
   readonly fromSeq: number;
   readonly table: TableEntry;
 }
 
-/** One definition of a table, and the seqs between which it held. */
+/** One definition of a table, and the seqs between which it was in force. */
 interface DefinitionRecord {
   readonly definitionId: number;
   /** Inclusive. */
@@ -428,7 +610,7 @@ function tableFromJson(json: TableJson): TableEntry {
   };
 }
 
-/** One text for each pair: either part may hold any character. */
+/** Encoded so that no two pairs have the same text, since either part may contain any character. */
 function pathOf({ name, namespace }: Named): string {
   return JSON.stringify([namespace, name]);
 }

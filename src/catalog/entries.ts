@@ -1,7 +1,7 @@
 /**
- * What the catalog holds, as plain values. An entry is never changed in place: every definition
- * statement makes a new entry and moves the catalog version, so a reader may keep one for the
- * length of a statement.
+ * The entries of the catalog, as plain values. An entry is never changed in place: every definition
+ * statement makes a new entry and raises the catalog version, so a reader may keep an entry for the
+ * duration of a statement.
  */
 import type { DataType, Value } from "../types/mod.ts";
 
@@ -13,9 +13,11 @@ export type Role = "user" | "service" | "dba" | "system";
 
 export interface NamespaceEntry {
   readonly name: string;
-  /** User id. */
+  /** The user id of the owner. */
   readonly owner: string | undefined;
   readonly options: Readonly<Record<string, string | number | boolean>>;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
   readonly createdAtMs: number;
 }
 
@@ -24,22 +26,86 @@ export interface ColumnEntry {
   readonly name: string;
   readonly type: DataType;
   readonly notNull: boolean;
-  /** DEFAULT as SQL text; absent for none. */
+  /** DEFAULT as SQL text; absent if the column has no DEFAULT. */
   readonly defaultSql?: string;
-  /** GENERATED ALWAYS AS IDENTITY: an explicit value is refused. */
+  /** True for GENERATED ALWAYS: an explicit value is refused. */
   readonly generatedAlways: boolean;
-  /** What rows read that were written before the column was added. */
+  /**
+   * Present if the column takes its numbers from a sequence as an identity. Its `defaultSql` is the
+   * call of nextval.
+   */
+  readonly identity?: "always" | "by default";
+  /** The expression of GENERATED ALWAYS AS (…) STORED as SQL text with column names. */
+  readonly generatedSql?: string;
+  /** The column's value in rows that were written before it was added. */
   readonly missing: Value;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
 }
 
 export interface CheckEntry {
   readonly name: string;
-  /** The condition as SQL text, columns by name. Rewritten when a column is renamed. */
+  /** The condition as SQL text with column names. Rewritten when a column is renamed. */
   readonly sql: string;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
+}
+
+/** The state of an index: see `IndexState` in `storage/`. Only a ready one may be read. */
+export type IndexEntryState = "building" | "checking" | "ready";
+
+/**
+ * A secondary index or a UNIQUE constraint, which is also an index. An index is sorted in ascending
+ * order by every column, with NULL last, and can be read backwards.
+ */
+export interface IndexEntry {
+  /** Never reused within the table. From the counter of the column ids. */
+  readonly indexId: number;
+  /** Unique among the indexes, constraints and keys of the namespace. */
+  readonly name: string;
+  /** The ids of the columns, in key order. */
+  readonly columnIds: readonly number[];
+  readonly isUnique: boolean;
+  /** Whether the index was defined as a UNIQUE constraint. */
+  readonly isConstraint: boolean;
+  /** A condition as SQL text: only rows that meet it are in the index. Absent for all rows. */
+  readonly where?: string;
+  readonly state: IndexEntryState;
+  /** The seq of the definition that began to refuse duplicates; absent for that of the table. */
+  readonly enforcedSeq?: number;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
+}
+
+export type OnDeleteAction = "cascade" | "no action" | "restrict" | "set default" | "set null";
+
+/** A FOREIGN KEY. */
+export interface ForeignKeyEntry {
+  readonly name: string;
+  /** The ids of the columns that refer. */
+  readonly columnIds: readonly number[];
+  /** The table to which they refer: its primary key, or a unique index that is ready. */
+  readonly tableId: number;
+  /** The ids of the columns to which they refer, one for each of `columnIds`. */
+  readonly referencedIds: readonly number[];
+  readonly onDelete: OnDeleteAction;
+  /** Has no effect if it refers to the primary key, which never changes. */
+  readonly onUpdate: OnDeleteAction;
+  /** Whether the columns are NULL all together or not at all. */
+  readonly isFull: boolean;
+  readonly isDeferrable: boolean;
+  /** Whether it is checked at the commit, unless SET CONSTRAINTS says otherwise. */
+  readonly isDeferred: boolean;
+  /** Whether rows from before the constraint are known to meet it. */
+  readonly isValidated: boolean;
+  /** The position in commit order from which it is in force. */
+  readonly sinceSeq: number;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
 }
 
 export interface TableOptions {
-  /** As given, e.g. "rows:1000,interval:60". */
+  /** The policy's text in the definition, e.g. "rows:1000,interval:60". */
   readonly flushPolicy?: string;
   readonly accessLevel?: AccessLevel;
   readonly storageId?: string;
@@ -49,8 +115,8 @@ export interface TableOptions {
 }
 
 /**
- * A directory beside the data directory: documented as `ListedStorage` in `storage/`, with what
- * people call it and where in it tables go.
+ * A directory beside the data directory. Its members are documented as `ListedStorage` in
+ * `storage/`; this adds its name and the location of tables in it.
  */
 export interface StorageEntry {
   readonly storageId: string;
@@ -58,7 +124,10 @@ export interface StorageEntry {
   readonly description?: string;
   /** An absolute path; it never changes. */
   readonly root: string;
-  /** What the mark in the directory says, so that no other is taken for it; "" until it has one. */
+  /**
+   * The key in the directory's marker file, so that no other directory is mistaken for it; "" until
+   * the marker is written.
+   */
   readonly key: string;
   readonly sharedTemplate: string;
   readonly userTemplate: string;
@@ -71,22 +140,34 @@ export interface TableEntry {
   readonly namespace: string;
   readonly name: string;
   readonly kind: TableKind;
-  /** Declared order, dropped ones left out. */
+  /** The columns in declared order, without dropped ones. */
   readonly columns: readonly ColumnEntry[];
-  /** Column ids in key order. */
+  /** The ids of the key columns, in key order. */
   readonly primaryKey: readonly number[];
-  /** What CONSTRAINT called the key; `keyNameOf` knows what it is called without. */
+  /** The name that CONSTRAINT gave the key; `keyNameOf` returns the default name. */
   readonly keyName?: string;
+  /** The comment on the primary key; absent without a comment. */
+  readonly keyComment?: string | undefined;
   readonly checks: readonly CheckEntry[];
+  readonly foreignKeys?: readonly ForeignKeyEntry[];
+  /**
+   * Secondary indexes and UNIQUE constraints, in the order of definition. Absent if the table has
+   * no index.
+   */
+  readonly indexes?: readonly IndexEntry[];
   readonly options: TableOptions;
   /**
-   * Where in its storage its segments lie; absent in the data directory. Fixed when it is created.
+   * The directory of the table's segments within its storage; absent in the data directory. Fixed
+   * at creation.
    */
   readonly storageDirectory?: string;
   /**
-   * Of a STREAM table whose TTL was changed: rows up to here had expired by then, and stay gone.
+   * For a STREAM table whose TTL was changed: rows up to this seq had expired by then, and stay
+   * expired.
    */
   readonly expiredSeq?: number;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
   readonly schemaVersion: number;
   /** The next column id, so that a dropped id is never reused. */
   readonly nextColumnId: number;
@@ -96,80 +177,214 @@ export interface TableEntry {
 }
 
 /**
- * A view: a query under a name. Its text names tables and their columns as they were called when it
- * was made; columns that a table got later are not in it.
+ * A view: a query with a name. Its text uses the names that tables and columns had when the view
+ * was created. Columns added to a table later are not in the view.
  */
 export interface ViewEntry {
   /** Unique among tables and views. */
   readonly viewId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The query as it was written. */
+  /** The query as written by the user. */
   readonly sql: string;
-  /** Where unqualified names in the text lead. */
+  /** The namespace of unqualified names in the text. */
   readonly searchNamespace: string;
   readonly columnNames: readonly string[];
   readonly tables: readonly ViewTable[];
   readonly views: readonly ViewOfView[];
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
-/** A table that the text of a view names. */
+/** A table that a view's text refers to. */
 export interface ViewTable {
   readonly tableId: number;
-  /** All of its columns at that time, in order. */
+  /** The name of the table in the view's text; absent as long as the table has that name. */
+  readonly renamedFrom?: string;
+  /** All columns of the table at that time, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** Those that the view needs, by id. */
+  /** The ids of columns that the view needs. */
   readonly used: readonly number[];
 }
 
-/** Another view that the text of a view names, and its columns at that time. */
+/** Another view that a view's text refers to, and its columns at that time. */
 interface ViewOfView {
   readonly viewId: number;
   readonly columnNames: readonly string[];
 }
 
+/** A sequence. Its numbers are decimal strings, because JSON numbers cannot represent 64 bits. */
+export interface SequenceEntry {
+  /** Unique among tables, views, topics and sequences. */
+  readonly sequenceId: number;
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: "smallint" | "int" | "bigint";
+  readonly increment: string;
+  readonly minimum: string;
+  readonly maximum: string;
+  readonly start: string;
+  readonly cycles: boolean;
+  /** The smallest number of numbers that are reserved at a time. */
+  readonly cache: number;
+  /** The column with which it is dropped. */
+  readonly ownedBy?: SequenceOwner;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface SequenceOwner {
+  readonly tableId: number;
+  readonly columnId: number;
+}
+
+/** The kind of change that produces a message. */
+export type TopicOperation = "insert" | "update" | "delete";
+
+/**
+ * The contents of a message:
+ *
+ * - key: the columns of the primary key.
+ * - full: the row; for a delete, its last values.
+ * - diff: the columns of the primary key, and the old and new values of changed columns.
+ */
+export type TopicPayload = "key" | "full" | "diff";
+
+/** One operation on one table whose changes become messages of a topic. */
+export interface TopicSource {
+  /** Unique within the topic. */
+  readonly sourceId: number;
+  readonly tableId: number;
+  readonly operation: TopicOperation;
+  /**
+   * A condition as SQL text with column names, evaluated on the new row, or for a delete on the
+   * last values. Rewritten when a column is renamed. If absent, every change matches.
+   */
+  readonly where?: string;
+  readonly payload: TopicPayload;
+  /** The seq of the definition that added the source, exclusive: later changes become messages. */
+  readonly fromSeq: number;
+  /**
+   * The seq of the definition that dropped the source, inclusive. Absent as long as it is in force.
+   */
+  readonly toSeq?: number;
+}
+
+/** The delivery of a topic's messages to a server over HTTP. */
+export interface WebhookEntry {
+  /**
+   * The seq of the webhook's definition, so never reused: its position in the topic is stored under
+   * it.
+   */
+  readonly webhookId: number;
+  /** Unique among the webhooks of all topics. */
+  readonly name: string;
+  readonly url: string;
+  /**
+   * The key for signing requests. Outside the catalog only its presence is visible, except to the
+   * part that signs. If absent, requests are not signed.
+   */
+  readonly secret?: string;
+  /** True if a message waits until earlier ones of its key are delivered. */
+  readonly isOrdered: boolean;
+  /** "created": messages committed since its creation; "earliest": all that the topic keeps. */
+  readonly start: "created" | "earliest";
+  /** The time that the receiver may take to answer a request, in seconds. */
+  readonly timeoutSecs: number;
+  /** The number of concurrent requests. */
+  readonly concurrency: number;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+}
+
+/** A topic: a named position in the changes of its source tables. */
+export interface TopicEntry {
+  /** Unique among tables, views and topics. */
+  readonly topicId: number;
+  readonly namespace: string;
+  readonly name: string;
+  /** The number of partitions, which is fixed at creation. */
+  readonly partitions: number;
+  readonly retentionHours: number;
+  readonly retentionBytes: number;
+  /**
+   * After this many unsuccessful deliveries, a message is a dead letter. If absent, messages never
+   * become dead letters.
+   */
+  readonly maxDeliveries?: number;
+  /** The "namespace.name" of the dead-letter topic. */
+  readonly deadLetter?: string;
+  readonly createdSeq: number;
+  /**
+   * Changes up to this seq are no longer delivered, because of CLEAR TOPIC. They keep their
+   * offsets.
+   */
+  readonly clearedSeq: number;
+  /**
+   * The sources, including dropped ones as long as the topic has messages from them. No two sources
+   * in force have the same table and operation.
+   */
+  readonly sources: readonly TopicSource[];
+  /** The next source id, so that a dropped id is never reused. */
+  readonly nextSourceId: number;
+  /** The webhooks in order of creation; absent if the topic has no webhooks. */
+  readonly webhooks?: readonly WebhookEntry[];
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
 export interface UserEntry {
-  /** Login name and id. */
+  /** The login name, which is also the id. */
   readonly userId: string;
   readonly role: Role;
   readonly email: string | undefined;
   readonly authType: "password" | "oauth" | "internal";
-  /** argon2id hash; absent when no password was ever set. Leaves the catalog only towards auth. */
+  /**
+   * The argon2id hash; absent if no password was ever set. It leaves the catalog only for
+   * authentication.
+   */
   readonly passwordHash: string | undefined;
-  /** Raised by everything that ends all tokens of the user. */
+  /** Raised by every event that ends all of the user's tokens. */
   readonly tokenVersion: number;
   /** JSON text of the OAuth link. */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
-  /** When a token of the user was last used: a minute behind, and more if very many are about. */
+  /** The last use of a token of the user. Delayed by a minute, or more with very many users. */
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** Set by DROP USER. */
+  /** The time of DROP USER. */
   readonly deletedAtMs: number | undefined;
-  /** From when on what a dropped account owned is erased; absent once it is, and before. */
+  /**
+   * The time after which a dropped account's data is erased; absent before the drop and after the
+   * erasure.
+   */
   readonly eraseAfterMs?: number | undefined;
 }
 
-/** What is left of a dropped account, to be erased. */
+/** A dropped account whose erasure is pending. */
 export interface Erasure {
   readonly accountId: number;
   readonly userId: string;
-  /** The number that owns its rows. */
+  /** The number that owns the account's rows. */
   readonly owner: number;
   readonly eraseAfterMs: number;
 }
 
-/** Where the bytes of a FILE cell lie, and which row must still name it. */
+/** The location of the bytes of a FILE cell, and the row that must still refer to it. */
 export interface FileEntry {
   readonly fileId: string;
   readonly tableId: number;
   readonly owner: number;
   readonly columnId: number;
-  /** Primary key of the row, as the layer that lists the file writes it. */
+  /** The primary key of the row, in the format of the layer that lists the file. */
   readonly keyJson: string;
   readonly sub: string;
   readonly storedName: string;
@@ -180,5 +395,5 @@ export interface FileEntry {
   readonly createdAtMs: number;
 }
 
-/** A part of the list of files. */
+/** Selects a part of the file list. */
 export type FilesOf = { readonly tableId: number } | { readonly owner: number };

@@ -1,19 +1,19 @@
 /**
- * The list of uploaded files: the one thing of the catalog that is not in memory, as it grows with
- * what users store. What need not read all of it at once reads portions, or the files of one table
- * or owner.
+ * The list of uploaded files. It is the only part of the catalog that is not in memory, because it
+ * grows with the users' data. Callers that do not need the whole list at once read portions, or the
+ * files of one table or owner.
  *
- * With 100,000 files an upload holds the event loop for 2 to 10 ms, not 300. It costs a start 0.1
- * s, in which two indexes are checked.
+ * This keeps an upload from occupying the event loop while the whole list is read. The cost is that
+ * startup checks two indexes.
  *
- * - `count` is in memory: it follows each transaction that changes the list.
+ * - `count` is in memory: each transaction that changes the list updates it.
  */
 import { assert } from "../base/assert.ts";
 import type { FileEntry, FilesOf } from "./entries.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./records.ts";
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
-/** An entry takes up to 20 µs to read, so this many are less than a turn. */
+/** An entry takes up to 20 µs to read, so this many take less than a turn. */
 const PORTION_COUNT = 64;
 
 export class FileList {
@@ -23,7 +23,7 @@ export class FileList {
   constructor(file: SqliteFile) {
     this.#file = file;
     const [row] = file.rows<{ count: number }>("SELECT count(*) AS count FROM files");
-    assert(row !== undefined, "a count is one row");
+    assert(row !== undefined, "a count returns one row");
     this.#count = row.count;
   }
 
@@ -43,7 +43,7 @@ export class FileList {
     return portionsIn(this.#file, of);
   }
 
-  /** As {@linkcode portions}, of the moment at which the catalog was held. */
+  /** Returns {@linkcode portions} as of the moment when the catalog was held. */
   *heldPortions(): Generator<readonly FileEntry[]> {
     const held = this.#file.openHeld();
     try {
@@ -64,21 +64,21 @@ export class FileList {
     this.#count += fileIds.length - known;
   }
 
-  /** Those that are not listed are passed over. */
+  /** Removes files from the list. Unlisted files are ignored. */
   remove(fileIds: readonly string[]): void {
     const known = this.#countOf(fileIds);
     this.#file.transaction(() => this.storeWithout(fileIds));
     this.forget(known);
   }
 
-  /** Within the running transaction. */
+  /** Removes files from the list within the current transaction. */
   storeWithout(fileIds: readonly string[]): void {
     for (const fileId of fileIds) removeSealed(this.#file, "files", fileId);
   }
 
   /**
-   * Follows in memory once the transaction is durable.
-   * @param count Of the files that it removed.
+   * Updates memory once the transaction is durable.
+   * @param count The number of files that it removed.
    */
   forget(count: number): void {
     this.#count -= count;
@@ -98,7 +98,7 @@ function* portionsIn(source: SealedSource, of?: FilesOf): Generator<readonly Fil
   let after = "";
   for (;;) {
     const options = { after, match, countMax: PORTION_COUNT };
-    const portion = sealedPortion<FileEntry>(source, "files", options);
+    const portion = sealedPortion(source, "files", options) as FileEntry[];
     const last = portion.at(-1);
     if (last === undefined) return;
     yield portion;

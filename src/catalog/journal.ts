@@ -1,13 +1,13 @@
 /**
- * The journal of the catalog: what each transaction made of which rows, in order, so that an older
- * copy of the catalog can be brought to any later moment. It is kept while the log is archived, and
- * taken away when an archive has it.
+ * The journal of the catalog records the rows that each transaction wrote, in order, so that an
+ * older copy of the catalog can be brought to any later moment. It is kept while the log is
+ * archived, and entries are removed once an archive has them.
  *
- * - Every transaction that changes what is not the store's own counts, also while none is kept, so
- *   a journal with a hole shows it. When users were last seen is not in it: that is no change of
- *   theirs.
- * - An entry has a stamp, a seq of its own: commits below it were made before the transaction, and
- *   commits above it after it. Stamps ascend.
+ * - Every transaction that changes more than the store's own rows counts, even while no journal is
+ *   kept, so that gaps in a journal are visible. The times when users were last seen are not
+ *   recorded, because they are not changes by users.
+ * - An entry has a stamp, a seq of its own: commits below it precede the transaction, and commits
+ *   above it follow it. Stamps ascend.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -19,14 +19,14 @@ import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
 /** One transaction. */
 export interface JournalEntry {
-  /** Counts from 1 without gaps. */
+  /** The number of the transaction, counted from 1 without gaps. */
   readonly id: number;
   readonly stamp: number;
-  /** The rows that it wrote; a value is absent when the row was removed. */
+  /** The rows that the transaction wrote. A value is absent if the row was removed. */
   readonly changes: readonly SealedChange[];
 }
 
-/** What belongs to the store's own files, or is worth nothing after a restore. */
+/** The tables for the store's own files, and tables whose contents are useless after a restore. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
   "table_states",
@@ -40,7 +40,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 
 export class CatalogJournal {
-  /** Set when commits have begun: the next seq of their order. */
+  /** Set once commits have begun. Returns the next seq in commit order. */
   issueSeq: (() => number) | undefined;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -75,29 +75,32 @@ export class CatalogJournal {
     };
   }
 
-  /** Id of the last transaction. */
+  /** The id of the last transaction. */
   get end(): number {
     return this.#counters.get("journal_end");
   }
 
-  /** Of the last transaction that was written down. */
+  /** The stamp of the last recorded transaction. */
   get stamp(): number {
     return this.#counters.get("journal_stamp");
   }
 
-  /** A position in commit order for a change of the catalog; before there are commits, a guess. */
+  /**
+   * Returns a position in commit order for a catalog change; before commits begin, it is an
+   * estimate.
+   */
   newSeq(): number {
     if (this.issueSeq !== undefined) return this.issueSeq();
     return Math.max(seqFromUnixMs(this.#clock.nowMs()), this.#counters.get("highest_seq"));
   }
 
-  /** Entries that are here, with ids above this one, ascending. */
+  /** Returns the current entries with ids above this one, ascending. */
   after(id: number): readonly JournalEntry[] {
     const entries = allSealed<JournalEntry>(this.#file, "journal");
     return entries.filter((entry) => entry.id > id);
   }
 
-  /** Takes away entries that lie elsewhere. */
+  /** Removes entries up to this id, which are stored elsewhere. */
   forget(upToId: number): void {
     const gone = allSealed<JournalEntry>(this.#file, "journal").filter(({ id }) => id <= upToId);
     if (gone.length === 0) return;
@@ -123,9 +126,9 @@ export class CatalogJournal {
 }
 
 /**
- * Brings the catalog at a path, which nobody has open, to where entries that follow it lead.
+ * Applies journal entries to the catalog at a path, which must not be open anywhere.
  *
- * @param options.seq Of the log that belongs to it then: no definition in it is newer.
+ * @param options.seq The log position that the catalog then corresponds to: no definition is newer.
  * @throws {CorruptionError} @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
  */
 export function replayJournal(
@@ -140,8 +143,8 @@ export function replayJournal(
       counters.store("highest_seq", seq);
       for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
-          // What an entry names was a table of sealed rows when it was written, and no step of the
-          // format takes one away.
+          // The name was a table of sealed rows when the entry was written, and no migration
+          // removes one.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);
           else putSealed(file, into, { key, value: replayed(file, [into, key, value]) });
@@ -155,7 +158,7 @@ export function replayJournal(
   }
 }
 
-/** What the replay of a change makes of its row. */
+/** Returns the row that results from replaying a change. */
 function replayed(
   file: SqliteFile,
   [table, key, value]: readonly [SealedTable, string | number, unknown],

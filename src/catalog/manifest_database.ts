@@ -1,10 +1,10 @@
 /**
  * The manifest of the store, kept in the catalog database: publishing a segment is one SQLite
- * transaction, and there is no manifest file to get wrong.
+ * transaction, and there is no separate manifest file that could be inconsistent.
  *
- * Storage owns the interface (`storage/contract/manifest.ts`) and is a sibling that is not
- * imported; the same shapes are declared here, by the same names, and `open_layers.ts`, which
- * sees both, hands one to the other. What their members mean is said there.
+ * Storage owns the interface (`storage/contract/manifest.ts`), but it is a sibling layer that may
+ * not be imported here. This file declares types with the same members, and `open_layers.ts`, which
+ * sees both, connects them. Members are documented there.
  */
 import { assert } from "../base/assert.ts";
 import type { Hash64 } from "../base/checksum.ts";
@@ -13,8 +13,8 @@ import type { Counters } from "./counters.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** One live segment file. */
-export interface SegmentEntry {
+/** One live segment file: a `SegmentEntry` of the storage layer. */
+export interface SegmentRecord {
   readonly segmentId: number;
   readonly tableId: number;
   readonly minSeq: Seq;
@@ -23,27 +23,17 @@ export interface SegmentEntry {
   readonly bytes: number;
   readonly compression?: "zstd";
   readonly deletionGeneration: number;
-  readonly deletionHash?: DeletionHash;
+  readonly deletionHash?: Hash64 & { readonly generation: number };
+  readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
   readonly isGivenUp?: true;
-  readonly home?: SegmentHome;
+  readonly home?: { readonly storageId: string; readonly root: string; readonly directory: string };
+  readonly history?: { readonly lowestReplacingSeq: Seq; readonly highestReplacingSeq: Seq };
 }
 
-/** Documented in `storage/contract/manifest.ts`. */
-interface DeletionHash extends Hash64 {
-  readonly generation: number;
-}
-
-/** Documented in `storage/contract/manifest.ts`. */
-interface SegmentHome {
-  readonly storageId: string;
-  readonly root: string;
-  readonly directory: string;
-}
-
-/** How far a table is flushed. */
-export interface TableState {
+/** The position up to which a table is flushed. */
+export interface TableStateRecord {
   readonly tableId: number;
   readonly flushedSeq: Seq;
   readonly lowWaterSeq: Seq;
@@ -51,35 +41,35 @@ export interface TableState {
   readonly lastFlushedAtMs: number;
 }
 
-/** Applied whole or not at all. */
-export interface ManifestChange {
-  readonly addSegments?: readonly SegmentEntry[];
-  readonly changeSegments?: readonly SegmentEntry[];
+/** A change of the manifest, which is applied completely or not at all. */
+export interface ManifestUpdate {
+  readonly addSegments?: readonly SegmentRecord[];
+  readonly changeSegments?: readonly SegmentRecord[];
   readonly removeSegmentIds?: readonly number[];
-  readonly tables?: readonly TableState[];
+  readonly tables?: readonly TableStateRecord[];
   readonly removeTableIds?: readonly number[];
   readonly firstLogFile?: number;
 }
 
-/** What is listed of one table. */
+/** The entries of one table in the manifest. */
 export interface ListedOfTable {
   readonly segmentIds: readonly number[];
   readonly tableIds: readonly number[];
 }
 
-/** A segment as it lies in the file, by the names that are there. */
-interface StoredSegment extends Omit<SegmentEntry, "isGivenUp"> {
+/** A segment as stored, with the field names of the file. */
+interface StoredSegment extends Omit<SegmentRecord, "isGivenUp"> {
   readonly putAside?: true;
 }
 
-/** Ids are reserved on disk in blocks, so that most segments cost no transaction of their own. */
+/** Ids are reserved on disk in blocks, so that most segments need no transaction of their own. */
 const SEGMENT_ID_BLOCK = 64;
 
 export class ManifestDatabase {
   readonly #file: SqliteFile;
   readonly #counters: Counters;
-  readonly #segments = new Map<number, SegmentEntry>();
-  readonly #tables = new Map<number, TableState>();
+  readonly #segments = new Map<number, SegmentRecord>();
+  readonly #tables = new Map<number, TableStateRecord>();
   #nextSegmentId: number;
 
   constructor(file: SqliteFile, counters: Counters) {
@@ -89,15 +79,15 @@ export class ManifestDatabase {
     for (const stored of allSealed<StoredSegment>(file, "segments")) {
       this.#segments.set(stored.segmentId, segmentFrom(stored));
     }
-    for (const entry of allSealed<TableState>(file, "table_states")) {
+    for (const entry of allSealed<TableStateRecord>(file, "table_states")) {
       this.#tables.set(entry.tableId, entry);
     }
   }
 
-  /** Every live segment, ascending by id, every table's state, and where the log begins. */
+  /** Returns every live segment, ascending by id, every table's state, and the start of the log. */
   load(): {
-    segments: readonly SegmentEntry[];
-    tables: readonly TableState[];
+    segments: readonly SegmentRecord[];
+    tables: readonly TableStateRecord[];
     firstLogFile?: number | undefined;
   } {
     const segments = [...this.#segments.values()];
@@ -117,28 +107,28 @@ export class ManifestDatabase {
     };
   }
 
-  /** Within the running transaction. */
+  /** Removes a table's entries within the current transaction. */
   remove({ segmentIds, tableIds }: ListedOfTable): void {
     for (const id of segmentIds) removeSealed(this.#file, "segments", id);
     for (const id of tableIds) removeSealed(this.#file, "table_states", id);
   }
 
-  /** Follows in memory once the transaction is durable. */
+  /** Updates memory once the transaction is durable. */
   forget({ segmentIds, tableIds }: ListedOfTable): void {
     for (const id of segmentIds) this.#segments.delete(id);
     for (const id of tableIds) this.#tables.delete(id);
   }
 
-  /** One durable transaction: when this returns, a crash does not undo it. */
-  publish(change: ManifestChange): void {
+  /** Applies a change in one durable transaction: once this returns, a crash does not undo it. */
+  publish(change: ManifestUpdate): void {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
     const { tables = [], removeTableIds = [], firstLogFile = 0 } = change;
     for (const { segmentId } of addSegments) {
-      assert(!this.#segments.has(segmentId), "a segment is added once");
+      assert(!this.#segments.has(segmentId), "a segment is added only once");
       assert(segmentId < this.#counters.get("next_segment_id"), "a segment id was reserved");
     }
     for (const { segmentId } of changeSegments) {
-      assert(this.#segments.has(segmentId), "a segment that changes is live");
+      assert(this.#segments.has(segmentId), "the segment to change is live");
     }
     const highest = highestOf(change);
     const removed = { segmentIds: removeSegmentIds, tableIds: removeTableIds };
@@ -162,7 +152,7 @@ export class ManifestDatabase {
     this.#counters.raise("first_log_file", firstLogFile);
   }
 
-  /** Every segment lies in the data directory now, as in a backup. */
+  /** Records that every segment is in the data directory, as in a backup. */
   leaveStorages(): void {
     const away = [...this.#segments.values()].filter(({ home }) => home !== undefined);
     if (away.length === 0) return;
@@ -173,7 +163,7 @@ export class ManifestDatabase {
     return this.#file.failure !== undefined;
   }
 
-  /** A segment id that was never used before, also not before a crash. */
+  /** Returns a segment id that was never used before, not even before a crash. */
   nextSegmentId(): number {
     if (this.#file.failure !== undefined) throw this.#file.failure;
     const segmentId = this.#nextSegmentId;
@@ -186,28 +176,28 @@ export class ManifestDatabase {
     return segmentId;
   }
 
-  /** Highest seq that a segment, a table's state or a definition ever named. */
+  /** Returns the highest seq that any segment, table state or definition has or had. */
   highestSeq(): Seq {
     const seq = seqFromNumber(this.#counters.get("highest_seq"));
-    assert(seq !== undefined, "the highest seq is a seq");
+    assert(seq !== undefined, "the highest seq is in range");
     return seq;
   }
 }
 
-function withoutHome(entry: SegmentEntry): SegmentEntry {
+function withoutHome(entry: SegmentRecord): SegmentRecord {
   const { home: _, ...rest } = entry;
   return rest;
 }
 
-function segmentFrom({ putAside, ...rest }: StoredSegment): SegmentEntry {
+function segmentFrom({ putAside, ...rest }: StoredSegment): SegmentRecord {
   return putAside === undefined ? rest : { ...rest, isGivenUp: putAside };
 }
 
-function storedFrom({ isGivenUp, ...rest }: SegmentEntry): StoredSegment {
+function storedFrom({ isGivenUp, ...rest }: SegmentRecord): StoredSegment {
   return isGivenUp === undefined ? rest : { ...rest, putAside: isGivenUp };
 }
 
-function highestOf({ addSegments = [], changeSegments = [], tables = [] }: ManifestChange): number {
+function highestOf({ addSegments = [], changeSegments = [], tables = [] }: ManifestUpdate): number {
   let highest = 0;
   for (const { maxSeq } of addSegments) highest = Math.max(highest, maxSeq);
   for (const { maxSeq } of changeSegments) highest = Math.max(highest, maxSeq);

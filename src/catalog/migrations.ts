@@ -1,16 +1,16 @@
 /**
- * The catalog database's format, version by version.
+ * The format of the catalog database, version by version.
  *
- * Every table is a key and a sealed body (see `records.ts`), and nothing else: what SQLite knows
- * about a row beside that would be under no checksum. An index over what bodies say only leads to
- * them; should it be damaged, a file that it hides goes with the next sweep, which does not ask it.
- * A released step never changes again; a change of format is a further step.
+ * Every table has a key and a sealed body (see `records.ts`) and nothing else, because any other
+ * column would be outside the checksum. An index over values in the bodies only helps to find them.
+ * If such an index is damaged, the next sweep still removes a file that it hides, because the sweep
+ * does not use the index. A released step never changes; a format change adds a step.
  *
- * Steps run in rollback-journal mode, so that the version in the first page of the file itself is
- * always the true one: an older server can read it without opening the log, and refuse.
+ * Steps run in rollback-journal mode, so that the version in the first page of the file is always
+ * correct: an older server can read it without opening the log, and refuse.
  */
 
-/** In the file header, so that a foreign SQLite file is told apart: "TDMK". */
+/** "TDMK", stored in the file header so that a foreign SQLite file is recognised. */
 export const APPLICATION_ID = 0x54444d4b;
 
 /** Step `n` takes a catalog from version `n` to `n + 1`. */
@@ -46,7 +46,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE journal (id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // A damaged body is no reason not to start: who reads it is told.
+  // A damaged body must not prevent startup: it is reported when it is read.
   `
   ALTER TABLE files ADD COLUMN table_id ANY
     AS (CASE WHEN json_valid(body) THEN body ->> '$.tableId' END) VIRTUAL;
@@ -59,6 +59,21 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE storages (storage_id TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
+  `,
+  `
+  CREATE TABLE topics (topic_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  `,
+  `
+  CREATE TABLE sequences (sequence_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  -- How far the numbers of each sequence are used; absent for a new one.
+  CREATE TABLE sequence_marks (sequence_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  `,
+  // A table may have secondary indexes, which an older server would not keep up to date.
+  `
+  SELECT 1;
   `,
 ];
 

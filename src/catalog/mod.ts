@@ -2,7 +2,7 @@
  * Names and rules: namespaces, tables, users, files, and the manifest of the store.
  */
 export { ROOT_USER_ID } from "./accounts.ts";
-export type { Catalog, NewUser } from "./catalog.ts";
+export type { Catalog, Dependents, NewUser } from "./catalog.ts";
 export {
   CatalogDatabase,
   type UsedBefore,
@@ -16,20 +16,31 @@ export type {
   Erasure,
   FileEntry,
   FilesOf,
+  ForeignKeyEntry,
+  IndexEntry,
+  IndexEntryState,
   NamespaceEntry,
+  OnDeleteAction,
   Role,
+  SequenceEntry,
+  SequenceOwner,
   StorageEntry,
   TableEntry,
   TableKind,
   TableOptions,
+  TopicEntry,
+  TopicOperation,
+  TopicPayload,
+  TopicSource,
   UserEntry,
   ViewEntry,
   ViewTable,
+  WebhookEntry,
 } from "./entries.ts";
 export type { JournalEntry } from "./journal.ts";
 export {
-  type SegmentEntry,
-  type TableState,
+  type SegmentRecord,
+  type TableStateRecord,
 } from "./manifest_database.ts";
 export {
   checkColumnName,
@@ -43,13 +54,25 @@ export {
   NAME_LENGTH_MAX,
   newUserIdFault,
 } from "./names.ts";
+export { type OptionSetting, refuseTwice } from "./option_settings.ts";
 export { seqErasIn, seqErasOf, seqTimesOf } from "./seq_eras.ts";
+export {
+  type CountedSequence,
+  type SequenceMark,
+  type SequenceMarks,
+  SequenceNumbers,
+} from "./sequence_numbers.ts";
 export {
   accessLevelOf,
   changedTableOptions,
   flushPolicyFrom,
-  type OptionSetting,
-  refuseTwice,
   resetTableOptions,
   tableOptionsFrom,
 } from "./table_options.ts";
+export { type TopicOptions, topicOptionsFrom, topicPayloadFrom } from "./topic_options.ts";
+export {
+  checkSecret,
+  type WebhookOptions,
+  webhookChangesFrom,
+  webhookOptionsFrom,
+} from "./webhook_options.ts";

@@ -1,31 +1,44 @@
 /**
- * Which names objects may have.
+ * The rules for object names.
  *
- * Namespaces, tables, views, topics, storages and constraints share one form; columns may be freer
- * when quoted; user ids are their own kind, since they come from outside.
+ * Namespaces, tables, views, topics, webhooks, storages and constraints share one form. Quoted
+ * column names may have more characters. User ids have separate rules, because they come from
+ * outside.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
 import type { TableEntry } from "./entries.ts";
 
-/** Always exists and holds ordinary tables. */
+/** The namespace that always exists and contains ordinary tables. */
 export const DEFAULT_NAMESPACE = "default";
 
-/** Characters of an object or column name. */
+/** The maximum number of characters in an object or column name. */
 export const NAME_LENGTH_MAX = 64;
 
-/** Bytes of a user id in UTF-8. */
+/** The maximum number of bytes of a user id in UTF-8. */
 const USER_ID_BYTES_MAX = 128;
 
-export type ObjectKind = "namespace" | "table" | "view" | "topic" | "storage" | "constraint";
+export type ObjectKind =
+  | "namespace"
+  | "table"
+  | "view"
+  | "topic"
+  | "sequence"
+  | "webhook"
+  | "storage"
+  | "index"
+  | "constraint";
 
-/** Whether a namespace may not be created, dropped or altered. Case does not matter. */
+/** Returns true if a namespace may not be created, dropped or altered. Case does not matter. */
 export function isReservedNamespace(name: string): boolean {
   const folded = name.toLowerCase();
   return RESERVED_NAMESPACES.has(folded) || folded.startsWith("pg_");
 }
 
-/** Whether a namespace holds the server's own tables, or none at all. Case does not matter. */
+/**
+ * Returns true if a namespace contains the server's own tables or none at all. Case does not
+ * matter.
+ */
 export function isSystemNamespace(name: string): boolean {
   return isReservedNamespace(name) && name.toLowerCase() !== DEFAULT_NAMESPACE;
 }
@@ -49,9 +62,9 @@ export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDe
 }
 
 /**
- * Checks the name of a column.
+ * Checks a column name.
  *
- * @param isQuoted Whether it was written in double quotes, which widens the set of characters.
+ * @param isQuoted True if it was written in double quotes, which permits more characters.
  * @throws {DatabaseError} INVALID_NAME, RESERVED_NAME
  */
 export function checkColumnName(
@@ -84,7 +97,7 @@ export function keyNameOf({ keyName, name }: Pick<TableEntry, "keyName" | "name"
   return keyName ?? `${name}_pkey`;
 }
 
-/** Whether text can be a user id: the test that login and setup share with SQL. */
+/** Returns true if a text can be a user id. Login, setup and SQL share this test. */
 function isUserId(userId: string): boolean {
   return (
     userId !== "" &&
@@ -95,14 +108,14 @@ function isUserId(userId: string): boolean {
 }
 
 /**
- * Why a text cannot be the id of a new user, as the end of a sentence; undefined if it can. Two ids
- * that look alike would make two users indistinguishable.
+ * Returns why a text cannot be the id of a new user, as the end of a sentence; undefined if it can.
+ * Two ids that look alike would make two users indistinguishable.
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
   if (userId !== userId.trim()) return "it should neither begin nor end with a blank";
   if (UNSEEN_IN_USER_ID.test(userId)) {
-    return "it should have no characters that cannot be seen or that turn the direction of text, and no blanks but the plain one";
+    return "it should have no invisible characters, none that change the direction of text, and no blanks but the ordinary space";
   }
   if (userId !== userId.normalize("NFC")) {
     return "its letters with marks should be composed ones (Unicode form NFC)";
@@ -142,8 +155,8 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
 
 const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-// Printable: no control, unassigned or private character, no line break, and of the format
-// characters only the joiners, without which some scripts cannot be written.
+// Printable characters: no control, unassigned or private character and no line break. The only
+// format characters are the joiners, without which some scripts cannot be written.
 const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
 const USER_ID_RULE = `it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`;
@@ -155,9 +168,7 @@ const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/**
- * A name in a message: cut, so that a message cannot be flooded, and without control characters.
- */
+/** Quotes a name for a message: shortened, and without control characters. */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

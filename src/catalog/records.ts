@@ -1,16 +1,16 @@
 /**
- * How one thing of the catalog lies in a SQLite row: its key, its JSON, and a checksum over the
- * name of the table and both.
+ * The storage of one catalog entry in a SQLite row: its key, its JSON, and a checksum over the
+ * table name and both.
  *
- * SQLite has no checksum over its pages. `quick_check` finds broken structure; a flipped byte
- * inside a row is found here, when the row is read at start.
+ * SQLite has no checksums for its pages. `quick_check` finds broken structure; a flipped byte
+ * inside a row is found here, when the row is read on startup.
  */
 import { crc32 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Value } from "../types/mod.ts";
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
-/** Tables of sealed rows, each with its key column. */
+/** The tables of sealed rows, each with its key column. */
 const KEY_COLUMNS = {
   counters: "name",
   settings: "name",
@@ -24,6 +24,9 @@ const KEY_COLUMNS = {
   table_states: "table_id",
   views: "view_id",
   storages: "storage_id",
+  topics: "topic_id",
+  sequences: "sequence_id",
+  sequence_marks: "sequence_id",
   journal: "id",
 } as const;
 
@@ -31,7 +34,7 @@ export type SealedTable = keyof typeof KEY_COLUMNS;
 
 interface SealedEntry {
   readonly key: string | number;
-  /** Must survive JSON. */
+  /** The value, which must survive JSON. */
   readonly value: unknown;
 }
 
@@ -41,7 +44,10 @@ export function putSealed(file: SqliteFile, table: SealedTable, entry: SealedEnt
   file.noteChange([table, entry.key, entry.value]);
 }
 
-/** The same for a change that is worth nothing after a restore: no journal has it. */
+/**
+ * Inserts or replaces one row by its key, for a change that is useless after a restore and
+ * therefore not journaled.
+ */
 export function putUnnoted(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
   const body = JSON.stringify(entry.value);
   file.run(
@@ -58,31 +64,34 @@ export function removeSealed(file: SqliteFile, table: SealedTable, key: string |
   file.noteChange([table, key]);
 }
 
-/** Every row of a table, in key order. @throws {CorruptionError} If one is damaged. */
+/** Returns every row of a table, in key order. @throws {CorruptionError} If one is damaged. */
 export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const key = KEY_COLUMNS[table];
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // Where the checksum held, the value is what `putSealed` was given.
+  // The checksum matched, so the value is the one given to `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
-/** Which rows of a table a portion holds. */
-export interface Portion {
-  /** Keys above this one. */
+/** Selects the rows of a portion. */
+export interface RecordRange {
+  /** The key after which the portion begins, exclusive. */
   readonly after: string | number;
-  /** A column that the format takes from the body, and what it is to be. */
+  /** An indexed column that the format extracts from the body, and its value. */
   readonly match?: readonly [column: string, value: number] | undefined;
   readonly countMax: number;
 }
 
-/** Some rows of a table, in key order. @throws {CorruptionError} If one is damaged. */
-export function sealedPortion<T>(
+/**
+ * Returns a portion of a table's rows, in key order.
+ * @throws {CorruptionError} If one is damaged.
+ */
+export function sealedPortion(
   file: SealedSource,
   table: SealedTable,
-  { after, countMax, match }: Portion,
-): T[] {
+  { after, countMax, match }: RecordRange,
+): unknown[] {
   const key = KEY_COLUMNS[table];
   const condition = match === undefined ? "" : `AND ${match[0]} = ?3`;
   const rows = file.rows<SealedRow>(
@@ -91,10 +100,13 @@ export function sealedPortion<T>(
     countMax,
     ...(match === undefined ? [] : [match[1]]),
   );
-  return rows.map((row) => unsealed(table, row, file.path) as T);
+  return rows.map((row) => unsealed(table, row, file.path));
 }
 
-/** The row of a key, or undefined. @throws {CorruptionError} If it is damaged. */
+/**
+ * Returns the row with a key, or undefined.
+ * @throws {CorruptionError} If it is damaged.
+ */
 export function oneSealed(file: SqliteFile, table: SealedTable, key: string | number): unknown {
   const column = KEY_COLUMNS[table];
   const [row] = file.rows<SealedRow>(
@@ -104,7 +116,7 @@ export function oneSealed(file: SqliteFile, table: SealedTable, key: string | nu
   return row === undefined ? undefined : unsealed(table, row, file.path);
 }
 
-/** A SQL value as JSON: one tagged object for each form that JSON lacks. */
+/** A SQL value as JSON, with a tagged object for each value that JSON cannot represent. */
 export type ValueJson =
   | null
   | boolean

@@ -1,14 +1,14 @@
 /**
- * Token and session ids that are no longer good.
+ * Revoked token and session ids.
  *
- * An entry is kept until nothing that it forbids could still be alive, and a day longer, since the
- * clock that decides may jump. The old ones go a few at a time, with the new ones that come.
+ * An entry is kept until every token that it invalidates has expired, and a day longer, because the
+ * clock may jump. Each new entry removes a few old ones.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-interface Revocation {
+interface RevocationRecord {
   readonly id: string;
   readonly revokedAtMs: number;
   readonly expiresAtMs: number;
@@ -16,29 +16,31 @@ interface Revocation {
 
 const KEPT_MS: number = 24 * HOUR_MS;
 
-/** Entries looked at with each new one; more than one, so that the old ones cannot pile up. */
+/**
+ * The number of entries checked with each new one. More than one, so that old ones cannot pile up.
+ */
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations {
-  /** Grows with every id that is revoked. */
+  /** Incremented with every id that is revoked. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;
-  /** The one that was not looked at for longest comes first. */
-  readonly #entries = new Map<string, Revocation>();
-  /** Ids that were over already when the file was opened. */
+  /** The entries, ordered by the time of the last check, oldest first. */
+  readonly #entries = new Map<string, RevocationRecord>();
+  /** The ids whose entries had expired when the file was opened. */
   readonly #over = new Set<string>();
 
   constructor(file: SqliteFile, clock: Clock) {
     this.#file = file;
     this.#clock = clock;
-    for (const entry of allSealed<Revocation>(file, "revocations")) {
+    for (const entry of allSealed<RevocationRecord>(file, "revocations")) {
       if (this.#isOver(entry)) this.#over.add(entry.id);
       else this.#entries.set(entry.id, entry);
     }
   }
 
-  /** When an id was first revoked, or undefined when it was not. */
+  /** Returns when an id was first revoked, or undefined if it was not. */
   revokedAtMs(id: string): number | undefined {
     return this.#entries.get(id)?.revokedAtMs;
   }
@@ -67,7 +69,7 @@ export class Revocations {
     this.#entries.set(id, entry);
   }
 
-  #isOver({ expiresAtMs }: Revocation): boolean {
+  #isOver({ expiresAtMs }: RevocationRecord): boolean {
     return expiresAtMs < this.#clock.nowMs() - KEPT_MS;
   }
 }

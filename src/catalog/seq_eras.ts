@@ -1,6 +1,4 @@
-/**
- * Keeps the eras of seqs in the catalog, so that backups and archives include them.
- */
+/** Stores the eras of seqs in the catalog, so that backups and archives include them. */
 import { type SeqEra, SeqTimes } from "../base/seq_times.ts";
 import type { CatalogDatabase } from "./catalog_database.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -16,12 +14,12 @@ export function seqTimesOf(catalog: CatalogDatabase): SeqTimes {
   return new SeqTimes({ eras: seqErasOf(catalog), save });
 }
 
-/** Ascending by seq. */
+/** Returns the eras in ascending order of seq. */
 export function seqErasOf(catalog: CatalogDatabase): readonly SeqEra[] {
   return erasFrom(catalog.setting(SETTING));
 }
 
-/** The eras as the newest of these entries wrote them; undefined if none did. */
+/** Returns the eras as written by the newest of these entries; undefined if none wrote any. */
 export function seqErasIn(journal: readonly JournalEntry[]): readonly SeqEra[] | undefined {
   for (const { changes } of journal.toReversed()) {
     const change = changes.findLast(([table, key]) => table === SETTINGS && key === SETTING);

@@ -1,14 +1,15 @@
 /**
- * One SQLite database, opened the way the catalog needs it: every transaction durable when it
- * returns, nobody else inside, damage and newer formats refused.
+ * One SQLite database, opened as the catalog needs it: every transaction is durable when it
+ * returns, no other process has access, and damage and newer formats are refused.
  *
  * Invariants:
- * - A file of a newer format is not changed by a byte: its version is read from the bytes of the
- *   first page. SQLite would recover first, or without that refuse what a crash leaves while the
- *   log is taken over: the first page may count pages that are in the log alone.
- * - After an I/O error nothing is written any more: what the disk holds is then unknown, and only
- *   a restart, which reads it again, may go on. One of a COMMIT ends the process: rows that were
- *   acknowledged after a DROP TABLE that failed would be gone, if the next start found it done.
+ * - Not a byte of a file in a newer format is changed: its version is read from the bytes of the
+ *   first page. SQLite would recover the file first, or, without recovery, refuse the state that a
+ *   crash leaves during a checkpoint, when the first page may count pages that are only in the log.
+ * - After an I/O error nothing more is written: the contents of the disk are then unknown, and only
+ *   a restart, which reads them again, may continue. An I/O error during COMMIT ends the process:
+ *   if the next startup found that a failed DROP TABLE had succeeded, rows acknowledged after it
+ *   would be lost.
  */
 import { constants, Database, SQLiteError } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
@@ -19,57 +20,60 @@ import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
-/** So long a log SQLite takes over into the file by itself, which is its own default. */
+/** SQLite checkpoints the log by itself at this length, which is also its default. */
 const CHECKPOINT_PAGES = 1000;
 
 /**
- * What every database begins with, up to the last field that is looked at; all big-endian. See
- * https://sqlite.org/fileformat.html, section 1.3.
+ * The beginning of every database, up to the last field that is read. All fields are big-endian.
+ * See https://sqlite.org/fileformat.html, section 1.3.
  */
 const MAGIC = "SQLite format 3\0";
 const VERSION_OFFSET = 60;
 const APPLICATION_OFFSET = 68;
 const HEADER_BYTES = 72;
 
-/** SQLite names neither what it met nor where. */
+/** SQLite's own message names neither the fault nor its location. */
 const PLACE_HINT =
-  "look at the file, those beside it that begin with its name, and the disk: each should be a file that the server's user can read and write; tidemark verify says what is damaged";
+  "check the file, the files beside it that begin with its name, and the disk: each should be a file that the server's user can read and write; tidemark verify lists the damage";
 
-/** A value that SQLite takes or gives here. */
-export type Cell = string | number | null;
+/** A value that SQLite accepts or returns here. */
+export type SqliteValue = string | number | null;
 
-/** A row that a transaction wrote; the value is absent when it removed the row. */
+/** A row that a transaction wrote. The value is absent if it removed the row. */
 export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
 
-/** What sealed rows are read from. */
+/** A source of sealed rows. */
 export interface SealedSource {
   readonly path: string;
   /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
-  rows<Row>(sql: string, ...parameters: Cell[]): Row[];
+  rows<Row>(sql: string, ...parameters: SqliteValue[]): Row[];
 }
 
-/** Who follows what transactions change. */
+/** Observes the changes of transactions. */
 export interface TransactionListener {
-  /** Within a transaction that changed rows, as its last part. */
+  /** Called within a transaction that changed rows, as its last step. */
   committing(changes: readonly SealedChange[]): void;
   committed(): void;
 }
 
 export interface SqliteFileOptions {
   readonly log: Log;
-  /** Called when it is unknown whether a transaction was committed: only a start can tell. */
+  /** Called if it is unknown whether a transaction was committed. Only a restart can find out. */
   readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
 export class SqliteFile implements SealedSource {
   readonly path: string;
   listener: TransactionListener | undefined;
-  /** Asked where the disk is full: whether there is room now, so that a change is tried again. */
+  /**
+   * Called when the disk is full. Returns true if there is space now, so that the change is
+   * retried.
+   */
   onFull: () => boolean = () => false;
   readonly #database: Database;
   readonly #onFatal: (cause: unknown) => void;
   #isInTransaction = false;
-  /** Copies of the file that are under way. */
+  /** The number of copies of the file in progress. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
@@ -81,14 +85,15 @@ export class SqliteFile implements SealedSource {
   }
 
   /**
-   * Opens or makes the database at `path`, whose directory must exist.
+   * Opens or creates the database at `path`, whose directory must exist.
    *
    * @throws {CorruptionError} If it is damaged or not a catalog.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
    */
   static open(path: string, options: SqliteFileOptions): SqliteFile {
     const { log } = options;
-    // The file holds password hashes, so it is made for its owner's eyes; its log follows it.
+    // The file contains password hashes, so only its owner may read it. SQLite gives its log the
+    // same permissions.
     const mask = process.umask(0o077);
     try {
       refuseForeign(path);
@@ -112,34 +117,34 @@ export class SqliteFile implements SealedSource {
     }
   }
 
-  /** Why nothing can be changed any more before the next start. */
+  /** The reason why nothing can be changed until the next startup. */
   get failure(): DatabaseError | undefined {
     return this.#failure;
   }
 
-  rows<Row>(sql: string, ...parameters: Cell[]): Row[] {
+  rows<Row>(sql: string, ...parameters: SqliteValue[]): Row[] {
     return rowsOf(this.#database, this.path, { sql, parameters });
   }
 
-  /** Runs a statement that changes rows, inside {@linkcode transaction} only. */
-  run(sql: string, ...parameters: Cell[]): void {
+  /** Runs a statement that changes rows. Allowed only inside {@linkcode transaction}. */
+  run(sql: string, ...parameters: SqliteValue[]): void {
     assert(this.#isInTransaction, "the catalog changes in transactions only");
-    // Cached by text inside Database.query.
+    // `Database.query` caches prepared statements by their text.
     this.#database.query(sql).run(...parameters);
   }
 
   /**
-   * Runs `work` as one transaction. When this returns, a crash does not undo it; when it throws,
-   * nothing happened, unless that is COMMIT_UNKNOWN: then the next start shows what did.
+   * Runs `work` as one transaction. When this returns, a crash does not undo it. When it throws,
+   * nothing has changed, except after COMMIT_UNKNOWN: then the next startup shows the outcome.
    *
-   * @param work Changes nothing but rows: it may be run again.
-   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; what `work` throws.
+   * @param work Changes nothing but rows, because it may be run again.
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; errors of `work`.
    */
   transaction<T>(work: () => T): T {
     try {
       return this.#attempt(work);
     } catch (error) {
-      const isFull = error instanceof DatabaseError && error.condition === "DISK_FULL";
+      const isFull = error instanceof DatabaseError && error.code === "DISK_FULL";
       if (!isFull || !this.onFull()) throw error;
       return this.#attempt(work);
     }
@@ -170,7 +175,7 @@ export class SqliteFile implements SealedSource {
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
       }
-      // All of it may be in SQLite's log, and what failed is the sync.
+      // If only the sync failed, the whole transaction may be in SQLite's log.
       if (isCommitting && isIoError(error)) throw this.#unknown(error);
       throw mapped;
     } finally {
@@ -179,25 +184,25 @@ export class SqliteFile implements SealedSource {
     }
   }
 
-  /** The running transaction changed a row. */
+  /** Records that the current transaction changed a row. */
   noteChange(change: SealedChange): void {
     this.#changes.push(change);
   }
 
   /**
-   * Brings everything that was committed into the file itself, which then stays as it is until the
-   * function that is returned is called: what is committed meanwhile goes to SQLite's log.
+   * Writes all committed changes into the file itself, which then stays unchanged until the
+   * returned function is called. Later commits go to SQLite's log.
    *
-   * Who reads the file must not close it while this is open: closing any descriptor of a file gives
-   * up the locks that the process has on it (fcntl(2), and "How To Corrupt An SQLite Database
-   * File", section 2.2).
+   * A reader of the file must not close it while this database is open: closing any descriptor of a
+   * file releases the locks that the process has on it (fcntl(2), and "How To Corrupt An SQLite
+   * Database File", section 2.2).
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   hold(): () => void {
-    assert(!this.#isInTransaction, "what is copied is what is durable");
+    assert(!this.#isInTransaction, "only durable bytes are copied");
     const [result] = this.rows<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)");
-    assert(result?.busy === 0, "nobody else reads the catalog");
+    assert(result?.busy === 0, "no other process reads the catalog");
     this.#holdCount += 1;
     this.rows("PRAGMA wal_autocheckpoint = 0");
     let isHeld = true;
@@ -210,13 +215,14 @@ export class SqliteFile implements SealedSource {
   }
 
   /**
-   * What the file itself holds, for the caller to close: while it is held, the state of that
-   * moment, whatever changes meanwhile. SQLite keeps the locks of this one when that is closed.
+   * Opens the contents of the file itself. The caller closes the result. While the file is held,
+   * these are the contents of that moment, whatever changes later. Closing them keeps SQLite's
+   * locks on this database.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   openHeld(): SealedSource & { close(): void } {
-    assert(this.#holdCount > 0, "only a file that is held stays as it is");
+    assert(this.#holdCount > 0, "a file is held before it is read unchanged");
     const { path } = this;
     try {
       const database = openImmutable(path);
@@ -239,26 +245,27 @@ export class SqliteFile implements SealedSource {
     return new DatabaseError(
       "COMMIT_UNKNOWN",
       `Cannot say whether the change is durable: the catalog ${this.path} failed while it was written`,
-      { hint: "restart the server, and look at what there is", cause },
+      { hint: "restart the server, and check the current state", cause },
     );
   }
 }
 
 /**
- * Looks at the first page only, without taking a lock or leaving a trace. No file is fine. Never
- * while this process has the file open, whose locks would be given up (see `hold`).
+ * Checks only the first page, without taking a lock or leaving a trace. A missing file is accepted.
+ * Never call it while this process has the file open, because its locks would be released (see
+ * `hold`).
  *
  * @throws {CorruptionError} If it is not a catalog.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be read.
  */
 export function refuseForeign(path: string): void {
   const header = headerOf(path);
-  // A catalog is born in one transaction, so an unborn one is an empty file.
+  // A catalog is created in one transaction, so a half-created one is an empty file.
   if (header === undefined || header.length === 0) return;
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
   const magic = new TextDecoder().decode(header.subarray(0, MAGIC.length));
   if (header.length < HEADER_BYTES || magic !== MAGIC) {
-    throw new CorruptionError(path, 0, "it is no database of SQLite");
+    throw new CorruptionError(path, 0, "it is not a SQLite database");
   }
   if (view.getUint32(APPLICATION_OFFSET) !== APPLICATION_ID) {
     throw new CorruptionError(path, APPLICATION_OFFSET, "it is not a Tidemark catalog");
@@ -272,13 +279,13 @@ export function refuseForeign(path: string): void {
   );
 }
 
-/** The first bytes of a file, as far as there are any; undefined if there is none to open. */
+/** Returns the first bytes of a file, as many as there are; undefined if there is no file. */
 function headerOf(path: string): Uint8Array | undefined {
   let file: DiskFile;
   try {
     file = bunDisk.open(path, { readOnly: true });
   } catch (error) {
-    // There is none yet, or the directory is not there: opening for writing will tell.
+    // The file or its directory does not exist: opening for writing will report a fault.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
@@ -297,7 +304,7 @@ function headerOf(path: string): Uint8Array | undefined {
   }
 }
 
-/** Without a lock, and without what SQLite's log has beyond the file. */
+/** Opens the file without a lock, and without the changes that are only in SQLite's log. */
 function openImmutable(path: string): Database {
   const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
   return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
@@ -306,11 +313,11 @@ function openImmutable(path: string): Database {
 function rowsOf<Row>(
   database: Database,
   path: string,
-  { parameters, sql }: { readonly sql: string; readonly parameters: readonly Cell[] },
+  { parameters, sql }: { readonly sql: string; readonly parameters: readonly SqliteValue[] },
 ): Row[] {
   try {
-    // The statement names the columns of Row; SQLite's STRICT tables keep their types. Cached by
-    // text inside Database.query.
+    // The statement selects the columns of Row, and SQLite's STRICT tables guarantee their types.
+    // Database.query caches statements by text.
     return database.query(sql).all(...parameters) as Row[];
   } catch (error) {
     throw asStorageError(error, path);
@@ -324,18 +331,20 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
   database.run("PRAGMA synchronous = FULL");
   for (let version = found; version < FORMAT_VERSION; version += 1) {
     const step = MIGRATIONS[version];
-    assert(step !== undefined, "every version below the newest has a step");
+    assert(step !== undefined, "every older version has a migration");
     database.transaction(() => {
       database.run(step);
       database.run(`PRAGMA application_id = ${APPLICATION_ID}`);
       database.run(`PRAGMA user_version = ${version + 1}`);
     })();
   }
-  // One that was just made was of no version before.
+  // A new catalog had no earlier version.
   if (found > 0) log.info("upgraded the catalog", { path, from: found, version: FORMAT_VERSION });
 }
 
-/** What SQLite finds at fault in a whole database, which nobody else may use. */
+/**
+ * Returns the faults that SQLite finds in a whole database, which no other process may be using.
+ */
 export function integrityFaults(path: string): string[] {
   try {
     const database = new Database(path, { readwrite: true, strict: true });
@@ -355,7 +364,7 @@ export function integrityFaults(path: string): string[] {
 function quickCheck(database: Database, path: string): void {
   const found = database.query("PRAGMA quick_check(1)").get() as { quick_check: string } | null;
   if (found?.quick_check === "ok") return;
-  throw new CorruptionError(path, 0, found?.quick_check ?? "quick_check gives no answer");
+  throw new CorruptionError(path, 0, found?.quick_check ?? "quick_check gave no answer");
 }
 
 function versionOf(database: Database): number {
@@ -367,7 +376,7 @@ function isIoError(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
 }
 
-/** What SQLite raises, in the words of this project; anything else unchanged. */
+/** Translates an error of SQLite into an error of this project. Returns other errors unchanged. */
 function asStorageError(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) return error;
   const code = error.code ?? "";

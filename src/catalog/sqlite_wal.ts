@@ -1,14 +1,15 @@
 /**
  * Checks the log that SQLite keeps beside a database (`catalog.sqlite-wal`) after a process was
- * killed. SQLite reads it up to the first frame that does not hold and says nothing of the rest, so
- * damage in it would pass for an earlier state.
+ * killed. SQLite reads it up to the first invalid frame and silently ignores the rest, so damage
+ * would look like an earlier state.
  *
  *     header 32 bytes   all big-endian: magic, version, page size, checkpoint, salt (2 u32),
  *                       checksum (2 u32) of bytes 0 to 24
  *     frame  24 bytes   page number, pages of the database if this ends a transaction or else 0,
  *                       the header's salt, checksum of everything so far; then the page
  *
- * Frames with another salt are of an earlier use of the file. See https://sqlite.org/walformat.html
+ * Frames with another salt are from an earlier use of the file. See
+ * https://sqlite.org/walformat.html
  */
 import { CorruptionError } from "../base/errors.ts";
 
@@ -16,22 +17,22 @@ const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const MAGIC = 0x377f0682;
 
-/** The running checksum: two sums of 32 bits. */
-interface Sums {
+/** The running checksum: two 32-bit sums. */
+interface WalChecksum {
   readonly first: number;
   readonly second: number;
 }
 
-/** The first damage to a transaction that was committed; undefined when there is none. */
+/** Returns the first damage to a committed transaction; undefined if no transaction is damaged. */
 export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionError | undefined {
   if (bytes.length === 0) return undefined;
   if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const magic = view.getUint32(0);
-  // The lowest bit says in which byte order the checksums read the file.
+  // The lowest bit determines the byte order in which the checksums read the file.
   const isLittleEndian = magic === MAGIC;
   if (!isLittleEndian && magic !== MAGIC + 1) {
-    return new CorruptionError(path, 0, "this is no log of SQLite");
+    return new CorruptionError(path, 0, "this is not a log of SQLite");
   }
   let sums = added({ first: 0, second: 0 }, view, { start: 0, end: 24, isLittleEndian });
   if (!isEqual(sums, view, 24)) {
@@ -54,9 +55,9 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 }
 
 /**
- * What a frame that does not hold means. A transaction is synced before the next one begins, so
- * frames behind its end prove that it was durable; without them it may just have been torn. One
- * that has no end was never committed.
+ * Interprets an invalid frame. A transaction is synced before the next one begins, so frames after
+ * its end prove that it was durable. Without such frames, its last write may simply have been
+ * truncated. A transaction without an end was never committed.
  */
 function damageAt(
   view: DataView,
@@ -72,7 +73,7 @@ function damageAt(
   }
   if (!hasEnded) return undefined;
   const what =
-    "the checksum of a frame of the last transaction does not match: it is damaged, or was torn by a power loss before anybody heard of it";
+    "the checksum of a frame of the last transaction does not match: it is damaged, or was torn by a power loss before it was acknowledged";
   return new CorruptionError(path, at, what);
 }
 
@@ -82,15 +83,15 @@ function hasSalt(view: DataView, at: number): boolean {
   );
 }
 
-function isEqual({ first, second }: Sums, view: DataView, at: number): boolean {
+function isEqual({ first, second }: WalChecksum, view: DataView, at: number): boolean {
   return view.getUint32(at) === first && view.getUint32(at + 4) === second;
 }
 
 function added(
-  sums: Sums,
+  sums: WalChecksum,
   view: DataView,
   { start, end, isLittleEndian }: { start: number; end: number; isLittleEndian: boolean },
-): Sums {
+): WalChecksum {
   let { first, second } = sums;
   for (let at = start; at < end; at += 8) {
     first = (first + view.getUint32(at, isLittleEndian) + second) >>> 0;

@@ -1,7 +1,7 @@
 /**
- * Storages: directories beside the data directory in which tables may have their segments. In
- * memory for reading, one sealed row each in SQLite. `local`, the data directory itself, is not
- * among them.
+ * Storages: directories beside the data directory in which tables may keep their segments. They are
+ * in memory for reading, and each is one sealed row in SQLite. `local`, the data directory itself,
+ * is not among them.
  *
  * Memory changes only after the transaction is durable.
  */
@@ -11,7 +11,7 @@ import type { StorageEntry } from "./entries.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-export class Storages {
+export class StorageEntries {
   readonly #file: SqliteFile;
   readonly #byId = new Map<string, StorageEntry>();
 
@@ -26,7 +26,7 @@ export class Storages {
     return this.#byId.get(storageId);
   }
 
-  /** Ordered by id. */
+  /** All storages, ordered by id. */
   all(): readonly StorageEntry[] {
     return [...this.#byId.values()].toSorted((left, right) =>
       left.storageId < right.storageId ? -1 : 1,
@@ -45,19 +45,19 @@ export class Storages {
   }
 
   change(entry: StorageEntry): void {
-    defined(this.#byId.get(entry.storageId), "a storage that changes exists");
+    defined(this.#byId.get(entry.storageId), "the storage to change exists");
     this.#put([entry]);
   }
 
   drop(storageId: string): void {
-    defined(this.#byId.get(storageId), "a storage that is dropped exists");
+    defined(this.#byId.get(storageId), "the storage to drop exists");
     this.#file.transaction(() => removeSealed(this.#file, "storages", storageId));
     this.#byId.delete(storageId);
   }
 
   /**
-   * Leaves those to their directories that the state before a restore did not have: another
-   * database may be using them.
+   * Detaches storages that did not exist in the state before a restore, because another database
+   * may be using their directories.
    */
   continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));
@@ -68,7 +68,7 @@ export class Storages {
     this.#put(others);
   }
 
-  /** In one transaction. */
+  /** Writes entries in one transaction. */
   #put(entries: readonly StorageEntry[]): void {
     if (entries.length === 0) return;
     this.#file.transaction(() => {

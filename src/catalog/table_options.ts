@@ -1,29 +1,30 @@
 /**
  * The options of a table: `WITH (…)`, `SET (…)`, `RESET (…)`, and the text of FLUSH_POLICY.
  *
- * Nothing is ignored: an unknown option, a value outside its range and an option on a kind of
- * table that does not have it are refused.
+ * Nothing is ignored: an unknown option, a value outside its range and an option that the table
+ * type does not have are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type { AccessLevel, TableEntry, TableKind, TableOptions } from "./entries.ts";
+import {
+  type OptionSetting,
+  placeOf,
+  refuseTwice,
+  wholeFrom,
+  wordFrom,
+} from "./option_settings.ts";
 
-/** One `name = value` as the parser read it. */
-export interface OptionSetting {
-  /** In any case. */
-  readonly name: string;
-  readonly value: string | number | boolean;
-  /** Offset in the text of the request. */
-  readonly position?: number;
-}
-
-/** When a table's buffered row versions go to a segment; absent parts take the server's default. */
+/**
+ * When a table's buffered row versions are written to a segment. Absent parts use the server's
+ * default.
+ */
 export interface FlushPolicyOption {
   readonly rows?: number;
   readonly intervalSeconds?: number;
 }
 
 /**
- * What kind of table a statement makes, and with which options.
+ * Returns the kind and the options of the table that a statement creates.
  *
  * @param prefix The word before TABLE, if any.
  * @throws {DatabaseError} INVALID_OPTION
@@ -39,7 +40,7 @@ export function tableOptionsFrom(
     throw new DatabaseError(
       "INVALID_OPTION",
       `Cannot create a ${prefix.toUpperCase()} table with TYPE = '${type.toUpperCase()}': both should name the same kind`,
-      at(typeSetting),
+      placeOf(typeSetting),
     );
   }
   const kind = type ?? prefix ?? "shared";
@@ -58,7 +59,10 @@ export function tableOptionsFrom(
   return { kind, options };
 }
 
-/** The options after `SET (…)`. @throws {DatabaseError} As {@linkcode tableOptionsFrom}. */
+/**
+ * Returns the options after `SET (…)`.
+ * @throws {DatabaseError} See {@linkcode tableOptionsFrom}.
+ */
 export function changedTableOptions(
   kind: TableKind,
   current: TableOptions,
@@ -68,7 +72,7 @@ export function changedTableOptions(
   return apply(kind, current, settings);
 }
 
-/** The options after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
+/** Returns the options after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
 export function resetTableOptions(
   kind: TableKind,
   current: TableOptions,
@@ -81,7 +85,7 @@ export function resetTableOptions(
       throw new DatabaseError(
         "INVALID_OPTION",
         "Cannot reset TTL_SECONDS: a STREAM table should have one",
-        at(setting),
+        placeOf(setting),
       );
     }
     reset.add(key);
@@ -127,7 +131,7 @@ const RETENTION_HOURS_MAX = 8760;
 interface OptionRule {
   readonly key: keyof TableOptions;
   readonly kinds: readonly TableKind[];
-  /** The part of the options that a value becomes. */
+  /** Converts a value into its part of the options. */
   readonly read: (setting: OptionSetting) => TableOptions;
 }
 
@@ -140,7 +144,7 @@ const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
     {
       key: "storageId",
       kinds: NOT_STREAM,
-      // Whether there is such a storage is for who knows the catalog.
+      // The caller, which knows the catalog, checks whether such a storage exists.
       read: (setting) => ({ storageId: String(setting.value) }),
     },
   ],
@@ -149,7 +153,7 @@ const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
     {
       key: "ttlSeconds",
       kinds: ["stream"],
-      read: (setting) => ({ ttlSeconds: wholeFrom(setting, TTL_SECONDS_MAX) }),
+      read: (setting) => ({ ttlSeconds: wholeFrom(setting, { max: TTL_SECONDS_MAX }) }),
     },
   ],
   [
@@ -165,7 +169,9 @@ const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
     {
       key: "deletedRetentionHours",
       kinds: NOT_STREAM,
-      read: (setting) => ({ deletedRetentionHours: wholeFrom(setting, RETENTION_HOURS_MAX) }),
+      read: (setting) => ({
+        deletedRetentionHours: wholeFrom(setting, { max: RETENTION_HOURS_MAX }),
+      }),
     },
   ],
   [
@@ -182,7 +188,7 @@ const ACCESS_LEVELS: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED"
 const COMPRESSIONS: readonly ("auto" | "none" | "zstd")[] = ["auto", "none", "zstd"];
 const KINDS: readonly TableKind[] = ["user", "shared", "stream"];
 
-/** How many may read rows of each: more where the number is higher. */
+/** Ranks the levels by the number of possible readers: a higher number means more. */
 const READERS: Readonly<Record<AccessLevel, number>> = {
   DBA: 0,
   RESTRICTED: 1,
@@ -190,7 +196,9 @@ const READERS: Readonly<Record<AccessLevel, number>> = {
   PUBLIC: 2,
 };
 
-/** Who may read a SHARED table; undefined for others, whose rows are their owners'. */
+/**
+ * Returns the access level of a SHARED table; undefined for other tables, whose rows are private.
+ */
 export function accessLevelOf({
   kind,
   options,
@@ -198,7 +206,7 @@ export function accessLevelOf({
   return kind === "shared" ? (options.accessLevel ?? "PRIVATE") : undefined;
 }
 
-/** Whether more people may read a table than before. */
+/** Returns true if more users may read a table than before. */
 export function isOpened(before: TableEntry, after: TableEntry): boolean {
   const [was, is] = [accessLevelOf(before), accessLevelOf(after)];
   return was !== undefined && is !== undefined && READERS[is] > READERS[was];
@@ -222,29 +230,17 @@ function ruleFor(kind: TableKind, setting: Omit<OptionSetting, "value">): Option
       name === "TYPE"
         ? "Cannot change TYPE: the kind of a table is fixed when it is created"
         : `Cannot set option ${JSON.stringify(setting.name)}: it should be one of ${[...RULES.keys()].join(", ")}`,
-      at(setting),
+      placeOf(setting),
     );
   }
   if (!rule.kinds.includes(kind)) {
     throw new DatabaseError(
       "INVALID_OPTION",
       `Cannot set ${name} on a ${kind.toUpperCase()} table: it belongs to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
-      at(setting),
+      placeOf(setting),
     );
   }
   return rule;
-}
-
-/** @throws {DatabaseError} INVALID_OPTION */
-export function refuseTwice(settings: readonly OptionSetting[]): void {
-  const seen = new Set<string>();
-  for (const setting of settings) {
-    const name = setting.name.toUpperCase();
-    if (seen.has(name)) {
-      throw new DatabaseError("INVALID_OPTION", `Cannot set ${name} twice`, at(setting));
-    }
-    seen.add(name);
-  }
 }
 
 function kindFrom(setting: OptionSetting): TableKind {
@@ -253,34 +249,6 @@ function kindFrom(setting: OptionSetting): TableKind {
 
 function readFlushPolicy(setting: OptionSetting): TableOptions {
   const text = String(setting.value);
-  flushPolicyFrom(text, at(setting));
+  flushPolicyFrom(text, placeOf(setting));
   return { flushPolicy: text };
-}
-
-/** One of a few words, in any case. */
-function wordFrom<Word extends string>(setting: OptionSetting, words: readonly Word[]): Word {
-  const given = String(setting.value).toLowerCase();
-  const word = words.find((candidate) => candidate.toLowerCase() === given);
-  if (word !== undefined) return word;
-  throw new DatabaseError(
-    "INVALID_OPTION",
-    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be one of ${words.map((candidate) => `'${candidate}'`).join(", ")}`,
-    at(setting),
-  );
-}
-
-/** A whole number from 1, also as text. */
-function wholeFrom(setting: OptionSetting, max: number): number {
-  const text = String(setting.value);
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
-  if (value >= 1 && value <= max) return value;
-  throw new DatabaseError(
-    "INVALID_OPTION",
-    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be a whole number from 1 to ${max}`,
-    at(setting),
-  );
-}
-
-function at(setting: { position?: number } | undefined): ErrorDetails {
-  return setting?.position === undefined ? {} : { position: setting.position };
 }

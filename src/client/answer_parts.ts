@@ -1,16 +1,16 @@
 /**
- * Gives the answer to a text of statements part by part, on demand. Bytes are taken from the
- * connection only on demand too, so the server pauses the statements while nobody reads.
+ * Returns the answer to SQL text part by part, on demand. Bytes are also taken from the connection
+ * only on demand, so the server pauses the statements while the caller does not read.
  */
 import type { SchemaField, StatementEntry } from "../protocol/mod.ts";
 import { AnswerScanner } from "./answer_scanner.ts";
 import type { BodyStream } from "./environment.ts";
 import { errorFromBody, type ServerError } from "./errors.ts";
-import type { Answer } from "./requests.ts";
+import type { RequestAnswer } from "./requests.ts";
 import type { Session } from "./session.ts";
 import { readEntries, type Values } from "./values.ts";
 
-/** A piece of the answer; `statement` counts from 0. */
+/** A part of the answer. `statement` counts from 0. */
 export type ExecutionPart =
   | {
       readonly kind: "rows";
@@ -26,7 +26,7 @@ export interface PartsOptions {
   readonly values: Values;
   readonly signal: AbortSignal | undefined;
   readonly session: Session;
-  readonly answer: Answer;
+  readonly answer: RequestAnswer;
 }
 
 /** @throws {ServerError | ConnectionError} */
@@ -59,7 +59,7 @@ export async function* partsOfBody(
       }
     }
   } finally {
-    // The server ends statements whose answer nobody reads any more.
+    // The server ends statements whose answer is no longer read.
     reader.cancel().catch(() => undefined);
   }
 }
@@ -83,7 +83,7 @@ function partsIn(
   }
 }
 
-/** Gives the parts of a complete answer, for runtimes without streams. */
+/** Yields the parts of a complete answer, for runtimes without streams. */
 export function* partsOfWhole({
   results,
   tookMs,

@@ -1,6 +1,6 @@
 /**
- * Reads the answer to a text of statements while it arrives: rows as soon as they are complete, and
- * entries as they end. Rows that were returned are not kept.
+ * Parses the answer to SQL text while it arrives. Returns rows as soon as they are complete, and
+ * entries as they end. Returned rows are not kept.
  *
  *     {"results":[ {"schema":[…],"rows":[ [row],[row] ],"row_count":2,…}, … ],"status":…}
  *     depth 1     2 3                   4 5
@@ -13,7 +13,7 @@ export type ScannedPart =
       readonly schema: readonly SchemaField[];
       readonly rows: readonly (readonly unknown[])[];
     }
-  /** An entry has ended; its rows were given before. */
+  /** An entry has ended. Its rows have already been returned. */
   | { readonly kind: "entry"; readonly entry: StatementEntry }
   /** The rest of the answer after the results. */
   | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
@@ -38,15 +38,15 @@ export class AnswerScanner {
   #isOver = false;
   /** The start of the current piece: an entry, its part after the rows, a row, or the end. */
   #start = 0;
-  /** The range of the complete rows that were not returned yet. */
+  /** The range of the complete rows that have not been returned yet. */
   #rowsStart = -1;
   #rowsEnd = -1;
-  /** An entry up to its rows. */
+  /** The part of an entry before its rows. */
   #head = "";
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
 
-  /** @throws {SyntaxError} If the text is not an answer of this kind. */
+  /** @throws {SyntaxError} If the text is not an answer to statements. */
   push(text: string): ScannedPart[] {
     if (this.#isOver) return [];
     this.#text += text;
@@ -58,7 +58,7 @@ export class AnswerScanner {
     return this.#parts;
   }
 
-  /** @returns Whether the beginning has arrived. */
+  /** @returns Whether the beginning of the answer has arrived. */
   #begins(): boolean {
     const { length } = this.#text;
     if (!START.startsWith(this.#text.slice(0, START.length))) {
@@ -126,7 +126,7 @@ export class AnswerScanner {
     const text = this.#text.slice(this.#rowsStart, this.#rowsEnd);
     const rows = JSON.parse(`[${text}]`) as readonly (readonly unknown[])[];
     this.#parts.push({ kind: "rows", schema: this.#schema, rows });
-    // A row that has begun is returned once it is complete.
+    // An unfinished row is returned once it is complete.
     const isInRow = this.#depth > ROWS_DEPTH;
     this.#rowsStart = isInRow ? this.#rowStartBehind(this.#rowsEnd) : -1;
     this.#rowsEnd = -1;
@@ -136,7 +136,7 @@ export class AnswerScanner {
     return this.#text.indexOf("[", end);
   }
 
-  /** Discards the text that was returned. */
+  /** Discards the text whose parts have been returned. */
   #forget(): void {
     const isBetween = this.#isInRows || (this.#depth === RESULTS_DEPTH && !this.#isBehindResults);
     const kept = this.#isInRows && this.#rowsStart >= 0 ? this.#rowsStart : this.#start;

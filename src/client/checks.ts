@@ -1,16 +1,15 @@
 /**
- * Checks the arguments of calls. JavaScript has no compiler to do so, so each call reports what is
- * wrong with a value and what to write instead. Otherwise a misspelt option would silently do
- * nothing.
+ * Checks the arguments of calls. JavaScript has no compiler to do so, so each call reports a wrong
+ * value and how to write it correctly. Otherwise a misspelt option would silently do nothing.
  */
 
 /** A requirement on a value: its description, and the check. */
-export interface Rule {
+export interface ValueRule {
   readonly should: string;
   readonly holds: (value: unknown) => boolean;
 }
 
-export type Rules = Readonly<Record<string, Rule>>;
+export type FieldRules = Readonly<Record<string, ValueRule>>;
 
 /** A call as error messages describe it. */
 export interface Call {
@@ -19,42 +18,42 @@ export interface Call {
   readonly example: string;
 }
 
-export const TEXT: Rule = { should: "text", holds: (value) => typeof value === "string" };
+export const TEXT: ValueRule = { should: "text", holds: (value) => typeof value === "string" };
 
-export const FILLED_TEXT: Rule = {
+export const FILLED_TEXT: ValueRule = {
   should: "text that is not empty",
   holds: (value) => typeof value === "string" && value !== "",
 };
 
-export const FLAG: Rule = {
+export const FLAG: ValueRule = {
   should: "true or false",
   holds: (value) => typeof value === "boolean",
 };
 
-export const COUNT: Rule = {
+export const COUNT: ValueRule = {
   should: "a whole number, 0 or more",
   holds: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 };
 
-export const HANDLER: Rule = {
+export const HANDLER: ValueRule = {
   should: "a function",
   holds: (value) => typeof value === "function",
 };
 
-export const OBJECT: Rule = {
+export const OBJECT: ValueRule = {
   should: "an object",
   holds: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 };
 
-export const SIGNAL: Rule = {
+export const SIGNAL: ValueRule = {
   should: "the signal of an AbortController",
   holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
 };
 
-/** For options that are checked elsewhere, with their own messages. */
-export const ANYTHING: Rule = { should: "anything", holds: () => true };
+/** The rule for options that are checked elsewhere, with their own messages. */
+export const ANYTHING: ValueRule = { should: "anything", holds: () => true };
 
-export function oneOf(...words: readonly string[]): Rule {
+export function oneOf(...words: readonly string[]): ValueRule {
   return {
     should: words.map((word) => `"${word}"`).join(" or "),
     holds: (value) => typeof value === "string" && words.includes(value),
@@ -62,20 +61,20 @@ export function oneOf(...words: readonly string[]): Rule {
 }
 
 /** @throws {TypeError} */
-export function requireRule(name: string, value: unknown, { holds, should }: Rule): void {
+export function requireRule(name: string, value: unknown, { holds, should }: ValueRule): void {
   if (holds(value)) return;
-  throw new TypeError(`Cannot use ${name}: it is ${kindOf(value)}, and should be ${should}`);
+  throw new TypeError(`Cannot use ${name}: it is ${kindOf(value)}, but should be ${should}`);
 }
 
 /**
- * Checks that the options are an object with known names; an undefined option counts as left out.
+ * Checks that the options are an object with known names. An undefined option counts as left out.
  *
  * @throws {TypeError}
  */
-export function requireOptions(call: Call, given: unknown, rules: Rules): void {
+export function requireOptions(call: Call, given: unknown, rules: FieldRules): void {
   if (!OBJECT.holds(given)) {
     throw new TypeError(
-      `Cannot ${call.doing}: the options are ${kindOf(given)}, and should be an object; write ${call.example}`,
+      `Cannot ${call.doing}: the options are ${kindOf(given)}, but should be an object; write ${call.example}`,
     );
   }
   for (const [name, value] of Object.entries(given as object)) {
@@ -98,7 +97,7 @@ function unknownOption({ doing, example }: Call, name: string, known: readonly s
   );
 }
 
-/** The edit distance of two names, ignoring case. */
+/** Returns the edit distance of two names, ignoring case. */
 function distance(given: string, known: string): number {
   const [left, right] = [given.toLowerCase(), known.toLowerCase()];
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);

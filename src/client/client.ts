@@ -7,58 +7,57 @@
  *     const live = db.live("SELECT * FROM chat.messages", { onEvent: (event) => show(event) });
  *     live.close();
  */
-import type { StatementEntry } from "../protocol/mod.ts";
-import { type ExecutionPart, partsOfBody, partsOfWhole } from "./answer_parts.ts";
 import {
   ANYTHING,
   type Call,
   COUNT,
   FILLED_TEXT,
+  type FieldRules,
   HANDLER,
-  kindOf,
   OBJECT,
   oneOf,
-  type Rules,
   requireOptions,
   requireRule,
-  SIGNAL,
-  TEXT,
 } from "./checks.ts";
 import { type ConnectionState, LiveConnection } from "./connection.ts";
+import type { ConsumeOptions, MessageHandler } from "./consumer.ts";
+import { type Copies, copiesBy } from "./copy.ts";
 import { type Credentials, requireCredentials } from "./credentials.ts";
 import { type ClientEnvironment, globalEnvironment, withLongTimers } from "./environment.ts";
-import { entriesIn, errorFromBody, ServerError, withResults } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 import type { LiveQuery } from "./live.ts";
 import type { LiveOptions } from "./live_options.ts";
-import { type Parameter, sentParameters } from "./parameters.ts";
 import { type PositionStorage, STORAGE } from "./positions.ts";
-import { type Duration, isRead, msFromDuration } from "./repeats.ts";
-import type { Answer } from "./requests.ts";
+import { type Duration, msFromDuration } from "./repeats.ts";
 import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
-import { type CellObject, readEntries, type Values } from "./values.ts";
+import { requireText, type Statements, statementsBy } from "./statements.ts";
+import { runTransaction, type TransactionClient, type TransactionSettings } from "./transaction.ts";
+import type { CellObject, Values } from "./values.ts";
 
 export interface ClientOptions {
-  /** Base address of the server, of http or https. */
+  /** The server's base address, either http or https. */
   readonly url: string;
   /**
    * Credentials for automatic login: a token, a user and a password, or a function that returns a
    * token. The function is called again when the server no longer accepts its token.
    */
   readonly auth?: Credentials;
-  /** The place of the refresh token: *memory*, or `cookie` in pages of the server itself. */
+  /**
+   * The place for the refresh token: *memory*, or `cookie` in pages that the server itself
+   * delivers.
+   */
   readonly session?: "cookie" | "memory";
-  /** Told when the session has ended without having been asked to. */
+  /** Called when the session has ended without a log-out. */
   readonly onSignedOut?: () => void;
-  /** Told of every change of the live connection. */
+  /** Called whenever the state of the live connection changes. */
   readonly onConnection?: (state: ConnectionState) => void;
   /**
-   * How often a request is sent again that did not reach the server, or was refused for what passes
-   * by itself; *3*. Only reads are, and what has an idempotency key.
+   * The maximum number of times to resend a request that did not reach the server or was refused
+   * for a temporary reason; *3*. Only reads and requests with an idempotency key are resent.
    */
   readonly maxRetries?: number;
-  /** How long one request may take; as long as it does when left out. */
+  /** The time limit for one request; none if left out. */
   readonly timeout?: Duration;
   /**
    * The form of returned values, *javascript*: Date, bytes and parsed JSON; or "wire", unconverted.
@@ -76,8 +75,8 @@ const CREATE: Call = {
   example: 'createClient({ url: "http://127.0.0.1:2900", auth: { user, password } })',
 };
 
-const CLIENT_RULES: Rules = {
-  // Checked elsewhere, with their own messages.
+const CLIENT_RULES: FieldRules = {
+  // These options are checked elsewhere, with their own messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,
@@ -90,75 +89,50 @@ const CLIENT_RULES: Rules = {
   environment: OBJECT,
 };
 
-const EXECUTE: Call = { doing: "execute", example: "execute(sql, { params: [1] })" };
-
-const EXECUTE_RULES: Rules = {
-  params: ANYTHING,
-  namespace: TEXT,
-  idempotencyKey: FILLED_TEXT,
-  signal: SIGNAL,
-};
-
-const QUERY: Call = { doing: "query", example: "query(sql, [1], { signal })" };
-
-const { params: _, ...QUERY_RULES } = EXECUTE_RULES;
-
-export interface ExecuteOptions {
-  readonly params?: readonly Parameter[];
-  /** The namespace in which unqualified names are looked up. */
-  readonly namespace?: string;
+/** A topic, identified by its name, as in "shop.work". */
+export interface Topic {
   /**
-   * 1 to 128 printable characters, new for each request: what has it runs once, sent how often
-   * ever.
+   * Runs the handler for each message, as a consumer of a group, and acknowledges the message once
+   * the handler has succeeded. A message whose handler throws is delivered again after a pause.
+   * The consumer outlives lost connections. Once `signal` aborts, running handlers finish and are
+   * acknowledged, and the promise resolves.
+   *
+   * @throws {ServerError} If the topic or the right is missing, or after KILL CONSUMER.
    */
-  readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal;
+  consume(options: ConsumeOptions, handler: MessageHandler): Promise<void>;
 }
 
-/** The answer to a text of one or more statements, all of which succeeded. */
-export interface Execution {
-  readonly results: readonly StatementEntry[];
-  readonly tookMs: number;
-}
-
-export type RowObject = CellObject;
-
-export interface Client {
+export interface Client extends Statements, Copies {
   readonly session: Session;
   /**
-   * Runs statements. Here and below, what JavaScript gives in place of text or parameters, and they
-   * cannot be, is a `TypeError`.
+   * Runs `work` in a transaction, and commits it if `work` succeeds. If `work` throws, everything
+   * is undone, and the error is thrown. If another transaction changed the same rows first, `work`
+   * runs again in a new transaction, up to `maxRetries` times, so it should change nothing but the
+   * database.
    *
-   * @throws {ServerError} With the entries of those before the failing one.
-   */
-  execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
-  /**
-   * Runs statements and gives their answer part by part, on demand. A caller that stops reading
-   * pauses the statements, and the server ends them after a minute. Leaving the loop ends them at
-   * once. `timeout` limits the time to the beginning of the answer.
+   *     const left = await db.transaction(async (tx) => {
+   *       const [{ stock }] = await tx.query("SELECT stock FROM shop.items WHERE id = $1", [7]);
+   *       await tx.execute("UPDATE shop.items SET stock = $1 WHERE id = 7", { params: [stock - 1] });
+   *       return stock - 1;
+   *     });
    *
-   *     for await (const part of db.stream(sql)) if (part.kind === "rows") show(part.rows);
-   *
-   * @throws {ServerError} Possibly after the first rows.
+   * @throws {ServerError} COMMIT_UNKNOWN if the connection was lost during the commit, and the
+   *   server no longer knows the outcome.
    */
-  stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
+  transaction<Result>(
+    work: (tx: TransactionClient) => Promise<Result>,
+    options?: TransactionSettings,
+  ): Promise<Result>;
   /**
-   * Runs statements and returns the rows of the last one by column name. The caller states their
-   * type; the client does not check it.
-   */
-  query<Row extends object = RowObject>(
-    sql: string,
-    params?: readonly Parameter[],
-    options?: Omit<ExecuteOptions, "params">,
-  ): Promise<Row[]>;
-  /**
-   * Follows a query: its rows now, then every change, through losses of the connection. A log-out
-   * ends it; when somebody else logs in it starts anew, with the rows of that user.
+   * Follows a query: delivers its current rows, then every change, even across lost connections. A
+   * log-out ends it. If another user logs in, it starts again with that user's rows.
    */
   live<Row extends object = CellObject>(sql: string, options: LiveOptions<Row>): LiveQuery<Row>;
-  /** Cuts the live connection and stays away for a while, to show what a resume does. */
+  /** Returns a topic, whose messages `consume` processes. */
+  topic(name: string): Topic;
+  /** Interrupts the live connection for a while, to demonstrate a resume. */
   interrupt(durationMs: number): void;
-  /** Ends the live queries and their connection; the session stays. */
+  /** Ends the live queries and their connection. The session stays. */
   close(): void;
 }
 
@@ -189,24 +163,20 @@ export function createClient(options: ClientOptions): Client {
     storage: options.storage,
     onState: guarded<ConnectionState>(environment, (state) => options.onConnection?.(state)),
   });
-  const execute = executeBy(session, values);
+  const retries = { environment, maxRetries: options.maxRetries ?? RETRIES };
   return {
     session,
-    execute,
-    stream: streamBy(session, values),
-    async query<Row extends object>(
-      sql: string,
-      params: readonly Parameter[] = [],
-      given: Omit<ExecuteOptions, "params"> = {},
-    ) {
-      requireOptions(QUERY, given, QUERY_RULES);
-      const { results } = await execute(sql, { ...given, params });
-      return rowObjects(results.at(-1)) as Row[];
-    },
+    ...statementsBy({ session, values }),
+    ...copiesBy(session),
+    transaction: (work, given = {}) => runTransaction(work, given, { session, values, retries }),
     live<Row extends object>(sql: string, given: LiveOptions<Row>) {
       requireText(sql);
       // The caller declares the type of the rows.
       return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
+    },
+    topic(name) {
+      requireRule("the topic", name, FILLED_TEXT);
+      return { consume: (given, handler) => connection.consume(name, given, handler) };
     },
     interrupt(durationMs) {
       requireRule("the duration", durationMs, COUNT);
@@ -214,83 +184,4 @@ export function createClient(options: ClientOptions): Client {
     },
     close: () => connection.close(),
   };
-}
-
-/** Sends a text of statements. @param given The unchecked argument of the caller. */
-async function send(
-  session: Session,
-  sql: string,
-  given: ExecuteOptions,
-  { isStreamed }: { isStreamed: boolean },
-): Promise<Answer> {
-  requireText(sql);
-  requireOptions(EXECUTE, given, EXECUTE_RULES);
-  const { idempotencyKey, namespace, params, signal } = given;
-  const body = {
-    sql,
-    ...(params === undefined ? {} : { params: sentParameters(sql, params) }),
-    ...(namespace === undefined ? {} : { namespace_id: namespace }),
-    ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
-  };
-  const isRepeatable = idempotencyKey !== undefined || isRead(sql);
-  return await session.call("/v1/api/sql", body, { signal, isRepeatable, isStreamed });
-}
-
-/** Sends a text of statements and reads the results. */
-function executeBy(session: Session, values: Values): Client["execute"] {
-  return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
-    try {
-      const answer = await send(session, sql, given, { isStreamed: false });
-      return wholeExecution(session, answer, values);
-    } catch (error) {
-      throw withCellsRead(error, values);
-    }
-  };
-}
-
-/** Sends a text of statements and reads the answer as it arrives. */
-function streamBy(session: Session, values: Values): Client["stream"] {
-  return async function* (sql: string, given: ExecuteOptions = {}) {
-    try {
-      const answer = await send(session, sql, given, { isStreamed: true });
-      const { body } = answer;
-      if (body === undefined) yield* partsOfWhole(wholeExecution(session, answer, values));
-      else yield* partsOfBody(body, { values, signal: given.signal, session, answer });
-    } catch (error) {
-      throw withCellsRead(error, values);
-    }
-  };
-}
-
-function wholeExecution(session: Session, answer: Answer, values: Values): Execution {
-  const execution = executionFrom(answer);
-  if (execution === undefined) throw session.foreign(answer);
-  return { ...execution, results: readEntries(execution.results, values) };
-}
-
-function withCellsRead(error: unknown, values: Values): unknown {
-  if (!(error instanceof ServerError) || error.results.length === 0) return error;
-  return withResults(error, readEntries(error.results, values));
-}
-
-function requireText(sql: unknown): void {
-  if (typeof sql === "string") return;
-  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, and should be text`);
-}
-
-/** @returns Undefined if the answer does not come from Tidemark. */
-function executionFrom(answer: Answer): Execution | undefined {
-  const { results, status, took } = answer.fields;
-  // A failure while rows are on their way comes with status 200.
-  if (status === "error") throw errorFromBody(answer.fields, answer.status);
-  const entries = entriesIn(results);
-  if (status !== "success" || entries === undefined) return undefined;
-  return { results: entries, tookMs: Number(took) };
-}
-
-function rowObjects(entry: StatementEntry | undefined): RowObject[] {
-  const names = (entry?.schema ?? []).map(({ name }) => name);
-  return (entry?.rows ?? []).map((cells) =>
-    Object.fromEntries(names.map((name, index) => [name, cells[index]])),
-  );
 }

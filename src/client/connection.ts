@@ -1,16 +1,27 @@
 /**
- * The one WebSocket of a client, shared by its live queries: it opens with the first, closes after
- * the last, and comes back after every loss, each query resuming from its own position.
+ * The one WebSocket of a client, shared by its live queries. It opens with the first query, closes
+ * after the last, and reconnects after every loss; each query resumes from its own position.
  *
- * Every callback of a socket looks first whether that socket is still the current one, so that a
+ * Every callback of a socket first checks whether that socket is still the current one, so that a
  * late event of an old socket changes nothing.
  */
-import type { ClientMessage, ErrorMessage, ServerMessage } from "../protocol/mod.ts";
+import type {
+  ClientMessage,
+  ErrorMessage,
+  ServerMessage,
+  TopicRequestMessage,
+} from "../protocol/mod.ts";
+import {
+  type ConsumeOptions,
+  type MessageHandler,
+  requireConsume,
+  TopicConsumer,
+} from "./consumer.ts";
 import type { ClientEnvironment, Socket } from "./environment.ts";
 import { isObject, ServerError } from "./errors.ts";
-import { type LiveQuery, Subscription } from "./live.ts";
+import { FollowedQuery, type LiveQuery } from "./live.ts";
 import { type LiveOptions, requireLiveOptions } from "./live_options.ts";
-import { type Asked, Outgoing } from "./outgoing.ts";
+import { Outgoing, type SentRequest } from "./outgoing.ts";
 import type { PositionStorage } from "./positions.ts";
 import { backoffMs } from "./repeats.ts";
 import type { Session } from "./session.ts";
@@ -29,37 +40,40 @@ export interface LiveConnectionOptions {
 
 type Pong = Extract<ServerMessage, { type: "pong" }>;
 
-/** A socket that is neither open nor accepted by then leads to nobody. */
+/**
+ * If a socket is neither open nor refused within this time, there is no server at the other end.
+ */
 const CONNECT_MS_MAX = 20_000;
 
 const HEARTBEAT_MS = 20_000;
-/** A ping after which nothing comes by then was sent into a dead connection. */
+/** If nothing arrives within this time after a ping, the connection is dead. */
 const PONG_MS_MAX = 10_000;
 
-/** The server closes with it when it does not accept who is there. */
+/** The server closes with this code if it does not accept the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
-/** Of a refusal that does not say for how long. */
+/** The wait after a refusal that does not state one. */
 const REFUSED_MS = 1000;
 
 export class LiveConnection {
   readonly #options: LiveConnectionOptions;
-  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #subscriptions = new Map<string, FollowedQuery>();
+  readonly #consumers = new Map<string, TopicConsumer>();
   readonly #outgoing: Outgoing;
   #socket: Socket | undefined;
   #isOpen = false;
   #state: ConnectionState = "closed";
   #nextId = 1;
   #failures = 0;
-  /** Raised whenever a socket is given up, so that what was begun for it comes to nothing. */
+  /** Incremented whenever a socket is given up, so that work begun for it has no effect. */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
-  /** Of queries for which there was no room. */
+  /** Cancels the timers of queries that were refused for lack of free space. */
   readonly #cancelWaits = new Set<() => void>();
   #cancelBack: (() => void) | undefined;
-  /** Of the timer by which a dead connection is noticed. */
+  /** Cancels the timer that detects a dead connection. */
   #cancelWatch: (() => void) | undefined;
-  /** Whether anything came since the last ping. */
+  /** Whether anything has arrived since the last ping. */
   #hasHeard = false;
 
   constructor(options: LiveConnectionOptions) {
@@ -82,9 +96,9 @@ export class LiveConnection {
       values,
       storage,
       userId: () => session.userId,
-      onClose: (closed: Subscription) => this.#closed(closed),
+      onClose: (closed: FollowedQuery) => this.#closed(closed),
     };
-    const subscription = new Subscription(id, sql, { options, settings });
+    const subscription = new FollowedQuery(id, sql, { options, settings });
     environment.requireSockets?.();
     this.#subscriptions.set(id, subscription);
     if (this.#isOpen) this.#outgoing.ask({ type: "subscribe", id });
@@ -92,13 +106,40 @@ export class LiveConnection {
     return subscription;
   }
 
+  /** @throws {TypeError} If an argument cannot be used. */
+  consume(topic: string, options: ConsumeOptions, handler: MessageHandler): Promise<void> {
+    requireConsume(options, handler);
+    const { environment } = this.#options;
+    if (options.signal?.aborted === true) return Promise.resolve();
+    environment.requireSockets?.();
+    const id = `consumer-${this.#nextId}`;
+    this.#nextId += 1;
+    const settings = {
+      environment,
+      send: (message: TopicRequestMessage) => this.#send(message),
+      onEnd: (consumer: TopicConsumer) => {
+        this.#consumers.delete(consumer.id);
+        queueMicrotask(() => this.#closeUnused());
+      },
+    };
+    const consumer = new TopicConsumer(id, { topic, options, handler }, settings);
+    this.#consumers.set(id, consumer);
+    if (this.#isOpen) this.#send(consumer.opening());
+    else if (this.#state === "closed") this.#connect();
+    return consumer.done;
+  }
+
+  get #isUsed(): boolean {
+    return this.#subscriptions.size + this.#consumers.size > 0;
+  }
+
   interrupt(durationMs: number): void {
-    if (this.#subscriptions.size === 0) return;
+    if (!this.#isUsed) return;
     this.#drop();
     this.#retryAfter(durationMs);
   }
 
-  /** Ends every query: whoever follows them is nobody any more. */
+  /** Ends every query, because no user is logged in. */
   signedOut(why: ServerError = ended()): void {
     this.#endAll(why, false);
   }
@@ -115,50 +156,53 @@ export class LiveConnection {
     for (const subscription of subscriptions) {
       subscription.failed(why, { isAskedFor });
     }
+    for (const consumer of this.#consumers.values()) consumer.failed(why);
   }
 
-  /** Somebody else is logged in: no query goes on with what the one before was sent. */
+  /** Restarts every query for another user, without the rows of the previous one. */
   startAnew(): void {
     this.#drop();
     for (const subscription of this.#subscriptions.values()) subscription.reset();
-    if (this.#subscriptions.size > 0) this.#connect();
+    for (const consumer of this.#consumers.values()) consumer.failed(ended());
+    if (this.#isUsed) this.#connect();
     else this.#become("closed");
   }
 
   close(): void {
     for (const subscription of this.#subscriptions.values()) subscription.close();
+    for (const consumer of this.#consumers.values()) consumer.stop();
     this.#closeUnused();
   }
 
   /**
-   * The socket stays open until the end of the turn: a caller that closes one query often opens
+   * The socket stays open until the end of the tick: a caller that closes one query often opens
    * another, as React does when it mounts a component twice or changes the query.
    */
-  #closed(subscription: Subscription): void {
+  #closed(subscription: FollowedQuery): void {
     this.#forget(subscription);
     if (this.#socket === undefined) this.#closeUnused();
-    else if (this.#subscriptions.size === 0) queueMicrotask(() => this.#closeUnused());
+    else if (!this.#isUsed) queueMicrotask(() => this.#closeUnused());
   }
 
-  #remove(subscription: Subscription): void {
+  #remove(subscription: FollowedQuery): void {
     this.#forget(subscription);
     this.#closeUnused();
   }
 
-  #forget({ id }: Subscription): void {
+  #forget({ id }: FollowedQuery): void {
     this.#subscriptions.delete(id);
     if (this.#isOpen) this.#outgoing.ask({ type: "unsubscribe", id });
   }
 
   #closeUnused(): void {
-    if (this.#subscriptions.size > 0) return;
+    if (this.#isUsed) return;
     this.#drop();
     this.#become("closed");
   }
 
   #connect(): void {
     this.#become("connecting");
-    // The server closes a socket that has to wait for its token.
+    // The server closes a socket that sends no token for too long.
     if (this.#options.session.mustLogIn) void this.#logIn();
     else this.#openSocket();
   }
@@ -185,7 +229,7 @@ export class LiveConnection {
       onText: (text) => {
         if (this.#socket !== socket) return;
         const message = messageFrom(text);
-        // The other end is not Tidemark, or something on the way changes its messages.
+        // The other end is not Tidemark, or an intermediary alters its messages.
         if (message === undefined) return this.#lost(false);
         this.#hasHeard = true;
         this.#receive(message);
@@ -201,7 +245,7 @@ export class LiveConnection {
   #authenticate(): void {
     const token = this.#options.session.accessToken;
     if (token === undefined) return this.signedOut(unauthorized("Nobody is logged in"));
-    // The browser is spared unpacking what the server would only pack for it.
+    // Without compression, the browser need not decompress anything.
     const protocol = { serialization: "json", compression: "none" };
     this.#send({ type: "authenticate", method: "jwt", token, protocol });
   }
@@ -219,6 +263,11 @@ export class LiveConnection {
       case "subscription_ack":
         this.#subscriptions.get(message.subscription_id)?.accepted(message);
         return this.#outgoing.answered({ type: "subscribe", id: message.subscription_id });
+      case "consume_ack":
+      case "messages":
+      case "topic_ack_result":
+      case "topic_error":
+        return this.#consumers.get(message.id)?.receive(message);
       case "change":
         return this.#subscriptions.get(message.subscription_id)?.change(message);
       case "initial_data_batch": {
@@ -238,13 +287,14 @@ export class LiveConnection {
     this.#scheduleHeartbeat();
     this.#cancelBack = this.#options.environment.whenBack?.(() => this.#ping());
     for (const id of this.#subscriptions.keys()) this.#outgoing.ask({ type: "subscribe", id });
+    for (const consumer of this.#consumers.values()) this.#send(consumer.opening());
   }
 
   #reached({ id, positions }: Pong): void {
     this.#scheduleHeartbeat();
     for (const [followed, position] of Object.entries(positions)) {
       const subscription = this.#subscriptions.get(followed);
-      // The server did not process what ended it, or is told so twice.
+      // The server did not process the message that ended it, or receives the request twice.
       if (subscription === undefined) this.#outgoing.ask({ type: "unsubscribe", id: followed });
       else subscription.reached(position);
     }
@@ -253,7 +303,7 @@ export class LiveConnection {
 
   #failed(message: ErrorMessage): void {
     const { code, retry_after_ms: retryAfterMs = REFUSED_MS, subscription_id: id } = message;
-    // A refusal of a whole message names no query, but one of them may be waiting for its answer.
+    // The refusal does not name the refused message, so a query may still wait for its answer.
     if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
     const subscription = this.#subscriptions.get(id);
     const action = subscription?.error(message);
@@ -266,7 +316,7 @@ export class LiveConnection {
     else if (action === "remove") this.#remove(subscription);
   }
 
-  #subscribeLater(subscription: Subscription): void {
+  #subscribeLater(subscription: FollowedQuery): void {
     const { environment } = this.#options;
     const cancel = environment.after(backoffMs(environment, subscription.refusals - 1), () => {
       this.#cancelWaits.delete(cancel);
@@ -275,10 +325,10 @@ export class LiveConnection {
     this.#cancelWaits.add(cancel);
   }
 
-  /** The connection is gone: tells the queries, and sees to coming back. */
+  /** Handles the loss of the connection: informs the queries and schedules a new attempt. */
   #lost(needsToken: boolean, why?: unknown): void {
     this.#drop();
-    if (this.#subscriptions.size === 0) return this.#become("closed");
+    if (!this.#isUsed) return this.#become("closed");
     const delayMs = Math.max(backoffMs(this.#options.environment, this.#failures), toldMsOf(why));
     this.#failures += 1;
     if (!needsToken) return this.#retryAfter(delayMs);
@@ -286,7 +336,7 @@ export class LiveConnection {
     void this.#renewToken(delayMs);
   }
 
-  /** Comes back with a new token, unless the connection went another way meanwhile. */
+  /** Reconnects with a new token, unless the connection has changed in the meantime. */
   async #renewToken(delayMs: number): Promise<void> {
     const { session } = this.#options;
     const epoch = this.#epoch;
@@ -294,18 +344,18 @@ export class LiveConnection {
     try {
       await session.renew();
     } catch (error) {
-      // The next attempt reports any failure other than a refusal again.
+      // The next attempt will report any failure other than a refusal again.
       failure = error;
     }
     if (epoch !== this.#epoch) return;
-    // Somebody may have logged in meanwhile, as the same user.
+    // The user may have logged in again while the connection was opened.
     if (isRefusal(failure) && session.accessToken === undefined) {
       this.signedOut(session.mustLogIn ? failure : undefined);
     } else this.#retryAfter(Math.max(delayMs, toldMsOf(failure)));
   }
 
   #retryAfter(delayMs: number): void {
-    if (this.#subscriptions.size === 0) return;
+    if (!this.#isUsed) return;
     this.#become("waiting");
     this.#cancelRetry?.();
     const { environment } = this.#options;
@@ -337,6 +387,7 @@ export class LiveConnection {
     this.#cancelBack = undefined;
     socket?.close();
     for (const subscription of this.#subscriptions.values()) subscription.lost();
+    for (const consumer of this.#consumers.values()) consumer.lost();
   }
 
   #scheduleHeartbeat(): void {
@@ -348,9 +399,7 @@ export class LiveConnection {
     this.#awaitPong();
   }
 
-  /**
-   * A pong stands behind all that waits for a slow network, so whatever comes is a sign of life.
-   */
+  /** A pong may wait behind other data on a slow network, so any message is a sign of life. */
   #awaitPong(): void {
     this.#hasHeard = false;
     this.#watch(PONG_MS_MAX, () => {
@@ -364,7 +413,7 @@ export class LiveConnection {
     this.#cancelWatch = this.#options.environment.after(delayMs, onPassed);
   }
 
-  #messageOf({ id, type }: Asked): ClientMessage | undefined {
+  #messageOf({ id, type }: SentRequest): ClientMessage | undefined {
     if (type === "ping") return { type, id };
     if (type === "unsubscribe") return { type, subscription_id: id };
     const subscription = this.#subscriptions.get(id);
@@ -396,7 +445,7 @@ function isRefusal(error: unknown): error is ServerError {
   return error instanceof ServerError && error.status === 401;
 }
 
-/** The wait that a refusal asks for, in milliseconds. */
+/** Returns the wait that a refusal asks for, in milliseconds. */
 function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }

@@ -1,6 +1,6 @@
 /**
- * Credentials with which the client logs in by itself: a token, a user and a password, or a
- * function that returns a token whenever one is needed.
+ * Credentials for automatic login: a token, a user and a password, or a function that returns a
+ * token whenever one is needed.
  */
 import { type Call, FILLED_TEXT, kindOf, OBJECT, requireOptions, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
@@ -40,12 +40,12 @@ export async function tokenFrom(give: TokenFunction): Promise<string> {
   if (typeof token === "string" && token !== "") return token;
   throw new ServerError(
     "unauthorized",
-    `Cannot log in: the auth function gave ${token === "" ? "empty text" : kindOf(token)}, and should give an access token as text`,
+    `Cannot log in: the auth function returned ${token === "" ? "empty text" : kindOf(token)}, but should return an access token as text`,
     { status: 401 },
   );
 }
 
-/** The user that a token names; undefined if the token cannot be read. */
+/** Returns the user that a token names; undefined if the token cannot be read. */
 export function subjectOf(token: string): string | undefined {
   const claims = token.split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/");
   try {

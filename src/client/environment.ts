@@ -1,6 +1,6 @@
 /**
- * What the client needs of where it runs: requests, sockets, timers, chance. Browsers, Bun, Deno
- * and Node offer all of them as globals; a test gives its own.
+ * The runtime's facilities that the client uses: requests, sockets, timers, random numbers.
+ * Browsers, Bun, Deno and Node offer all of them as globals; a test supplies its own.
  */
 
 /** A body whose bytes are read on demand. */
@@ -10,6 +10,13 @@ export interface BodyStream {
     cancel(): Promise<void>;
   };
 }
+
+/** A body that is sent as it is. A stream is sent as it is produced, where the runtime can. */
+export type BodyData =
+  | string
+  | Uint8Array<ArrayBuffer>
+  | Blob
+  | ReadableStream<Uint8Array<ArrayBuffer>>;
 
 /** The part of a response that the client reads. */
 export interface HttpResponse {
@@ -26,11 +33,13 @@ export interface HttpRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** Given when the caller may lose interest. */
+  /** The body of a copy; then `body` is absent. */
+  readonly data?: BodyData;
+  /** Present if the caller may abort the request. */
   readonly signal?: AbortSignal;
 }
 
-/** A WebSocket as the client uses it; frames are text. */
+/** A WebSocket with text frames, as the client uses it. */
 export interface Socket {
   send(text: string): void;
   close(): void;
@@ -39,7 +48,7 @@ export interface Socket {
 export interface SocketHandlers {
   readonly onOpen: () => void;
   readonly onText: (text: string) => void;
-  /** Also called when the connection was never made. */
+  /** Called when the connection has closed, and also if it was never made. */
   readonly onClose: (code: number) => void;
 }
 
@@ -48,21 +57,21 @@ export interface ClientEnvironment {
   /** @throws {Error} If this runtime has no WebSocket; the message says which versions have one. */
   requireSockets?(): void;
   connect(url: string, handlers: SocketHandlers): Socket;
-  /** Runs `callback` once; the answer cancels it. */
+  /** Runs `callback` once. Returns a function that cancels it. */
   after(delayMs: number, callback: () => void): () => void;
   /**
-   * Runs `callback` when a network is there again, if that is ever known; the answer cancels it. A
-   * wait for the server is then over.
+   * Runs `callback` when the network is available again, if the runtime reports that, so that the
+   * client need not wait longer. Returns a function that cancels it.
    */
   whenOnline?(callback: () => void): () => void;
   /**
-   * Runs `callback` whenever the network is back or the page becomes visible again; the returned
-   * function cancels it. The socket may have died unnoticed meanwhile.
+   * Runs `callback` whenever the network is back or the page becomes visible again, as the socket
+   * may have died unnoticed in the meantime. Returns a function that cancels it.
    */
   whenBack?(callback: () => void): () => void;
   /** A number in [0, 1). */
   random(): number;
-  /** Milliseconds since 1970; the clock of the runtime if left out. */
+  /** Milliseconds since 1970; the runtime's clock if left out. */
   now?(): number;
 }
 
@@ -71,13 +80,13 @@ export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
 
-/** What pages can listen to, and other runtimes may lack. */
+/** Events that pages have and other runtimes may lack. */
 interface Listening {
   addEventListener?(type: string, listener: () => void): void;
   removeEventListener?(type: string, listener: () => void): void;
 }
 
-interface Page extends Listening {
+interface BrowserGlobals extends Listening {
   readonly document?: Listening & { readonly visibilityState?: string };
   readonly WebSocket?: unknown;
 }
@@ -85,14 +94,18 @@ interface Page extends Listening {
 /** Runtimes keep timer delays in 32 bits: a longer timer would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
+/** Runtimes demand it for a body that is a stream. */
+const HALF_DUPLEX = { duplex: "half" } as const;
+
 /** The globals of the runtime. */
 export const globalEnvironment: ClientEnvironment = {
-  fetch: (url, request) => fetch(url, request),
+  fetch: (url, { data, ...request }) =>
+    fetch(url, data === undefined ? request : { ...request, body: data, ...HALF_DUPLEX }),
   requireSockets() {
-    const { WebSocket: socket }: Page = globalThis;
+    const { WebSocket: socket }: BrowserGlobals = globalThis;
     if (socket !== undefined) return;
     throw new Error(
-      "Cannot follow the query: this runtime has no WebSocket. Node has it from version 22 on (20 and 21 with --experimental-websocket); browsers, Bun and Deno have it",
+      "Cannot follow the query: this runtime has no WebSocket. Node has it since version 22 (20 and 21 with --experimental-websocket); browsers, Bun and Deno have it",
     );
   },
   connect: (url, handlers) => new LazySocket(url, handlers),
@@ -102,7 +115,7 @@ export const globalEnvironment: ClientEnvironment = {
   },
   whenOnline: (callback) => listen(globalThis, "online", callback),
   whenBack(callback) {
-    const page: Page = globalThis;
+    const page: BrowserGlobals = globalThis;
     const { document } = page;
     const cancels = [
       listen(page, "online", callback),
@@ -127,7 +140,7 @@ function listen(target: Listening, type: string, callback: () => void): () => vo
 }
 
 /**
- * A WebSocket that opens at the end of the turn that requests it, and closes only once it is open.
+ * A WebSocket that opens at the end of the tick that requests it, and closes only once it is open.
  * Browsers warn if a socket closes earlier, and a component that React mounts, unmounts and mounts
  * again needs only one socket.
  */

@@ -1,26 +1,26 @@
 /**
- * What can fail: the server refused, or could not be reached. Both are `instanceof`-able, and both
- * carry what a person needs to go on.
+ * The errors of the client: the server refused a request, or could not be reached. Both can be
+ * tested with `instanceof`, and both carry the information that a person needs.
  */
 import type { StatementEntry } from "../protocol/mod.ts";
 
 /** The parts of a refusal besides its code and message. */
 export interface RefusalDetails {
-  /** HTTP status; 0 for a refusal by WebSocket. */
+  /** The HTTP status; 0 for a refusal over WebSocket. */
   readonly status?: number;
   readonly position?: number | undefined;
   readonly hint?: string | undefined;
   /** 0-based index of the statement that failed. */
   readonly statement?: number | undefined;
   readonly reason?: string | undefined;
-  /** The field of a form that was refused. */
+  /** The form field that was refused. */
   readonly field?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** Entries of the statements before it, which stay in effect. */
+  /** Entries of the earlier statements, which stay in effect. */
   readonly results?: readonly StatementEntry[];
 }
 
-/** The server answered, and said no. */
+/** The server answered with an error. */
 export class ServerError extends Error {
   readonly code: string;
   readonly status: number;
@@ -48,7 +48,7 @@ export class ServerError extends Error {
   }
 }
 
-/** No answer, or none that is the protocol's. */
+/** The server gave no answer, or an answer that does not follow the protocol. */
 export class ConnectionError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -56,10 +56,13 @@ export class ConnectionError extends Error {
   }
 }
 
-/** A chain of causes may be a ring. */
+/** Limits the walk, because a chain of causes may be cyclic. */
 const CAUSES_MAX = 5;
 
-/** The messages of an error and of what caused it: the first often says only that it failed. */
+/**
+ * Joins the messages of an error and its causes, as the first message often says only that it
+ * failed.
+ */
 export function textOfCauses(error: unknown): string {
   const messages: string[] = [];
   let each = error;

@@ -1,11 +1,11 @@
 /**
- * What the user of the client has given to be called back. What it throws is reported by the
- * runtime, as of any listener, and disturbs nothing here: a screen that fails to draw is no reason
- * to stop asking for rows, or to stay away after a loss.
+ * Callbacks of the application. The runtime reports their errors, as it does for any event
+ * listener, and they do not disturb the client: a page that fails to draw must not stop it from
+ * requesting rows or from reconnecting.
  */
 import type { ClientEnvironment } from "./environment.ts";
 
-/** The same handler, which never throws: its error is thrown in a turn of its own. */
+/** Wraps a handler so that it never throws: its error is thrown in a tick of its own. */
 export function guarded<T>(
   environment: Pick<ClientEnvironment, "after">,
   handler: (told: T) => void,

@@ -1,25 +1,25 @@
 /**
- * One live query: where its stream stands, and what its user is told.
+ * One live query: the state of its stream, and the application's callbacks.
  *
  *     connecting → loading → ready        a lost connection leads to offline and, with the position
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
- * Messages are told in the order of arrival. One whose `_seq` is not above the last one received is
- * counted and dropped, which makes a resume exact.
+ * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
+ * received is counted and dropped, which makes a resume exact.
  */
 import type {
+  ChangeMessage,
   ErrorMessage,
   InitialDataBatch,
   SubscriptionAck,
   SubscriptionSpec,
-  Change as WireChange,
-  CellObject as WireRow,
+  WireRow,
 } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";
 import { ServerError } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 import { type LiveEvent, type LiveOptions, type LiveStatus, orderOf } from "./live_options.ts";
-import { LiveRows } from "./live_rows.ts";
+import { LiveQueryRows } from "./live_rows.ts";
 import { type SentParameter, sentParameters } from "./parameters.ts";
 import { KeptPosition, type PositionStorage, storageFor } from "./positions.ts";
 import { columnOf, orderFrom } from "./row_order.ts";
@@ -37,54 +37,54 @@ export interface LiveQuery<Row extends object = CellObject> {
   readonly rows: readonly Row[];
   /** The `_seq` up to which everything has been received. */
   readonly position: number | undefined;
-  /** Rows and changes that came twice and were dropped. */
+  /** The number of rows and changes that arrived twice and were dropped. */
   readonly doubled: number;
-  /** Ends it; nothing is told after. */
+  /** Ends the query. No callback follows. */
   close(): void;
 }
 
-/** After these the same query may be asked again from the start. */
+/** Errors after which the same query may be started again from the beginning. */
 const RESTARTS: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",
   "SCHEMA_CHANGED",
 ]);
 
-/** What a subscription wants its connection to do about an error. */
+/** How the connection must react to a subscription's error. */
 export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remove";
 
 export interface SubscriptionSettings {
   readonly environment: ClientEnvironment;
   readonly values: Values;
-  /** The storage for positions; the one of the runtime if left out. */
+  /** The storage for positions; the runtime's own if left out. */
   readonly storage: PositionStorage | undefined;
   /** The user who runs the query, if known. */
   readonly userId: () => string | undefined;
-  /** Called when the query was closed. */
-  readonly onClose: (subscription: Subscription) => void;
+  /** Called when the application has closed the query. */
+  readonly onClose: (subscription: FollowedQuery) => void;
 }
 
 interface SubscriptionParts {
-  /** Must have been checked. */
+  /** The options, already checked. */
   readonly options: LiveOptions;
   readonly settings: SubscriptionSettings;
 }
 
-/** Calls the handlers of the application; each call is guarded. */
+/** Calls the application's handlers; each call is guarded. */
 interface Tell {
   readonly event: (event: LiveEvent) => void;
   readonly rows: (list: () => readonly CellObject[]) => void;
   readonly error: (error: ServerError) => void;
 }
 
-export class Subscription implements LiveQuery {
+export class FollowedQuery implements LiveQuery {
   readonly id: string;
   readonly #sql: string;
   readonly #options: LiveOptions;
   readonly #settings: SubscriptionSettings;
   readonly #params: readonly SentParameter[] | undefined;
   readonly #tell: Tell;
-  readonly #rows: LiveRows<CellObject>;
+  readonly #rows: LiveQueryRows<CellObject>;
   readonly #kept: KeptPosition | undefined;
   readonly #keepPosition: (position: number | undefined) => void;
   #mayRestore = true;
@@ -105,7 +105,7 @@ export class Subscription implements LiveQuery {
     this.#options = options;
     this.#settings = settings;
     this.#params = options.params === undefined ? undefined : sentParameters(sql, options.params);
-    this.#rows = new LiveRows(orderOf(options));
+    this.#rows = new LiveQueryRows(orderOf(options));
     this.#tell = tellOf(options, settings.environment);
     this.#position = options.from;
     if (options.resumeKey !== undefined) {
@@ -136,7 +136,7 @@ export class Subscription implements LiveQuery {
     return this.#doubled;
   }
 
-  /** How often in a row there was no room for it. */
+  /** How many times in a row the query was refused for lack of free space. */
   get refusals(): number {
     return this.#refusals;
   }
@@ -147,7 +147,7 @@ export class Subscription implements LiveQuery {
     this.#settings.onClose(this);
   }
 
-  /** The subscription as it is to be asked for now. */
+  /** Returns the subscription request to send. */
   spec(): SubscriptionSpec {
     const { batchSize, lastRows, namespace } = this.#options;
     if (this.#mayRestore && this.#kept !== undefined) this.#restore(this.#kept);
@@ -183,7 +183,7 @@ export class Subscription implements LiveQuery {
     this.#become("loading");
   }
 
-  /** @returns Whether more batches are to be asked for. */
+  /** @returns Whether to request more batches. */
   batch({ batch_control: control, rows }: InitialDataBatch): boolean {
     const fresh = rows.filter((row) => this.#isNew(seqOf(row)));
     for (const row of fresh) this.#advance(seqOf(row));
@@ -197,7 +197,7 @@ export class Subscription implements LiveQuery {
     return control.has_more;
   }
 
-  change(change: WireChange): void {
+  change(change: ChangeMessage): void {
     const { change_type: type, old_values: olds = [], rows } = change;
     const moved = type === "delete" ? olds : rows;
     const kept = moved.flatMap((row, index) => (this.#isNew(seqOf(row)) ? [index] : []));
@@ -216,7 +216,10 @@ export class Subscription implements LiveQuery {
     this.#keepPosition(this.#position);
   }
 
-  /** Everything up to here has been sent, says the server: where a quiet table resumes. */
+  /**
+   * Called when the server has sent everything up to a position, so that even a query on a quiet
+   * table resumes from there.
+   */
   reached(position: number): void {
     if (this.#status !== "ready") return;
     this.#advance(position);
@@ -227,7 +230,7 @@ export class Subscription implements LiveQuery {
     if (this.#status !== "ended") this.#become("offline");
   }
 
-  /** What it holds is nobody's any more: the next start is one without a position. */
+  /** Discards all rows: the next start has no position. */
   reset(): void {
     this.#position = undefined;
     this.#mayRestore = true;
@@ -249,7 +252,7 @@ export class Subscription implements LiveQuery {
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return "nothing";
     if (message.code === "SHUTTING_DOWN" || message.code === "TOKEN_REVOKED") return "reconnect";
-    // The server may still count the connection that was lost.
+    // The server may still count the lost connection's subscription.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
       this.#refusals += 1;
       this.lost();
@@ -276,7 +279,7 @@ export class Subscription implements LiveQuery {
     if (this.#position === undefined || seq > this.#position) this.#position = seq;
   }
 
-  /** Reads the kept position, once for each user. */
+  /** Reads the kept position, once per user. */
   #restore(kept: KeptPosition): void {
     const { environment, userId } = this.#settings;
     this.#mayRestore = false;
@@ -294,7 +297,7 @@ export class Subscription implements LiveQuery {
     return read;
   }
 
-  #taken(change: WireChange): Change {
+  #taken(change: ChangeMessage): Change {
     const { old_values: olds, rows } = change;
     const read = this.#put(rows);
     if (change.change_type === "delete") for (const row of olds ?? []) this.#rows.remove(row);
@@ -325,7 +328,7 @@ export class Subscription implements LiveQuery {
 function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEnvironment): Tell {
   return {
     event: guarded(environment, (event) => onEvent?.(event)),
-    // Sorting the rows may call a function of the application.
+    // Sorting the rows may call an application function.
     rows: guarded(environment, (list) => onRows?.(list())),
     error: guarded(environment, (error) => {
       if (onError !== undefined) onError(error);
@@ -335,7 +338,7 @@ function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEn
 }
 
 function noColumn(name: string): ServerError {
-  const message = `Cannot put rows in order: orderBy names ${JSON.stringify(name)}, which is no column of the query`;
+  const message = `Cannot put rows in order: orderBy names ${JSON.stringify(name)}, which is not a column of the query`;
   return new ServerError("INVALID_ORDER", message);
 }
 

@@ -7,9 +7,9 @@ import {
   type Call,
   COUNT,
   FILLED_TEXT,
+  type FieldRules,
   FLAG,
   HANDLER,
-  type Rules,
   requireOptions,
   TEXT,
 } from "./checks.ts";
@@ -22,7 +22,10 @@ import type { CellObject, Change } from "./values.ts";
 export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
 
 export type LiveEvent<Row extends object = CellObject> =
-  /** The server accepted the query. Without a position to resume from, the rows start anew. */
+  /**
+   * The server accepted the query. Without a position to resume from, the rows start again from the
+   * beginning.
+   */
   | {
       readonly type: "start";
       readonly schema: readonly SchemaField[];
@@ -33,7 +36,7 @@ export type LiveEvent<Row extends object = CellObject> =
   | { readonly type: "change"; readonly change: Change<Row>; readonly isReplay: boolean }
   | { readonly type: "status"; readonly status: LiveStatus; readonly error?: ServerError };
 
-/** At least one of `onRows` and `onEvent` is needed. */
+/** At least one of `onRows` and `onEvent` is required. */
 export interface LiveOptions<Row extends object = CellObject> {
   readonly params?: readonly Parameter[];
   readonly namespace?: string;
@@ -43,11 +46,14 @@ export interface LiveOptions<Row extends object = CellObject> {
   /** Resume after this `_seq`: only later changes are delivered. */
   readonly from?: number;
   /**
-   * Resume from the last position of the same query of the same user, kept under this key in the
-   * storage of the client. The caller keeps the earlier rows.
+   * Resume from the last position of the same user's same query, kept under this key in the
+   * client's storage. The caller keeps the earlier rows.
    */
   readonly resumeKey?: string;
-  /** The order of `rows`: text like "sent_at DESC, id", or a function; by key if left out. */
+  /**
+   * The order of `rows`: text like "sent_at DESC, id", or a comparison function; by key if left
+   * out.
+   */
   readonly orderBy?: string | ((left: Row, right: Row) => number);
   /** Whether `rows` are kept, *true*; `false` saves memory for a query with many rows. */
   readonly keepRows?: boolean;
@@ -57,7 +63,7 @@ export interface LiveOptions<Row extends object = CellObject> {
   readonly onEvent?: (event: LiveEvent<Row>) => void;
   /**
    * Called with the reason if the query ends without being closed. Without this handler and
-   * `onEvent`, the error is thrown in a turn of its own.
+   * `onEvent`, the error is thrown in a tick of its own.
    */
   readonly onError?: (error: ServerError) => void;
 }
@@ -67,8 +73,8 @@ const CALL: Call = {
   example: "live(sql, { params: [1], onRows: (rows) => show(rows) })",
 };
 
-const RULES: Rules = {
-  // Checked elsewhere, with its own messages.
+const RULES: FieldRules = {
+  // These options are checked elsewhere, with their own messages.
   params: ANYTHING,
   namespace: TEXT,
   lastRows: COUNT,
@@ -91,12 +97,12 @@ export function requireLiveOptions(given: LiveOptions): void {
   const { keepRows, onEvent, onRows } = given ?? {};
   if (onEvent === undefined && onRows === undefined) {
     throw new TypeError(
-      `Cannot ${CALL.doing}: it has no handler; write ${CALL.example}, or give onEvent, which is told each change`,
+      `Cannot ${CALL.doing}: it has no handler; write ${CALL.example}, or give onEvent, which receives each change`,
     );
   }
   if (keepRows === false && onRows !== undefined) {
     throw new TypeError(
-      `Cannot ${CALL.doing}: onRows is told rows, which keepRows: false leaves out`,
+      `Cannot ${CALL.doing}: onRows needs the rows that keepRows: false discards`,
     );
   }
 }

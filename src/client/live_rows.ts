@@ -3,19 +3,19 @@
  * key, and a deletion removes it. The list is built on demand and stays the same object until a row
  * changes.
  */
-import type { SchemaField, CellObject as WireRow } from "../protocol/mod.ts";
+import type { SchemaField, WireRow } from "../protocol/mod.ts";
 import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_order.ts";
 
-/** The terms of ORDER BY, or a function; undefined for the order of the key. */
+/** The terms of ORDER BY, or a comparison function; undefined to order by key. */
 export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
 
 interface Held<Row> {
-  /** The row as it came: it is compared and identified by these cells. */
+  /** The row as it arrived. It is compared and identified by these cells. */
   readonly sent: WireRow;
   readonly row: Row;
 }
 
-export class LiveRows<Row extends object> {
+export class LiveQueryRows<Row extends object> {
   readonly #order: Order<Row>;
   readonly #held = new Map<string, Held<Row>>();
   #keyColumns: readonly string[] = [];
@@ -32,7 +32,7 @@ export class LiveRows<Row extends object> {
     return this.#list;
   }
 
-  /** Sets the columns of the rows that follow, which start anew or continue. */
+  /** Sets the columns of the rows that follow. `isAnew` discards the earlier rows. */
   start(schema: readonly SchemaField[], isAnew: boolean): void {
     const names = schema.map(({ name }) => name);
     this.#keyColumns = names.filter((_, index) => schema[index]?.flags?.includes("pk") === true);

@@ -1,6 +1,6 @@
 /**
- * The TypeScript client: query, log in, follow live with resume. No dependency; runs in browsers
- * and in every runtime with fetch and WebSocket.
+ * The TypeScript client: log in, run queries, and follow them live with resume. It has no
+ * dependencies, and runs in browsers and in every runtime with fetch and WebSocket.
  */
 export type { DataTypeWord, SchemaField, StatementEntry } from "../protocol/mod.ts";
 export type { ExecutionPart } from "./answer_parts.ts";
@@ -8,13 +8,14 @@ export {
   type Client,
   type ClientOptions,
   createClient,
-  type ExecuteOptions,
-  type Execution,
-  type RowObject,
+  type Topic,
 } from "./client.ts";
 export type { ConnectionState } from "./connection.ts";
+export type { ConsumedMessage, ConsumeOptions, MessageHandler } from "./consumer.ts";
+export type { Copies, CopyCallOptions, CopyResult } from "./copy.ts";
 export type { Credentials, TokenFunction } from "./credentials.ts";
 export type {
+  BodyData,
   BodyStream,
   ClientEnvironment,
   HttpRequest,
@@ -30,4 +31,6 @@ export type { PositionStorage } from "./positions.ts";
 export type { Duration } from "./repeats.ts";
 export { type CompareRows, columnOf, comparerOf, type OrderTerm, orderFrom } from "./row_order.ts";
 export type { Identity, PostOptions, Session, SetupFields } from "./session.ts";
+export type { ExecuteOptions, Execution, RowObject, Statements } from "./statements.ts";
+export type { TransactionClient, TransactionSettings } from "./transaction.ts";
 export type { Cell, CellObject, Change, Values } from "./values.ts";

@@ -1,45 +1,45 @@
 /**
- * What the client asks of its socket: at once, until the server says that it is too much, and then
- * at the pace that it allows.
+ * Schedules the requests on the client's socket: they are sent at once until the server refuses
+ * one, and then at a pace that it accepts.
  *
  *     flowing ──refused──► paused ──its time is over──► paced ──nothing left──► flowing
  *                            ▲                            │
  *                            └──────────refused───────────┘
  *
- * A refusal does not name its message. Of a single one that has no answer it is known; of several,
- * a ping is sent behind them: whatever the pong finds without an answer was refused, as the server
- * answers in order. Only that is asked again, since a subscription asked for twice would begin
- * anew. Paced, as many messages are under way as a window allows, which grows by one with each that
- * is served whole and is halved by a refusal.
+ * A refusal does not name its message. If only one message is unanswered, it is that one. If
+ * several are, a ping is sent after them: the server answers in order, so all messages still
+ * unanswered at the pong were refused. Only those are sent again, since a second `subscribe` would
+ * restart the query. When paced, the number of unanswered messages is limited by a window, which
+ * grows by one with each window that is served completely and is halved by a refusal.
  *
- * An `unsubscribe` has no answer, so that of several it is not asked again: the heartbeat shows
- * what is still followed.
+ * An `unsubscribe` has no answer, so if several messages are unanswered it is not sent again: the
+ * heartbeat shows which queries the server still follows.
  */
 import type { ClientMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";
 
 /** The id names the subscription, or the ping. */
-export interface Asked {
+export interface SentRequest {
   readonly type: "subscribe" | "next_batch" | "unsubscribe" | "ping";
   readonly id: string;
 }
 
 export interface OutgoingOptions {
   readonly environment: Pick<ClientEnvironment, "after">;
-  /** What is to be sent now; undefined when nobody wants it any more. */
-  readonly messageOf: (asked: Asked) => ClientMessage | undefined;
+  /** Returns the message to send now; undefined if it is no longer wanted. */
+  readonly messageOf: (asked: SentRequest) => ClientMessage | undefined;
   readonly send: (message: ClientMessage) => void;
 }
 
-/** Of the ping behind messages one of which was refused. */
-const SETTLING: Asked = { type: "ping", id: "settling" };
+/** The ping that follows messages one of which was refused. */
+const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {
   readonly #options: OutgoingOptions;
-  /** By key, so that nothing waits twice. */
-  #waiting = new Map<string, Asked>();
-  /** Sent, in order, and neither answered nor followed by what was. */
-  readonly #sent = new Map<string, Asked>();
+  /** Requests to send, by key, so that none is queued twice. */
+  #waiting = new Map<string, SentRequest>();
+  /** Sent messages, in order, that are unanswered and have no answered successor. */
+  readonly #sent = new Map<string, SentRequest>();
   #isPaused = false;
   #window = Number.POSITIVE_INFINITY;
   #cancelPause: (() => void) | undefined;
@@ -48,13 +48,13 @@ export class Outgoing {
     this.#options = options;
   }
 
-  ask(asked: Asked): void {
+  ask(asked: SentRequest): void {
     this.#waiting.set(keyOf(asked), asked);
     this.#sendMore();
   }
 
-  /** The answer to what was asked has come, or will not. */
-  answered(asked: Asked): void {
+  /** Records that a message was answered, or will not be. */
+  answered(asked: SentRequest): void {
     const key = keyOf(asked);
     if (!this.#sent.has(key)) return;
     for (const [sentKey, { type }] of this.#sent) {
@@ -66,11 +66,13 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /** The answer to a ping, and so to all that was sent before it. */
+  /**
+   * Handles the answer to a ping, which arrives after the answers to all messages sent before it.
+   */
   pong(id: string): void {
     const key = keyOf({ type: "ping", id });
     if (!this.#sent.has(key)) return;
-    const refused = new Map<string, Asked>();
+    const refused = new Map<string, SentRequest>();
     for (const [sentKey, asked] of this.#sent) {
       this.#sent.delete(sentKey);
       if (sentKey === key) break;
@@ -82,7 +84,7 @@ export class Outgoing {
     else this.#sendMore();
   }
 
-  /** The server did not process one of the messages. */
+  /** Handles a refusal: the server did not process one of the messages. */
   refused(retryAfterMs: number): void {
     if (!this.#isPaused) {
       const isFlowing = this.#window === Number.POSITIVE_INFINITY;
@@ -93,7 +95,7 @@ export class Outgoing {
     this.#cancelPause = this.#options.environment.after(retryAfterMs, () => this.#settle());
   }
 
-  /** The socket is gone, and with it all that was asked. */
+  /** Forgets all messages, because the socket is gone. */
   clear(): void {
     this.#cancelPause?.();
     this.#cancelPause = undefined;
@@ -132,7 +134,7 @@ export class Outgoing {
     if (this.#sent.size === 0) this.#window = Number.POSITIVE_INFINITY;
   }
 
-  #send(asked: Asked): void {
+  #send(asked: SentRequest): void {
     const message = this.#options.messageOf(asked);
     if (message === undefined) return;
     this.#sent.set(keyOf(asked), asked);
@@ -146,6 +148,6 @@ export class Outgoing {
   }
 }
 
-function keyOf({ id, type }: Asked): string {
+function keyOf({ id, type }: SentRequest): string {
   return `${type} ${id}`;
 }

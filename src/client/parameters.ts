@@ -1,16 +1,15 @@
 /**
  * Converts the values of `$1`, `$2`, … for sending: JSON has no integers beyond 2^53, no dates and
- * no bytes, and the server accepts lists and objects only as text.
+ * no bytes.
  *
  *     bigint        a number, or its digits beyond 2^53
  *     Date          ISO text, which the server reads as TIMESTAMP, DATETIME, DATE or TIME
  *     bytes         "\x00ff"
  *     number        itself; a number like Date.now() as its digits, if it is stored directly
- *     list, object  JSON text; a list becomes array text {1,2,NULL} if the statement takes
- *                   an array, as in `= ANY($1)` and `$1::int[]`
+ *     list, object  itself, with its values converted; the statement determines whether a list is
+ *                   an array, as in `= ANY($1)` and `$1::int[]`, or JSON
  */
 import { kindOf } from "./checks.ts";
-import { Places } from "./places.ts";
 
 /**
  * A parameter value. Pass an integer beyond 2^53 as a bigint or as its decimal digits. An object
@@ -18,7 +17,16 @@ import { Places } from "./places.ts";
  */
 export type Parameter = null | boolean | number | bigint | string | object;
 
-export type SentParameter = null | boolean | number | string;
+export type SentParameter =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly SentParameter[]
+  | { readonly [name: string]: SentParameter };
+
+/** The nesting depth of JSON that the server reads. */
+const DEPTH_MAX = 128;
 
 const SHOULD =
   "null, a boolean, a finite number, a bigint, text, a Date, bytes (Uint8Array), a list or a plain object";
@@ -26,9 +34,9 @@ const SHOULD =
 /**
  * Converts parameters to the form in which a statement is sent.
  *
- * @throws {TypeError} If it is no list: some calls take one, others take it among their options.
- * And for a value that JSON makes null, such as undefined or NaN: it would be a NULL that nobody
- * meant.
+ * @throws {TypeError} If `params` is not a list: some calls take a list, others have it among their
+ *   options. Also for a value that JSON turns into null, such as undefined or NaN, because the NULL
+ *   would be unintended.
  */
 export function sentParameters(sql: string, params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
@@ -36,14 +44,11 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
       "Cannot send the parameters: they should be a list, as in query(sql, [1]) or execute(sql, { params: [1] })",
     );
   }
-  const places = new Places(sql);
-  // Holes of the list count, too.
+  const places = new ParameterPlaces(sql);
+  // Array.from also visits the holes of a list.
   return Array.from(params, (each: unknown, index) => {
     const number = index + 1;
-    if (Array.isArray(each)) {
-      if (places.takesArray(number)) return arrayText(each, number);
-      if (places.isAloneInList(number)) throw noList(number);
-    }
+    if (Array.isArray(each) && places.isAloneInList(number)) throw noList(number);
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
@@ -53,7 +58,8 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
   });
 }
 
-function sentParameter(value: unknown, name: string): SentParameter {
+/** @param depth The number of lists and objects around the value. */
+function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
   if (typeof value === "bigint") {
     return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
@@ -61,36 +67,38 @@ function sentParameter(value: unknown, name: string): SentParameter {
   if (typeof value === "number" && Number.isFinite(value)) return value;
   if (value instanceof Date) {
     if (!Number.isNaN(value.getTime())) return value.toISOString();
-    throw new TypeError(`Cannot send ${name}: it is a Date that is invalid`);
+    throw new TypeError(`Cannot send ${name}: it is an invalid Date`);
   }
   const bytes = bytesOf(value);
   if (bytes !== undefined) return bytesText(bytes);
-  if (Array.isArray(value) || isPlain(value)) return JSON.stringify(value, jsonValue);
+  if (depth > DEPTH_MAX) {
+    throw new TypeError("Cannot send a parameter: it nests too deeply, or contains itself");
+  }
+  if (Array.isArray(value)) return sentList(value, name, depth + 1);
+  if (isPlain(value)) return sentObject(value, name, depth + 1);
   if (hasText(value)) return value.toJSON();
-  throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, and should be ${SHOULD}`);
+  throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, but should be ${SHOULD}`);
 }
 
-/** Refuses numbers that JSON would turn into null or cannot represent. */
-function jsonValue(_name: string, value: unknown): unknown {
-  if (typeof value === "bigint" && Number.isSafeInteger(Number(value))) return Number(value);
-  const isLost = typeof value === "number" && !Number.isFinite(value);
-  if (!isLost && typeof value !== "bigint") return value;
-  throw new TypeError(`Cannot send JSON: it holds ${String(value)}, which JSON has no number for`);
+/** `Array.from` also visits the holes of a list. */
+function sentList(list: readonly unknown[], name: string, depth: number): SentParameter {
+  return Array.from(list, (item, index) =>
+    sentParameter(item, `item ${index + 1} of ${name}`, depth),
+  );
 }
 
-/** The text of an array; arrays of the server have one dimension. */
-function arrayText(list: readonly unknown[], number: number): string {
-  const items = Array.from(list, (item, index) => {
-    const name = `item ${index + 1} of parameter ${number}`;
-    if (Array.isArray(item)) {
-      throw new TypeError(`Cannot send ${name}: it is a list, and arrays have one dimension`);
-    }
-    const sent = sentParameter(item, name);
-    if (sent === null) return "NULL";
-    if (typeof sent !== "string") return String(sent);
-    return `"${sent.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
-  });
-  return `{${items.join(",")}}`;
+/** A member that is undefined is left out, as in JSON.stringify. */
+function sentObject(object: object, name: string, depth: number): SentParameter {
+  const members = Object.entries(object).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    members.map(([key, value]: [string, unknown]) => {
+      const member = `"${key}" of ${name}`;
+      if (typeof value === "bigint" && !Number.isSafeInteger(Number(value))) {
+        throw new TypeError(`Cannot send ${member}: JSON cannot represent ${value}; send text`);
+      }
+      return [key, sentParameter(value, member, depth)];
+    }),
+  );
 }
 
 function bytesOf(value: unknown): Uint8Array | undefined {
@@ -106,7 +114,7 @@ function bytesText(bytes: Uint8Array): string {
 }
 
 /** Whether a value is an object without a class; it may come from another realm. */
-function isPlain(value: unknown): boolean {
+function isPlain(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -133,6 +141,81 @@ function isLikeMoment(value: unknown): boolean {
 
 function noList(number: number): TypeError {
   return new TypeError(
-    `Cannot send parameter ${number}: it is a list, and IN ($${number}) compares with one value; write = ANY($${number})`,
+    `Cannot send parameter ${number}: it is a list, but IN ($${number}) compares with one value; write = ANY($${number})`,
   );
+}
+
+/** Strings, quoted names and comments of SQL; `$1` within them is not a parameter. */
+const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
+
+/** Matches the beginning of a cast: `$1::` or `CAST($1 AS`. */
+const CAST = String.raw`(?:\$(\d+) ?::|\bcast ?\( ?\$(\d+) as\b) ?`;
+
+const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\\b`, "gi");
+
+const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
+
+/** `$1` between commas and brackets, and the tokens that determine its nesting depth. */
+const ROW_PART = /\bvalues\b|[()]|(?<=[(,] ?)\$(\d+)(?= ?[,)])/gi;
+
+const SET_VALUE = /(?:\bset|,) ?[\w.]* ?= ?\$(\d+) ?(?=,|;|$|\b(?:where|from|returning)\b)/gi;
+
+/**
+ * Finds how a statement uses its parameters, as far as its text shows. Only the server knows their
+ * types, but it reads lists, and numbers for dates, differently from JavaScript. The text is read
+ * when the first question is asked.
+ */
+class ParameterPlaces {
+  readonly #sql: string;
+  #read: string | undefined;
+  #alone: ReadonlySet<number> | undefined;
+  #stored: ReadonlySet<number> | undefined;
+  #times: ReadonlyMap<number, string> | undefined;
+
+  constructor(sql: string) {
+    this.#sql = sql;
+  }
+
+  /** Whether the parameter is the only item of an IN list. */
+  isAloneInList(number: number): boolean {
+    this.#alone ??= new Set(this.#find(IN_ALONE).map(numberOf));
+    return this.#alone.has(number);
+  }
+
+  /** Whether the parameter is stored directly: as an item of VALUES, or as the value of a SET. */
+  isStored(number: number): boolean {
+    this.#stored ??= new Set([...this.#items(), ...this.#find(SET_VALUE)].map(numberOf));
+    return this.#stored.has(number);
+  }
+
+  /** The date or time type to which a parameter is cast. */
+  timeOf(number: number): string | undefined {
+    this.#times ??= new Map(
+      this.#find(TIME_CAST).map((found) => [numberOf(found), (found[3] ?? "").toUpperCase()]),
+    );
+    return this.#times.get(number);
+  }
+
+  /** Parameters that are whole items of VALUES rows. */
+  #items(): RegExpMatchArray[] {
+    const found: RegExpMatchArray[] = [];
+    let depth = 0;
+    for (const part of this.#find(ROW_PART)) {
+      if (part[0] === ")") depth -= 1;
+      else if (part[0].toLowerCase() === "values") depth = 0;
+      else if (part[0] === "(") depth += 1;
+      else if (depth === 1) found.push(part);
+    }
+    return found;
+  }
+
+  #find(pattern: RegExp): RegExpMatchArray[] {
+    this.#read ??= this.#sql.replaceAll(QUIET, " ").replaceAll(/\s+/g, " ");
+    return [...this.#read.matchAll(pattern)];
+  }
+}
+
+/** Returns the number of the parameter that a pattern matched. */
+function numberOf([, first, second]: RegExpMatchArray): number {
+  return Number(first ?? second);
 }

@@ -3,18 +3,18 @@
  * script that is restarted, continues after the last change that it received.
  *
  * A position belongs to one query of one user. Another query or user under the same key finds no
- * position and starts anew.
+ * position and starts from the beginning.
  */
-import { kindOf, type Rule } from "./checks.ts";
+import { kindOf, type ValueRule } from "./checks.ts";
 
-/** The used part of `localStorage`; a script supplies an object of its own. */
+/** The methods of `localStorage` that the client uses; a script supplies its own object. */
 export interface PositionStorage {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
   removeItem(key: string): void;
 }
 
-export const STORAGE: Rule = {
+export const STORAGE: ValueRule = {
   should: "like localStorage, with getItem, setItem and removeItem",
   holds: (value) =>
     typeof value === "object" &&
@@ -74,7 +74,7 @@ export class KeptPosition {
 }
 
 /**
- * Two hashes in the manner of FNV-1a: short and not secret. The texts may be long and hold values.
+ * Returns two FNV-1a-style hashes: short, but not secret. The texts may be long and contain values.
  */
 function hashOf(text: string): string {
   let [low, high] = [0x811c9dc5, 0x01000193];

@@ -1,17 +1,19 @@
 /**
- * When a request is sent again, and after how long: what passes by itself, of what may be done
- * twice. A read may; anything else only when it carries a key, by which the server knows it again.
+ * Decides whether and when to resend a request. A request is resent if its failure is temporary and
+ * repeating it is safe: reads are safe; any other request needs an idempotency key, by which the
+ * server recognises it.
  */
 import type { ClientEnvironment } from "./environment.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
 
-/** "500ms", "10s" or "2m". */
+/** A duration, such as "500ms", "10s" or "2m". */
 export type Duration = `${number}${"ms" | "s" | "m"}`;
 
 const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 
 /**
- * Too many requests; a proxy that reaches no server or gets no answer in time; a server not ready.
+ * Statuses of temporary failures: too many requests, a proxy that cannot reach the server or gets
+ * no answer in time, and a server that is not ready.
  */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
@@ -20,18 +22,21 @@ const RETRY_MS_MAX = 30_000;
 
 export interface RepeatRules {
   readonly environment: Pick<ClientEnvironment, "after" | "random">;
-  /** How often a request is sent again at most. */
+  /** The maximum number of times that a request is resent. */
   readonly maxRetries: number;
-  /** Ends the wait before the next time. */
+  /** Ends the wait before the next attempt. */
   readonly signal: AbortSignal | undefined;
+  /** Called for each attempt that failed. */
+  readonly onFailure?: (() => void) | undefined;
 }
 
-/** Sends, and sends again as long as it fails for what passes by itself. */
+/** Sends a request, and resends it as long as it fails for a temporary reason. */
 export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules): Promise<T> {
   for (let failureCount = 0; ; failureCount += 1) {
     try {
       return await send();
     } catch (error) {
+      rules.onFailure?.();
       if (failureCount >= rules.maxRetries || !isPassing(error)) throw error;
       const toldSeconds = error instanceof ServerError ? error.retryAfterSeconds : undefined;
       const delayMs =
@@ -41,7 +46,7 @@ export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules)
   }
 }
 
-/** Half of it by chance: after a restart of the server not everybody comes at once. */
+/** Half of the delay is random, so that clients do not all reconnect at once after a restart. */
 export function backoffMs(
   { random }: Pick<ClientEnvironment, "random">,
   failureCount: number,
@@ -50,10 +55,25 @@ export function backoffMs(
   return ceiling * (0.5 + random() / 2);
 }
 
-/** Before a statement. One that holds another stays, and is no query: its end takes counting. */
+const CONFLICT_MS_MIN = 10;
+const CONFLICT_MS_MAX = 2000;
+
+/** The pause before a transaction is repeated. Half of it is random, so that rivals part. */
+export function conflictPauseMs(
+  { random }: Pick<ClientEnvironment, "random">,
+  conflictCount: number,
+): number {
+  const ceiling = Math.min(CONFLICT_MS_MAX, CONFLICT_MS_MIN * 2 ** conflictCount);
+  return ceiling * (0.5 + random() / 2);
+}
+
+/**
+ * Comments before a statement. A nested comment does not match, because its end requires counting;
+ * such a text does not count as a read.
+ */
 const COMMENTS = /^(?:\s|--[^\n]*\n|\/\*[^*/]*(?:(?:\*(?!\/)|\/(?!\*))[^*/]*)*\*\/)+/;
 
-/** Whether a text is one query, and nothing else: in doubt it is not. */
+/** Returns whether the text is a single query and nothing else; false in case of doubt. */
 export function isRead(sql: string): boolean {
   const text = sql.replace(COMMENTS, "");
   const isQuery = /^(?:with|select|values|table|show|describe|desc)\b/i.test(text);
@@ -75,7 +95,8 @@ function isPassing(error: unknown): boolean {
   return PASSING_STATUSES.has(error.status) || error.code === "COMMIT_UNKNOWN";
 }
 
-function pause(delayMs: number, { environment, signal }: RepeatRules): Promise<void> {
+/** Waits, unless the caller aborts. @throws The reason of the signal. */
+export function pause(delayMs: number, { environment, signal }: RepeatRules): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
       cancel();

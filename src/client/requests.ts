@@ -1,9 +1,9 @@
 /**
  * Sends one HTTP request and reads its answer, with a deadline. A proxy may answer in place of the
- * server, with a page, an empty body or other JSON: then only the status is known, and the error
- * has it.
+ * server, with a page, an empty body or other JSON. Then only the status is known, and the error
+ * contains it.
  */
-import type { BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
+import type { BodyData, BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
 import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
 import { shownUrl } from "./server_url.ts";
 
@@ -15,18 +15,35 @@ export interface RequestsOptions {
   readonly timeoutMs: number | undefined;
 }
 
+/** A body that is not JSON. */
+export class RequestData {
+  readonly data: BodyData;
+
+  constructor(data: BodyData) {
+    this.data = data;
+  }
+
+  /** Whether it can be sent only once. */
+  get isStream(): boolean {
+    return typeof this.data === "object" && "getReader" in this.data;
+  }
+}
+
 export interface CallOptions {
-  readonly body?: object;
+  /** The fields of a JSON object, or other data. */
+  readonly body?: object | RequestData;
   readonly signal?: AbortSignal;
   readonly token?: string;
+  /** Headers besides those of every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Whether the caller reads the body of a successful answer itself. */
   readonly isStreamed?: boolean;
 }
 
 /** An answer that reports success. */
-export interface Answer {
+export interface RequestAnswer {
   readonly status: number;
-  /** The fields of its JSON object. */
+  /** The fields of the answer's JSON object. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** The unread body, if the caller reads it itself. */
   readonly body?: BodyStream;
@@ -50,13 +67,13 @@ export class Requests {
   async call(
     method: string,
     path: string,
-    { body, isStreamed = false, signal, token }: CallOptions = {},
-  ): Promise<Answer> {
+    { body, headers: further, isStreamed = false, signal, token }: CallOptions = {},
+  ): Promise<RequestAnswer> {
     const { environment, url } = this.#options;
-    const headers: Record<string, string> = {};
-    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const headers: Record<string, string> = { ...further };
+    const { type, ...sent } = sentBody(body);
+    if (type !== undefined) headers["Content-Type"] = type;
     if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     const deadline = this.#deadline();
     const signals = [signal, deadline?.signal].filter((each) => each !== undefined);
     let response: HttpResponse;
@@ -93,13 +110,13 @@ export class Requests {
   }
 
   /** The error for an answer that reports success but does not come from Tidemark. */
-  foreign({ status }: Answer): ServerError {
+  foreign({ status }: RequestAnswer): ServerError {
     return new ServerError("http_error", this.#foreign(status, "other JSON"), { status });
   }
 
   #foreign(status: number, kind: string): string {
     const at = shownUrl(this.#options.url);
-    return `The server at ${at} answered with status ${status} and ${kind}, not as Tidemark does: a proxy before it may have, or the url is another program's`;
+    return `The server at ${at} answered with status ${status} and ${kind}, not as Tidemark does: the answer may come from a proxy, or the url may belong to another program`;
   }
 
   #deadline(): Deadline | undefined {
@@ -114,12 +131,23 @@ export class Requests {
   }
 }
 
+/** Returns a body as it is sent, and its type. */
+function sentBody(body: CallOptions["body"]): {
+  readonly type?: string;
+  readonly body?: string;
+  readonly data?: BodyData;
+} {
+  if (body === undefined) return {};
+  if (body instanceof RequestData) return { type: "application/octet-stream", data: body.data };
+  return { type: "application/json", body: JSON.stringify(body) };
+}
+
 /** @returns Undefined if the body is not JSON. @throws If the body breaks off. */
 async function bodyOf(response: HttpResponse): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    // Compare by name: an error of another realm is not an instance of this realm's class.
+    // Compare by name: an error from another realm is not an instance of this realm's class.
     if (error instanceof Error && error.name === "SyntaxError") return undefined;
     throw error;
   }

@@ -3,7 +3,7 @@
  * Cells are compared as the server sent them, without loss of precision. Nulls come last, or first
  * in descending order, as in PostgreSQL.
  */
-import type { CellObject, SchemaField } from "../protocol/mod.ts";
+import type { DataTypeWord, SchemaField, WireRow } from "../protocol/mod.ts";
 
 export interface OrderTerm {
   readonly name: string;
@@ -11,7 +11,7 @@ export interface OrderTerm {
   readonly areNullsFirst: boolean;
 }
 
-export type CompareRows = (left: CellObject, right: CellObject) => number;
+export type CompareRows = (left: WireRow, right: WireRow) => number;
 
 const TERM = /^(?:"((?:[^"]|"")+)"|([^\s",]+))(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?$/i;
 
@@ -22,7 +22,7 @@ export function orderFrom(text: string): OrderTerm[] {
     const name = quoted?.replaceAll('""', '"') ?? bare;
     if (name === undefined) {
       throw new TypeError(
-        `Cannot use orderBy: ${JSON.stringify(part.trim())} is no column; write it like "sent_at DESC, id", or give a function that compares two rows`,
+        `Cannot use orderBy: ${JSON.stringify(part.trim())} is not a column; write it like "sent_at DESC, id", or give a function that compares two rows`,
       );
     }
     const isDescending = direction.toLowerCase() === "desc";
@@ -59,7 +59,7 @@ export function comparerOf(
 ): CompareRows {
   const parts = terms.map((term) => {
     const { data_type: word = "Text", name = term.name } = columnOf(term, schema) ?? {};
-    const compare = comparerOfCells(typeof word === "string" ? word : (Object.keys(word)[0] ?? ""));
+    const compare = comparerOfCells(word);
     return { name, compare, term };
   });
   return (left, right) => {
@@ -76,7 +76,10 @@ type CompareCells = (left: never, right: never) => number;
 function ordered(
   left: unknown,
   right: unknown,
-  { compare, term }: { compare: CompareCells; term: OrderTerm },
+  {
+    compare,
+    term,
+  }: { compare: CompareCells; term: Pick<OrderTerm, "areNullsFirst" | "isDescending"> },
 ): number {
   const [isLeftNull, isRightNull] = [
     left === null || left === undefined,
@@ -103,9 +106,27 @@ const NUMBERS: ReadonlySet<string> = new Set([
   "Time",
 ]);
 
-function comparerOfCells(word: string): CompareCells {
-  if (NUMBERS.has(word)) return compareNumbers;
-  return word === "Bytes" || word === "Embedding" ? compareLists : compareTexts;
+function comparerOfCells(word: DataTypeWord): CompareCells {
+  if (typeof word !== "string" && "Array" in word) return listComparer(comparerOfCells(word.Array));
+  const name = typeof word === "string" ? word : (Object.keys(word)[0] ?? "");
+  if (NUMBERS.has(name)) return compareNumbers;
+  return name === "Bytes" || name === "Embedding" ? compareLists : compareTexts;
+}
+
+/** Compares arrays by their elements, then by their length; a NULL element is above every value. */
+function listComparer(compare: CompareCells): CompareCells {
+  const term = { areNullsFirst: false, isDescending: false };
+  const compareItems = (left: unknown, right: unknown): number => {
+    if (!Array.isArray(left) || !Array.isArray(right)) {
+      return ordered(left, right, { compare, term });
+    }
+    for (let i = 0; i < Math.min(left.length, right.length); i += 1) {
+      const order = compareItems(left[i], right[i]);
+      if (order !== 0) return order;
+    }
+    return left.length - right.length;
+  };
+  return compareItems;
 }
 
 /** Compares numbers or decimal digits; all digits of a column have the same number of decimals. */

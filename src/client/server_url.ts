@@ -1,25 +1,25 @@
 /**
- * The address of a server: which text is one, and how it is shown.
+ * Checks the address of a server, and formats it for messages.
  */
 
 /**
- * The address in one form, without a slash at the end.
+ * Returns the canonical form of an address, without a slash at the end.
  *
- * @throws {TypeError} If it is none of HTTP: the first request would fail, and not say why.
+ * @throws {TypeError} If it is not an HTTP address: the first request would fail without a reason.
  */
 export function serverUrlFrom(given: unknown): string {
-  // JavaScript may give anything, or nothing.
+  // JavaScript callers may pass anything, or nothing.
   const text = String(given);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "http:" || url?.protocol === "https:") return withoutSlash(url);
-  // Whatever it is, what stands before an @ may be a password.
+  // Text before an @ may be a password, even in an invalid address.
   const shown = text.replace(/^.*@/s, "");
   throw new TypeError(
     `Cannot use the url "${shown}": it should begin with http:// or https://, like "http://127.0.0.1:2900"`,
   );
 }
 
-/** The same without name and password. */
+/** Returns the address without name and password. */
 export function shownUrl(serverUrl: string): string {
   const url = new URL(serverUrl);
   url.username = "";

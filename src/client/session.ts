@@ -1,41 +1,41 @@
 /**
- * Who the client is: its tokens and the requests that carry them.
+ * The session of the client: its user, its tokens, and the requests that carry them.
  *
  * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
  * or in memory where there are no cookies. With credentials, the first request that needs a token
  * logs in, and so does any later request that finds no token. A request that the server refuses
  * because its token has expired or is no longer accepted is repeated once with a new token;
- * concurrent requests share one renewal. If no new token is to be had, the session ends.
+ * concurrent requests share one renewal. If no new token can be obtained, the session ends.
  *
- * Of those whom the server lets in, whoever was asked for last is who the client is: what answers
- * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request
- * of one user is repeated as another.
+ * If several logins are requested, the last successful one determines the user. A late answer to an
+ * earlier login, or one that arrives after a log-out, is discarded, and no request of one user is
+ * repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
 import { type Credentials, subjectOf, tokenFrom } from "./credentials.ts";
 import type { WholeEnvironment } from "./environment.ts";
 import { type ConnectionError, isObject, ServerError } from "./errors.ts";
-import { withRepeats } from "./repeats.ts";
-import { type Answer, type CallOptions, Requests } from "./requests.ts";
+import { type RepeatRules, withRepeats } from "./repeats.ts";
+import { type CallOptions, type RequestAnswer, RequestData, Requests } from "./requests.ts";
 
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
   readonly url: string;
-  /** Where the refresh token is kept. */
+  /** The place where the refresh token is kept. */
   readonly keepIn: "cookie" | "memory";
   /** Credentials for automatic login. */
   readonly credentials: Credentials | undefined;
   readonly environment: WholeEnvironment;
-  /** How often a request that may be repeated is sent again. */
+  /** How often a repeatable request is resent. */
   readonly maxRetries: number;
-  /** How long a request may take; undefined for as long as it does. */
+  /** The time limit for a request; undefined for none. */
   readonly timeoutMs: number | undefined;
-  /** Told when the session has ended without having been asked to. */
+  /** Called when the session has ended without a log-out. */
   readonly onSignedOut: () => void;
-  /** Told when it ends because it was asked to, before the server is. */
+  /** Called at a log-out, before the server is informed. */
   readonly onLogout: () => void;
-  /** Told when it is another user's from now on. */
+  /** Called when another user takes over the session. */
   readonly onOtherUser: () => void;
 }
 
@@ -48,17 +48,17 @@ export interface SetupFields {
 
 export interface PostOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Whether it does no harm when the server meets it twice. */
+  /** Whether the server may safely process the request twice. */
   readonly isRepeatable?: boolean;
 }
 
 export interface Identity {
   readonly user: UserBody;
-  /** Whether the role opens the admin page. */
+  /** Whether the role may open the admin page. */
   readonly mayAdminister: boolean;
 }
 
-/** Refusals of a token, which another may not meet. */
+/** Token refusals that a new token may avoid. */
 const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
 
 export class Session {
@@ -67,21 +67,22 @@ export class Session {
   /** Undefined after a log-out, so that the client does not log in again by itself. */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
   /**
-   * The refusal of the name and password; they are not tried again, as failures can lock the name.
+   * The refusal of the name and password. They are not tried again, as failures can lock the
+   * account.
    */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
   #refreshToken: string | undefined;
   #renewing: Promise<Identity | undefined> | undefined;
-  /** Of whoever was logged in last. */
+  /** The user who logged in last. */
   #userId: string | undefined;
-  /** Raised by every log-in that is asked for, and every log-out. */
+  /** Incremented by every requested login and every log-out. */
   #attempt = 0;
-  /** Which of them made the client who it is. */
+  /** The attempt that determined the current user. */
   #attemptTaken = 0;
-  /** Settles when the log-in that was asked for last has its answer. Never fails. */
+  /** Settles when the last requested login has been answered. Never rejects. */
   #loggingIn: Promise<unknown> = Promise.resolve();
-  /** Raised when one session takes the place of another, or none does. */
+  /** Incremented when one session replaces another or a session ends. */
   #epoch = 0;
 
   /** @internal */
@@ -101,12 +102,12 @@ export class Session {
     return this.#accessToken;
   }
 
-  /** The user of the token, if known. */
+  /** The user that the token names, if known. */
   get userId(): string | undefined {
     return this.#userId;
   }
 
-  /** Whether there is no token yet but credentials to get one. @internal */
+  /** Whether there are credentials but no token yet. @internal */
   get mustLogIn(): boolean {
     return this.#accessToken === undefined && this.#credentials !== undefined;
   }
@@ -116,7 +117,7 @@ export class Session {
     return fields as unknown as AuthStatusBody;
   }
 
-  /** Makes the first administrator; nobody is logged in by it. */
+  /** Creates the first administrator, without logging in. */
   async setup(fields: SetupFields): Promise<void> {
     requireOptions(
       {
@@ -143,7 +144,7 @@ export class Session {
       body: { user, password },
     });
     const login = this.#loginFrom(answer);
-    // A later one that is refused, or has no answer yet, takes nothing from this one.
+    // A later attempt that is refused or pending does not invalidate this one.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
     // An explicit log-in replaces the credentials.
@@ -153,7 +154,7 @@ export class Session {
   }
 
   /**
-   * Continues the session of the kept refresh token, or logs in with the credentials.
+   * Continues the session of the stored refresh token, or logs in with the credentials.
    *
    * @throws {ServerError} unauthorized
    */
@@ -181,7 +182,7 @@ export class Session {
     return renewing;
   }
 
-  /** Ends the session, also when the server cannot be told. */
+  /** Ends the session, even if the server cannot be informed. */
   async logout(): Promise<void> {
     const token = this.#accessToken;
     this.#attempt += 1;
@@ -194,13 +195,16 @@ export class Session {
     await this.#requests.call("POST", "/v1/api/auth/logout", token === undefined ? {} : { token });
   }
 
-  /** A browser keeps the cookie that comes last, so what sets one goes after what did. */
+  /**
+   * A browser keeps the last cookie that it receives, so requests that set cookies run one at a
+   * time.
+   */
   async #cookiesSet(): Promise<void> {
     if (this.#options.keepIn !== "cookie") return;
     await Promise.all([this.#loggingIn, this.#renewing?.catch(() => undefined)]);
   }
 
-  /** A request that needs a token. @throws {ServerError | ConnectionError} */
+  /** Sends a request that needs a token. @throws {ServerError | ConnectionError} */
   async post(path: string, body: object, options: PostOptions = {}): Promise<unknown> {
     requireRule("the path", path, TEXT);
     requireRule("the body", body, OBJECT);
@@ -214,22 +218,24 @@ export class Session {
   /** Like `post`, but returns the status, and the unread body if wanted. @internal */
   async call(
     path: string,
-    body: object,
-    options: PostOptions & Pick<CallOptions, "isStreamed">,
-  ): Promise<Answer> {
-    const { isRepeatable = false, isStreamed = false, signal } = options;
+    body: object | RequestData,
+    options: PostOptions &
+      Pick<CallOptions, "headers" | "isStreamed"> &
+      Pick<RepeatRules, "onFailure">,
+  ): Promise<RequestAnswer> {
+    const { headers, isRepeatable = false, isStreamed = false, onFailure, signal } = options;
     const { environment, maxRetries } = this.#options;
     const epoch = this.#epoch;
-    const send = async (): Promise<Answer> => {
+    const send = async (): Promise<RequestAnswer> => {
       if (epoch !== this.#epoch) throw replaced();
-      return await this.#post(path, { body, isStreamed, ...(signal && { signal }) });
+      return await this.#post(path, { body, headers, isStreamed, ...(signal && { signal }) });
     };
     if (!isRepeatable) return await send();
-    return await withRepeats(send, { environment, maxRetries, signal });
+    return await withRepeats(send, { environment, maxRetries, signal, onFailure });
   }
 
   /** The error for an answer that does not come from Tidemark. @internal */
-  foreign(answer: Answer): ServerError {
+  foreign(answer: RequestAnswer): ServerError {
     return this.#requests.foreign(answer);
   }
 
@@ -238,7 +244,7 @@ export class Session {
     return this.#requests.broken(cause);
   }
 
-  async #post(path: string, options: CallOptions): Promise<Answer> {
+  async #post(path: string, options: CallOptions): Promise<RequestAnswer> {
     const epoch = this.#epoch;
     if (this.mustLogIn) await this.#renewed();
     if (epoch !== this.#epoch) throw replaced();
@@ -248,11 +254,13 @@ export class Session {
       if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
       if (epoch === this.#epoch) await this.#renewed();
       if (epoch !== this.#epoch) throw replaced();
+      // A stream has been read, so the caller has to send it again.
+      if (options.body instanceof RequestData && options.body.isStream) throw error;
       return await this.#authorized(path, options);
     }
   }
 
-  async #authorized(path: string, options: CallOptions): Promise<Answer> {
+  async #authorized(path: string, options: CallOptions): Promise<RequestAnswer> {
     const token = this.#accessToken;
     if (token === undefined) throw signedOut();
     return await this.#requests.call("POST", path, { ...options, token });
@@ -320,7 +328,7 @@ export class Session {
   }
 
   /** @throws {ServerError} If the answer is neither a login nor a refusal. */
-  #loginFrom(answer: Answer): LoginBody {
+  #loginFrom(answer: RequestAnswer): LoginBody {
     const { access_token: token, user } = answer.fields;
     const isLogin = typeof token === "string" && isObject(user) && typeof user["id"] === "string";
     if (!isLogin) throw this.#requests.foreign(answer);
@@ -345,13 +353,13 @@ export class Session {
     this.#options.onOtherUser();
   }
 
-  /** What is under way belongs to the session before. */
+  /** Requests in progress belong to the previous session. */
   #begin(): void {
     this.#epoch += 1;
     this.#renewing = undefined;
   }
 
-  /** Ends the session although nobody logged out. */
+  /** Ends the session without a log-out. */
   #end(): void {
     this.#forget();
     this.#options.onSignedOut();
@@ -366,7 +374,7 @@ export class Session {
     if (this.#accessToken === undefined) return signedOut();
     this.#end();
     const message =
-      "The token is accepted no more, and there is nothing to renew it by: give auth a function, or a user and a password";
+      "The token is no longer accepted, and it cannot be renewed: give auth a function, or a user and a password";
     return new ServerError("unauthorized", message, { status: 401 });
   }
 }
@@ -379,7 +387,7 @@ function requireLogin(user: unknown, password: unknown): void {
   );
 }
 
-/** The answer to somebody who is no longer who the client is. */
+/** The error for a caller whose login was superseded. */
 function replaced(): ServerError {
   return new ServerError("unauthorized", "The session was ended, or replaced by another log-in", {
     status: 401,

@@ -1,20 +1,21 @@
 /**
  * Converts cells of the wire to JavaScript values:
  *
- *     TIMESTAMP, DATETIME   Date in UTC; the microseconds of the wire are cut to milliseconds
+ *     TIMESTAMP, DATETIME   Date in UTC; microseconds are truncated to milliseconds
  *     DATE                  Date, at midnight UTC
- *     TIME                  text, "14:30:00.25": JavaScript has no time of day
+ *     TIME                  text, "14:30:00.25": JavaScript has no time-of-day type
  *     JSON, JSONB           the parsed value
  *     BYTES                 Uint8Array
+ *     an array              a list of such values
  *
  * Other types stay as they are on the wire. `values: "wire"` converts nothing.
  */
 import type {
+  ChangeMessage,
   DataTypeWord,
   SchemaField,
   StatementEntry,
-  Change as WireChange,
-  CellObject as WireRow,
+  WireRow,
 } from "../protocol/mod.ts";
 
 /** A converted cell. JSON may hold any type, so the caller declares it. */
@@ -25,22 +26,22 @@ export type CellObject = Readonly<Record<string, Cell>>;
 /** Rows without declared columns are already partial. */
 type OldValues<Row> = string extends keyof Row ? Row : Partial<Row>;
 
-/** The old and new rows of a change; a delete has only old values. */
+/** The old and new rows of a change; a delete has only old rows. */
 export interface Change<Row extends object = CellObject>
-  extends Omit<WireChange, "rows" | "old_values"> {
+  extends Omit<ChangeMessage, "rows" | "old_values"> {
   readonly rows: readonly Row[];
-  /** For an update: the key, `_seq` and the changed columns. */
+  /** The old values of an update: the key, `_seq` and the changed columns. */
   readonly old_values?: readonly OldValues<Row>[];
 }
 
 /** The form of returned cells. */
 export type Values = "javascript" | "wire";
 
-type Reader = (cell: unknown) => unknown;
+type CellReader = (cell: unknown) => unknown;
 
 const MS_PER_DAY = 86_400_000;
 
-const READERS: Readonly<Record<string, Reader>> = {
+const READERS: Readonly<Record<string, CellReader>> = {
   Timestamp: dateFromMicroseconds,
   DateTime: dateFromMicroseconds,
   Date: (days) => new Date(Number(days) * MS_PER_DAY),
@@ -91,19 +92,34 @@ function readEntry(entry: StatementEntry, values: Values): StatementEntry {
   return { ...entry, rows };
 }
 
-function readersOf(schema: readonly SchemaField[], values: Values): [number, string, Reader][] {
+function readersOf(schema: readonly SchemaField[], values: Values): [number, string, CellReader][] {
   if (values === "wire") return [];
-  return schema.flatMap(({ data_type: word, name }, index): [number, string, Reader][] => {
+  return schema.flatMap(({ data_type: word, name }, index): [number, string, CellReader][] => {
     const reader = readerOf(word);
     return reader === undefined ? [] : [[index, name, reader]];
   });
 }
 
-function readerOf(word: DataTypeWord): Reader | undefined {
+function readerOf(word: DataTypeWord): CellReader | undefined {
+  if (typeof word === "object" && "Array" in word) return listReaderOf(word.Array);
   return typeof word === "string" && Object.hasOwn(READERS, word) ? READERS[word] : undefined;
 }
 
-/** Times far from today exceed the exact range of a number and come as digits. */
+/** Lists of bytes are lists of lists, so an empty list among them is read as bytes. */
+function listReaderOf(element: DataTypeWord): CellReader | undefined {
+  const readElement = readerOf(element);
+  if (readElement === undefined) return undefined;
+  const isElement = (item: unknown): boolean =>
+    !Array.isArray(item) || (element === "Bytes" && item.every((byte) => typeof byte === "number"));
+  const read = (items: unknown): unknown =>
+    (items as readonly unknown[]).map((item) => {
+      if (item === null) return null;
+      return isElement(item) ? readElement(item) : read(item);
+    });
+  return read;
+}
+
+/** Times far from today exceed the exact range of a number and arrive as digits. */
 function dateFromMicroseconds(cell: unknown): Date {
   if (typeof cell === "number") return new Date(Math.floor(cell / 1000));
   const microseconds = BigInt(cell as string | bigint);

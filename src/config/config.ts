@@ -1,8 +1,8 @@
 /**
  * The configuration: a TOML file, then the environment, checked as a whole and frozen.
  *
- * Nothing is guessed and nothing is ignored: an unknown key, a wrong type and a value out of its
- * range are refused, all at once, each with its place. The keys are in `keys.ts`.
+ * Nothing is guessed and nothing is ignored: unknown keys, wrong types and values out of range are
+ * refused, all at once, each with its position. The keys are in `keys.ts`.
  *
  *     file ────parse──check──┐
  *                            ├──► rules between keys ──► Config and warnings
@@ -10,8 +10,10 @@
  */
 import { parse, TomlError } from "smol-toml";
 import { type AuthSettings, type PasswordPolicy, passwordFault, secretFault } from "../auth/mod.ts";
+import type { MemoryLimit } from "../base/memory_limit.ts";
 import { type Environment, environmentValues, type ReadFile } from "./environment_variables.ts";
 import {
+  type Config,
   isToCome,
   KEY_SYNONYMS,
   KEYS,
@@ -19,12 +21,12 @@ import {
   SECTION_SYNONYMS,
   SECTIONS,
 } from "./keys.ts";
+import { defaultOf, MEMORY_KEY, memoryFault, memoryWarnings, PLENTY, shareText } from "./memory.ts";
 import { nearestKey } from "./names.ts";
-import { keyPositions, type Position, pathOf } from "./positions.ts";
-import type { Config } from "./shape.ts";
+import { type KeyPosition, keyPositions, pathOf } from "./positions.ts";
 import { checkedFromToml } from "./values.ts";
 
-/** All that is wrong with a configuration, one line each. */
+/** Contains every fault of a configuration, one per line. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -35,10 +37,19 @@ export class ConfigError extends Error {
   }
 }
 
-/** A configuration that holds, and what its author should know. */
+/** A valid configuration, and the warnings about it. */
 export interface ParsedConfig {
   readonly config: Config;
   readonly warnings: readonly string[];
+}
+
+/** The inputs besides its file that a configuration depends on. */
+export interface Surroundings {
+  readonly env?: Environment;
+  /** Reads the file that a `…_FILE` variable names. */
+  readonly readFile?: ReadFile;
+  /** The memory that the process may use; unlimited if absent. */
+  readonly memory?: MemoryLimit;
 }
 
 /** One row of `system.settings`. */
@@ -54,15 +65,13 @@ export interface Setting {
 /**
  * Reads a configuration.
  *
- * @param fileName For messages.
- * @param readFile Reads what a `…_FILE` variable names.
+ * @param fileName The file name that messages show.
  * @throws {ConfigError}
  */
 export function parseConfig(
   text: string,
   fileName: string,
-  env: Environment,
-  readFile: ReadFile = refuseFile,
+  { env = {}, memory = PLENTY, readFile = refuseFile }: Surroundings,
 ): ParsedConfig {
   const file = new FileReader(text, fileName);
   const environment = environmentValues(env, readFile);
@@ -79,14 +88,17 @@ export function parseConfig(
     places.set(path, `environment: ${variable}`);
     sources.set(path, "environment");
   }
-  const config = configFrom(values, sources);
-  const between = faultsBetween(config, (path) => places.get(path) ?? fileName);
+  const memoryBytes = Number(values.get(MEMORY_KEY) ?? 0) || memory.bytes;
+  values.set(MEMORY_KEY, memoryBytes);
+  const config = configFrom(values, { memoryBytes, sources });
+  const placeOf = (path: string): string => places.get(path) ?? fileName;
+  const between = faultsBetween(config, { memory, placeOf });
   const faults = [...file.faults, ...environment.faults, ...between.faults];
   if (faults.length > 0) throw new ConfigError(faults);
   return { config, warnings: [...file.warnings, ...environment.warnings, ...between.warnings] };
 }
 
-/** Every key with its value, for `system.settings`. Secrets are hidden. */
+/** Returns every key with its value, for `system.settings`. Secrets are hidden. */
 export function settingsOf(config: Config): readonly Setting[] {
   return [...KEYS.values()].map(({ path, section, name, rule }) => {
     const value = sectionOf(config, section)[name];
@@ -94,15 +106,15 @@ export function settingsOf(config: Config): readonly Setting[] {
     return {
       name: path,
       value: isHidden ? "***" : settingText(value),
-      defaultValue: settingText(rule.initial),
+      defaultValue: settingText(defaultOf(rule, config.performance.memory_bytes)),
       source: config.sources.get(path) ?? "default",
       category: section,
-      description: `${rule.description}${rule.isUnavailable === true ? "; not available yet" : ""}`,
+      description: `${rule.description}${shareText(rule)}${rule.isUnavailable === true ? "; not available yet" : ""}`,
     };
   });
 }
 
-/** The keys whose values differ, named as in the file. */
+/** Lists the keys whose values differ, named as in the file. */
 export function changedKeys(before: Config, after: Config): readonly string[] {
   return [...KEYS.values()]
     .filter(({ name, section }) => {
@@ -112,7 +124,7 @@ export function changedKeys(before: Config, after: Config): readonly string[] {
     .map(({ path }) => path);
 }
 
-/** What auth is built from. `jwtSecret` is the configured secret, or the one that was kept. */
+/** Returns the auth settings. `jwtSecret` is the configured secret, or the stored one. */
 export function authSettingsFrom({ auth, limits }: Config, jwtSecret: Uint8Array): AuthSettings {
   return {
     jwtSecret,
@@ -127,13 +139,13 @@ export function authSettingsFrom({ auth, limits }: Config, jwtSecret: Uint8Array
   };
 }
 
-/** Reads the file part: values by path of their key, and what is wrong. */
+/** Reads the file: the values, by the paths of their keys, and the faults. */
 class FileReader {
   readonly values = new Map<string, { value: unknown; place: string }>();
   readonly faults: string[] = [];
   readonly warnings: string[] = [];
   readonly #fileName: string;
-  readonly #positions: ReadonlyMap<string, Position>;
+  readonly #positions: ReadonlyMap<string, KeyPosition>;
 
   constructor(text: string, fileName: string) {
     this.#fileName = fileName;
@@ -162,7 +174,7 @@ class FileReader {
         else this.#readKey([...written, key], section, value);
       }
     } else {
-      this.#fault(written, `[${section}] is not a section, and should be one`);
+      this.#fault(written, `[${section}] is not a section, but should be one`);
     }
   }
 
@@ -196,15 +208,18 @@ class FileReader {
   }
 }
 
-/** Puts values into the shape of Config; what has none gets its default. */
+/** Arranges values in the shape of Config. A key without a value gets its default. */
 function configFrom(
   values: ReadonlyMap<string, unknown>,
-  sources: ReadonlyMap<string, "file" | "environment">,
+  {
+    memoryBytes,
+    sources,
+  }: { memoryBytes: number; sources: ReadonlyMap<string, "file" | "environment"> },
 ): Config {
   const sections = new Map<string, Record<string, unknown>>(SECTIONS.map((name) => [name, {}]));
   for (const { path, section, name, rule } of KEYS.values()) {
     const target = sections.get(section) ?? {};
-    target[name] = values.has(path) ? values.get(path) : rule.initial;
+    target[name] = values.has(path) ? values.get(path) : defaultOf(rule, memoryBytes);
   }
   const config: Record<string, unknown> = { sources };
   for (const [name, section] of sections) {
@@ -213,7 +228,7 @@ function configFrom(
     if (inner === undefined) config[name] = section;
     else config[outer] = Object.freeze({ ...sections.get(outer), [inner]: section });
   }
-  // Every key of every section is there, with a value that its rule has checked.
+  // Every key of every section exists, with a value that was checked by the key's rule.
   return Object.freeze(config) as unknown as Config;
 }
 
@@ -222,8 +237,11 @@ interface Findings {
   readonly warnings: readonly string[];
 }
 
-/** The rules that tie one key to another. */
-function faultsBetween(config: Config, placeOf: (path: string) => string): Findings {
+/** Checks the rules that relate one key to another. */
+function faultsBetween(
+  config: Config,
+  { memory, placeOf }: { memory: MemoryLimit; placeOf: (path: string) => string },
+): Findings {
   const faults: string[] = [];
   const warnings: string[] = [];
   const { server, storage, limits, auth, websocket, cluster } = config;
@@ -234,40 +252,40 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
   demand(
     (server.tls_cert === undefined) === (server.tls_key === undefined),
     server.tls_key === undefined ? "server.tls_cert" : "server.tls_key",
-    "is set, and server.tls_cert and server.tls_key should be both or neither",
+    "is set alone, but server.tls_cert and server.tls_key should be set together",
   );
   for (const [path, value, other, floor] of floorsOf(config)) {
-    // Said of the one that somebody has set, since that has a place.
+    // The fault names a key that was set, since only such a key has a position.
     if (config.sources.has(path) || !config.sources.has(other)) {
-      demand(value >= floor, path, `is ${value}, and should not be below ${other}, ${floor}`);
+      demand(value >= floor, path, `is ${value}, but should not be below ${other}, ${floor}`);
     } else {
-      demand(value >= floor, other, `is ${floor}, and should not be above ${path}, ${value}`);
+      demand(value >= floor, other, `is ${floor}, but should not be above ${path}, ${value}`);
     }
   }
   demand(
     websocket.idle_timeout_secs > websocket.ping_interval_secs,
     "websocket.idle_timeout_secs",
-    `is ${websocket.idle_timeout_secs}, and should be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
+    `is ${websocket.idle_timeout_secs}, but should be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
   );
   demand(
     storage.wal_max_bytes >= 4 * storage.wal_segment_bytes,
     "storage.wal_max_bytes",
-    `is ${storage.wal_max_bytes}, and should be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
+    `is ${storage.wal_max_bytes}, but should be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
   );
   demand(
     storage.wal_segment_bytes >= 2 * limits.max_row_bytes,
     "storage.wal_segment_bytes",
-    `is ${storage.wal_segment_bytes}, and should be at least twice limits.max_row_bytes, ${limits.max_row_bytes}`,
+    `is ${storage.wal_segment_bytes}, but should be at least twice limits.max_row_bytes, ${limits.max_row_bytes}`,
   );
   demand(
     !cors.allow_credentials || !cors.allowed_origins.includes("*"),
     "security.cors.allow_credentials",
-    'is true, and should be false while security.cors.allowed_origins has "*"',
+    'is true, but should be false while security.cors.allowed_origins has "*"',
   );
   demand(
     cluster.node_id < 2 ** cluster.node_bits,
     "cluster.node_id",
-    `is ${cluster.node_id}, and should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
+    `is ${cluster.node_id}, but should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
   );
   const weak = rootPasswordFault(auth);
   demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
@@ -276,15 +294,20 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
     const message = `${placeOf("auth.jwt_secret")}: ${secret.message}`;
     (secret.isFatal ? faults : warnings).push(message);
   }
+  const tooLittle = memoryFault(config, memory);
+  if (tooLittle !== undefined) faults.push(`${placeOf(MEMORY_KEY)}: ${tooLittle}`);
+  for (const warning of memoryWarnings(config, memory)) {
+    warnings.push(`${placeOf(MEMORY_KEY)}: ${warning}`);
+  }
   if (storage.durability === "relaxed") {
     warnings.push(
-      `${placeOf("storage.durability")}: storage.durability is relaxed: a crash may lose writes that were answered`,
+      `${placeOf("storage.durability")}: storage.durability is relaxed: a crash may lose acknowledged writes`,
     );
   }
   return { faults, warnings };
 }
 
-/** Keys that may not be below another: path, value, the other's path and value. */
+/** Lists keys that must not be below another key: path, value, the other's path and value. */
 function floorsOf({
   auth,
   files,

@@ -1,10 +1,10 @@
 /**
- * What the environment says: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either with `_FILE`
- * behind it, which names a file that holds the value.
+ * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either with the suffix
+ * `_FILE`, which names a file that contains the value.
  *
- * Short names win over long ones. An empty variable counts as unset, and so does one whose file is
- * empty, which is a warning: whoever names a file means to set something. A variable that no key
- * has is a warning, since it may be meant for somebody else.
+ * Short names take precedence over long ones. An empty variable counts as unset. So does one whose
+ * file is empty, but with a warning, since a file is named in order to set something. A variable
+ * without a key causes a warning, since it may be meant for another program.
  */
 import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
 import { nearestKey } from "./names.ts";
@@ -12,11 +12,14 @@ import { checkedFromText } from "./values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the text of a file. @throws {Error} If it cannot. */
+/**
+ * Reads the text of a file.
+ * @throws {Error} If it cannot be read.
+ */
 export type ReadFile = (path: string) => string;
 
 export interface EnvironmentValues {
-  /** By the path of the key. */
+  /** The values by the paths of their keys. */
   readonly values: ReadonlyMap<string, { readonly value: unknown; readonly variable: string }>;
   readonly faults: readonly string[];
   readonly warnings: readonly string[];
@@ -59,7 +62,7 @@ export function environmentValues(env: Environment, readFile: ReadFile): Environ
   return { values, faults, warnings };
 }
 
-/** Every variable that means something, to the path of its key. */
+/** Maps every meaningful variable to the path of its key. */
 const VARIABLES: ReadonlyMap<string, { readonly path: string; readonly isShort: boolean }> =
   (() => {
     const variables = new Map<string, { path: string; isShort: boolean }>();
@@ -87,10 +90,10 @@ function textOf(
   if (!isFile || text === undefined) return text;
   const plain = variable.replace(/_FILE$/, "");
   if ((env[plain] ?? "") !== "") {
-    return { fault: `environment: ${variable} and ${plain} are both set, and one should be` };
+    return { fault: `environment: ${variable} and ${plain} are both set, but only one should be` };
   }
   try {
-    // Editors and `echo` end a file with a line break that is no part of the value.
+    // Editors and `echo` end a file with a line break that is not part of the value.
     return readFile(text).replace(/\r?\n$/, "");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

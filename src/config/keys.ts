@@ -1,23 +1,16 @@
 /**
  * Every key of the configuration: its type, default, range and meaning, in the order of the file.
+ * The type of the configuration is derived from them.
  *
- * A key whose feature is not there yet takes its default only: accepting another value would
- * promise what does not happen.
+ * A key whose feature does not exist yet accepts only its default: accepting another value would be
+ * a false promise.
  */
 import { isIPv6 } from "node:net";
+import { rangeFromText } from "../base/ip_address.ts";
 import { COMMIT_BYTES_MAX } from "../base/limits.ts";
 import type { LogLevel } from "../base/log.ts";
-import { rangeFromText } from "../server/mod.ts";
-import type { Config, KeyRule, TextForm } from "./shape.ts";
-
-type SectionRules<Section> = { readonly [Name in keyof Section]: KeyRule<Section[Name]> };
-
-type Rules = {
-  readonly [Name in Exclude<keyof Config, "security" | "sources">]: SectionRules<Config[Name]>;
-} & {
-  readonly security: SectionRules<Omit<Config["security"], "cors">>;
-  readonly "security.cors": SectionRules<Config["security"]["cors"]>;
-};
+import { isOutboundHost } from "../base/outbound_hosts.ts";
+import type { KeyRule, TextForm } from "./key_rule.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -42,6 +35,11 @@ const ADDRESS: TextForm = {
   isFitting: (range) => rangeFromText(range) !== undefined,
   expected: "an IP address or a range like 10.0.0.0/8",
 };
+const OUTBOUND_HOST: TextForm = {
+  pattern: /^[^\s"]{1,253}$/,
+  isFitting: isOutboundHost,
+  expected: "a host name, *.example.com, an IP address or a range like 10.0.0.0/8",
+};
 const ABSOLUTE_PATH: TextForm = {
   pattern: /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+\/?$/,
   expected: "an absolute path below /, like /var/backups, without . and ..",
@@ -56,257 +54,406 @@ const LATER: { readonly isUnavailable: true } = { isUnavailable: true };
 
 export const LEVELS: readonly LogLevel[] = ["error", "warn", "info", "debug", "trace"];
 
-const RULES: Rules = {
+const RULES = {
   server: {
     host: text("127.0.0.1", "Address to listen on", { form: HOST }),
-    port: whole(2900, [0, 65_535], "Port to listen on; 0 takes any free one, which is printed"),
-    public_origin: maybe("Own origin as browsers see it behind a proxy", { form: ORIGIN }),
-    tls_cert: maybe("PEM file of the certificate; with tls_key"),
-    tls_key: maybe("PEM file of the private key; with tls_cert"),
-    ui_enabled: flag(true, "Whether /ui answers"),
+    port: whole(2900, [0, 65_535], "Port to listen on; 0 chooses a free port, which is printed"),
+    public_origin: maybe("Origin under which browsers reach this server through a proxy", {
+      form: ORIGIN,
+    }),
+    tls_cert: maybe("PEM file of the certificate; requires tls_key"),
+    tls_key: maybe("PEM file of the private key; requires tls_cert"),
+    ui_enabled: flag(true, "Whether /ui serves the admin page"),
     workers: whole(
       0,
       [0, 256],
-      "Threads that run long queries; 0 is one for each core, 16 at most",
+      "Threads that run long queries; 0 means one for each core and 192 MiB of memory, up to 16. " +
+        "Statements that need more than their first 5 ms wait while all threads are busy",
     ),
-    shutdown_timeout_secs: whole(10, [0, 600], "How long running statements have at shutdown"),
+    shutdown_timeout_secs: whole(10, [0, 600], "How long a shutdown waits for running statements"),
   },
   storage: {
-    data_path: text("./data", "Directory of all data; made if missing, locked while in use", {
-      form: FILLED,
-      environment: "TIDEMARK_DATA_DIR",
-    }),
-    durability: word("sync", ["sync", "relaxed"], "relaxed answers before the disk does"),
-    history_hours: whole(168, [1, 8760], "How long replaced rows stay readable for resume"),
-    history_max_bytes: whole(0, [0], "Bytes of history; the oldest goes first; 0 is off"),
-    flush_rows: whole(10_000, [1, 999_999], "Buffered row versions that start a flush"),
-    flush_interval_secs: whole(300, [1, 86_399], "Age of the oldest buffered row at a flush"),
-    wal_segment_bytes: whole(64 * MIB, [MIB, GIB], "Size of one file of the log"),
+    data_path: text(
+      "./data",
+      "Directory of all data; created if missing, and locked while in use",
+      {
+        form: FILLED,
+        environment: "TIDEMARK_DATA_DIR",
+      },
+    ),
+    durability: word(
+      "sync",
+      ["sync", "relaxed"],
+      "With relaxed, a write is answered before it is on disk",
+    ),
+    history_hours: whole(
+      168,
+      [1, 8760],
+      "How long replaced rows are kept, so that clients can resume",
+    ),
+    history_max_bytes: whole(
+      0,
+      [0],
+      "Maximum bytes of history, of which the oldest is deleted first; 0 means no limit",
+    ),
+    flush_rows: whole(10_000, [1, 999_999], "Number of buffered row versions that starts a flush"),
+    flush_interval_secs: whole(
+      300,
+      [1, 86_399],
+      "Age of the oldest buffered row that starts a flush",
+    ),
+    wal_segment_bytes: whole(64 * MIB, [MIB, GIB], "Size of one log file"),
     wal_max_bytes: whole(GIB, [4 * MIB], "Size of the log above which tables are flushed early"),
-    cache_bytes: whole(256 * MIB, [MIB], "Memory for unpacked parts of segments"),
-    min_free_bytes: whole(64 * MIB, [0], "Free disk space below which the server only reads"),
-    ballast_bytes: whole(32 * MIB, [0], "Reserve that lets DROP run on a full disk; 0 is none"),
-    archive_path: maybe("Where full log files are kept for restores to a point in time"),
-    allowed_roots: list("Directories below which BACKUP, RESTORE and CREATE STORAGE may name one", {
-      form: ABSOLUTE_PATH,
+    cache_bytes: whole(256 * MIB, [MIB], "Memory that caches unpacked parts of segments", {
+      share: 1 / 16,
     }),
+    memtable_bytes: whole(
+      512 * MIB,
+      [MIB],
+      "Memory for buffered row versions of all tables; above it, the largest tables are flushed early",
+      { share: 1 / 8 },
+    ),
+    min_free_bytes: whole(
+      64 * MIB,
+      [0],
+      "Free disk space below which the server accepts only reads and deletes",
+    ),
+    ballast_bytes: whole(
+      32 * MIB,
+      [0],
+      "Disk space reserved so that DROP can run on a full disk; 0 reserves none",
+    ),
+    archive_path: maybe(
+      "Directory to which full log files are copied, for restores to a point in time",
+    ),
+    allowed_roots: list(
+      "Directories below which BACKUP, RESTORE and CREATE STORAGE may name a directory",
+      {
+        form: ABSOLUTE_PATH,
+      },
+    ),
   },
   limits: {
-    max_sql_bytes: whole(MIB, [KIB, 16 * MIB], "Bytes of one SQL text"),
-    max_parameter_bytes: whole(512 * KIB, [KIB, 16 * MIB], "Bytes of one parameter"),
-    max_parameters: whole(32_767, [1, 65_535], "Parameters of one request"),
-    max_body_bytes: whole(10 * MIB, [KIB, GIB], "Bytes of a request body"),
-    max_row_bytes: whole(2 * MIB, [KIB, 3 * MIB], "Bytes of one row"),
-    max_result_rows: whole(0, [0], "Rows of one result; 0 is no limit"),
-    max_timeout_ms: whole(600_000, [1, 86_400_000], "Longest timeout_ms of a request"),
-    queries_per_sec_per_user: whole(0, [0], "SQL requests a second of one user; 0 is no limit"),
-    requests_per_sec_per_ip: whole(0, [0], "Requests a second of one address; 0 is no limit"),
-    connections_per_ip: whole(0, [0], "Open connections of one address; 0 is no limit"),
+    max_sql_bytes: whole(MIB, [KIB, 16 * MIB], "Maximum bytes of one SQL text"),
+    max_parameter_bytes: whole(512 * KIB, [KIB, 16 * MIB], "Maximum bytes of one parameter"),
+    max_parameters: whole(32_767, [1, 65_535], "Maximum number of parameters in one request"),
+    max_body_bytes: whole(10 * MIB, [KIB, GIB], "Maximum bytes of a request body", {
+      share: 1 / 32,
+    }),
+    max_row_bytes: whole(2 * MIB, [KIB, 3 * MIB], "Maximum bytes of one row"),
+    max_result_rows: whole(0, [0], "Maximum rows of one result; 0 means no limit"),
+    max_timeout_ms: whole(600_000, [1, 86_400_000], "Maximum timeout_ms of a request"),
+    queries_per_sec_per_user: whole(
+      0,
+      [0],
+      "Maximum SQL requests a second of one user; 0 means no limit",
+    ),
+    requests_per_sec_per_ip: whole(
+      0,
+      [0],
+      "Maximum requests a second from one address; 0 means no limit",
+    ),
+    connections_per_ip: whole(
+      0,
+      [0],
+      "Maximum open connections from one address; 0 means no limit",
+    ),
     auth_requests_per_sec_per_ip: whole(
       20,
       [0],
-      "Logins, setups, refreshes and failed tokens a second of one address; 0 is no limit",
+      "Maximum logins, setups, refreshes and failed tokens a second from one address; 0 means no limit",
     ),
-    login_max_failures: whole(5, [0, 100], "Failed logins in a row that lock; 0 is never"),
+    login_max_failures: whole(
+      5,
+      [0, 100],
+      "Number of consecutive failed logins that locks a login; 0 means never",
+    ),
     lockout_secs: whole(900, [1, 86_400], "How long a login stays locked"),
-    subscriptions_per_user: whole(100, [0, 1_000_000], "Live queries of one user; 0 is no limit"),
-    subscriptions_per_connection: whole(1000, [1, 100_000], "Live queries of one connection"),
-    max_message_size: whole(MIB, [KIB, 16 * MIB], "Bytes of one WebSocket message of a client"),
+    subscriptions_per_user: whole(
+      100,
+      [0, 1_000_000],
+      "Maximum live queries of one user; 0 means no limit",
+    ),
+    subscriptions_per_connection: whole(
+      1000,
+      [1, 100_000],
+      "Maximum live queries of one connection",
+    ),
+    max_message_size: whole(
+      MIB,
+      [KIB, 16 * MIB],
+      "Maximum bytes of one WebSocket message from a client",
+    ),
     messages_per_sec: whole(
       1000,
       [0],
-      "WebSocket messages a second of one connection; 0 is no limit",
+      "Maximum WebSocket messages a second on one connection; 0 means no limit",
     ),
     transaction_timeout_secs: whole(300, [1, 3600], "How long a transaction may stay open"),
     transaction_max_bytes: whole(
       100 * MIB,
       [MIB, COMMIT_BYTES_MAX],
-      "Bytes that one transaction may write",
+      "Maximum bytes that one transaction may write",
+      { share: 1 / 16 },
     ),
-    idempotency_ttl_secs: whole(600, [60, 86_400], "How long answers are kept by key"),
+    transaction_idle_secs: whole(
+      60,
+      [1, 3600],
+      "How long a transaction that spans requests waits for the next one",
+    ),
+    max_transactions: whole(
+      1000,
+      [0, 100_000],
+      "Maximum open transactions that span requests; 0 means no limit",
+    ),
+    transactions_per_user: whole(
+      20,
+      [0, 100_000],
+      "Maximum open transactions of one user that span requests; 0 means no limit",
+    ),
+    idempotency_ttl_secs: whole(
+      600,
+      [60, 86_400],
+      "How long the answers of requests with an idempotency_key are kept",
+    ),
     idempotency_bytes_per_user: whole(
       64 * MIB,
       [0],
-      "Bytes of kept answers for one user; 0 means no limit",
+      "Maximum bytes of the answers kept for one user; 0 means no limit",
     ),
     storage_bytes_per_user: whole(
       0,
       [0],
-      "Bytes of the rows and files of one user; 0 means no limit",
+      "Maximum bytes of the rows and files of one user; 0 means no limit",
     ),
-    topic_visibility_secs: whole(60, [1, 86_400], "How long a consumer has to ack", LATER),
-    max_poll_secs: whole(60, [1, 300], "Longest wait of a topic poll", LATER),
+    topic_visibility_secs: whole(
+      60,
+      [1, 86_400],
+      "How long a consumer has to acknowledge a message of a topic",
+    ),
+    max_poll_secs: whole(60, [1, 300], "Longest time that a request waits for messages of a topic"),
     require_where: flag(false, "Whether UPDATE and DELETE without WHERE are refused"),
   },
   logging: {
-    level: word("info", LEVELS, "Least important level that is written", {
+    level: word<LogLevel>("info", LEVELS, "Least severe level that is logged", {
       environment: "TIDEMARK_LOG_LEVEL",
     }),
     logs_path: text("./logs", "Directory of log files", {
       form: FILLED,
       environment: "TIDEMARK_LOGS_DIR",
     }),
-    log_to_console: flag(true, "Whether the log goes to stderr too", {
+    log_to_console: flag(true, "Whether the log is also written to stderr", {
       environment: "TIDEMARK_LOG_TO_CONSOLE",
     }),
     format: word(
       "compact",
       ["compact", "pretty", "json"],
-      "How an event looks: a line of text, a line for each of its fields, or JSON",
+      "Form of a log event: compact is one line of text, pretty one line for each field, json one JSON object",
     ),
-    targets: { type: "levels", initial: {}, description: "Levels of single components", ...LATER },
+    targets: levels("Log levels of single components", LATER),
     slow_query_threshold_ms: whole(
       1000,
       [0],
-      "Requests of SQL that take as long or longer are logged; 0 is off",
+      "SQL requests that take at least this long are logged; 0 logs none",
     ),
-    max_file_bytes: whole(64 * MIB, [MIB], "Size at which a log file is rolled"),
-    max_files: whole(10, [1, 1000], "Log files kept"),
+    max_file_bytes: whole(64 * MIB, [MIB], "Size at which the server begins another log file"),
+    max_files: whole(10, [1, 1000], "Number of log files that are kept"),
   },
   performance: {
-    request_timeout: whole(30, [0], "Seconds that all of a request of SQL may take; 0 is no limit"),
-    keepalive_timeout: whole(75, [0, 255], "Seconds until an idle HTTP connection is closed"),
+    request_timeout: whole(30, [0], "Maximum time that an SQL request may take; 0 means no limit"),
+    keepalive_timeout: whole(75, [0, 255], "How long an idle HTTP connection stays open"),
     max_connections: whole(
       100_000,
       [1, 1_000_000],
-      "Open connections and running requests of all clients",
+      "Maximum number of open connections and running requests of all clients",
+    ),
+    memory_bytes: whole(
+      0,
+      [0],
+      "Memory that the process may use; 0 means as much as its control group and the machine allow",
     ),
     total_query_memory_bytes: whole(
       GIB,
       [16 * MIB],
-      "Memory of all statements together; above it long queries wait",
+      "Memory of all statements together; above it, long queries wait",
+      { share: 1 / 6 },
     ),
-    query_memory_bytes: whole(256 * MIB, [MIB], "Memory of one statement"),
+    query_memory_bytes: whole(256 * MIB, [MIB], "Maximum memory of one statement", {
+      share: 1 / 8,
+    }),
     query_temporary_bytes: whole(
       32 * GIB,
       [0],
-      "Disk for what one statement holds beyond its memory; 0 is none",
+      "Maximum bytes of the temporary files of one statement; 0 allows none",
     ),
-    http_compression: flag(true, "Whether answers are packed by gzip"),
+    http_compression: flag(true, "Whether answers are compressed with gzip"),
   },
   auth: {
-    jwt_secret: maybe("Key that signs tokens, 32 bytes or more", {
+    jwt_secret: maybe("Secret that signs tokens, at least 32 bytes", {
       isSecret: true,
       environment: "TIDEMARK_JWT_SECRET",
     }),
-    root_password: maybe("Password of root, set at each start", {
+    root_password: maybe("Password of root, which is set at each start", {
       isSecret: true,
       environment: "TIDEMARK_ROOT_PASSWORD",
     }),
     allow_remote_setup: flag(false, "Whether first-time setup is open to other machines", {
       environment: "TIDEMARK_ALLOW_REMOTE_SETUP",
     }),
-    jwt_expiry_hours: {
-      type: "number",
-      initial: 24,
-      min: 0.01,
-      max: 8760,
-      description: "Hours until an access token expires",
+    jwt_expiry_hours: number(24, [0.01, 8760], "Hours until an access token expires", {
       environment: "TIDEMARK_JWT_EXPIRY_HOURS",
-    },
-    refresh_expiry_hours: {
-      type: "number",
-      initial: 168,
-      min: 0.01,
-      max: 8760,
-      description: "Hours until a refresh token expires; not below jwt_expiry_hours",
-    },
-    jwt_trusted_issuers: list("Issuers whose tokens are taken without a provider section", {
+    }),
+    refresh_expiry_hours: number(
+      168,
+      [0.01, 8760],
+      "Hours until a refresh token expires; not below jwt_expiry_hours",
+    ),
+    jwt_trusted_issuers: list("Issuers whose tokens are accepted without a provider section", {
       ...LATER,
       environment: "TIDEMARK_JWT_TRUSTED_ISSUERS",
     }),
-    cookie_secure: flag(true, "Whether cookies go over https only", {
+    cookie_secure: flag(true, "Whether cookies are sent over https only", {
       environment: "TIDEMARK_COOKIE_SECURE",
     }),
-    min_password_length: whole(8, [8, 128], "Shortest password, in characters"),
-    max_password_length: whole(256, [64, 1024], "Longest password, in characters"),
+    min_password_length: whole(8, [8, 128], "Minimum length of a password, in characters"),
+    max_password_length: whole(256, [64, 1024], "Maximum length of a password, in characters"),
     enforce_password_complexity: flag(
       false,
-      "Whether a password needs upper case, lower case, a digit and another character",
+      "Whether a password needs an upper case letter, a lower case letter, a digit and another character",
     ),
   },
   security: {
-    trusted_proxies: list("Proxies whose forwarding headers are believed", {
+    trusted_proxies: list("Proxies whose forwarding headers are trusted", {
       form: ADDRESS,
       environment: "TIDEMARK_TRUSTED_PROXIES",
     }),
-    allowed_hosts: list("Names of Host that local-only endpoints take", { form: HOST_NAME }),
+    allowed_hosts: list("Host names that local-only endpoints accept in the Host header", {
+      form: HOST_NAME,
+    }),
     metrics_allow: list("Addresses that may read /metrics without a token", { form: ADDRESS }),
+    webhook_hosts: list(
+      "Hosts to which webhooks may deliver; a private address must be listed itself",
+      {
+        form: OUTBOUND_HOST,
+      },
+    ),
   },
   "security.cors": {
-    allowed_origins: list("Origins of other sites that browsers may call from, or *", {
+    allowed_origins: list("Origins of other sites whose pages may call this server, or *", {
       form: ORIGIN_OR_ANY,
     }),
-    allow_credentials: flag(false, "Whether such calls carry cookies; not with *"),
-    max_age: whole(3600, [0], "Seconds that a browser remembers a preflight"),
+    allow_credentials: flag(false, "Whether such calls may carry cookies; not allowed with *"),
+    max_age: whole(3600, [0], "How long a browser may cache the answer to a preflight request"),
   },
   websocket: {
     auth_timeout_secs: whole(3, [1, 60], "How long a connection has to authenticate"),
     idle_timeout_secs: whole(60, [5, 960], "How long a connection may be silent"),
-    ping_interval_secs: whole(20, [1, 600], "Time between pings; below idle_timeout_secs"),
-    max_frame_bytes: whole(8 * MIB, [64 * KIB, 12 * MIB], "Bytes of one message to a client"),
+    ping_interval_secs: whole(20, [1, 600], "Time between pings; must be below idle_timeout_secs"),
+    max_frame_bytes: whole(
+      8 * MIB,
+      [64 * KIB, 12 * MIB],
+      "Maximum bytes of one message to a client",
+    ),
     send_queue_bytes: whole(MIB, [64 * KIB, GIB], "Bytes queued before a client has to catch up"),
-    default_batch_size: whole(1000, [1, 100_000], "Rows of a batch when a client does not say"),
-    max_batch_size: whole(10_000, [1, 100_000], "Rows of a batch at most"),
+    default_batch_size: whole(
+      1000,
+      [1, 100_000],
+      "Rows in a batch, unless the client chooses a number",
+    ),
+    max_batch_size: whole(10_000, [1, 100_000], "Maximum rows in a batch"),
     loading_timeout_secs: whole(600, [10, 86_400], "How long a snapshot may wait for next_batch"),
-    replay_changes: whole(10_000, [0, 1_000_000], "Changes replayed one by one after a resume"),
-    compression: flag(true, "Whether messages are packed by gzip"),
+    replay_changes: whole(
+      10_000,
+      [0, 1_000_000],
+      "Maximum number of changes replayed one by one after a resume",
+    ),
+    compression: flag(true, "Whether messages are compressed with gzip"),
   },
   files: {
-    max_size_bytes: whole(25 * MIB, [KIB, GIB], "Bytes of one file"),
-    max_request_bytes: whole(100 * MIB, [KIB, GIB], "Bytes of one multipart request"),
-    max_files_per_request: whole(20, [1, 1000], "Files of one request"),
-    max_files_per_folder: whole(5000, [1, 1_000_000], "Files in one directory on disk"),
-    allowed_mime_types: list("Media types that may be uploaded; empty is all", { form: MIME }),
-    staging_path: maybe("Where uploads lie before their commit; by default {data_path}/tmp", LATER),
+    max_size_bytes: whole(25 * MIB, [KIB, GIB], "Maximum bytes of one uploaded file", {
+      share: 1 / 16,
+    }),
+    max_request_bytes: whole(100 * MIB, [KIB, GIB], "Maximum bytes of one multipart request", {
+      share: 1 / 16,
+    }),
+    max_files_per_request: whole(20, [1, 1000], "Maximum number of files in one request"),
+    max_files_per_folder: whole(
+      5000,
+      [1, 1_000_000],
+      "Maximum number of files in one directory on disk",
+    ),
+    allowed_mime_types: list("Media types that may be uploaded; an empty list allows all", {
+      form: MIME,
+    }),
+    staging_path: maybe(
+      "Directory of uploads before their commit; by default {data_path}/tmp",
+      LATER,
+    ),
   },
   oidc: {
     auto_provision: flag(false, "Whether unknown users of a provider get an account", LATER),
-    default_role: word("user", ["user"], "Role of such accounts", LATER),
-    jwks_cache_secs: whole(3600, [60, 86_400], "How long keys of a provider are kept", LATER),
+    default_role: word("user", ["user"], "Role of automatically created accounts", LATER),
+    jwks_cache_secs: whole(3600, [60, 86_400], "How long the keys of a provider are cached", LATER),
   },
   cluster: {
-    node_bits: whole(0, [0, 6], "Bits of _seq that hold the node; never lowered"),
-    node_id: whole(0, [0, 63], "This node, below 2 to the power of node_bits", {
+    node_bits: whole(0, [0, 6], "Number of bits of _seq that hold the node id; can only grow"),
+    node_id: whole(0, [0, 63], "Number of this node, below 2 to the power of node_bits", {
       environment: "TIDEMARK_NODE_ID",
     }),
   },
 };
 
+type ValuesOf<Section> = {
+  readonly [Name in keyof Section]: Section[Name] extends KeyRule<infer Value> ? Value : never;
+};
+
+/** The frozen configuration of a server: sections and keys named as in the file. */
+export type Config = {
+  readonly [Name in Exclude<keyof typeof RULES, "security" | "security.cors">]: ValuesOf<
+    (typeof RULES)[Name]
+  >;
+} & {
+  readonly security: ValuesOf<typeof RULES.security> & {
+    readonly cors: ValuesOf<(typeof RULES)["security.cors"]>;
+  };
+  /** The source of each key ("server.port") whose value is not the default. */
+  readonly sources: ReadonlyMap<string, "file" | "environment">;
+};
+
 /** A key with its rule. */
-export interface Key {
-  /** "server.port". */
+export interface ConfigKey {
+  /** The path of the key, such as "server.port". */
   readonly path: string;
-  /** "server"; "security.cors" for the nested one. */
+  /** The section, such as "server", or "security.cors" for the nested one. */
   readonly section: string;
   readonly name: string;
   readonly rule: KeyRule;
 }
 
 /** Every key by its path, in the order above. */
-export const KEYS: ReadonlyMap<string, Key> = new Map(
+export const KEYS: ReadonlyMap<string, ConfigKey> = new Map(
   Object.entries(RULES).flatMap(([section, rules]) =>
-    Object.entries(rules as Record<string, KeyRule>).map(([name, rule]): [string, Key] => {
+    Object.entries(rules as Record<string, KeyRule>).map(([name, rule]): [string, ConfigKey] => {
       const path = `${section}.${name}`;
       return [path, { path, section, name, rule }];
     }),
   ),
 );
 
-/** Sections by their name. */
+/** The section names. */
 export const SECTIONS: readonly string[] = Object.keys(RULES);
 
-/** Other names of a section. */
+/** Alternative names of sections. */
 export const SECTION_SYNONYMS: ReadonlyMap<string, string> = new Map([["authentication", "auth"]]);
 
-/** Other names of keys, by path. */
+/** Alternative names of keys, by path. */
 export const KEY_SYNONYMS: ReadonlyMap<string, string> = new Map([
   ["security.trusted_proxy_ranges", "security.trusted_proxies"],
   ["websocket.client_timeout_secs", "websocket.idle_timeout_secs"],
   ["websocket.heartbeat_interval_secs", "websocket.ping_interval_secs"],
 ]);
 
-/** Keys that are taken and change nothing. */
+/** Keys that are accepted but have no effect. */
 export const KEYS_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   "limits.default_query_limit",
   "limits.max_query_limit",
@@ -314,20 +461,20 @@ export const KEYS_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   "performance.client_disconnect_timeout",
 ]);
 
-/** Whether a path that is no key belongs to a feature that is still to come. */
+/** Returns true if an unknown path belongs to a feature that does not exist yet. */
 export function isToCome(path: string): boolean {
   return (
     path === "oidc.providers" || path.startsWith("oidc.providers.") || path.startsWith("cluster.")
   );
 }
 
-type Extra = Pick<KeyRule, "form" | "environment" | "isSecret" | "isUnavailable">;
+type Extra = Pick<KeyRule, "form" | "environment" | "isSecret" | "isUnavailable" | "share">;
 
 function text(initial: string, description: string, extra: Extra = {}): KeyRule<string> {
   return { type: "text", initial, description, ...extra };
 }
 
-/** Text that may be absent. */
+/** Returns the rule for a text that may be absent. */
 function maybe(description: string, extra: Extra = {}): KeyRule<string | undefined> {
   return { type: "text", initial: undefined, description, form: FILLED, ...extra };
 }
@@ -341,7 +488,7 @@ function word<Word extends string>(
   return { type: "text", initial, words, description, ...extra };
 }
 
-/** A whole number; without an upper bound it may be as large as a number holds exactly. */
+/** Returns the rule for a whole number. Without an upper bound, it may be any exact number. */
 function whole(
   initial: number,
   [min, max = Number.MAX_SAFE_INTEGER]: readonly [min: number, max?: number],
@@ -351,10 +498,23 @@ function whole(
   return { type: "whole", initial, min, max, description, ...extra };
 }
 
+function number(
+  initial: number,
+  [min, max]: readonly [min: number, max: number],
+  description: string,
+  extra: Extra = {},
+): KeyRule<number> {
+  return { type: "number", initial, min, max, description, ...extra };
+}
+
 function flag(initial: boolean, description: string, extra: Extra = {}): KeyRule<boolean> {
   return { type: "boolean", initial, description, ...extra };
 }
 
 function list(description: string, extra: Extra = {}): KeyRule<readonly string[]> {
   return { type: "list", initial: [], description, ...extra };
+}
+
+function levels(description: string, extra: Extra): KeyRule<Readonly<Record<string, LogLevel>>> {
+  return { type: "levels", initial: {}, description, ...extra };
 }

@@ -1,5 +1,6 @@
 /**
- * The configuration file and the environment → checked values, or all that is wrong with them.
+ * Turns the configuration file and the environment into checked values, or reports all their
+ * faults.
  */
 export {
   authSettingsFrom,
@@ -9,4 +10,5 @@ export {
   parseConfig,
   settingsOf,
 } from "./config.ts";
-export type { Config } from "./shape.ts";
+export type { Config } from "./keys.ts";
+export { readerCountMax, shareOf } from "./memory.ts";

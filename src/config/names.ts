@@ -1,10 +1,10 @@
 /**
- * "Did you mean" of the configuration. Its names are long, and a key with several mistakes is still
- * known by the rest of it.
+ * "Did you mean" suggestions for the configuration. Its names are long, so a key with several
+ * mistakes can still be recognised by the rest of its name.
  */
 import { nearestName } from "../base/nearest_name.ts";
 
-/** The nearest of `names`, or undefined when none is near. */
+/** Returns the nearest of `names`, or undefined if none is near. */
 export function nearestKey(given: string, names: Iterable<string>): string | undefined {
   return nearestName(given, names, Math.max(2, Math.floor(given.length / 3)));
 }

@@ -1,29 +1,32 @@
 /**
- * Where each key of a TOML text stands, since the parser does not tell.
+ * Finds the position of each key in a TOML text, since the parser does not report it.
  *
- * Reads only as much TOML as it takes to find keys: the text was parsed before, so it is valid.
+ * It understands only as much TOML as it needs to find keys: the text was already parsed, so it is
+ * valid.
  */
 
-/** 1-based. */
-export interface Position {
+/** Line and column, from 1. */
+export interface KeyPosition {
   readonly line: number;
   readonly column: number;
 }
 
-/** Position of every section and key by its dotted path; of a repeated section the first. */
-export function keyPositions(toml: string): ReadonlyMap<string, Position> {
-  const scanner = new Scanner(toml);
+/**
+ * Returns the position of every section and key by its dotted path; of a repeated key, the first.
+ */
+export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
+  const scanner = new KeyScanner(toml);
   scanner.readDocument();
   return scanner.positions;
 }
 
-/** A dotted path of names, unambiguous also when a name holds a dot. */
+/** Returns a dotted path of names, which is unambiguous even if a name contains a dot. */
 export function pathOf(names: readonly string[]): string {
   return names.join(".");
 }
 
-class Scanner {
-  readonly positions = new Map<string, Position>();
+class KeyScanner {
+  readonly positions = new Map<string, KeyPosition>();
   readonly #text: string;
   #offset = 0;
 
@@ -52,7 +55,7 @@ class Scanner {
     this.#readValue(path);
   }
 
-  /** Reads a dotted key and notes where each of its names begins. */
+  /** Reads a dotted key and records where each of its names begins. */
   #readKey(prefix: readonly string[]): readonly string[] {
     const path = [...prefix];
     do {
@@ -62,7 +65,7 @@ class Scanner {
       path.push(nameFrom(name));
       const key = pathOf(path);
       if (!this.positions.has(key)) this.positions.set(key, this.#positionOf(start));
-      // A text that is not TOML after all ends the scan here instead of looping.
+      // If the text is not TOML after all, the scan ends here instead of looping.
       if (name === "") this.#offset = this.#text.length;
     } while (/^[ \t]*\./.test(this.#text.slice(this.#offset, this.#offset + 64)));
     return path;
@@ -102,7 +105,7 @@ class Scanner {
     this.#take(pattern);
   }
 
-  /** Takes what a sticky pattern matches here; empty when it does not. */
+  /** Consumes the text that a sticky pattern matches here; empty if it does not match. */
   #take(pattern: RegExp): string {
     pattern.lastIndex = this.#offset;
     const [match = ""] = pattern.exec(this.#text) ?? [];
@@ -110,7 +113,7 @@ class Scanner {
     return match;
   }
 
-  #positionOf(offset: number): Position {
+  #positionOf(offset: number): KeyPosition {
     const before = this.#text.slice(0, offset).split("\n");
     return { line: before.length, column: (before.at(-1) ?? "").length + 1 };
   }
@@ -125,7 +128,7 @@ function nameFrom(written: string): string {
     try {
       return String(JSON.parse(written));
     } catch {
-      // An escape that TOML has and JSON has not: the name is unknown here in any spelling.
+      // TOML has escapes that JSON does not have: such a name is unknown here in any spelling.
       return written;
     }
   }

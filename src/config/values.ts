@@ -1,18 +1,18 @@
 /**
- * One value of the configuration, from the file or from the environment: is it of the type and in
- * the range of its key?
+ * Checks one value of the configuration, from the file or from the environment: its type, and the
+ * range of its key.
  */
 import type { LogLevel } from "../base/log.ts";
+import type { KeyRule } from "./key_rule.ts";
 import { LEVELS } from "./keys.ts";
-import type { KeyRule } from "./shape.ts";
 
-/** Either the value that a key then has, or what is wrong, as the end of a sentence. */
+/** Either a key's resulting value, or its fault as the end of a sentence. */
 export type Checked = { readonly value: unknown } | { readonly fault: string };
 
 /** Checks a value that a TOML parser read. */
 export function checkedFromToml(rule: KeyRule, value: unknown): Checked {
   const isOfType = TYPE_TESTS[rule.type](value);
-  if (!isOfType) return { fault: `is ${kindOf(value)}, and should be ${expectedOf(rule)}` };
+  if (!isOfType) return { fault: `is ${kindOf(value)}, but should be ${expectedOf(rule)}` };
   return inRange(rule, value);
 }
 
@@ -20,18 +20,18 @@ export function checkedFromToml(rule: KeyRule, value: unknown): Checked {
 export function checkedFromText(rule: KeyRule, text: string): Checked {
   const value = valueFromText(rule, text);
   if (value === undefined) {
-    return { fault: `is ${shown(rule, text)}, and should be ${expectedOf(rule)}` };
+    return { fault: `is ${shown(rule, text)}, but should be ${expectedOf(rule)}` };
   }
   return inRange(rule, value);
 }
 
-/** A value as people read it; secrets hidden. */
+/** Returns a value in readable form, with secrets hidden. */
 function shown(rule: KeyRule, value: unknown): string {
   if (rule.isSecret === true) return "a secret that is not shown";
   return JSON.stringify(value);
 }
 
-/** Reads behind "should be". */
+/** Returns the end of a message, after "should be". */
 function expectedOf(rule: KeyRule): string {
   switch (rule.type) {
     case "text":
@@ -66,15 +66,15 @@ const TYPE_TESTS: Readonly<Record<KeyRule["type"], (value: unknown) => boolean>>
     Object.values(value).every((item) => LEVELS.includes(item as LogLevel)),
 };
 
-/** The range, words and form of a value that has the type already. */
+/** Checks the range, words and form of a value of the right type. */
 function inRange(rule: KeyRule, value: unknown): Checked {
   const isFitting =
     typeof value === "number"
       ? value >= (rule.min ?? 0) && value <= (rule.max ?? Number.MAX_SAFE_INTEGER)
       : texts(value).every((text) => isWordOrForm(rule, text));
-  if (!isFitting) return { fault: `is ${shown(rule, value)}, and should be ${expectedOf(rule)}` };
+  if (!isFitting) return { fault: `is ${shown(rule, value)}, but should be ${expectedOf(rule)}` };
   if (rule.isUnavailable === true && !Bun.deepEquals(value, rule.initial)) {
-    return { fault: "is not available yet, and should be left out" };
+    return { fault: "is not available yet, so it should be left out" };
   }
   return { value: typeof value === "object" ? Object.freeze(value) : value };
 }

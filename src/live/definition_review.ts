@@ -1,32 +1,33 @@
 /**
- * What a changed definition does to a group: each of its subscribers is planned anew, as if it
- * subscribed now. Who may no longer read, whose table is gone, or whose rows would look different,
- * is told so; the others go on and notice nothing.
+ * Reviews a group after a definition has changed: each subscriber's query is planned again, as if
+ * it had just subscribed. A subscription ends if its user may no longer read, if its table is gone,
+ * or if its rows would look different. All other subscriptions continue and notice nothing.
  *
- * It goes in slices: 5,000 queries hold the event loop for 20 to 40 ms, not 500 to 900. A feed
- * reads for nobody until all of its groups are through, so nobody whom the change ends sees a
- * later row. It costs that changes of that table wait meanwhile, and that who subscribes meanwhile
- * is in a group of its own.
+ * The review runs in slices, because reviewing 5,000 queries in one go would block the event loop
+ * for more than half a second. A feed reads nothing until all of its groups are reviewed, so that
+ * no subscriber receives a row written after the change that ends its subscription. The cost is
+ * that changes of that table wait in the meantime, and a client that subscribes during the review
+ * gets its own group.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 import { type DataType, dataTypeWord } from "../types/mod.ts";
-import type { Budget } from "./budget.ts";
-import type { Review } from "./feed.ts";
-import type { Group } from "./groups.ts";
-import { SubscriptionError } from "./live.ts";
-import { ending } from "./live_errors.ts";
-import type { Subscription } from "./subscription.ts";
+import type { Review } from "./change_feed/change_feed.ts";
+import { SubscriptionError } from "./contract/live.ts";
+import { ending } from "./contract/live_errors.ts";
+import type { SubscriptionGroup } from "./delivery/groups.ts";
+import type { TickBudget } from "./scheduler/tick_budget.ts";
+import type { Subscription } from "./subscription/subscription.ts";
 
 /** @throws {SubscriptionError} */
 type Planner = (principal: Principal, spec: SubscriptionSpec) => LivePlan;
 
-/** A query that is planned takes 100 to 200 µs; a member that is told, 15. */
+/** Planning a query takes 100 to 200 µs; ending or keeping a member takes about 15 µs. */
 const PLAN_UNITS = 128;
 const MEMBER_UNITS = 16;
 
-/** Of one group, which may have thousands of members: goes on from turn to turn. */
+/** Reviews one group. A group may have thousands of members, so the review continues over ticks. */
 export class DefinitionReview implements Review {
   readonly #before: LivePlan;
   readonly #planner: Planner;
@@ -35,7 +36,7 @@ export class DefinitionReview implements Review {
   readonly #byPrincipal = new Map<string, LivePlan | SubscriptionError>();
   #plan: LivePlan | undefined;
 
-  constructor(group: Group<Subscription>, planner: Planner) {
+  constructor(group: SubscriptionGroup<Subscription>, planner: Planner) {
     this.#before = group.program.plan;
     this.#planner = planner;
     this.#members = group.members();
@@ -45,7 +46,7 @@ export class DefinitionReview implements Review {
     return this.#plan;
   }
 
-  advance(budget: Budget): boolean {
+  advance(budget: TickBudget): boolean {
     for (; this.#index < this.#members.length; this.#index += 1) {
       if (budget.isSpent) return false;
       const member = this.#members[this.#index];
@@ -54,7 +55,7 @@ export class DefinitionReview implements Review {
     return true;
   }
 
-  #review(subscription: Subscription, budget: Budget): void {
+  #review(subscription: Subscription, budget: TickBudget): void {
     budget.spend(MEMBER_UNITS);
     const outcome = this.#outcomeFor(subscription, budget);
     const verdict =
@@ -65,8 +66,8 @@ export class DefinitionReview implements Review {
     else if (!(outcome instanceof SubscriptionError)) this.#plan = outcome;
   }
 
-  #outcomeFor({ principal, spec }: Subscription, budget: Budget): LivePlan | SubscriptionError {
-    // Members of a group ask the same, so the answer depends on who asks only.
+  #outcomeFor({ principal, spec }: Subscription, budget: TickBudget): LivePlan | SubscriptionError {
+    // All members of a group run the same query, so the answer depends only on the user.
     const key = JSON.stringify([principal.userId, principal.role]);
     const known = this.#byPrincipal.get(key);
     if (known !== undefined) return known;
@@ -85,15 +86,16 @@ function planned(
   try {
     return planner(principal, spec);
   } catch (error) {
-    // A refusal is an answer here: it says how the subscription ends.
+    // A refusal is a result here: it determines how the subscription ends.
     if (error instanceof SubscriptionError) return error;
     throw error;
   }
 }
 
 /**
- * A query that is no longer valid names an object that has changed. Its subscriber has seen the
- * table, so the error says that a right is gone, not that the table does not exist.
+ * Returns the code for a query that is no longer valid because an object it names has changed. Its
+ * subscriber has seen the table, so the error says that a right is missing, not that the table does
+ * not exist.
  */
 function codeAfterRefusal({ isHidden, response: { code } }: SubscriptionError): EndCode {
   if (isHidden) return "UNAUTHORIZED";
@@ -109,7 +111,9 @@ function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefin
   return isSame ? undefined : "SCHEMA_CHANGED";
 }
 
-/** Whether rows look the same. Flags may differ: NOT NULL changes no row. */
+/**
+ * Returns whether rows look the same before and after. NOT NULL may differ, as it changes no row.
+ */
 function hasSameFields(before: LivePlan, after: LivePlan): boolean {
   if (before.fields.length !== after.fields.length) return false;
   return before.fields.every((field, index) => {
@@ -120,9 +124,10 @@ function hasSameFields(before: LivePlan, after: LivePlan): boolean {
 }
 
 /**
- * Whether each name is still that of the same column: one that was dropped and added again has
- * other values, and two may have changed their names. With a wider type a condition may decide
- * otherwise of a row that nobody has changed, as of how many digits a number has as text.
+ * Returns whether each name still refers to the same column. A column that was dropped and added
+ * again has other values, and two columns may have swapped names. After a column gets a wider type,
+ * a condition may also decide differently about an unchanged row, for example one on the number of
+ * digits in its text.
  */
 function namesSameColumns({ namedColumns: before }: LivePlan, { namedColumns: after }: LivePlan) {
   return (
@@ -143,7 +148,7 @@ function told(subscriptionId: string, code: EndCode, { tableName }: LivePlan): E
 }
 
 const WHY: Partial<Record<EndCode, (tableName: string) => string>> = {
-  NOT_FOUND: (tableName) => `Table ${tableName} was dropped`,
+  NOT_FOUND: (tableName) => `Table ${tableName} was dropped or renamed`,
   UNAUTHORIZED: (tableName) => `Table ${tableName} may no longer be read`,
   SCHEMA_CHANGED: (tableName) => `Table ${tableName} was altered; subscribe again`,
   SUBSCRIPTION_FAILED: () => "The subscription failed on the server",

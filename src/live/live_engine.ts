@@ -1,12 +1,12 @@
 /**
- * The live engine: opens, counts and ends subscriptions, and wakes them when the store moves.
+ * The live engine opens, counts and ends subscriptions, and wakes them when the store advances.
  *
  *     LocalLiveEngine ── Feed (one a partition, and one a slow query) ── Group (one a query)
  *                    │                                                       └── Subscription
- *                    └── Pump (when)
+ *                    └── Scheduler (when)
  *
- * Invariants: a feed exists while it has groups, a group while it has members; every open
- * subscription is counted once for its user, once for its outlet, and is in one group.
+ * Invariants: a feed exists while it has groups, and a group while it has members. Every open
+ * subscription is counted once for its user and once for its connection, and belongs to one group.
  */
 
 import type { Principal } from "../auth/mod.ts";
@@ -20,47 +20,51 @@ import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
-import { Budget } from "./budget.ts";
+import { ChangeFeed, type SlowGroup } from "./change_feed/change_feed.ts";
+import { ChangeFeeds, type PartitionKey } from "./change_feed/change_feeds.ts";
+import { type LiveEngine, type LiveSubscription, SubscriptionError } from "./contract/live.ts";
+import { ending, endingFor, resumeExpired } from "./contract/live_errors.ts";
 import { DefinitionReview } from "./definition_review.ts";
-import { type DeliveryReport, DeliveryTimes } from "./delivery_times.ts";
-import { Feed, type SlowGroup } from "./feed.ts";
-import { Feeds, type Partition } from "./feeds.ts";
-import type { Group } from "./groups.ts";
-import { type LiveEngine, type LiveSubscription, SubscriptionError } from "./live.ts";
-import { ending, endingFor, resumeExpired } from "./live_errors.ts";
-import type { LoadReader } from "./load_reader.ts";
-import { Outlet } from "./outlet.ts";
-import { PACE, type Pace, Pump, type Turns, turnsOf } from "./pump.ts";
+import { ConnectionBackpressure } from "./delivery/connection_backpressure.ts";
+import type { SubscriptionGroup } from "./delivery/groups.ts";
+import { type DeliveryReport, DeliveryTimes } from "./measures/delivery_times.ts";
 import { planKeyOf, RecentPlans } from "./recent_plans.ts";
-import { RecentReplays } from "./recent_replays.ts";
-import { ReplayReader } from "./replay_reader.ts";
-import { type DefinitionHistory, type Resume, requireSameMeaning } from "./resume_meaning.ts";
-import { SnapshotReader } from "./snapshot_reader.ts";
+import { RecentReplays } from "./replay/recent_replays.ts";
+import { ReplayReader } from "./replay/replay_reader.ts";
+import {
+  type DefinitionHistory,
+  type Resume,
+  requireSameMeaning,
+} from "./replay/resume_meaning.ts";
+import { PACE, type Pace, Scheduler, type Ticks, ticksOf } from "./scheduler/scheduler.ts";
+import { TickBudget } from "./scheduler/tick_budget.ts";
+import { SnapshotReader } from "./snapshot/snapshot_reader.ts";
+import type { LoadReader } from "./subscription/load_reader.ts";
 import {
   invalidResume,
   parametersFromSpec,
   type Start,
-  type Wanted,
-  wantedFromSpec,
-} from "./subscribe_options.ts";
-import { Subscription, type SubscriptionHost } from "./subscription.ts";
+  type SubscriptionStart,
+  startFromSpec,
+} from "./subscription/subscribe_options.ts";
+import { Subscription, type SubscriptionHost } from "./subscription/subscription.ts";
 
-/** Bounds of the live engine: the keys of `limits` and `websocket` that concern it. */
+/** The limits of the live engine, from the configuration sections `limits` and `websocket`. */
 export interface LiveLimits {
-  /** 0 for no bound. */
+  /** The maximum number of subscriptions per user; 0 means no limit. */
   readonly subscriptionsPerUser: number;
   readonly subscriptionsPerConnection: number;
   readonly batchSizeDefault: number;
   readonly batchSizeMax: number;
   readonly frameBytesMax: number;
-  /** How long a loading subscription may ask for nothing. */
+  /** The time after which a loading subscription that requests no batch ends. */
   readonly loadingTimeoutMs: number;
-  /** `change` messages after which a replay closes its loading phase. */
+  /** The number of `change` messages after which a replay closes its loading phase. */
   readonly replayChangesMax: number;
 }
 
 interface LocalLiveEngineOptions {
-  /** Its `onVisible` is taken. */
+  /** The store whose `onVisible` the engine takes over. */
   readonly store: Store;
   readonly sql: Pick<SqlEngine, "planLive">;
   readonly definitions: DefinitionHistory;
@@ -69,18 +73,18 @@ interface LocalLiveEngineOptions {
   readonly log: Log;
   readonly onBug: OnBug;
   readonly limits: LiveLimits;
-  /** How much is done in one turn; a few milliseconds' worth unless given. */
+  /** The amount of work per tick; a few milliseconds by default. */
   readonly pace?: Pace;
-  /** When it is done; the turns of the event loop unless given. */
-  readonly turns?: Turns;
+  /** Schedules the work; the event loop by default. */
+  readonly ticks?: Ticks;
 }
 
-/** Of the number behind a live id: the most that a number holds, read by the byte. */
+/** The number in a live id has six bytes, the most that a JavaScript number represents exactly. */
 const NUMBER_BYTES = 6;
 
-type LocalFeed = Feed<Subscription>;
+type LocalChangeFeed = ChangeFeed<Subscription>;
 
-type Asking = Parameters<LiveEngine["subscribe"]>[0];
+type SubscribeRequest = Parameters<LiveEngine["subscribe"]>[0];
 
 export class LocalLiveEngine implements LiveEngine {
   readonly #store: Store;
@@ -89,25 +93,28 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #random: Random;
   readonly #limits: LiveLimits;
   readonly #pace: Pace;
-  readonly #pump: Pump<Subscription>;
+  readonly #scheduler: Scheduler;
   readonly #host: SubscriptionHost;
-  readonly #feeds = new Feeds<LocalFeed>();
+  readonly #feeds = new ChangeFeeds<LocalChangeFeed>();
   readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
   readonly #recentReplays: RecentReplays;
   readonly #countByUser = new Map<string, number>();
   readonly #arrivals = new Arrivals();
-  /** One for all feeds, of which there may be as many as users. */
-  readonly #reviewOf = (group: Group<Subscription>): DefinitionReview =>
+  /**
+   * One function for all feeds, since there may be as many feeds as users. It starts a group's
+   * review.
+   */
+  readonly #reviewOf = (group: SubscriptionGroup<Subscription>): DefinitionReview =>
     new DefinitionReview(group, (principal, spec) => this.#plan(principal, spec));
-  /** Likewise: a slow query gets a feed of its own. */
+  /** One function for all feeds. It moves a slow query to its own feed. */
   readonly #onSlow = (slow: SlowGroup<Subscription>): void => {
     const feed = this.#newFeed(slow.group.feed);
     feed.adopt(slow);
     this.#feeds.addSlow(feed, slow.group.program.plan.fingerprint);
-    this.#pump.mark(feed);
+    this.#scheduler.mark(feed);
   };
-  /** The visible seq that was heard of last. */
+  /** The last visible seq that the engine was notified of. */
   #seenSeq: Seq;
   #isShutDown = false;
 
@@ -120,7 +127,7 @@ export class LocalLiveEngine implements LiveEngine {
     this.#limits = limits;
     this.#recentReplays = new RecentReplays(clock);
     this.#pace = options.pace ?? PACE;
-    this.#pump = new Pump(options.turns ?? turnsOf(clock), this.#pace, options.onBug);
+    this.#scheduler = new Scheduler(options.ticks ?? ticksOf(clock), this.#pace, options.onBug);
     this.#host = {
       store,
       clock,
@@ -129,15 +136,15 @@ export class LocalLiveEngine implements LiveEngine {
       frameBytesMax: limits.frameBytesMax,
       loadingTimeoutMs: limits.loadingTimeoutMs,
       times: this.#times,
-      run: (subscription) => this.#pump.run(subscription),
-      enqueue: (subscription) => this.#pump.enqueue(subscription),
+      run: (subscription) => this.#scheduler.run(subscription),
+      enqueue: (subscription) => this.#scheduler.enqueue(subscription),
       forget: (subscription) => this.#forget(subscription),
     };
     this.#seenSeq = store.visibleSeq;
     store.onVisible = (changed, visibleSeq) => this.#wake(changed, visibleSeq);
   }
 
-  subscribe(options: Asking): LiveSubscription {
+  subscribe(options: SubscribeRequest): LiveSubscription {
     try {
       return this.#subscribe(options);
     } catch (error) {
@@ -148,11 +155,14 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  #subscribe({ principal, spec, sink }: Asking): LiveSubscription {
+  #subscribe({ principal, spec, sink }: SubscribeRequest): LiveSubscription {
     if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
-    const wanted = wantedFromSpec(spec, this.#limits);
-    const outlet = sink.outlet instanceof Outlet ? sink.outlet : new Outlet<Subscription>(sink);
-    this.#checkLimits(spec.id, principal.userId, outlet);
+    const wanted = startFromSpec(spec, this.#limits);
+    const backpressure =
+      sink.backpressure instanceof ConnectionBackpressure
+        ? sink.backpressure
+        : new ConnectionBackpressure(sink);
+    this.#checkLimits(spec.id, principal.userId, backpressure);
     const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, { id: spec.id, principal, plan });
     const boundary = this.#store.visibleSeq;
@@ -161,7 +171,7 @@ export class LocalLiveEngine implements LiveEngine {
       number: this.#newNumber(),
       spec,
       principal,
-      outlet,
+      backpressure,
       group: this.#feedFor(plan).groupFor(plan, spec),
       position: firstPosition(start, boundary),
     });
@@ -175,7 +185,7 @@ export class LocalLiveEngine implements LiveEngine {
     return subscription;
   }
 
-  /** How many subscriptions a user has, over all connections. */
+  /** Returns the number of subscriptions of a user, over all connections. */
   countOfUser(userId: string): number {
     return this.#countByUser.get(userId) ?? 0;
   }
@@ -225,18 +235,20 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * A table was altered or dropped, or who may read it changed: ends the subscriptions that do not
-   * survive it, and plans the others anew, the first of many in this turn and the rest in later
-   * ones. Call it after the catalog and the store have changed.
+   * Handles a change to a table's definition or rights. Ends the subscriptions that cannot continue
+   * and plans the others again: the first of many in this tick, the rest in later ones. Call it
+   * after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
     const feeds = this.#feeds.ofTable(tableId);
     for (const feed of feeds) feed.suspend();
-    const budget = new Budget(this.#pace.turnUnits);
-    for (const feed of feeds) if (!feed.review(budget)) this.#pump.review(feed);
+    const budget = new TickBudget(this.#pace.tickUnits);
+    for (const feed of feeds) if (!feed.review(budget)) this.#scheduler.review(feed);
   }
 
-  /** Found through their groups: a set of its own would cost each that is idle one more entry. */
+  /**
+   * Collected through the groups: a separate set would cost one more entry per idle subscription.
+   */
   #all(): Subscription[] {
     const all: Subscription[] = [];
     for (const feed of this.#feeds.all()) {
@@ -251,27 +263,27 @@ export class LocalLiveEngine implements LiveEngine {
     if (this.#feeds.isEmpty) return;
     for (const partition of changed) {
       const shared = this.#feeds.shared(partition);
-      if (shared?.mark(before) === true) this.#pump.mark(shared);
+      if (shared?.mark(before) === true) this.#scheduler.mark(shared);
       for (const slow of this.#feeds.slow(partition)) {
-        if (slow.mark(before)) this.#pump.mark(slow);
+        if (slow.mark(before)) this.#scheduler.mark(slow);
       }
     }
   }
 
-  #checkLimits(id: string, userId: string, outlet: Outlet<Subscription>): void {
+  #checkLimits(id: string, userId: string, backpressure: ConnectionBackpressure): void {
     const { subscriptionsPerUser, subscriptionsPerConnection } = this.#limits;
     const code = "SUBSCRIPTION_LIMIT_EXCEEDED";
     if (subscriptionsPerUser > 0 && this.countOfUser(userId) >= subscriptionsPerUser) {
       const what = `a user may have ${subscriptionsPerUser} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
-    if (outlet.subscriptionCount >= subscriptionsPerConnection) {
+    if (backpressure.subscriptionCount >= subscriptionsPerConnection) {
       const what = `a connection may have ${subscriptionsPerConnection} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
   }
 
-  /** The plan of an open group that was made for the same request, else a new one. */
+  /** Returns the plan of an open group that was made for the same request, or else a new one. */
   #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan {
     const key = planKeyOf(principal, spec);
     const known = this.#recentPlans.find(key, (plan) => {
@@ -308,15 +320,16 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Checks a position against history; a client that holds nothing may get a snapshot instead.
+   * Checks a position against the history. A client that has no rows may get a snapshot instead.
    *
    * @throws {SubscriptionError} INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
    */
   #effectiveStart(start: Start, asked: Omit<Resume, "position">): Start {
     if (start.kind !== "resume") return start;
     const { id, plan } = asked;
-    // Rows from before the table was opened to more people may have been deleted for that. What is
-    // visible may lie before it still: who has that has all there was.
+    // Rows written before the table was opened to more people may have been deleted for that
+    // reason. The visible seq may still be below that point, in which case a client at the visible
+    // seq has missed nothing.
     const openedSeq = this.#definitions.tableOpenedSeq(plan.tableId);
     const earliestSeq = Math.max(
       this.#store.earliestSeq(plan.tableId, plan.owner),
@@ -336,7 +349,7 @@ export class LocalLiveEngine implements LiveEngine {
 
   #readerFor(
     start: Start,
-    options: { wanted: Wanted; boundary: Seq; subscription: Subscription },
+    options: { wanted: SubscriptionStart; boundary: Seq; subscription: Subscription },
   ): LoadReader | undefined {
     const { wanted, boundary, subscription } = options;
     const reading = {
@@ -354,7 +367,7 @@ export class LocalLiveEngine implements LiveEngine {
         return new SnapshotReader({
           ...reading,
           lastRows: start.lastRows,
-          onArrived: () => this.#pump.enqueue(subscription),
+          onArrived: () => this.#scheduler.enqueue(subscription),
         });
       case "resume":
         return new ReplayReader({
@@ -367,12 +380,12 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** The feed that a query belongs to. */
-  #knownFeed(plan: LivePlan): LocalFeed | undefined {
+  /** Returns the existing feed to which a query belongs. */
+  #knownFeed(plan: LivePlan): LocalChangeFeed | undefined {
     return this.#feeds.ofSlow(plan, plan.fingerprint) ?? this.#feeds.shared(plan);
   }
 
-  #feedFor(plan: LivePlan): LocalFeed {
+  #feedFor(plan: LivePlan): LocalChangeFeed {
     const known = this.#knownFeed(plan);
     if (known !== undefined) return known;
     const feed = this.#newFeed(plan);
@@ -380,8 +393,8 @@ export class LocalLiveEngine implements LiveEngine {
     return feed;
   }
 
-  #newFeed({ tableId, owner }: Partition): LocalFeed {
-    return new Feed({
+  #newFeed({ tableId, owner }: PartitionKey): LocalChangeFeed {
+    return new ChangeFeed({
       store: this.#store,
       tableId,
       owner,
@@ -392,31 +405,31 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   #remember(subscription: Subscription): void {
-    const { outlet, principal } = subscription;
+    const { backpressure, principal } = subscription;
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
-    outlet.subscriptionCount += 1;
-    outlet.sink.outlet = outlet;
+    backpressure.subscriptionCount += 1;
+    backpressure.sink.backpressure = backpressure;
     this.#arrivals.add();
   }
 
   #forget(subscription: Subscription): void {
-    const { outlet, principal, feed } = subscription;
-    this.#pump.forget(subscription);
+    const { backpressure, principal, feed } = subscription;
+    this.#scheduler.forget(subscription);
     const count = this.countOfUser(principal.userId) - 1;
     if (count > 0) this.#countByUser.set(principal.userId, count);
     else this.#countByUser.delete(principal.userId);
-    outlet.subscriptionCount -= 1;
-    if (outlet.subscriptionCount === 0) outlet.sink.outlet = undefined;
+    backpressure.subscriptionCount -= 1;
+    if (backpressure.subscriptionCount === 0) backpressure.sink.backpressure = undefined;
     if (feed.isEmpty) this.#feeds.remove(feed);
   }
 
-  /** By chance, so that ids of an earlier process name none of this one. */
+  /** The number is random, so that ids from an earlier process are never valid in this one. */
   #newNumber(): number {
     return Buffer.from(this.#random.bytes(8)).readUIntBE(0, NUMBER_BYTES);
   }
 }
 
-/** What a subscription may be told to hold before anything was sent. */
+/** Returns the position that a subscription may report before anything has been sent. */
 function firstPosition(start: Start, boundary: Seq): Seq | undefined {
   if (start.kind === "live") return boundary;
   return start.kind === "resume" ? start.position : undefined;

@@ -1,7 +1,8 @@
 /**
- * Subscriptions: cursors that wake.
+ * Live queries: subscriptions to a query, snapshots, replays after a reconnect, and the delivery of
+ * changes.
  */
-export { DELIVERY_BOUNDS, type DeliveryReport } from "./delivery_times.ts";
+
 export {
   type LiveEngine,
   type LiveSink,
@@ -9,8 +10,9 @@ export {
   type PagedBatch,
   type SharedMessage,
   SubscriptionError,
-} from "./live.ts";
+} from "./contract/live.ts";
 export { type LiveLimits, LocalLiveEngine } from "./live_engine.ts";
-export type { DefinitionHistory } from "./resume_meaning.ts";
-export { RowPage } from "./row_page.ts";
-export { cellOf, type Field, rowShapeOf, type ShapedRows, setCell } from "./row_shape.ts";
+export { DELIVERY_BOUNDS, type DeliveryReport } from "./measures/delivery_times.ts";
+export type { DefinitionHistory } from "./replay/resume_meaning.ts";
+export { RowPage } from "./rows/row_page.ts";
+export { cellOf, rowShapeOf, type ShapedRows, type ShapeField, setCell } from "./rows/row_shape.ts";

@@ -1,11 +1,11 @@
 /**
- * The plans of queries that were subscribed to of late, for clients that come all at once with the
- * same query: after a restart of the server, or behind a proxy that lost its connections. A plan
- * found here saves the parser's and the binder's work, and the garbage of both.
+ * Caches the plans of recent subscriptions for many clients that send the same query at the same
+ * time, for example after a restart of the server or behind a proxy that lost its connections. A
+ * plan found here saves parsing and binding, and the garbage that both produce.
  *
- * Invariant: a plan is used again only while it is the plan of an open group, because those are
- * made anew with every change of a definition; rights are asked of it at each use. It is held
- * weakly, since it goes with its group, and its parameters may have a megabyte.
+ * Invariant: a plan is reused only while it is the plan of an open group, because such plans are
+ * renewed whenever a definition changes. Rights are checked at each use. The cache refers to plans
+ * weakly: a plan lives as long as its group, because its parameters may take a megabyte.
  */
 import type { Principal } from "../auth/mod.ts";
 import { putNewest } from "../base/newest.ts";
@@ -13,13 +13,13 @@ import { shortKey } from "../base/short_key.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 
-/** Plans that are remembered; the oldest goes first. */
+/** The maximum number of plans. The oldest is removed first. */
 const PLANS_MAX = 256;
 
 export class RecentPlans {
   readonly #byKey = new Map<string, WeakRef<LivePlan>>();
 
-  /** @param isOpen Whether a plan is that of an open group. */
+  /** @param isOpen Whether a plan belongs to an open group. */
   find(key: string, isOpen: (plan: LivePlan) => boolean): LivePlan | undefined {
     const plan = this.#byKey.get(key)?.deref();
     if (plan !== undefined && isOpen(plan) && plan.mayRead()) return plan;
@@ -32,17 +32,17 @@ export class RecentPlans {
   }
 }
 
-/** All that a plan is made from, but for the definitions. */
+/** Returns a key of everything that determines a plan, apart from the definitions. */
 export function planKeyOf(
   { owner, role, userId }: Principal,
   { namespace_id, params, sql }: SubscriptionSpec,
 ): string {
   const parts = [userId, role, owner ?? null, namespace_id ?? null, sql, params ?? []];
-  // A replacer costs every part a call, so it is there for parameters only.
+  // A replacer costs a call for every part, so it is used only when there are parameters.
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }
 
-/** Numbers that JSON would not tell apart from null or from text: NaN, and those beyond 2^53. */
+/** Tags numbers that JSON would confuse with null or text: NaN, and integers beyond 2^53. */
 function tagged(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   return typeof value === "number" ? { number: String(value) } : value;

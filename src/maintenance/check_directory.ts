@@ -1,7 +1,7 @@
 /**
- * Checks every file of a data directory: catalog → segments → log → uploaded files. What the
- * catalog says is compared with what is there. Nothing is changed; `repair_directory.ts` acts on
- * the result.
+ * Checks every file of a data directory: catalog → segments → log → uploaded files. The catalog's
+ * entries are compared with the files. Nothing is changed; `repair_directory.ts` acts on the
+ * result.
  */
 import { keptSecretFault } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
@@ -15,19 +15,22 @@ import {
   type CatalogDatabase,
   catalogPathOf,
   checkCatalog,
-  type FileEntry,
 } from "../catalog/mod.ts";
 import { tableNamesOf } from "../sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
+  checkIndexes,
   checkLog,
   checkSegments,
+  type DamagedIndex,
   type DataPaths,
   damageFinding,
   directoryFormat,
   type Finding,
   holdsRows,
+  type IndexOutline,
+  type ListedBlob,
   type LogCheck,
   noteFinding,
   refuseNewerFiles,
@@ -40,11 +43,11 @@ export interface CheckParts {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
-  /** Where directories for a while are made, e.g. /tmp. */
+  /** The parent of temporary directories, e.g. /tmp. */
   readonly temporary: string;
 }
 
-/** Hears each finding as it is met, with the name of the table that it is about. */
+/** Receives each finding immediately, with the name of the affected table. */
 export interface DirectoryListener {
   onFinding(finding: Finding, table: string | undefined): void;
   onChecked: CheckListener["onChecked"];
@@ -56,36 +59,41 @@ interface MissingStorage {
   readonly what: string;
 }
 
-/** What a check found, for who repairs it. */
+/** The result of a check, for a repair. */
 export interface DirectoryCheck {
   readonly damageCount: number;
   readonly isFormatDamaged: boolean;
-  /** Of the secret that the server made for itself. */
+  /** True if the secret that the server created for itself is damaged. */
   readonly isSecretDamaged: boolean;
   readonly catalog: Pick<CatalogCheck, "damage" | "isOnlyLogDamaged">;
-  /** Of the catalog's last whole state; undefined when it cannot be read. */
+  /** The manifest of the catalog's last intact state; undefined if it cannot be read. */
   readonly manifest: ManifestState | undefined;
-  /** Highest seq that the catalog knows. */
+  /** The highest seq in the catalog. */
   readonly catalogSeq: number;
-  /** Highest id of an uploaded file, which is a SNOWFLAKE_ID. */
+  /** The highest id of an uploaded file, which is a SNOWFLAKE_ID. */
   readonly highestFileId: number;
   readonly damagedSegments: ManifestState["segments"];
-  /** Storages whose directories are not there, or another's: nothing in them was looked at. */
+  /** Files of indexes that are missing, or not as the rows are. */
+  readonly damagedIndexes: readonly DamagedIndex[];
+  /**
+   * Storages whose directories are missing or belong to another database. Their files were not
+   * checked.
+   */
   readonly missingStorages: readonly MissingStorage[];
-  readonly damagedFiles: readonly FileEntry[];
+  readonly damagedFiles: readonly ListedBlob[];
   readonly log: LogCheck;
-  /** Names of the tables that the catalog knows, and of the store's own, by id. */
+  /** The names of the tables in the catalog and of the store's own tables, by id. */
   readonly tableNames: ReadonlyMap<number, string>;
 }
 
 const SCRATCH_NAME_BYTES = 8;
 
 /**
- * Whose lock is held is for the caller to see to.
+ * Checks a directory whose lock the caller has taken.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or a file of it is of a newer
- * format: what this program does not know is not damage.
- * @throws {DiskError} If something cannot be read for another reason than damage.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or one of its files has a newer
+ *   format: a format that this program does not know is not damage.
+ * @throws {DiskError} If something cannot be read for a reason other than damage.
  */
 export function checkDirectory(
   paths: DataPaths,
@@ -106,7 +114,7 @@ export function checkDirectory(
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
     copy = catalog.catalog;
-    // What is open needs no name: whatever ends the process during the long part leaves nothing.
+    // Open files need no names: if the process ends during the long part, nothing is left over.
     removeTree(disk, scratch);
     return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
   } finally {
@@ -115,7 +123,9 @@ export function checkDirectory(
   }
 }
 
-/** Whether the first start was stopped before it made a catalog, which comes before everything. */
+/**
+ * Returns true if the first startup was stopped before it created a catalog, which it does first.
+ */
 function isUnborn(paths: DataPaths, disk: Disk): boolean {
   return (disk.sizeOf(catalogPathOf(paths.root)) ?? 0) === 0 && !holdsRows(paths, disk);
 }
@@ -148,26 +158,17 @@ function checkFiles(
   const catalogPath = catalogPathOf(paths.root);
   files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
   const manifest = catalog?.manifest.load();
-  // A table that was dropped takes its files along; what is listed of it goes with the next sweep.
+  // The files of a dropped table no longer exist; its remaining entries are removed by the next
+  // sweep.
   const listedFiles = catalog?.files().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
   if (damage.length > 0 && manifest === undefined) {
     const what = "not checked: only the catalog says which segments and uploaded files there are";
     files.onFinding(noteFinding(paths.segments, what));
   }
   const missingStorages = missingOf(paths, { catalog, disk }, files);
-  const damagedSegments =
-    manifest === undefined
-      ? []
-      : checkSegments(
-          {
-            disk,
-            paths,
-            entries: manifest.segments,
-            tableIds: new Set(tableNames.keys()),
-            storageRoots: storageRootsOf(paths, catalog, missingStorages),
-          },
-          files,
-        );
+  const segmentParts = { catalog, disk, manifest, missingStorages, tableNames };
+  const damagedSegments = checkSegmentsOf(paths, segmentParts, files);
+  const damagedIndexes = checkIndexesOf(paths, segmentParts, { damagedSegments, files });
   const catalogSeq = catalog?.manifest.highestSeq();
   const firstLogFile = manifest?.firstLogFile;
   const log = checkLog({ disk, paths, firstLogFile, catalogSeq }, files);
@@ -185,6 +186,7 @@ function checkFiles(
     catalogSeq: catalogSeq ?? 0,
     highestFileId: listedFiles.reduce((highest, { fileId }) => Math.max(highest, +fileId), 0),
     damagedSegments,
+    damagedIndexes,
     missingStorages,
     damagedFiles,
     log,
@@ -192,7 +194,70 @@ function checkFiles(
   };
 }
 
-/** One that a restore brought here is taken over by the next start, and holds nothing before. */
+function checkSegmentsOf(
+  paths: DataPaths,
+  {
+    catalog,
+    disk,
+    manifest,
+    missingStorages,
+    tableNames,
+  }: Pick<DirectoryCheck, "manifest" | "missingStorages" | "tableNames"> & {
+    readonly catalog: CatalogDatabase | undefined;
+    readonly disk: Disk;
+  },
+  files: CheckListener,
+): DirectoryCheck["damagedSegments"] {
+  if (manifest === undefined) return [];
+  const options = {
+    disk,
+    paths,
+    entries: manifest.segments,
+    tableIds: new Set(tableNames.keys()),
+    states: manifest.tables,
+    lastingTableIds: lastingTablesOf(catalog),
+    erasedOwners: new Set(catalog?.erasures().map(({ owner }) => owner)),
+    storageRoots: storageRootsOf(paths, catalog, missingStorages),
+  };
+  return checkSegments(options, files);
+}
+
+/** Checks the indexes of sound segments whose storages are there. */
+function checkIndexesOf(
+  paths: DataPaths,
+  {
+    catalog,
+    disk,
+    manifest,
+    missingStorages,
+  }: Pick<DirectoryCheck, "manifest" | "missingStorages"> & {
+    readonly catalog: CatalogDatabase | undefined;
+    readonly disk: Disk;
+  },
+  {
+    damagedSegments,
+    files,
+  }: { damagedSegments: DirectoryCheck["damagedSegments"]; files: CheckListener },
+): readonly DamagedIndex[] {
+  const missing = new Set(missingStorages.map(({ storageId }) => storageId));
+  const entries = (manifest?.segments ?? []).filter(
+    (entry) =>
+      !damagedSegments.includes(entry) &&
+      (entry.home === undefined || paths.holdsAll === true || !missing.has(entry.home.storageId)),
+  );
+  const indexesOf = (tableId: number): IndexOutline[] => {
+    const { columns = [], indexes = [] } = catalog?.tableById(tableId) ?? {};
+    return indexes.map(({ columnIds, indexId }) => ({
+      indexId,
+      columns: columnIds.flatMap((id) => columns.filter(({ columnId }) => columnId === id)),
+    }));
+  };
+  return checkIndexes({ disk, paths, entries, indexesOf }, files);
+}
+
+/**
+ * The next startup takes over a storage that came with a restore. It contains nothing from before.
+ */
 function missingOf(
   { holdsAll }: DataPaths,
   { catalog, disk }: { catalog: CatalogDatabase | undefined; disk: Disk },
@@ -211,7 +276,13 @@ function missingOf(
   return missing;
 }
 
-/** Roots of storages that are there; none of a backup, which has everything itself. */
+/** Returns the tables in the catalog other than STREAM tables. */
+function lastingTablesOf(catalog: CatalogDatabase | undefined): ReadonlySet<number> {
+  const lasting = (catalog?.tables() ?? []).filter(({ kind }) => kind !== "stream");
+  return new Set(lasting.map(({ tableId }) => tableId));
+}
+
+/** Returns the roots of available storages; none for a backup, which is self-contained. */
 function storageRootsOf(
   { holdsAll }: DataPaths,
   catalog: CatalogDatabase | undefined,

@@ -1,11 +1,13 @@
 /**
- * `tidemark verify` and `tidemark repair`: arguments → check, and repair → lines and an exit code.
+ * `tidemark verify` and `tidemark repair`: read the arguments, run the check and the repair, and
+ * produce output and an exit code.
  *
  *     exit 0   sound; or repaired, so that a server starts; or --help
  *     exit 1   damage was found; or was not repaired, and the directory is as it was
  *     exit 2   nothing was checked: misuse, a directory in use, of a newer format, or half restored
  */
 
+import { stagedPath, stagedStep } from "../backup/mod.ts";
 import {
   type CommandOutput,
   counted,
@@ -23,7 +25,6 @@ import {
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { CATALOG_FILE } from "../catalog/mod.ts";
-import { stagedPath, stagedStep } from "../copies/mod.ts";
 import {
   backupListPath,
   checkBackup,
@@ -53,21 +54,24 @@ import {
 
 export type MaintenanceParts = CheckParts & CommandOutput;
 
-type Command = "verify" | "repair";
+type MaintenanceCommand = "verify" | "repair";
 
-const ARGUMENTS: Readonly<Record<Command, string>> = {
+const ARGUMENTS: Readonly<Record<MaintenanceCommand, string>> = {
   verify: "<data_path>",
   repair: "<data_path> [--accept-loss]",
 };
 
-interface Request {
+interface MaintenanceRequest {
   readonly root: string;
   readonly acceptsLoss: boolean;
 }
 
-/** Runs one command to its end. @returns The exit code. */
+/**
+ * Runs one command to completion.
+ * @returns The exit code.
+ */
 export function runMaintenance(
-  command: Command,
+  command: MaintenanceCommand,
   args: readonly string[],
   parts: MaintenanceParts,
 ): number {
@@ -90,19 +94,22 @@ export function runMaintenance(
   }
 }
 
-/** What the arguments ask for, or what is wrong with them. */
-function requestFrom(command: Command, args: readonly string[]): Request | string {
+/** Returns the request in the arguments, or a description of the mistake. */
+function requestFrom(
+  command: MaintenanceCommand,
+  args: readonly string[],
+): MaintenanceRequest | string {
   const options = args.filter((arg) => arg.startsWith("-"));
   const [root = "", another] = args.filter((arg) => !arg.startsWith("-"));
   const known = command === "repair" ? ["--accept-loss"] : [];
   const unknown = options.find((option) => !known.includes(option));
   if (unknown !== undefined) return `unknown option ${unknown}`;
   if (root === "") return "name the data directory";
-  if (another !== undefined) return `name one data directory, and not also ${another}`;
+  if (another !== undefined) return `name only one data directory, not ${another} as well`;
   return { root: withoutTrailingSlashes(root), acceptsLoss: options.length > 0 };
 }
 
-function verify({ root }: Request, parts: MaintenanceParts): number {
+function verify({ root }: MaintenanceRequest, parts: MaintenanceParts): number {
   const { disk, program = PROGRAM_NAME } = parts;
   const paths = requireDirectory(disk, root);
   const release = requireUnused(paths, disk, () => disk.lockShared(paths.lock));
@@ -116,8 +123,8 @@ function verify({ root }: Request, parts: MaintenanceParts): number {
     if (isBackup) checkBackup(disk, root, report);
     const isSound = report.damageCount === 0;
     const advice = isBackup
-      ? "a backup is not repaired: use another one, or make a new one while the database is there"
-      : `${program} repair ${root} says what can be done`;
+      ? "a backup cannot be repaired: use another one, or make a new one while the database exists"
+      : `${program} repair ${root} shows what can be done`;
     parts.say(
       isSound
         ? `${root} is sound: ${report.summary}`
@@ -129,11 +136,12 @@ function verify({ root }: Request, parts: MaintenanceParts): number {
   }
 }
 
-function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number {
+function repair({ acceptsLoss, root }: MaintenanceRequest, parts: MaintenanceParts): number {
   const { disk, say } = parts;
   const paths = requireDirectory(disk, root);
   refuseBackup(disk, root);
-  // Before the lock is taken, which writes: a newer directory stays as it is.
+  // Checked before the lock is acquired, because locking writes: a newer directory must stay
+  // unchanged.
   if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
   const release = requireUnused(paths, disk, () => disk.lock(paths.lock));
@@ -181,7 +189,7 @@ function repairAsPlanned(
   }
   for (const path of repairDirectory(paths, parts, { check, plan })) say(`kept    ${path}`);
   const lossCount = plan.losses.length + plan.sacrifices.length;
-  say(`${root} is repaired, and a server starts on it; losses named above: ${lossCount}`);
+  say(`${root} is repaired, and a server can start on it; losses listed above: ${lossCount}`);
   return EXIT_DONE;
 }
 
@@ -193,7 +201,7 @@ function requireDirectory(disk: Disk, root: string): DataPaths {
   if (isData) return paths;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    "it is no data directory: it has neither format.json nor a log nor a catalog",
+    "it is not a data directory: it has no format.json, no log and no catalog",
     { hint: "name the data_path of the configuration" },
   );
 }
@@ -204,7 +212,7 @@ function listed(disk: Disk, root: string): ReturnType<Disk["list"]> {
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
     if (error.code === "ENOENT") throw refused("there is no such directory");
-    if (error.code === "ENOTDIR") throw refused("it is a file, and not a directory");
+    if (error.code === "ENOTDIR") throw refused("it is a file, not a directory");
     throw error;
   }
 }
@@ -220,8 +228,8 @@ function requireUnused(
 }
 
 /**
- * Refuses a directory that is half of one database and half of another: what the one half misses
- * is no damage, and quarantined by a repair it would stay so when both are one again.
+ * Refuses a directory in which a restore is half done. Files missing from it are not damage, and a
+ * repair would quarantine them permanently.
  */
 function refuseMoving(disk: Disk, paths: DataPaths): void {
   if (stagedStep(disk, paths) !== "moving") return;
@@ -232,15 +240,14 @@ function refuseMoving(disk: Disk, paths: DataPaths): void {
 function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   if (stagedStep(disk, paths) === undefined) return;
   const path = stagedPath(paths);
-  const what =
-    "a restore is prepared: the next start puts it in the place of all that is checked here";
+  const what = "a restore is prepared: the next start replaces everything that is checked here";
   report.onFinding(noteFinding(path, `${what}; to withdraw it, remove ${path}`), undefined);
 }
 
-/** Checks the copy that waits. */
+/** Checks the prepared copy. */
 function checkStaged(disk: Disk, paths: DataPaths, report: Report): void {
   const root = stagedPath(paths);
-  const advice = `no start goes on with it: remove ${root} and restore again`;
+  const advice = `no start can continue it: remove ${root} and restore again`;
   checkBackup(disk, root, {
     onFinding: (finding) =>
       report.onFinding({ ...finding, what: `${finding.what}; ${advice}` }, undefined),
@@ -251,7 +258,7 @@ function refused(what: string): DatabaseError {
   return new DatabaseError("STORAGE_UNAVAILABLE", what);
 }
 
-/** Prints findings as they come, and says now and then how far the work is. */
+/** Prints findings as they are made, and the progress at intervals. */
 class Report implements DirectoryListener {
   readonly #parts: MaintenanceParts;
   readonly #paths = new Set<string>();

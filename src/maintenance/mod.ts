@@ -1,5 +1,5 @@
 /**
- * What is done to a data directory that no server has open: verify, repair and restore it.
+ * Commands for a data directory that no server has open: verify, repair and restore.
  */
 export { runMaintenance } from "./maintenance.ts";
 export { runRestore } from "./restore_command.ts";

@@ -1,24 +1,24 @@
 /**
- * Makes a damaged data directory one that a server starts on, and names every loss.
+ * Repairs a damaged data directory so that a server starts on it, and names every loss.
  *
- * - What is taken out of use is moved or copied to lost+found/ and never removed.
- * - Damaged segments are quarantined: their tables refuse what would need the lost rows. Those of
- *   the audit log are dropped, or it would take no event any more, and nobody can drop the table.
- * - Commits are lost only when the caller accepts it, and then all from one seq on that are in no
- *   segment. A table that was flushed above it keeps its rows, so what remains need not be a state
- *   that there was: those tables are named. Subscribers from before are told to begin anew.
- * - No seq is handed out again.
- * - A database whose log or catalog was cut goes on as another incarnation: it writes log files of
- *   the numbers, and changes of the catalog of the ids, that the archive of the old one has
- *   already.
+ * - Files that are taken out of use are moved or copied to lost+found/ and never removed.
+ * - Damaged segments are quarantined: their tables refuse statements that need the lost rows.
+ *   Damaged segments of the audit log are dropped instead, because it would otherwise accept no
+ *   events, and no user can drop the table.
+ * - Commits are lost only if the caller accepts it: all commits from some seq onwards that are in
+ *   no segment. A table that was flushed above that seq keeps its rows, so the result may be a
+ *   state that never existed; such tables are named. Earlier subscribers need a new snapshot.
+ * - No seq is issued again.
+ * - A database whose log or catalog was truncated continues as a new incarnation, because it writes
+ *   log files and catalog changes with numbers that the archive of the old incarnation already has.
  */
 
 import { keptSecretPath } from "../auth/mod.ts";
+import { INCARNATION } from "../backup/mod.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { silentLog } from "../base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
 import { CatalogDatabase, catalogPathOf } from "../catalog/mod.ts";
-import { INCARNATION } from "../copies/mod.ts";
 import { AUDIT_TABLE } from "../sql/mod.ts";
 import {
   cutLog,
@@ -28,6 +28,7 @@ import {
   moveToLostAndFound,
   plannedCut,
   quarantineSegments,
+  rebuildIndexes,
   reservationAt,
   rewriteNumberFile,
   walFilePath,
@@ -35,22 +36,25 @@ import {
 import type { SegmentEntry } from "../storage/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 
-/** What a repair will do, before it does anything. */
+/** The effects of a repair, determined before it runs. */
 export interface RepairPlan {
-  /** What it cannot mend, and what to do instead; a directory that has any of it is left alone. */
+  /**
+   * Faults that the repair cannot fix, with remedies. If there are any, the directory is left
+   * unchanged.
+   */
   readonly obstacles: readonly string[];
-  /** What is lost whether anybody agrees or not: it is damaged already. */
+  /** Losses that need no consent, because the data is already damaged. */
   readonly losses: readonly string[];
-  /** What is given up so that a server starts, and needs to be agreed to. */
+  /** Data that is given up so that a server starts. This needs consent. */
   readonly sacrifices: readonly string[];
-  /** What is above the cut and stays. */
+  /** Data that remains above the point of truncation. */
   readonly remains: readonly string[];
   readonly cut: LogCut | undefined;
 }
 
 /**
- * Segments of the audit log that cannot be read: those with damage, and those that a server
- * quarantined when it met damage, which a check takes for nothing new.
+ * Returns the unreadable segments of the audit log: damaged ones, and those that a server has
+ * already quarantined, which a check does not report as new.
  */
 export function lostAuditSegments({
   damagedSegments,
@@ -79,7 +83,7 @@ export function planRepair(
   }
   for (const { root, storageId, what } of check.missingStorages) {
     sacrifices.push(
-      `storage ${storageId}: whatever is in ${root}, which is not looked at, since ${what}; reads and writes of its tables fail until it is back`,
+      `storage ${storageId}: whatever is in ${root}, which is not checked, because ${what}; reads and writes of its tables fail until it is back`,
     );
   }
   const states = new Map(manifest?.tables.map((state) => [state.tableId, state.flushedSeq]));
@@ -97,10 +101,10 @@ export function planRepair(
 }
 
 /**
- * Does what was planned, in a directory whose lock the caller holds.
+ * Executes a plan in a directory whose lock the caller has taken.
  *
  * @returns Paths in lost+found/ of everything that was taken out of use.
- * @throws {DatabaseError} @throws {DiskError} What was done until then stands; repair again.
+ * @throws {DatabaseError} @throws {DiskError} Completed steps stay done; run the repair again.
  */
 export function repairDirectory(
   paths: DataPaths,
@@ -121,7 +125,7 @@ export function repairDirectory(
   try {
     const { manifest } = catalog;
     const nowMs = clock.nowMs();
-    // Before the cut, too, for the same reason as what is published there.
+    // Done before the truncation, for the same reason as the publication below.
     if (check.catalog.isOnlyLogDamaged || plan.cut !== undefined) {
       catalog.changeSetting(INCARNATION, "");
     }
@@ -129,6 +133,7 @@ export function repairDirectory(
     if (audit.length > 0) kept.push(...dropSegments(disk, paths, { entries: audit, manifest }));
     const entries = check.damagedSegments.filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId);
     if (entries.length > 0) kept.push(...quarantineSegments(disk, paths, { entries, manifest }));
+    rebuildIndexes(disk, paths, check.damagedIndexes);
     if (check.isSecretDamaged) {
       const from = keptSecretPath(paths.root);
       kept.push(moveToLostAndFound(disk, paths, { from, name: "jwt_secret" }));
@@ -143,7 +148,8 @@ export function repairDirectory(
     }
     if (plan.cut !== undefined) {
       const floorSeq = floorSeqOf(check, plan.cut, nowMs);
-      // Before the cut: a log that was cut is not cut again by a repair that comes after a crash.
+      // Done before the truncation, because a repair that follows a crash does not truncate the log
+      // again.
       manifest.publish({ tables: withoutHistory(check, floorSeq) });
       kept.push(...cutLog(disk, paths, { cut: plan.cut, floorSeq }));
     } else if (check.log.isHighWaterDamaged) {
@@ -181,10 +187,10 @@ function lossesOf(check: DirectoryCheck): string[] {
   const { damagedFiles, damagedSegments, isSecretDamaged, tableNames } = check;
   const nameOf = (tableId: number): string => tableNames.get(tableId) ?? String(tableId);
   return [
-    ...(isSecretDamaged ? ["the secret that signs tokens: all users log in anew"] : []),
+    ...(isSecretDamaged ? ["the secret that signs tokens: all users must log in again"] : []),
     ...lostAuditSegments(check).map(
       ({ rowCount, segmentId }) =>
-        `${AUDIT_TABLE.name}: segment ${segmentId}, ${rowCount} versions of events; it goes on without them`,
+        `${AUDIT_TABLE.name}: segment ${segmentId}, ${rowCount} versions of events; it continues without them`,
     ),
     ...damagedSegments
       .filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId)
@@ -217,7 +223,7 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
   return lines;
 }
 
-/** Tables whose segments have rows from behind the last commit that remains in the log. */
+/** Returns tables whose segments have rows after the last commit that remains in the log. */
 function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck): string[] {
   const highest = new Map<number, number>();
   for (const { maxSeq, quarantined, tableId } of manifest?.segments ?? []) {
@@ -226,11 +232,11 @@ function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck
   }
   return [...highest].map(
     ([tableId, seq]) =>
-      `table ${tableNames.get(tableId)}: its segments have rows from behind the cut, up to seq ${seq}; of a transaction over several tables they may be the only part that is left`,
+      `table ${tableNames.get(tableId)}: its segments have rows from after the cut, up to seq ${seq}; of a transaction over several tables they may be the only part that is left`,
   );
 }
 
-/** At or above every seq that anybody can have seen. */
+/** Returns a seq at or above every seq that a client may have seen. */
 function floorSeqOf(
   { catalogSeq, log, manifest }: DirectoryCheck,
   cut: LogCut,
@@ -246,10 +252,13 @@ function floorSeqOf(
   );
   const seq = seqFromNumber(floor);
   if (seq !== undefined) return seq;
-  throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot go on above seq ${floor}: it is no seq`);
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot continue above seq ${floor}: it is out of range`,
+  );
 }
 
-/** Who followed a table before the cut may have seen what is gone, so nobody resumes from there. */
+/** Ends the history of tables, because subscribers may have seen lost commits. */
 function withoutHistory(
   { manifest, tableNames }: DirectoryCheck,
   lowWaterSeq: Seq,
@@ -261,21 +270,23 @@ function withoutHistory(
   });
 }
 
-/** Whether something else is in the place of a file: a directory, or a link that leads nowhere. */
+/**
+ * Returns true if something else is in place of a file: a directory, or a link without a target.
+ */
 function isNoFile(path: string, { disk }: CheckParts): boolean {
   try {
     disk.open(path, {}).close();
     return false;
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: any other failure meets who writes the file.
+    // Safe: any other failure is reported when the file is written.
     return error.code === "EISDIR" || error.code === "ELOOP";
   }
 }
 
 function copyToLostAndFound(paths: DataPaths, { disk }: CheckParts, from: string): string {
-  const draft = `${paths.tmp}/repair.copy`;
-  const file = disk.open(draft, { create: true });
+  const pendingPath = `${paths.tmp}/repair.copy`;
+  const file = disk.open(pendingPath, { create: true });
   try {
     file.truncate(0);
     file.write(disk.readFile(from), 0);
@@ -284,7 +295,7 @@ function copyToLostAndFound(paths: DataPaths, { disk }: CheckParts, from: string
     file.close();
   }
   const to = moveToLostAndFound(disk, paths, {
-    from: draft,
+    from: pendingPath,
     name: from.slice(from.lastIndexOf("/") + 1),
   });
   disk.syncDirectory(paths.lostAndFound);

@@ -1,12 +1,26 @@
 /**
- * `tidemark restore`: arguments → a backup in its place, as it is or brought to a later moment →
- * lines and an exit code.
+ * `tidemark restore`: reads the arguments, restores a backup as it is or brings it to a later
+ * moment, and produces output and an exit code.
  *
  *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
  *     exit 2   nothing was changed either: misuse, a directory in use, a point that nothing covers
  */
 import { parseArgs } from "node:util";
+import {
+  bringTo,
+  erasBehind,
+  finishRestore,
+  missingText,
+  type Point,
+  type PointText,
+  type RestoreParts,
+  readPoint,
+  type StageListener,
+  seqOfPoint,
+  stageRestore,
+  tailOf,
+} from "../backup/mod.ts";
 import {
   type CommandOutput,
   counted,
@@ -26,26 +40,12 @@ import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 import { SeqTimes } from "../base/seq_times.ts";
 import { type CatalogDatabase, catalogPathOf, checkCatalog } from "../catalog/mod.ts";
-import {
-  bringTo,
-  erasBehind,
-  finishRestore,
-  missingText,
-  type Point,
-  type PointText,
-  type RestoreParts,
-  readPoint,
-  type StageListener,
-  seqOfPoint,
-  stageRestore,
-  tailOf,
-} from "../copies/mod.ts";
 import { type DataPaths, readBackupList } from "../storage/files.ts";
 import { openDataDirectory } from "../storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly random: Random;
-  /** So much of a log is held at a time; the usual amount when absent. */
+  /** The maximum amount of log that is kept in memory. */
   readonly heldBytesMax?: number;
 }
 
@@ -58,7 +58,7 @@ const OPTIONS = {
   "to-timestamp": { type: "string" },
 } as const;
 
-interface Request {
+interface RestoreArguments {
   readonly source: string;
   readonly root: string;
   readonly archivePath: string | undefined;
@@ -66,7 +66,7 @@ interface Request {
 }
 
 /**
- * Puts a backup into a data directory whose server is stopped, or into one that is not there yet.
+ * Restores a backup into a data directory whose server is stopped, or into a new one.
  *
  * @returns The exit code.
  */
@@ -87,7 +87,7 @@ export async function runRestore(
   const { root, source } = request;
   const listener = new Progress(parts);
   try {
-    // First what changes nothing: what is no backup, or no point, makes no directory.
+    // Read-only steps come first, so that an invalid backup or point creates no directory.
     const point = request.point === undefined ? undefined : readPoint(request.point);
     readBackupList(disk, source);
     const directory = openDataDirectory(disk, root);
@@ -99,7 +99,7 @@ export async function runRestore(
       say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
       const lost = missingText(listener.missing);
       if (lost !== undefined) say(lost);
-      if (finished?.before !== undefined) say(`what was there before is in ${finished.before}`);
+      if (finished?.before !== undefined) say(`the previous contents are in ${finished.before}`);
     } finally {
       directory.release();
     }
@@ -115,12 +115,12 @@ export async function runRestore(
   }
 }
 
-/** What the arguments ask for, or what is wrong with them. */
-function requestFrom(args: readonly string[]): Request | string {
+/** Returns the request in the arguments, or a description of the mistake. */
+function requestFrom(args: readonly string[]): RestoreArguments | string {
   const { tokens } = parseArgs({
     args: [...args],
     options: OPTIONS,
-    // What it says of options that it does not know is for programmers.
+    // The strict mode's messages about unknown options are for programmers.
     strict: false,
     tokens: true,
   });
@@ -130,17 +130,18 @@ function requestFrom(args: readonly string[]): Request | string {
     if (token.kind === "positional") paths.push(withoutTrailingSlashes(token.value));
     if (token.kind !== "option") continue;
     if (!Object.hasOwn(OPTIONS, token.name)) return `unknown option ${token.rawName}`;
-    if (token.value === undefined) return `name a value behind ${token.rawName}`;
-    if (values.has(token.name)) return `name ${token.rawName} once`;
+    if (token.value === undefined) return `name a value after ${token.rawName}`;
+    if (values.has(token.name)) return `name ${token.rawName} only once`;
     values.set(token.name, token.value);
   }
   const [source = "", root = "", another] = paths;
   if (source === "" || root === "") return "name a backup and a data directory";
-  if (another !== undefined) return `name a backup and a data directory, and not also ${another}`;
+  if (another !== undefined)
+    return `name only a backup and a data directory, not ${another} as well`;
   const toSeq = values.get("to-seq");
   const toTimestamp = values.get("to-timestamp");
   if (toSeq !== undefined && toTimestamp !== undefined) {
-    return "name one point, --to-seq or --to-timestamp";
+    return "name only one point, by --to-seq or by --to-timestamp";
   }
   const archive = values.get("archive");
   if (archive !== undefined && toSeq === undefined && toTimestamp === undefined) {
@@ -159,7 +160,7 @@ function pointFrom(
 }
 
 async function stage(
-  { archivePath, source }: Request,
+  { archivePath, source }: RestoreArguments,
   {
     listener,
     parts,
@@ -194,17 +195,17 @@ async function stage(
     };
     return await stageRestore(parts, {
       ...request,
-      bringTo: { seq, eras, run: (draft, list) => bringTo(point, draft, list) },
+      bringTo: { seq, eras, run: (pending, list) => bringTo(point, pending, list) },
     });
   });
 }
 
-/** Reads the catalog that is replaced, as far as it is whole, from a copy of it. */
-async function withCatalog<T>(
+/** Reads the intact part of the replaced catalog from a copy. */
+async function withCatalog(
   paths: DataPaths,
   { clock, disk, log }: RestoreCommandParts,
-  work: (catalog: CatalogDatabase | undefined) => Promise<T>,
-): Promise<T> {
+  work: (catalog: CatalogDatabase | undefined) => ReturnType<typeof stageRestore>,
+): ReturnType<typeof stageRestore> {
   const path = catalogPathOf(paths.root);
   if ((disk.sizeOf(path) ?? 0) === 0) return await work(undefined);
   const scratch = `${paths.tmp}/log-tail`;
@@ -219,7 +220,7 @@ async function withCatalog<T>(
   }
 }
 
-/** Says now and then how far the copying is. */
+/** Reports the progress of copying at intervals. */
 class Progress implements StageListener {
   missing: readonly string[] = [];
   readonly #parts: RestoreCommandParts;

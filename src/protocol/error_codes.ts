@@ -1,14 +1,14 @@
 /**
- * What a condition becomes outside: one total table, so that a new condition cannot be added
- * without deciding its code, status and SQLSTATE.
+ * Maps each error code to its form on the wire. The table is total, so that a new error code cannot
+ * be added without deciding its wire code, status and SQLSTATE.
  *
- * HTTP errors are the code and, for SQL_EXECUTION_ERROR, a finer reason. Subscriptions have their
- * own closed set of codes; which condition becomes which depends on where it happens, so `live`
- * decides that.
+ * An HTTP error is the code and, for SQL_EXECUTION_ERROR, a more specific reason. Subscriptions
+ * have their own closed set of codes. The mapping to these codes depends on where an error
+ * occurs, so `live` decides it.
  */
-import type { Condition } from "../base/condition.ts";
+import type { ErrorCode } from "../base/error_code.ts";
 
-/** `error.code` of the SQL and file endpoints, as far as a condition leads to it. */
+/** The possible values of `error.code` on the SQL and file endpoints. */
 export type WireCode =
   | "INVALID_INPUT"
   | "EMPTY_SQL"
@@ -23,6 +23,7 @@ export type WireCode =
   | "QUERY_TIMEOUT"
   | "SHUTTING_DOWN"
   | "IDEMPOTENCY_CONFLICT"
+  | "TRANSACTION_NOT_FOUND"
   | "MISSING_FILE"
   | "EXTRA_FILE"
   | "FILE_TOO_LARGE"
@@ -37,17 +38,30 @@ export type WireCode =
   | "COMMIT_UNKNOWN"
   | "STORAGE_FULL";
 
+/** The possible values of `code` on the topic endpoints and in `topic_error`. */
+export type TopicCode =
+  | "INVALID_INPUT"
+  | "INVALID_OFFSET"
+  | "FORBIDDEN"
+  | "NOT_FOUND"
+  | "KILLED"
+  | "SHUTTING_DOWN"
+  | "STORAGE_FULL"
+  | "DATA_DAMAGED"
+  | "COMMIT_UNKNOWN"
+  | "INTERNAL_ERROR";
+
 interface WireError {
   readonly code: WireCode;
-  /** Set exactly when the code is SQL_EXECUTION_ERROR. */
+  /** A more specific reason; set only for SQL_EXECUTION_ERROR. */
   readonly reason?: string;
-  /** HTTP status. */
+  /** The HTTP status. */
   readonly status: number;
-  /** For clients that speak SQL standards; not part of the JSON body. */
+  /** The SQLSTATE, for clients that rely on the SQL standard; not part of the JSON body. */
   readonly sqlstate?: string;
 }
 
-/** Codes after which no subscription of the named id exists. */
+/** Codes after which no subscription with the given id exists. */
 export type EndCode =
   | "SUBSCRIPTION_LIMIT_EXCEEDED"
   | "INVALID_OPTIONS"
@@ -65,7 +79,7 @@ export type EndCode =
   | "TOKEN_REVOKED"
   | "SHUTTING_DOWN";
 
-/** Codes that leave subscriptions as they are. */
+/** Codes that leave every subscription unaffected. */
 type PassingCode =
   | "AUTH_REQUIRED"
   | "INVALID_SUBSCRIPTION_ID"
@@ -98,7 +112,7 @@ function execution(reason: string, sqlstate: string): WireError {
   return { code: "SQL_EXECUTION_ERROR", reason, status: 400, sqlstate };
 }
 
-const WIRE_ERRORS: Record<Condition, WireError> = {
+const WIRE_ERRORS: Record<ErrorCode, WireError> = {
   EMPTY_SQL: plain("EMPTY_SQL", "42601"),
   BATCH_PARSE_ERROR: plain("BATCH_PARSE_ERROR", "42601"),
   INVALID_SQL: plain("INVALID_SQL", "42601"),
@@ -133,6 +147,7 @@ const WIRE_ERRORS: Record<Condition, WireError> = {
 
   NOT_NULL_VIOLATION: execution("not_null", "23502"),
   CHECK_VIOLATION: execution("check", "23514"),
+  FOREIGN_KEY_VIOLATION: execution("foreign_key", "23503"),
   DUPLICATE_KEY: execution("duplicate_key", "23505"),
   CARDINALITY_VIOLATION: execution("other", "21000"),
 
@@ -149,7 +164,11 @@ const WIRE_ERRORS: Record<Condition, WireError> = {
   TRANSACTION_REQUIRED: execution("transaction_required", "25000"),
   INVALID_TRANSACTION_STATE: execution("invalid_transaction_state", "25000"),
   TRANSACTION_LIMIT: execution("transaction_limit", "54000"),
+  TRANSACTION_FAILED: execution("transaction_failed", "25P02"),
+  TRANSACTION_NOT_FOUND: plain("TRANSACTION_NOT_FOUND", "25P01", 404),
   SERIALIZATION_FAILURE: execution("conflict", "40001"),
+  LOCK_NOT_AVAILABLE: execution("lock_not_available", "55P03"),
+  ALREADY_ACKNOWLEDGED: execution("already_acknowledged", "23505"),
   IDEMPOTENCY_CONFLICT: plain("IDEMPOTENCY_CONFLICT", "22023", 409),
   LIMIT_EXCEEDED: execution("other", "54000"),
   MEMORY_EXCEEDED: execution("memory", "54000"),
@@ -175,12 +194,39 @@ const WIRE_ERRORS: Record<Condition, WireError> = {
   INTERNAL_ERROR: plain("INTERNAL_ERROR", "XX000", 500),
 };
 
-/** The code, reason and status of a condition on the HTTP endpoints. */
-export function wireErrorOf(condition: Condition): WireError {
-  return WIRE_ERRORS[condition];
+/** Returns the wire code, reason and status of an error code on the HTTP endpoints. */
+export function wireErrorOf(code: ErrorCode): WireError {
+  return WIRE_ERRORS[code];
 }
 
-/** The `ended` field that belongs to a code. */
+/** Returns the code and status of an error code on the topic endpoints and in `topic_error`. */
+export function topicErrorOf(code: ErrorCode): { code: TopicCode; status: number } {
+  switch (code) {
+    case "INVALID_INPUT":
+    case "INVALID_PARAMETER":
+      return { code: "INVALID_INPUT", status: 400 };
+    case "VALUE_OUT_OF_RANGE":
+    case "LIMIT_EXCEEDED":
+      return { code: "INVALID_OFFSET", status: 400 };
+    case "PERMISSION_DENIED":
+      return { code: "FORBIDDEN", status: 403 };
+    case "NAMESPACE_NOT_FOUND":
+    case "OBJECT_NOT_FOUND":
+      return { code: "NOT_FOUND", status: 404 };
+    case "CANCELLED":
+      return { code: "KILLED", status: 409 };
+    case "SHUTTING_DOWN":
+    case "DATA_DAMAGED":
+    case "COMMIT_UNKNOWN":
+      return { code, status: wireErrorOf(code).status };
+    case "DISK_FULL":
+      return { code: "STORAGE_FULL", status: wireErrorOf(code).status };
+    default:
+      return { code: "INTERNAL_ERROR", status: 500 };
+  }
+}
+
+/** Whether a code ends its subscription, as the field `ended` reports it. */
 export function endsSubscription(code: SubscriptionCode): boolean {
   return !Object.hasOwn(PASSING, code);
 }

@@ -1,9 +1,9 @@
 /**
- * Bodies of the HTTP endpoints, in the words of the wire contract.
+ * Bodies of the HTTP endpoints, as the wire contract defines them.
  */
 import type { SchemaField } from "./messages.ts";
 
-/** `POST /v1/api/sql`. */
+/** The request body of `POST /v1/api/sql`. */
 export interface SqlRequestBody {
   readonly sql: string;
   readonly params?: readonly (null | boolean | number | string)[] | null;
@@ -13,9 +13,35 @@ export interface SqlRequestBody {
   readonly idempotency_key?: string | null;
 }
 
+/** The request body of `POST /v1/api/transactions`. */
+export interface TransactionRequestBody {
+  readonly namespace_id?: string | null;
+  readonly isolation?: "snapshot" | null;
+  readonly read_only?: boolean | null;
+  readonly timeout_ms?: number | null;
+}
+
+/** The request body of `POST /v1/api/transactions/{id}/commit`. */
+export interface TransactionCommitRequestBody {
+  readonly idempotency_key?: string | null;
+}
+
+/** A transaction that spans requests. */
+export interface TransactionBody {
+  readonly transaction_id: string;
+  readonly state: "open" | "failed" | "committed" | "rolled_back" | "unknown";
+  /** For an open one: RFC 3339. */
+  readonly expires_at?: string;
+  readonly idle_timeout_ms?: number;
+  /** For a committed one; null if it changed no row. */
+  readonly last_seq?: number | null;
+  /** For one that has ended. */
+  readonly reason?: string;
+}
+
 /** One entry of `results`, one per statement. */
 export interface StatementEntry {
-  /** With `rows`, for statements that yield rows. */
+  /** The columns of `rows`; both are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
   readonly rows?: readonly (readonly unknown[])[];
   readonly row_count: number;
@@ -26,7 +52,7 @@ export interface StatementEntry {
   readonly notices?: readonly string[];
 }
 
-/** The inner `error` of shape B; in shapes A and C its optional fields stand at top level. */
+/** The inner `error` of shape B. In shapes A and C its optional fields are at top level. */
 export interface ErrorBody {
   readonly code: string;
   readonly message: string;
@@ -37,37 +63,115 @@ export interface ErrorBody {
   readonly statement?: number;
   readonly reason?: string;
   readonly retry_after_seconds?: number;
-  /** For 413. */
+  /** The maximum size of a body, in bytes; set for status 413. */
   readonly max_bytes?: number;
   readonly size_bytes?: number;
-  /** For RESUME_EXPIRED. */
+  /** The earliest seq from which a client can resume; set for RESUME_EXPIRED. */
   readonly earliest_seq?: number;
-  /** For admins only. */
+  /** Details that only administrators receive. */
   readonly details?: string;
 }
 
-/** Shape B, and the success of `POST /v1/api/sql`. */
+/** Shape B, and the successful response to `POST /v1/api/sql`. */
 export interface SqlResponseBody {
   readonly results: readonly StatementEntry[];
   readonly status: "success" | "error";
-  /** Milliseconds, 3 decimals. */
+  /** The duration in milliseconds, with 3 decimals. */
   readonly took: number;
   readonly error?: ErrorBody;
 }
 
-/** Shape A. */
+/** Shape A: an error with all its fields at top level. */
 export interface PlainErrorBody {
   readonly error: string;
   readonly message: string;
   readonly retry_after_seconds?: number;
-  /** For 413. */
+  /** The maximum size of a body, in bytes; set for status 413. */
   readonly max_bytes?: number;
   readonly size_bytes?: number;
-  /** For `weak_password`: which field of the request. */
+  /** The request field to which `weak_password` refers. */
   readonly field?: string;
 }
 
-/** `GET /v1/api/auth/status`. */
+/** Shape C: an error of a topic endpoint. */
+export interface TopicErrorBody {
+  /** The message, for humans. */
+  readonly error: string;
+  readonly code: string;
+  readonly hint?: string;
+  readonly retry_after_seconds?: number;
+  /** The maximum size of a body, in bytes; set for status 413. */
+  readonly max_bytes?: number;
+  readonly size_bytes?: number;
+}
+
+/** The position at which a group begins in a partition. Words and names are case-insensitive. */
+export type TopicStartBody =
+  | string
+  | { readonly Offset: number }
+  /** Unix milliseconds. */
+  | { readonly Timestamp: number };
+
+/** The request body of `POST /v1/api/topics/consume`. */
+export interface TopicConsumeRequestBody {
+  readonly topic_id: string;
+  readonly group_id: string;
+  readonly start?: TopicStartBody | null;
+  readonly limit?: number | null;
+  readonly partition_id?: number | null;
+  readonly timeout_seconds?: number | null;
+  readonly ordered?: boolean | null;
+}
+
+export interface TopicMessageBody {
+  readonly topic_id: string;
+  readonly partition_id: number;
+  readonly offset: number;
+  /** The payload: JSON encoded as Base64 over HTTP, plain JSON text over a WebSocket. */
+  readonly payload: string;
+  readonly key: string | null;
+  readonly timestamp_ms: number;
+  readonly user?: string;
+  readonly op: "Insert" | "Update" | "Delete";
+  readonly deliveries: number;
+}
+
+export interface TopicConsumeBody {
+  readonly messages: readonly TopicMessageBody[];
+  readonly next_offset: number;
+  readonly has_more: boolean;
+}
+
+/** The request body of `POST /v1/api/topics/ack`. Either `upto_offset` or `offsets` is required. */
+export interface TopicAckRequestBody {
+  readonly topic_id: string;
+  readonly group_id: string;
+  readonly upto_offset?: number | null;
+  readonly offsets?: readonly number[] | null;
+  readonly partition_id?: number | null;
+}
+
+export interface TopicAckBody {
+  readonly success: true;
+  /** The highest offset up to which every message is acknowledged; -1 for none. */
+  readonly acknowledged_offset: number;
+}
+
+/** The request body of `POST /v1/api/topics/nack`. */
+export interface TopicNackRequestBody {
+  readonly topic_id: string;
+  readonly group_id: string;
+  readonly offsets: readonly number[];
+  /** The delay before redelivery; 0 if absent. */
+  readonly delay_ms?: number | null;
+  readonly partition_id?: number | null;
+}
+
+export interface TopicNackBody {
+  readonly success: true;
+}
+
+/** The response to `GET /v1/api/auth/status`. */
 export interface AuthStatusBody {
   readonly needs_setup: boolean;
   readonly message: string;
@@ -78,7 +182,7 @@ export interface AuthStatusBody {
   }[];
 }
 
-/** `POST /v1/api/auth/setup`. */
+/** The request body of `POST /v1/api/auth/setup`. */
 export interface SetupRequestBody {
   readonly user: string;
   readonly password: string;
@@ -86,20 +190,23 @@ export interface SetupRequestBody {
   readonly email?: string | null;
 }
 
-/** `POST /v1/api/auth/login`. */
+/** The request body of `POST /v1/api/auth/login`. */
 export interface LoginRequestBody {
   readonly user: string;
   readonly password: string;
 }
 
-/** `POST /v1/api/auth/refresh`; the token may come by header or cookie instead. */
+/**
+ * The request body of `POST /v1/api/auth/refresh`. The token may be sent in a header or cookie
+ * instead.
+ */
 export interface RefreshRequestBody {
   readonly refresh_token?: string | null;
 }
 
-/** `POST /v1/api/auth/logout`. */
+/** The request body of `POST /v1/api/auth/logout`. */
 export interface LogoutRequestBody {
-  /** Every session of the user, not only this one. */
+  /** Whether to end every session of the user instead of only this one. */
   readonly all?: boolean;
 }
 
@@ -111,13 +218,13 @@ export interface UserBody {
   readonly updated_at: string;
 }
 
-/** What a setup made. */
+/** The response to `POST /v1/api/auth/setup`. */
 export interface SetupBody {
   readonly user: UserBody;
   readonly message: string;
 }
 
-/** Login and refresh. */
+/** The response to a login or a refresh. */
 export interface LoginBody {
   readonly access_token: string;
   readonly expires_at: string;
@@ -127,18 +234,18 @@ export interface LoginBody {
   readonly admin_ui_access: boolean;
 }
 
-/** `GET /v1/api/auth/me`. */
+/** The response to `GET /v1/api/auth/me`. */
 export interface MeBody {
   readonly user: UserBody;
   readonly admin_ui_access: boolean;
 }
 
-/** Logout. */
+/** The response to a logout. */
 export interface MessageBody {
   readonly message: string;
 }
 
-/** `GET /health` and `GET /v1/api/healthcheck`. */
+/** The response to `GET /health` and `GET /v1/api/healthcheck`. */
 export interface HealthBody {
   readonly status: "healthy";
   readonly api_version: "v1";
@@ -146,19 +253,19 @@ export interface HealthBody {
   readonly build_date: string;
 }
 
-/** `GET /health/live`. */
+/** The response to `GET /health/live`. */
 export interface AliveBody {
   readonly status: "alive";
 }
 
-/** `GET /health/ready`. */
+/** The response to `GET /health/ready`. */
 export interface ReadinessBody {
   readonly status: "ready" | "draining";
-  /** Present while the disk has no room for more than reads, DELETE and DROP. */
+  /** Present while the disk has space only for reads, DELETE and DROP. */
   readonly read_only?: true;
 }
 
-/** `GET /v1/api/cluster/health`. */
+/** The response to `GET /v1/api/cluster/health`. */
 export interface ClusterHealthBody {
   readonly status: "healthy" | "degraded" | "unhealthy";
   readonly version: string;

@@ -1,19 +1,22 @@
 /**
- * Every message on `/v1/ws`, in its logical shape; bytes are the server's `frames/`.
+ * Every message on `/v1/ws`, in its logical form. The server's `frames/` encodes them.
  *
- * A cell is a SQL value as the wire has it; `types` makes it. A bigint stands for a whole number
+ * A cell is a SQL value in its wire form, which `types` produces. A bigint stands for an integer
  * beyond 2^53 − 1: decimal text in JSON, a 64-bit integer in MessagePack.
  */
-import type { SubscriptionCode } from "./error_codes.ts";
+import type { SubscriptionCode, TopicCode } from "./error_codes.ts";
+import type { TopicMessageBody, TopicStartBody } from "./http.ts";
 
-export type Cell = null | boolean | number | bigint | string | readonly number[];
+export type WireCell = null | boolean | number | bigint | string | readonly WireCell[];
 
-export type CellObject = Readonly<Record<string, Cell>>;
+export type WireRow = Readonly<Record<string, WireCell>>;
 
 export type DataTypeWord =
   | string
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
-  | { readonly Embedding: number };
+  | { readonly Embedding: number }
+  /** The type of the elements; arrays of several dimensions are arrays within arrays. */
+  | { readonly Array: DataTypeWord };
 
 export interface SchemaField {
   readonly name: string;
@@ -33,7 +36,7 @@ export interface SubscribeOptions {
 export interface SubscriptionSpec {
   readonly id: string;
   readonly sql: string;
-  /** Absent: full snapshot, then live; null: live only. */
+  /** Absent: a full snapshot, then live changes; null: live changes only. */
   readonly options?: SubscribeOptions | null;
   readonly params?: readonly unknown[];
   readonly namespace_id?: string;
@@ -53,7 +56,42 @@ export type ClientMessage =
       readonly last_seq_id?: number | string | null;
     }
   | { readonly type: "unsubscribe"; readonly subscription_id: string }
-  | { readonly type: "ping"; readonly id?: string };
+  | { readonly type: "ping"; readonly id?: string }
+  | TopicRequestMessage;
+
+/**
+ * Client messages about topics. Each identifies its consumer by the id of the `consume` message.
+ */
+export type TopicRequestMessage =
+  | {
+      readonly type: "consume";
+      readonly id: string;
+      readonly topic_id: string;
+      readonly group_id: string;
+      /** The partition to read; all partitions if absent. */
+      readonly partition_id?: number | null;
+      readonly start?: TopicStartBody | null;
+      readonly credit?: number | null;
+      readonly ordered?: boolean | null;
+    }
+  | { readonly type: "credit"; readonly id: string; readonly credit: number }
+  | {
+      readonly type: "topic_ack";
+      readonly id: string;
+      readonly partition_id?: number | null;
+      readonly upto_offset?: number | null;
+      readonly offsets?: readonly number[] | null;
+      readonly request_id?: string;
+    }
+  | {
+      readonly type: "nack";
+      readonly id: string;
+      readonly partition_id?: number | null;
+      readonly offsets: readonly number[];
+      readonly delay_ms?: number | null;
+      readonly request_id?: string;
+    }
+  | { readonly type: "stop"; readonly id: string; readonly drain?: boolean | null };
 
 export interface BatchControl {
   readonly batch_num: number;
@@ -73,17 +111,17 @@ export interface SubscriptionAck {
 export interface InitialDataBatch {
   readonly type: "initial_data_batch";
   readonly subscription_id: string;
-  readonly rows: readonly CellObject[];
+  readonly rows: readonly WireRow[];
   readonly batch_control: BatchControl;
 }
 
-export interface Change {
+export interface ChangeMessage {
   readonly type: "change";
   readonly subscription_id: string;
   readonly change_type: "insert" | "update" | "delete";
-  readonly rows: readonly CellObject[];
-  readonly old_values?: readonly CellObject[];
-  /** Commit time, milliseconds since 1970. */
+  readonly rows: readonly WireRow[];
+  readonly old_values?: readonly WireRow[];
+  /** The commit time, in milliseconds since 1970. */
   readonly ts?: number;
   readonly commit_seq?: number;
 }
@@ -100,8 +138,42 @@ export interface ErrorMessage {
   readonly retry_after_ms?: number;
 }
 
-/** Data messages: encoded by the connection's serialization and compression. */
-export type DataMessage = SubscriptionAck | InitialDataBatch | Change;
+/** Data messages, encoded with the connection's serialization and compression. */
+export type DataMessage = SubscriptionAck | InitialDataBatch | ChangeMessage;
+
+/** Topic messages for one consumer, encoded like data messages. */
+export interface TopicDelivery {
+  readonly type: "messages";
+  readonly id: string;
+  /** The messages, with payloads as JSON text. */
+  readonly messages: readonly TopicMessageBody[];
+}
+
+export interface TopicErrorMessage {
+  readonly type: "topic_error";
+  readonly id: string;
+  readonly code: TopicCode;
+  readonly message: string;
+  /** Whether the consumer has ended. */
+  readonly ended: boolean;
+  readonly hint?: string;
+  readonly request_id?: string;
+}
+
+/** Responses to client messages about topics. */
+export type TopicControlMessage =
+  | { readonly type: "consume_ack"; readonly id: string }
+  | {
+      readonly type: "topic_ack_result";
+      readonly id: string;
+      readonly partition_id: number;
+      /** The highest offset up to which every message is acknowledged; -1 for none. */
+      readonly acknowledged_offset: number;
+      /** The number of newly acknowledged messages. */
+      readonly acknowledged: number;
+      readonly request_id?: string;
+    }
+  | TopicErrorMessage;
 
 export type ControlMessage =
   | {
@@ -116,6 +188,7 @@ export type ControlMessage =
       readonly id: string;
       readonly positions: Readonly<Record<string, number>>;
     }
-  | ErrorMessage;
+  | ErrorMessage
+  | TopicControlMessage;
 
-export type ServerMessage = DataMessage | ControlMessage;
+export type ServerMessage = DataMessage | TopicDelivery | ControlMessage;

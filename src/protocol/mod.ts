@@ -1,10 +1,12 @@
 /**
- * The shape of every request, response and frame, for server, client and admin page alike.
+ * The types of every request, response and frame, for server, client and admin page alike.
  */
 export {
   type EndCode,
   endsSubscription,
   type SubscriptionCode,
+  type TopicCode,
+  topicErrorOf,
   type WireCode,
   wireErrorOf,
 } from "./error_codes.ts";
@@ -28,13 +30,23 @@ export type {
   SqlRequestBody,
   SqlResponseBody,
   StatementEntry,
+  TopicAckBody,
+  TopicAckRequestBody,
+  TopicConsumeBody,
+  TopicConsumeRequestBody,
+  TopicErrorBody,
+  TopicMessageBody,
+  TopicNackBody,
+  TopicNackRequestBody,
+  TopicStartBody,
+  TransactionBody,
+  TransactionCommitRequestBody,
+  TransactionRequestBody,
   UserBody,
 } from "./http.ts";
 export type {
   BatchControl,
-  Cell,
-  CellObject,
-  Change,
+  ChangeMessage,
   ClientMessage,
   ControlMessage,
   DataMessage,
@@ -46,4 +58,10 @@ export type {
   SubscribeOptions,
   SubscriptionAck,
   SubscriptionSpec,
+  TopicControlMessage,
+  TopicDelivery,
+  TopicErrorMessage,
+  TopicRequestMessage,
+  WireCell,
+  WireRow,
 } from "./messages.ts";

@@ -1,47 +1,56 @@
 /**
- * Every endpoint: its path, and what its route is made of.
+ * The table of all endpoints: each path with its route.
  */
 
-import { rangesFrom } from "./common/ip_address.ts";
-import type { Metrics } from "./common/metrics.ts";
-import type { ServerOptions } from "./common/options.ts";
+import { rangesFrom } from "../base/ip_address.ts";
 import type { Connections } from "./connections/connections.ts";
 import { upgradeRequired } from "./connections/upgrade.ts";
-import { BodyLedger } from "./http/body_ledger.ts";
+import type { ServerOptions } from "./contract/options.ts";
 import type { Cors } from "./http/cors.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { empty } from "./http/responses.ts";
 import type { Route } from "./http/route.ts";
 import type { Endpoints, PrefixRoute } from "./http/router.ts";
-import { fileOperation, SOCKET_OPERATION, UI_OPERATIONS } from "./openapi/operations.ts";
+import { UserRate } from "./http/user_rate.ts";
+import type { ClientMemory } from "./measures/client_memory.ts";
+import type { Metrics } from "./measures/metrics.ts";
+import { UI_OPERATIONS } from "./openapi/asset_operations.ts";
+import { fileOperation, SOCKET_OPERATION } from "./openapi/operations.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { clientRoutes } from "./routes/client.ts";
+import { copyRoute } from "./routes/copy.ts";
 import { fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
 import { openApiRoute } from "./routes/openapi.ts";
 import { sqlRoute } from "./routes/sql.ts";
+import { topicRoutes } from "./routes/topics.ts";
+import { transactionPaths, transactionRoute } from "./routes/transactions.ts";
 import { handleUi, type UiRouteOptions } from "./routes/ui.ts";
 
-/** What routes ask of the server that is running. */
+/** The parts of the running server that routes use. */
 export interface ServerParts {
   readonly cors: Cors;
   readonly connections: Connections;
+  readonly clientMemory: ClientMemory;
   readonly metrics: Metrics;
-  /** Whether it takes no more requests but probes. */
+  /** Whether the server is stopping and accepts only probes. */
   readonly isStopping: () => boolean;
-  /** A body is still being written when its request has been answered. Returns what ends it. */
+  /**
+   * Registers a body that is written after its request has been answered. Returns a function that
+   * ends it.
+   */
   readonly beginStream: () => () => void;
-  /** The number of the next connection. */
+  /** Returns the number of the next connection. */
   readonly nextNumber: () => number;
-  /** Scheme, host and port; known once it listens. */
+  /** Returns scheme, host and port; known once the server listens. */
   readonly url: () => string;
 }
 
-/** Where a request becomes a connection. */
+/** The path on which a request becomes a connection. */
 export const SOCKET_PATH = "/v1/ws";
 
-/** Leads who names no path to the admin page. */
+/** Redirects requests without a path to the admin page. */
 const ROOT: Route = {
   path: "/",
   method: "GET",
@@ -61,19 +70,34 @@ export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoin
         mayCompress: options.config.performance.http_compression,
       }),
     ],
-    prefixes: prefixesOf(options),
+    prefixes: prefixesOf(options, parts),
   };
   return endpoints;
 }
 
 function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
-  const { beginStream, connections, cors, isStopping, metrics, nextNumber, url } = parts;
-  const bodies = new BodyLedger();
+  const { beginStream, clientMemory, connections, cors, isStopping, metrics } = parts;
+  const { nextNumber, url } = parts;
+  const { bodies, largeBodies, sendBudget } = clientMemory;
   const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
+  const userRate = new UserRate(clock, config.limits.queries_per_sec_per_user);
   return [
-    sqlRoute({ auth, sql, config, clock, bodies, onBug, beginStream }),
-    liveRoute({ auth, live, config, clock, onBug, connections, mayUseCookies, nextNumber }),
+    sqlRoute({ auth, sql, config, clock, bodies, largeBodies, userRate, onBug, beginStream }),
+    copyRoute({ auth, sql, config, clock, bodies, userRate, onBug, beginStream }),
+    liveRoute({
+      auth,
+      live,
+      config,
+      clock,
+      onBug,
+      connections,
+      sendBudget,
+      mayUseCookies,
+      nextNumber,
+    }),
+    transactionRoute({ auth, bodies, config, sql }),
+    ...topicRoutes({ auth, bodies, config, topics: options.topics }),
     ...authRoutes({
       auth,
       bodies,
@@ -110,8 +134,12 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   ];
 }
 
-/** Subtrees: files, and the admin page where it is wanted. */
-function prefixesOf(options: ServerOptions): readonly PrefixRoute[] {
+/** Returns the subtrees: files, and the admin page if enabled. */
+function prefixesOf(
+  options: ServerOptions,
+  { clientMemory: { bodies } }: ServerParts,
+): readonly PrefixRoute[] {
+  const { auth, config, sql } = options;
   const files: Omit<PrefixRoute, "operation" | "prefix"> = {
     template: "{namespace}/{table}/{sub}/{stored_name}",
     method: "GET",
@@ -121,7 +149,8 @@ function prefixesOf(options: ServerOptions): readonly PrefixRoute[] {
   return [
     { ...files, prefix: "/v1/files/", operation: fileOperation("file") },
     { ...files, prefix: "/api/v1/files/", operation: fileOperation("fileByAlias") },
-    ...(options.config.server.ui_enabled ? [uiAssets(options)] : []),
+    ...transactionPaths({ auth, bodies, config, sql }),
+    ...(config.server.ui_enabled ? [uiAssets(options)] : []),
   ];
 }
 
@@ -150,7 +179,7 @@ function uiOptions({ config, random, uiAssets: assets }: ServerOptions): UiRoute
   return { assets, random, mayCompress: config.performance.http_compression };
 }
 
-/** What is no upgrade: HEAD, for one. */
+/** Refuses requests that are not upgrades, such as HEAD. */
 function refusePlain({ request }: Exchange): Response {
   throw upgradeRequired(request);
 }

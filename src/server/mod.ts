@@ -1,13 +1,15 @@
 /**
- * HTTP and WebSocket ⇄ typed messages; decides nothing.
+ * The server: translates HTTP and WebSocket to typed messages and back, and decides nothing itself.
  */
-export { rangeFromText } from "./common/ip_address.ts";
 export type {
   ClientAsset,
   ClientAssets,
+  MemoryGivenBack,
   ServerConfig,
+  ServerMemory,
+  ServerMemoryUse,
   ServerOptions,
   UiAsset,
   UiAssets,
-} from "./common/options.ts";
+} from "./contract/options.ts";
 export { type RunningServer, startServer, type TlsTexts } from "./server.ts";

@@ -4,23 +4,22 @@
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route throws a refusal or rejects with it; this file turns both into answers. An unexpected
+ * A route throws a refusal or rejects with it, and this file turns both into answers. An unexpected
  * error is a bug: the caller gets 500, and `onBug` is called.
  */
 import { containingClock } from "../base/bugs.ts";
 import { type CancelTimer, keepAlive } from "../base/clock.ts";
 import { DiskError, hasNoDescriptor } from "../base/errors.ts";
+import { rangesFrom } from "../base/ip_address.ts";
 import { SeldomLog } from "../base/seldom_log.ts";
 import { senderOf } from "../base/sender.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
-import { rangesFrom } from "./common/ip_address.ts";
-import { type DescriptorGauge, type Gauges, Metrics } from "./common/metrics.ts";
-import type { ServerConfig, ServerOptions } from "./common/options.ts";
-import { RateLimiter } from "./common/rate_limit.ts";
-import { strangersWarning } from "./common/strangers.ts";
+import { strangersWarning } from "./admission/origin.ts";
+import { RateLimiter } from "./admission/rate_limit.ts";
 import { AcceptWatch } from "./connections/accept_watch.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
+import type { ServerConfig, ServerMemoryUse, ServerOptions } from "./contract/options.ts";
 import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
 import { hasShortBody } from "./http/body_ledger.ts";
 import { Cors } from "./http/cors.ts";
@@ -33,18 +32,22 @@ import {
   responseFromError,
   tooManyConnections,
 } from "./http/http_error.ts";
-import { RequestTurns } from "./http/request_turns.ts";
+import { RequestBatches } from "./http/request_batches.ts";
 import { empty, json } from "./http/responses.ts";
 import { allowedMethods, type Found, isAllowed, methodNotAllowed, Router } from "./http/router.ts";
+import { ClientMemory } from "./measures/client_memory.ts";
+import { type DescriptorGauge, type Gauges, Metrics } from "./measures/metrics.ts";
 
 export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
   readonly url: string;
   readonly port: number;
-  /** What `system.connections` shows and KILL CONNECTION ends. */
+  /** The connections that `system.connections` shows and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
-  /** What `system.stats` shows of `/metrics`. */
+  /** The metrics for `system.stats`, the same as in `/metrics`. */
   metrics(): readonly MetricSample[];
+  /** The memory that the server uses for its clients. */
+  memory(): ServerMemoryUse;
   /**
    * Listens again with another certificate. Open connections keep the old one. If the server cannot
    * listen with the new certificate, it keeps the old one and returns the reason.
@@ -53,9 +56,9 @@ export interface RunningServer {
    */
   replaceTls(tls: TlsTexts): string | undefined;
   /**
-   * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, has the rest
-   * answered with SHUTTING_DOWN, sends what the queues of the connections hold, and closes.
-   * Resolves when the port is free.
+   * Refuses new work, lets running requests finish within `server.shutdown_timeout_secs`, answers
+   * the rest with SHUTTING_DOWN, sends the connections' queues, and closes. Resolves when the port
+   * is free.
    */
   stop(): Promise<void>;
 }
@@ -69,20 +72,20 @@ export interface TlsTexts {
 /** The certificate as text, or as files to read. */
 type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 
-/** How often a stopping server looks whether its requests have ended. */
+/** How often a stopping server checks whether its requests have ended. */
 const STOP_POLL_MS = 10;
 
-/** How long statements that a stop ended may take to say so. */
+/** The time that statements ended by a stop have to send their answers. */
 const ANSWER_MS_MAX = 2000;
 
-/** What a server that stops still answers. */
+/** Paths that a stopping server still answers. */
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 /**
  * Listens and serves.
  *
  * @throws {DatabaseError} INVALID_OPTION if an address list cannot be read.
- * @throws {Error} With the system's `code` (EADDRINUSE …) if the address cannot be bound.
+ * @throws {Error} If the address cannot be bound, with the system's `code` (EADDRINUSE …).
  */
 export function startServer(options: ServerOptions): RunningServer {
   return new HttpServer(options);
@@ -94,13 +97,14 @@ class HttpServer implements RunningServer {
   readonly #exchanges: ExchangeOptions;
   readonly #seldomLog: SeldomLog;
   readonly #connections: Connections;
+  readonly #clientMemory: ClientMemory;
   readonly #metrics: Metrics;
   readonly #addressRate: RateLimiter;
   readonly #router: Router;
   readonly #sockets: Sockets;
-  readonly #turns: RequestTurns;
+  readonly #batches: RequestBatches;
   #bun: Bun.Server<SocketState>;
-  /** Servers that no longer accept, and serve the connections that were open at that time. */
+  /** Servers that accept no new connections but still serve the open connections. */
   readonly #retired = new Set<Bun.Server<SocketState>>();
   #tls: Tls | undefined;
   /** The address at which the server listens; kept while accepting is paused. */
@@ -138,12 +142,14 @@ class HttpServer implements RunningServer {
       clock,
       perSecond: config.limits.requests_per_sec_per_ip,
     });
+    this.#clientMemory = new ClientMemory(options, this.#connections);
     const gauges = this.#gauges();
     this.#metrics = new Metrics({ clock, version: options.version, gauges });
     this.#router = new Router(
       endpointsOf(this.#options, {
         cors: this.#cors,
         connections: this.#connections,
+        clientMemory: this.#clientMemory,
         metrics: this.#metrics,
         isStopping: () => this.#isStopping,
         beginStream: () => this.#beginStream(),
@@ -151,22 +157,16 @@ class HttpServer implements RunningServer {
         url: () => this.url,
       }),
     );
-    const { auth, live, log, receivedBytes } = options;
     this.#sockets = new Sockets({
-      receivedBytes,
-      auth,
-      clock,
-      config,
-      live,
-      log,
-      onBug,
+      ...this.#options,
       cors: this.#cors,
       connections: this.#connections,
+      sendBudget: this.#clientMemory.sendBudget,
       nextNumber: () => this.#nextNumber(),
       isStopping: () => this.#isStopping,
       onOpened: () => this.#metrics.socketOpened(),
     });
-    this.#turns = new RequestTurns(clock, (request, arrivedMs) =>
+    this.#batches = new RequestBatches(clock, (request, arrivedMs) =>
       this.#serve(this.#exchangeOf(request, arrivedMs)),
     );
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
@@ -188,19 +188,23 @@ class HttpServer implements RunningServer {
     return this.#metrics.samples();
   }
 
+  memory(): ServerMemoryUse {
+    return this.#clientMemory.use(this.#sockets.heldBytes);
+  }
+
   get url(): string {
     return this.#address.origin;
   }
 
   /**
    * The runtime's own `reload` does not change the certificate. A stopped server frees its port in
-   * the same turn, so the next one gets the port before other code runs.
+   * the same tick, so that its successor gets the port before other code runs.
    */
   replaceTls(tls: TlsTexts): string | undefined {
     if (this.#isStopping) return "the server stops";
     const before = this.#tls;
     this.#tls = tls;
-    // The server will listen with the new certificate once there are descriptors.
+    // The server will listen with the new certificate once descriptors are available.
     if (this.#acceptWatch?.isPaused === true) return undefined;
     this.#retire();
     try {
@@ -245,10 +249,11 @@ class HttpServer implements RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { config, live, log, sql } = this.#options;
+    const { config, live, log, sql, topics } = this.#options;
     this.#isStopping = true;
     this.#acceptWatch?.stop();
     live.shutdown();
+    topics.shutDown();
     const socketsClosed = this.#connections.shutDown("websocket");
     const timeoutSeconds = config.server.shutdown_timeout_secs;
     if (!(await this.#requestsEnded(timeoutSeconds * 1000))) {
@@ -258,19 +263,19 @@ class HttpServer implements RunningServer {
         log.warn(what, { count, seconds: timeoutSeconds });
       }
       if (!(await this.#requestsEnded(ANSWER_MS_MAX))) {
-        log.warn("stopped without an answer to some requests", { count: this.#runningCount });
+        log.warn("stopped without answering some requests", { count: this.#runningCount });
       }
     }
     await socketsClosed;
-    // Event streams end last, because their clients reconnect at once and should find the port
-    // closed or a new server.
+    // Event streams end last, because their clients reconnect immediately and should find either a
+    // closed port or a new server.
     await this.#connections.shutDown("sse");
     this.#stopListening();
     this.#sockets.stop();
     await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
   }
 
-  /** Waits for the requests under way. Returns whether all ended in time. */
+  /** Waits for the running requests. Returns whether all of them ended in time. */
   async #requestsEnded(timeoutMs: number): Promise<boolean> {
     const { clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
@@ -279,7 +284,7 @@ class HttpServer implements RunningServer {
       if (clock.monotonicMs() >= deadlineMs) return false;
       await this.#pollEnd();
     }
-    // What was counted last is on its way to its socket.
+    // The last counted answer may still be on its way to its socket.
     if (startedWith > 0) await this.#pollEnd();
     return true;
   }
@@ -288,7 +293,10 @@ class HttpServer implements RunningServer {
     return new Promise((resolve) => void this.#options.clock.after(STOP_POLL_MS, resolve));
   }
 
-  /** A body is still being written when its request has been answered. Returns what ends it. */
+  /**
+   * Registers a body that is written after its request has been answered. Returns a function that
+   * ends it.
+   */
   #beginStream(): () => void {
     this.#runningCount += 1;
     return () => {
@@ -302,10 +310,10 @@ class HttpServer implements RunningServer {
       hostname: config.server.host,
       port,
       idleTimeout: config.performance.keepalive_timeout,
-      // Sizes are the routes' to judge, who answer in their own words.
+      // The routes check sizes themselves, so that they can answer with their own messages.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
-      // Without development Bun would share the port with another process that asks for it.
+      // Without development mode, Bun would share the port with another process that asks for it.
       reusePort: false,
       ...(tls === undefined ? {} : { tls }),
       fetch: (request, server) => this.#fetch(request, server),
@@ -318,9 +326,9 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Only POST requests with short bodies go through the turns. A socket can be upgraded only in the
-   * turn of its request. A long body has to be refused before more of it arrives, as the runtime
-   * keeps all bytes that it reads. Other requests are rare.
+   * Only POST requests with short bodies are batched. A socket can be upgraded only in the tick of
+   * its request. A long body may have to be refused before more of it arrives, as the runtime keeps
+   * all bytes that it reads. Other requests are rare.
    */
   #fetch(
     request: Request,
@@ -328,7 +336,7 @@ class HttpServer implements RunningServer {
   ): Response | undefined | Promise<Response> {
     if (request.method === "POST" && hasShortBody(request)) {
       this.#runningCount += 1;
-      return this.#turns.serve(request);
+      return this.#batches.serve(request);
     }
     const exchange = this.#exchangeOf(request, this.#options.clock.monotonicMs());
     if (exchange.path === SOCKET_PATH && request.method === "GET") {
@@ -342,7 +350,7 @@ class HttpServer implements RunningServer {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Always answers: a refusal and a bug become answers as well. */
+  /** Always answers: refusals and bugs become answers as well. */
   async #serve(exchange: Exchange): Promise<Response> {
     let found: Found | undefined;
     let response: Response;
@@ -363,12 +371,12 @@ class HttpServer implements RunningServer {
       const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
       this.#metrics.request(response.status, tookMs);
     } catch (error) {
-      // The answer is complete, and its caller waits for it.
+      // The answer is complete, and the caller is waiting for it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
   }
 
-  /** @throws What the request is refused with, as a route throws it. */
+  /** @throws The refusal of the request, as a route throws it. */
   #answer(exchange: Exchange, found: Found | undefined): Response | Promise<Response> {
     const { method } = exchange.request;
     this.#protect(exchange);
@@ -378,7 +386,7 @@ class HttpServer implements RunningServer {
     throw methodNotAllowed(exchange, found);
   }
 
-  /** What is refused before any route runs. */
+  /** Refuses a request before any route runs. */
   #protect(exchange: Exchange): void {
     if (!exchange.isHostWellFormed) {
       throw new HttpError(400, "invalid_request", "The Host header is malformed");
@@ -447,16 +455,21 @@ class HttpServer implements RunningServer {
   }
 
   #gauges(): Gauges {
-    const { archiveLag, live, readerCounts, storageState } = this.#options;
+    const { archiveLag, live, memoryGivenBack, memoryParts, readerCounts, storageState, topics } =
+      this.#options;
     return {
       sockets: () => this.#connections.countBy("websocket"),
       eventStreams: () => this.#connections.countBy("sse"),
       subscriptions: () => live.subscriptions().length,
       delivery: () => live.delivery(),
+      topics: () => topics.figures(),
+      webhooks: this.#options.webhookFigures,
       requestsRunning: () => this.#runningCount,
       bugs: this.#options.bugCount,
       archive: archiveLag,
       storage: storageState,
+      memory: memoryParts,
+      memoryGivenBack,
       readers: readerCounts,
       descriptors: () => this.#descriptorGauge(),
     };

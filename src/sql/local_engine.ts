@@ -1,93 +1,184 @@
 /**
- * The SQL engine: chooses between the short way of one cached statement and the long way of
+ * The SQL engine: chooses between the fast path for one query or change and the general path for
  * everything else.
  */
 import type { Principal } from "../auth/mod.ts";
 import { isDenial } from "../base/errors.ts";
-import type { Activity } from "./common/activity.ts";
-import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./common/engine.ts";
-import type { SqlEnvironment } from "./common/environment.ts";
-import { newLedger, type RequestLedger } from "./execute/run/request_ledger.ts";
+import type { Activity } from "./activity/activity.ts";
+import { newLedger, type RequestLedger } from "./execute/context/request_ledger.ts";
+import type {
+  LivePlan,
+  LiveRequest,
+  SqlEngine,
+  SqlRequest,
+  SqlResponse,
+  TransactionEnd,
+  TransactionInfo,
+  TransactionRequest,
+} from "./ports/engine.ts";
+import type { SqlEnvironment } from "./ports/environment.ts";
 import { planLiveQuery } from "./prepare/live_planner.ts";
 import { LiveSearches } from "./readers/live_search.ts";
 import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
+import { FastPath } from "./request/fast_path.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
-import { type RequestOptions, RequestRunner, type RequestWorld } from "./request/request.ts";
+import { InteractiveTransactions } from "./request/interactive_transactions.ts";
+import { type RequestDeps, type RequestOptions, RequestRunner } from "./request/request.ts";
 import { closeRequest } from "./request/request_end.ts";
-import { ShortWay } from "./request/short_way.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
-/** A request that goes the long way. */
-type LongRequest = Pick<RequestOptions, "world" | "principal" | "request" | "running">;
+/** A request on the general path. */
+type LongRequest = Pick<RequestOptions, "deps" | "held" | "principal" | "request" | "running">;
 
 export class LocalSqlEngine implements SqlEngine {
-  readonly #world: RequestWorld;
-  readonly #shortWay: ShortWay;
+  readonly #deps: RequestDeps;
+  readonly #fastPath: FastPath;
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
   readonly #searches: LiveSearches | undefined;
+  readonly #interactive: InteractiveTransactions;
 
-  /** @param readers Where long queries run; absent: on the event loop. */
+  /** @param readers Threads that run long queries; if absent, they run on the event loop. */
   constructor(environment: SqlEnvironment, readers?: QueryReaders) {
-    this.#world = { ...environment, systemViews: systemViewsOf(environment), readers };
-    this.#shortWay = new ShortWay(this.#world);
+    this.#deps = { ...environment, systemViews: systemViewsOf(environment), readers };
+    this.#fastPath = new FastPath(this.#deps);
     this.#idempotent = new IdempotentRequests(environment);
+    this.#interactive = new InteractiveTransactions(this.#deps);
+    environment.auth.onRevoked((it) => environment.activity.transactions.endSession(it));
     this.#activity = environment.activity;
-    this.#searches = readers === undefined ? undefined : new LiveSearches(this.#world, readers);
+    this.#searches = readers === undefined ? undefined : new LiveSearches(this.#deps, readers);
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
     const ledger = this.#newLedger(request.timeoutMs);
-    const { idempotency } = request;
-    if (request.files === undefined && request.check !== true && idempotency === undefined) {
+    if (isShort(request)) {
       try {
-        const short = this.#shortWay.run(principal, request, ledger);
+        const short = this.#fastPath.run(principal, request, ledger);
         if (short !== undefined) return short;
       } catch (error) {
-        closeRequest(this.#world, { principal, request, ledger });
-        return failedResponse(error, { world: this.#world, principal, request });
+        closeRequest(this.#deps, { principal, request, ledger });
+        return failedResponse(error, { deps: this.#deps, principal, request });
       }
     }
     return this.#long(principal, request, ledger);
   }
 
-  /** How a request goes that the plan cache does not know. */
+  /** Runs a request that the fast path cannot serve. */
   #long(principal: Principal, given: SqlRequest, ledger: RequestLedger): Promise<SqlResponse> {
-    const world = this.#world;
+    const deps = this.#deps;
     const request = withOrigin(given);
     const { userId } = principal;
     const running = this.#activity.running.begin({ userId, sql: request.sql, ledger });
-    const long = { world, principal, request, running };
-    const { check, idempotency, reader } = request;
+    const long = { deps, principal, request, running };
+    const { check, idempotency } = request;
     if (idempotency !== undefined && check !== true) {
       return this.#ended(long, this.#once(long, idempotency));
     }
-    if (reader === undefined || check === true) {
-      return this.#ended(long, new RequestRunner(long).run());
+    try {
+      return this.#answer(this.#continuing(long));
+    } catch (error) {
+      return this.#ended(long, failedLater(error, long));
     }
-    const channel = channelOf(request, { clock: world.clock, ledger });
-    const runner = new RequestRunner({ ...long, channel });
-    return channel.answerOf(this.#ended(long, runner.run()), () => runner.completed);
   }
 
-  /** A request with a key: its answer, or that of its first run. */
+  #answer(long: LongRequest): Promise<SqlResponse> {
+    const { deps, request, running } = long;
+    const { check, reader } = request;
+    if (reader === undefined || check === true) {
+      return this.#ended(long, this.#run(long, new RequestRunner(long)));
+    }
+    const { clock, memoryGate } = deps;
+    const channel = channelOf(request, { clock, ledger: running.ledger, memoryGate });
+    const runner = new RequestRunner({ ...long, channel });
+    const whole = this.#ended(long, this.#run(long, runner));
+    const answer = channel.answerOf(whole, () => runner.completed);
+    if (request.copy === undefined) return answer;
+    return answer.then((response) => ({ ...response, copyFormat: runner.copyFormat }));
+  }
+
+  /**
+   * Returns a request with the open transaction that it names, if any.
+   * @throws {DatabaseError} TRANSACTION_NOT_FOUND
+   */
+  #continuing(long: LongRequest): LongRequest {
+    const { principal, request } = long;
+    if (request.transaction === undefined) return long;
+    const { held, namespace } = this.#interactive.find(principal, request.transaction);
+    const continued = {
+      ...long,
+      request: { ...request, namespace: request.namespace ?? namespace },
+    };
+    // A check changes nothing, so it does not take part in the transaction.
+    return request.check === true ? continued : { ...continued, held };
+  }
+
+  /** Runs a request, within its transaction once earlier requests of it are done. */
+  async #run(long: LongRequest, runner: RequestRunner): Promise<SqlResponse> {
+    const { held, principal, request, running } = long;
+    const { transaction: id } = request;
+    if (held === undefined || id === undefined) return await runner.run();
+    const { ledger } = running;
+    try {
+      return await this.#activity.transactions.run({ principal, id, ledger }, () => runner.run());
+    } catch (error) {
+      return failedResponse(error, long);
+    }
+  }
+
+  /** Runs a request with an idempotency key, or returns the answer of its first run. */
   #once(long: LongRequest, key: NonNullable<SqlRequest["idempotency"]>): Promise<SqlResponse> {
-    const run = (recorder: AnswerRecorder): Promise<SqlResponse> =>
-      new RequestRunner({ ...long, recorder }).run();
+    const run = (recorder: AnswerRecorder): Promise<SqlResponse> => {
+      const continuing = this.#continuing(long);
+      return this.#run(continuing, new RequestRunner({ ...continuing, recorder }));
+    };
     const isStillAllowed = async (): Promise<boolean> => {
       const checked = { ...long.request, check: true };
       const { error } = await new RequestRunner({ ...long, request: checked }).run();
       if (error === undefined) return true;
-      return !isDenial(error) && error.condition !== "SHARED_IMPERSONATION";
+      return !isDenial(error) && error.code !== "SHARED_IMPERSONATION";
     };
     return this.#idempotent
       .execute(long.principal, key, { run, isStillAllowed })
       .catch((error: unknown) => failedResponse(error, long));
   }
 
-  /** Gives back what a request holds once it has its response, or has failed. */
+  openTransaction(principal: Principal, request: TransactionRequest): TransactionInfo {
+    return this.#interactive.open(principal, request);
+  }
+
+  transaction(principal: Principal, id: string): TransactionInfo {
+    return this.#interactive.info(principal, id);
+  }
+
+  async endTransaction(principal: Principal, end: TransactionEnd): Promise<TransactionInfo> {
+    const { id, statement, ...request } = end;
+    const isEnded = (): TransactionInfo | undefined => {
+      const ended = this.#interactive.ended(principal, id);
+      const wanted = statement === "COMMIT" ? "committed" : "rolled back";
+      return ended?.state === wanted ? ended : undefined;
+    };
+    const ended = isEnded();
+    if (ended !== undefined) return ended;
+    const response = await this.execute(principal, {
+      ...request,
+      sql: statement,
+      params: [],
+      transaction: id,
+    });
+    const { error, results } = response;
+    if (error === undefined) {
+      const lastSeq = results.at(-1)?.lastSeq ?? null;
+      return isEnded() ?? { id, state: "committed", lastSeq };
+    }
+    // An earlier request, whose answer was lost, may have ended it while this one waited.
+    const now = error.code === "TRANSACTION_NOT_FOUND" ? isEnded() : undefined;
+    if (now !== undefined) return now;
+    throw error;
+  }
+
+  /** Releases the resources of a request once it has its response or has failed. */
   async #ended(
     { principal, request, running }: LongRequest,
     response: Promise<SqlResponse>,
@@ -96,18 +187,18 @@ export class LocalSqlEngine implements SqlEngine {
       return await response;
     } finally {
       this.#activity.running.end(running);
-      closeRequest(this.#world, { principal, request, running, ledger: running.ledger });
+      closeRequest(this.#deps, { principal, request, running, ledger: running.ledger });
     }
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     const ledger = this.#newLedger(undefined);
     const searches = this.#searches;
-    return planLiveQuery(this.#world, request, { principal, ledger, searches });
+    return planLiveQuery(this.#deps, request, { principal, ledger, searches });
   }
 
   #newLedger(timeoutMs: number | undefined): RequestLedger {
-    const { clock, limits } = this.#world;
+    const { clock, limits } = this.#deps;
     return newLedger(clock.monotonicMs(), {
       timeoutMs,
       timeoutMsDefault: limits.timeoutMs,
@@ -115,12 +206,28 @@ export class LocalSqlEngine implements SqlEngine {
     });
   }
 
+  /** The estimated memory of all kept plans. */
+  get planBytes(): number {
+    return this.#fastPath.planBytes;
+  }
+
   shutDown(): number {
+    this.#activity.transactions.shutDown();
     return this.#activity.running.shutDown();
   }
 }
 
-/** With the address as it is now: a client that leaves before the end has none any more then. */
+/** Whether the fast path may serve a request. */
+function isShort({ check, copy, files, idempotency, transaction }: SqlRequest): boolean {
+  const hasBody = files !== undefined || copy !== undefined;
+  return !hasBody && check !== true && idempotency === undefined && transaction === undefined;
+}
+
+async function failedLater(error: unknown, long: LongRequest): Promise<SqlResponse> {
+  return failedResponse(error, long);
+}
+
+/** Reads the address up front, because it is gone once the client has disconnected. */
 function withOrigin(request: SqlRequest): SqlRequest {
   if (request.origin === undefined) return request;
   const { address, requestId } = request.origin;

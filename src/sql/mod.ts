@@ -1,52 +1,18 @@
 /**
- * Text → statement → bound → plan → rows.
+ * The SQL layer: turns text into statements, binds and plans them, and produces rows.
  */
 
-export { beginDueErasures } from "./administer/erasure.ts";
-export { newActivity } from "./common/activity.ts";
-export { AUDIT_TABLE, AuditLog } from "./common/audit_log.ts";
-export { csvField } from "./common/csv_cells.ts";
-export type {
-  AnswerPart,
-  AnswerReader,
-  AnswerStream,
-  CompiledExpression,
-  FoundRows,
-  LiveEquality,
-  LivePace,
-  LivePlan,
-  LiveRequest,
-  Parameter,
-  RowSearch,
-  SearchRange,
-  ServerAddress,
-  SqlEngine,
-  SqlRequest,
-  SqlResponse,
-  StatementResult,
-  UploadedFile,
-} from "./common/engine.ts";
-export type { SqlEnvironment, SqlLimits } from "./common/environment.ts";
-export type {
-  BackupAccess,
-  BegunJob,
-  ConnectionAccess,
-  ConnectionRow,
-  LiveAccess,
-  LiveMatch,
-  LiveRow,
-  MetricSample,
-} from "./common/layers_above.ts";
-export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
-export { csvRows, jsonRows, ndjsonRows, type ResultFormat } from "./common/row_text.ts";
-export { StorageQuota } from "./common/storage_quota.ts";
-export { WriteGates } from "./common/write_gates.ts";
+export { activeBytesOf, newActivity } from "./activity/activity.ts";
+export { MemoryGate } from "./admission/memory_gate.ts";
+export { StorageQuota } from "./admission/storage_quota.ts";
+export { WriteGates } from "./admission/write_gates.ts";
+export { resumeIndexBuilds } from "./ddl/index_definitions.ts";
 export {
   homeOf,
   type TableDefaults,
   tableDefinition,
   tableNamesOf,
-} from "./define/table_definition.ts";
+} from "./ddl/table_definition.ts";
 export {
   type FileAccess,
   type FilePath,
@@ -55,8 +21,64 @@ export {
 } from "./files/file_access.ts";
 export { isFileLive, sweepDroppedTables, sweepFiles } from "./files/uploads.ts";
 export { LocalSqlEngine } from "./local_engine.ts";
+export { webhookGroup, webhooksIn } from "./names/topics.ts";
+export { AUDIT_TABLE, AuditLog } from "./own_tables/audit_log.ts";
+export { DEAD_LETTER_COLUMNS, DEAD_LETTERS_TABLE } from "./own_tables/dead_letters_table.ts";
+export { OWN_TABLES, ownTables } from "./own_tables/own_tables.ts";
+export { TOPIC_GROUP_COLUMN_IDS, TOPIC_GROUPS_TABLE } from "./own_tables/topic_groups_table.ts";
+export { TOPIC_OFFSET_COLUMN_IDS, TOPIC_OFFSETS_TABLE } from "./own_tables/topic_offsets_table.ts";
+export type {
+  AnswerPart,
+  AnswerReader,
+  AnswerStream,
+  CompiledExpression,
+  CopyBody,
+  CopyTransfer,
+  FoundRows,
+  LiveEquality,
+  LivePace,
+  LivePlan,
+  LiveRequest,
+  ResultFormat,
+  RowSearch,
+  SearchRange,
+  ServerAddress,
+  SqlEngine,
+  SqlParameter,
+  SqlRequest,
+  SqlResponse,
+  StatementResult,
+  TransactionEnd,
+  TransactionInfo,
+  TransactionRequest,
+  UploadedFile,
+} from "./ports/engine.ts";
+export type { SqlEnvironment, SqlLimits } from "./ports/environment.ts";
+export type {
+  BackupAccess,
+  BegunJob,
+  ConnectionAccess,
+  ConnectionRow,
+  LiveAccess,
+  LiveMatch,
+  LiveRow,
+  MemoryPart,
+  MetricSample,
+  PreparedTopicAck,
+  TopicAccess,
+  TopicAckRequest,
+  TopicConsumeRequest,
+  TopicConsumerRow,
+  TopicMessage,
+  TopicMessages,
+  TopicOffsetRow,
+  TopicStart,
+  TopicState,
+  WebhookAccess,
+  WebhookState,
+} from "./ports/ports.ts";
 export { inProcessReader } from "./readers/in_process_reader.ts";
-export type { AnswerMessage, ToReader } from "./readers/job.ts";
+export type { AnswerMessage, ReaderMemory, ToReader } from "./readers/job.ts";
 export {
   QueryReader,
   type ReaderSettings,
@@ -70,4 +92,7 @@ export {
   type ReaderCounts,
 } from "./readers/query_readers.ts";
 export type { OpenReader } from "./readers/reader_pool.ts";
+export { textOfArrayCell } from "./result/array_cell.ts";
+export { csvField, csvRows, jsonRows, ndjsonRows } from "./result/row_text.ts";
 export { SpillSpace } from "./spill/mod.ts";
+export { beginDueErasures } from "./utility/erasure.ts";

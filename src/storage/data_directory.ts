@@ -1,10 +1,10 @@
 /**
- * The data directory: who may use it, and what is swept when it is opened.
+ * Opens the data directory: locks it against other processes, and removes the leftovers of a crash.
  *
- * `format.json` names the version of the layout. It is read before anything is written, the lock
- * included, and so are the formats of the files, so that an older program leaves a newer directory
- * exactly as it is. It is made first, so a directory that has a log or a `tmp` but no `format.json`
- * is not one that Tidemark left behind.
+ * `format.json` records the version of the layout. It and the formats of the files are read before
+ * anything is written, even the lock, so that an older program leaves a newer directory exactly as
+ * it is. A new directory gets `format.json` before anything else. A directory with a log or a `tmp`
+ * but no `format.json` therefore does not come from Tidemark.
  */
 import { dirname } from "node:path";
 import { emptyDirectory } from "../base/copy_file.ts";
@@ -25,7 +25,7 @@ import { refuseNewerFiles } from "./newer_files.ts";
 /** Raised whenever an older program could not read what this one writes. */
 const DIRECTORY_FORMAT = 1;
 
-/** What is swept, written over or removed at a start, where it is taken for a server's own. */
+/** Names in the server's own directory that it sweeps, overwrites or removes on startup. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
   "ballast",
   "files",
@@ -38,16 +38,19 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
 
 export interface DataDirectory {
   readonly paths: DataPaths;
-  /** Gives the lock back; for who opened it, once. */
+  /** Releases the lock. The code that opened the directory calls this once. */
   release(): void;
 }
 
-/** Whether there is a log or a segment, each of which belongs to a catalog. */
+/** Whether there is a log or a segment. Neither of them exists without a catalog. */
 export function holdsRows({ segments, wal }: DataPaths, disk: Disk): boolean {
   return [wal, segments].some((path) => disk.exists(path) && disk.list(path).length > 0);
 }
 
-/** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, of a newer version, or in use. */
+/**
+ * Opens and locks a data directory, and creates it if necessary.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, of a newer version, or in use.
+ */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);
   refuseBackup(disk, root);
@@ -74,7 +77,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   return { paths, release: unlock };
 }
 
-/** Says of a directory whose lock is taken by whom, as the end of a sentence. */
+/** Describes which process holds the lock of a directory, as the end of an error message. */
 export function inUse(disk: Disk, paths: DataPaths): string {
   const processId = holderOf(disk, paths);
   const who = processId === undefined ? "" : ` (pid ${processId})`;
@@ -85,22 +88,24 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
   try {
     const release = disk.lockShared(lock);
     if (release !== undefined) {
-      // Held by those who only look, if by anybody: the number is that of a server before them.
+      // The lock may be held by a process that only reads. The process id in the file is then that
+      // of an earlier server.
       release();
       return undefined;
     }
     const text = Buffer.from(disk.readFile(lock)).toString("latin1");
     return /^([1-9]\d{0,9})\n$/.exec(text)?.[1];
   } catch (error) {
-    // Safe: that the directory is in use is known without it.
+    // Safe: the caller already knows that the directory is in use.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
 }
 
 /**
- * Moves files of segments that the manifest does not list to lost+found/: a crash left them,
- * between making the file and publishing it, or between publishing its successor and removing it.
+ * Moves segment files that the manifest does not list to lost+found/. Such files remain if a crash
+ * occurs between the creation of a file and its publication, or between the publication of its
+ * successor and its removal.
  */
 export function sweepSegments(
   disk: Disk,
@@ -120,7 +125,8 @@ export function sweepSegments(
     log.warn("moved unlisted segment files to lost+found", { path, count });
   }
   for (const { name, isDirectory } of disk.list(paths.segments)) {
-    // Of a table that was dropped, or that has flushed nothing yet: the next flush makes it again.
+    // The table was dropped, or none of its rows have been flushed yet. The next flush creates the
+    // directory again.
     if (isDirectory && !tableNames.has(name)) disk.removeDirectory(`${paths.segments}/${name}`);
   }
 }
@@ -128,7 +134,7 @@ export function sweepSegments(
 /**
  * Refuses a directory that this program cannot read.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if its format is another, or cannot be told.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if its format is a different one or unknown.
  */
 export function requireFormat(disk: Disk, paths: DataPaths): void {
   if (!disk.exists(paths.format)) {
@@ -143,14 +149,18 @@ export function requireFormat(disk: Disk, paths: DataPaths): void {
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
     format === undefined
-      ? `Cannot open ${paths.root}: format.json does not name a format`
-      : `Cannot open ${paths.root}: it has format ${format}, and this version reads ${DIRECTORY_FORMAT}`,
+      ? `Cannot open ${paths.root}: format.json does not contain a format number`
+      : `Cannot open ${paths.root}: it has format ${format}, but this version reads ${DIRECTORY_FORMAT}`,
   );
 }
 
 /**
- * Refuses a file; a directory of something else, in which a start would take for its own what is
- * not: it empties `tmp`, for one; and a new one inside a backup, which would go with that.
+ * Refuses a path that cannot become a data directory:
+ *
+ * - a file
+ * - a directory with other contents, because a server would treat them as its own and, for example,
+ *   empty `tmp`
+ * - a new directory inside a backup, because it would be deleted together with the backup
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -162,7 +172,7 @@ export function refuseForeignDirectory(disk: Disk, paths: DataPaths): void {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
       `Cannot open ${root}: it lies inside the backup ${backup}`,
-      { hint: "name a directory elsewhere" },
+      { hint: "choose a directory elsewhere" },
     );
   }
   if (!disk.exists(root)) return;
@@ -172,8 +182,8 @@ export function refuseForeignDirectory(disk: Disk, paths: DataPaths): void {
   const has = found === "wal" ? "a log" : `"${found}"`;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot open ${root}: it has ${has} but no format.json, so it is no data directory, or a damaged one`,
-    { hint: "name a directory that is empty or not there yet, or put back format.json" },
+    `Cannot open ${root}: it has ${has} but no format.json, so it is not a data directory, or it is damaged`,
+    { hint: "choose an empty or new directory, or put back format.json" },
   );
 }
 
@@ -182,25 +192,25 @@ function namesIn(disk: Disk, root: string): string[] {
     return disk.list(root).map(({ name }) => name);
   } catch (error) {
     if (!(error instanceof DiskError) || error.code !== "ENOTDIR") throw error;
-    const what = "it is a file, and not a directory";
+    const what = "it is a file, not a directory";
     throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: ${what}`);
   }
 }
 
 /**
- * Refuses a directory that is a backup: what runs on it would hand out again what the server that
- * made it has handed out since.
+ * Refuses a directory that is a backup. A server that ran on it would reissue seqs and ids that the
+ * original server has issued since the backup.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 export function refuseBackup(disk: Disk, root: string): void {
   if (!disk.exists(backupListPath(root))) return;
   throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: it is a backup`, {
-    hint: `put it into a data directory with tidemark restore ${root} <data_path>`,
+    hint: `restore it into a data directory with tidemark restore ${root} <data_path>`,
   });
 }
 
-/** The format that format.json names; undefined when it is missing or names none. */
+/** The format recorded in format.json. Undefined if the file is missing or records none. */
 export function directoryFormat(disk: Disk, paths: DataPaths): number | undefined {
   if (!disk.exists(paths.format)) return undefined;
   const text = Buffer.from(disk.readFile(paths.format)).toString("latin1");
@@ -209,9 +219,9 @@ export function directoryFormat(disk: Disk, paths: DataPaths): number | undefine
 }
 
 function writeFormat(disk: Disk, paths: DataPaths): void {
-  // Made whole under another name first: a crash never leaves half of it.
-  const draft = `${paths.format}.new`;
-  const file = disk.open(draft, { create: true });
+  // The file is first completed under another name, so that a crash never leaves a partial file.
+  const pendingPath = `${paths.format}.new`;
+  const file = disk.open(pendingPath, { create: true });
   try {
     file.truncate(0);
     file.write(Buffer.from(`{"format":${DIRECTORY_FORMAT}}\n`), 0);
@@ -219,6 +229,6 @@ function writeFormat(disk: Disk, paths: DataPaths): void {
   } finally {
     file.close();
   }
-  disk.rename(draft, paths.format);
+  disk.rename(pendingPath, paths.format);
   disk.syncDirectory(paths.root);
 }

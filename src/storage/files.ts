@@ -1,13 +1,15 @@
 /**
- * The second door: the files of a data directory and of a backup, by name, form and soundness, for
- * who checks, mends, copies or restores them. What serves rows asks the store, by `mod.ts`.
+ * The second entry point of storage, for code that checks, repairs, copies or restores the files of
+ * a data directory or a backup. Code that reads or writes rows uses the store, through `mod.ts`.
  */
 
 export { checkBackup } from "./check/check_backup.ts";
 export { checkBlobs } from "./check/check_blobs.ts";
+export { checkIndexes, type DamagedIndex, rebuildIndexes } from "./check/check_indexes.ts";
 export { checkLog, type LogCheck } from "./check/check_log.ts";
 export { checkSegments, isLost, requireSoundSegment } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
+export type { ListedBlob } from "./check/named_files.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
 export {
@@ -33,6 +35,7 @@ export {
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
+  indexPath,
   segmentPath,
   walFileNumberFromName,
   walFilePath,
@@ -45,3 +48,4 @@ export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { reservationAt } from "./snowflake_ids.ts";
+export type { IndexOutline } from "./table/index_builder.ts";

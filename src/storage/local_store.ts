@@ -5,33 +5,44 @@
  *                  └─────► memtable ──flush──► segment + manifest
  *     scan, changes, lookup ◄── segments + memtables
  */
-
 import { assert } from "../base/assert.ts";
 import { type CorruptionError, DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import { SeqTimes } from "../base/seq_times.ts";
 import type { Row } from "../types/mod.ts";
 import { Flusher } from "./background/flush.ts";
+import { heldHistoryOf } from "./background/history_size.ts";
+import {
+  buildIndex,
+  checkIndex,
+  type IndexBuildTools,
+  removeIndexFiles,
+} from "./background/index_builder.ts";
 import { Merger } from "./background/merge.ts";
 import { MERGE_BOUNDS } from "./background/merge_choice.ts";
 import { Scrubber } from "./background/scrub.ts";
 import { InThreadWork, type SegmentWork } from "./background/segment_work.ts";
 import { Committer, type CommitterEvents } from "./commit/commit.ts";
 import type { CommitLog, ListedLogFile } from "./contract/commit_log.ts";
+import type { IndexLookupOptions, IndexScanOptions } from "./contract/index_reads.ts";
 import { type Job, JobList } from "./contract/job_list.ts";
 import type { Manifest, SegmentEntry } from "./contract/manifest.ts";
 import type {
+  AllChangesOptions,
   ChangeScan,
   ChangesOptions,
   Commit,
   CompactResult,
   FlushedStats,
   FlushResult,
+  HeldHistory,
+  HistoryStore,
   ListedSegment,
   LookupOptions,
   OnVisible,
   OrderedScan,
   OrderedScanOptions,
+  OwnedChangeScan,
   Scan,
   ScanOptions,
   SeqGap,
@@ -39,8 +50,11 @@ import type {
   StageOptions,
   Store,
   StoreCondition,
+  StoreMemory,
   TableDefinition,
   TableStats,
+  VersionRows,
+  VersionsOptions,
   WriteBatch,
 } from "./contract/store.ts";
 import { type StoreSnapshot, snapshotOf } from "./contract/store_snapshot.ts";
@@ -56,17 +70,21 @@ import {
 } from "./local_store_options.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
+import { openAllChanges } from "./read/all_changes.ts";
 import { StoreChangeScan } from "./read/change_scan.ts";
-import { StoreOrderedScan } from "./read/ordered_scan.ts";
+import { openIndexScan } from "./read/index_scan.ts";
+import { openInOrder } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
+import { versionRows } from "./read/version_rows.ts";
 import { recover } from "./recovery.ts";
 import { LocalSharing } from "./replica/local_sharing.ts";
-import { boundSharedCache } from "./segment/chunk_cache.ts";
+import { boundSharedCache, sharedCache } from "./segment/chunk_cache.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import type { Storages } from "./storages.ts";
-import { LowWater } from "./table/history.ts";
+import { LowWatermark } from "./table/history.ts";
 import { LocalSegmentFiles } from "./table/segment_files.ts";
 import { StoredTable, unlessDamaged } from "./table/table.ts";
+import { lookupIndex } from "./table/table_index.ts";
 import {
   countLiveRows,
   flushedStats,
@@ -76,12 +94,15 @@ import {
   tableStats,
 } from "./table/table_stats.ts";
 
-export class LocalStore implements Store {
-  /** What restores and crashes took away. */
+export class LocalStore implements Store, HistoryStore {
+  /** The ranges of seqs that restores and crashes removed. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
   /** Shares tables with readers in other threads. */
   readonly sharing: LocalSharing;
+  /** Drops the unpacked parts of segments, and flushes large memtables early. */
+  readonly giveBackMemory = (): void => giveBackMemory(this.#flusher, this.givenBack);
+  readonly givenBack: GivenBackCounts = { caches: 0, flushes: 0 };
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
@@ -90,21 +111,23 @@ export class LocalStore implements Store {
   readonly #committer: Committer;
   readonly #ids: SnowflakeIds;
   readonly #flusher: Flusher;
+  readonly #indexTools: IndexBuildTools;
   readonly #merger: Merger;
   readonly #scrubber: Scrubber;
   readonly #ballast: Ballast;
   readonly #space: SpaceGuard;
   readonly #segmentWork: SegmentWork;
   readonly #onLogRolled: () => void;
-  /** What is to be released at the end, as the store itself opened it. */
+  /** Resources that the store itself opened, and releases when it closes. */
   #own: Disposable | undefined;
   #isOpen = true;
 
   /**
-   * Opens a data directory, or makes one, and reads what the last process left.
+   * Opens or creates a data directory, and recovers the state that the last process left.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer version, or if its
-   * catalog is older than its log; INVALID_OPTION if a log file cannot hold the largest row.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is in use or of a newer version,
+   * or if its catalog is older than its log; INVALID_OPTION if a log file cannot hold the largest
+   * row.
    * @throws {CorruptionError} If acknowledged commits are damaged or missing.
    * @throws {DiskError}
    */
@@ -130,7 +153,8 @@ export class LocalStore implements Store {
     const found = recover({ ...parts, paths, files: this.#files });
     const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
-    // Before the log makes its first file, and with it every name in the directory durable.
+    // Opened before the log creates its first file, because that step makes every name in the
+    // directory durable.
     const ids = openHighWater(disk, paths.ids);
     const commitLog = new LocalWal({
       disk,
@@ -152,8 +176,7 @@ export class LocalStore implements Store {
     const times = parts.seqTimes ?? new SeqTimes({ eras: [] });
     const onSetBack = toldIn(log);
     this.#seqs = new SeqGenerator({ ...node, last: lastSeq, onSetBack, times });
-    const files = this.#files;
-    this.sharing = new LocalSharing({ files, seqs: this.#seqs, times, tables });
+    this.sharing = new LocalSharing({ files: this.#files, seqs: this.#seqs, times, tables });
     const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
     this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, clock, log });
@@ -161,8 +184,8 @@ export class LocalStore implements Store {
     this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId, times });
     const commits = { commitLog, tables, seqs: this.#seqs, space: this.#space, visibleSeq };
     const catalogSeq = manifest.highestSeq();
-    const onFatal = parts.onFatal ?? (() => {});
-    this.#committer = new Committer({ ...commits, catalogSeq }, this.#events(onFatal));
+    const events = this.#events(parts.onFatal ?? (() => {}));
+    this.#committer = new Committer({ ...commits, catalogSeq }, events);
     this.#segmentWork = parts.segmentWork ?? new InThreadWork({ disk, clock });
     const background = {
       disk,
@@ -177,6 +200,7 @@ export class LocalStore implements Store {
       segmentWork: this.#segmentWork,
       jobs: jobs ?? new JobList(clock),
     };
+    this.#indexTools = background;
     const { historyBytesMax = 0, mergeBounds = MERGE_BOUNDS } = options;
     this.#merger = new Merger({ ...background, historyBytesMax, mergeBounds });
     this.#scrubber = new Scrubber({ ...background, onDamage: this.noteDamage.bind(this) });
@@ -192,7 +216,7 @@ export class LocalStore implements Store {
     this.#flusher.start();
   }
 
-  /** What the store does beside a commit. */
+  /** Returns the handlers for the work that a commit causes elsewhere in the store. */
   #events(onFatal: (cause: unknown) => void): CommitterEvents {
     return { onAppended: (table) => this.#flusher.noteAppended(table), onFatal };
   }
@@ -218,10 +242,15 @@ export class LocalStore implements Store {
     const table = this.#tables.get(definition.tableId);
     if (table !== undefined) {
       table.definition = definition;
+      if (!table.isDropped && table.fault === undefined) removeIndexFiles(table, this.#indexTools);
       this.#flusher.noteAppended(table);
       return;
     }
-    const progress = { flushedSeq: 0, lowWater: new LowWater(), lastFlushedAtMs: undefined };
+    const progress = {
+      flushedSeq: 0,
+      lowWatermark: new LowWatermark(),
+      lastFlushedAtMs: undefined,
+    };
     const created = new StoredTable(definition, { segments: [], progress });
     created.noteFaults(this.storages);
     this.#tables.set(definition.tableId, created);
@@ -232,12 +261,12 @@ export class LocalStore implements Store {
     this.#noteDefinition();
     this.#tables.delete(tableId);
     table.isDropped = true;
-    for (const segment of table.segments) segment.drop();
+    for (const segment of table.allSegments) segment.drop();
     this.#flusher.forget(table);
   }
 
   apply(batch: WriteBatch): Commit {
-    assert(this.#isOpen, "a closed store takes no commits");
+    assert(this.#isOpen, "a closed store accepts no commits");
     return this.#committer.apply(batch);
   }
 
@@ -256,8 +285,12 @@ export class LocalStore implements Store {
 
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
     const table = this.#available(tableId);
-    if (!table.isOrderWanted(options.columnId)) return undefined;
-    return StoreOrderedScan.open(table, this.#unexpired(table, options));
+    return openInOrder(table, this.#unexpired(table, options));
+  }
+
+  scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined {
+    const table = this.#available(tableId);
+    return openIndexScan(table, this.#unexpired(table, options));
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
@@ -266,9 +299,31 @@ export class LocalStore implements Store {
     return new StoreChangeScan(table, this.#unexpired(table, options));
   }
 
+  changesOfAll(tableId: number, options: AllChangesOptions): OwnedChangeScan {
+    assert(options.upTo <= this.visibleSeq, "changes are visible");
+    return openAllChanges(this.#available(tableId), options);
+  }
+
+  versions(tableId: number, options: VersionsOptions): VersionRows {
+    return versionRows(this.#available(tableId), options);
+  }
+
+  holdHistory(tableId: number, afterSeq: Seq | undefined): void {
+    this.#table(tableId).heldAfterSeq = afterSeq ?? Infinity;
+  }
+
+  heldHistory(tableId: number): Generator<void, HeldHistory> {
+    return heldHistoryOf(this.#table(tableId), this.#seqs);
+  }
+
   lookup(tableId: number, options: LookupOptions): Row | undefined {
     const table = this.#available(tableId);
     return table.lookup(options, table.expiredSeq(this.#seqs));
+  }
+
+  lookupIndex(tableId: number, options: IndexLookupOptions): readonly Row[] | undefined {
+    const table = this.#available(tableId);
+    return lookupIndex(table, options, table.expiredSeq(this.#seqs));
   }
 
   expiredSeq(tableId: number): number {
@@ -276,7 +331,7 @@ export class LocalStore implements Store {
   }
 
   earliestSeq(tableId: number, owner: number): Seq {
-    return this.#table(tableId).progress.lowWater.of(owner) as Seq;
+    return this.#table(tableId).progress.lowWatermark.of(owner) as Seq;
   }
 
   wasLost(seq: number): boolean {
@@ -294,7 +349,7 @@ export class LocalStore implements Store {
   }
 
   valueSpan(tableId: number, columnId: number): number | undefined {
-    return spanOfColumn(this.#available(tableId), columnId);
+    return spanOfColumn(this.#available(tableId), { columnId, upTo: this.visibleSeq });
   }
 
   flush(tableId: number, job?: Job): Promise<FlushResult> {
@@ -305,34 +360,46 @@ export class LocalStore implements Store {
     return this.#merger.compact(this.#available(tableId), job);
   }
 
+  buildIndex(tableId: number, indexId: number, job: Job): Promise<boolean> {
+    const table = this.#available(tableId);
+    return buildIndex({ table, indexId, job, isClosing: () => !this.#isOpen }, this.#indexTools);
+  }
+
+  checkIndex(tableId: number, indexId: number, job: Job): Promise<boolean> {
+    const table = this.#available(tableId);
+    const bounds = { upTo: this.appliedSeq, expiredSeq: table.expiredSeq(this.#seqs) };
+    const build = { table, indexId, job, isClosing: () => !this.#isOpen, ...bounds };
+    return checkIndex(build, this.#indexTools);
+  }
+
   async erase(tableId: number, owner: number, job?: Job): Promise<number> {
     const table = this.#available(tableId);
-    // What was begun before the owner was dropped must not bring rows back.
+    // Work that began before the owner was dropped must not add rows again.
     this.#committer.retireOwner(owner);
-    // A row that was refused leaves a partition without rows.
+    // A refused row may leave behind a partition without rows.
     const hasRows = (): boolean =>
       table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
     while (hasRows()) {
       await this.#flusher.flush(table, job);
-      // A store that closes flushes nothing any more.
+      // A store that is closing starts no further flushes.
       if (!this.#isOpen || job?.isCancelled === true || table.isDropped) return 0;
     }
     return this.#merger.erase(table, owner, job);
   }
 
-  requireRoom(): void {
+  requireFreeSpace(): void {
     this.#space.admit({ usesReserve: false });
   }
 
   /**
-   * The disk refused what others keep beside the store. Returns whether there is more room now, of
-   * what is kept for that.
+   * Reports that the disk refused a write to a file outside the store. Returns whether reserved
+   * space was freed as a result.
    */
   noteFullDisk(): boolean {
     return this.#space.noteFull();
   }
 
-  /** Whether only deletes and drops are let in, until there is room. */
+  /** Whether only deletes and drops are admitted, because the disk is full. */
   get isReadOnly(): boolean {
     return this.#space.isFull;
   }
@@ -346,7 +413,13 @@ export class LocalStore implements Store {
     };
   }
 
-  /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */
+  memory(): StoreMemory {
+    return storeMemory(this.#tables.values(), this.#segmentWork);
+  }
+
+  /**
+   * Updates whether the disk counts as full. A background task calls this every few seconds.
+   */
   lookAtSpace(): void {
     this.#space.look();
   }
@@ -357,26 +430,29 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Begins to discard what is older than the history of its table; for somebody who asks hourly.
+   * Starts discarding history beyond the retention of its table. A background task calls this every
+   * hour.
    */
   discardHistory(): void {
     this.#merger.discardHistory();
   }
 
   /**
-   * Begins to look for history that takes too much room, and to discard it; for somebody who asks
-   * now and then.
+   * Starts a check for tables whose history takes too much space, and discards the excess. A
+   * background task calls this from time to time.
    */
   boundHistory(): void {
     this.#merger.boundHistory();
   }
 
-  /** Begins to read segments for damage that have their turn; for somebody who asks hourly. */
+  /**
+   * Starts to check the segments that are due for a scrub. A background task calls this every hour.
+   */
   scrub(): void {
     this.#scrubber.begin();
   }
 
-  /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
+  /** Frees the disk space of expired rows. A background task calls this every few seconds. */
   dropExpired(): void {
     this.#merger.dropExpired();
   }
@@ -395,20 +471,24 @@ export class LocalStore implements Store {
     return [...this.#tables.values()].flatMap(listedSegments);
   }
 
-  /** Who copied a segment met damage: if it is live, that is as if a read had met it. */
+  /**
+   * Called when damage was found while a segment was copied. A read of the live segment would find
+   * the same damage.
+   */
   noteDamage({ segmentId, tableId }: SegmentEntry, damage: CorruptionError): void {
-    const segments = this.#tables.get(tableId)?.segments ?? [];
+    const segments = this.#tables.get(tableId)?.allSegments ?? [];
     const segment = segments.find(({ entry }) => entry.segmentId === segmentId);
     if (segment === undefined) return;
     segment.noteIfDamaged(damage);
     if (damage.path !== this.#files.deletionVectorPath(segment.entry)) return;
-    // One that is in memory is whole, whatever became of its file; reading it meets the damage.
+    // A deletion vector in memory is intact even if its file is damaged. If it is not in memory,
+    // this read finds the damage.
     if (unlessDamaged(() => segment.deletions)) segment.noteVectorDamaged();
   }
 
   /**
-   * Everything that a copy of the store as it is in this turn needs; its files stay until it is
-   * released. A copy of the catalog that is made in the same turn belongs to it.
+   * Returns all parts of a copy of the store in its current state. Their files stay until the copy
+   * is released. A copy of the catalog made in the same tick belongs to it.
    */
   snapshot(): StoreSnapshot {
     const releases = [this.#files.hold(), this.#flusher.holdLog()];
@@ -416,12 +496,12 @@ export class LocalStore implements Store {
     return snapshotOf(this.#manifest, { commitLog: this.#commitLog, releases, reservedIds });
   }
 
-  /** Files of the log, ascending by number; the last one is written on. */
+  /** Log files, ascending by number. The last one is still being written. */
   logFiles(): readonly ListedLogFile[] {
     return this.#commitLog.files;
   }
 
-  /** Whoever needed files of the log needs fewer of them. */
+  /** Called when nothing else needs the log files. */
   releaseLog(): void {
     this.#flusher.releaseLog();
   }
@@ -443,7 +523,7 @@ export class LocalStore implements Store {
   }
 
   snowflakeId(): number {
-    // Notices a clock that was set back since the last commit.
+    // Detects whether the clock was set back since the last commit.
     this.#seqs.nowMs();
     return this.#ids.next();
   }
@@ -457,8 +537,8 @@ export class LocalStore implements Store {
     await this.#commitLog.close();
     await this.#files.settled();
     this.#ids.close();
-    for (const { segments } of this.#tables.values()) {
-      for (const segment of segments) segment.close();
+    for (const { allSegments } of this.#tables.values()) {
+      for (const segment of allSegments) segment.close();
     }
     this.#own?.[Symbol.dispose]();
   }
@@ -469,22 +549,25 @@ export class LocalStore implements Store {
     this.#onLogRolled();
   }
 
-  /** Frames from now on say that they were written with the newest definitions. */
+  /** Marks subsequent frames as written with the newest definitions. */
   #noteDefinition(): void {
     this.#committer.catalogSeq = Math.max(this.#committer.catalogSeq, this.#manifest.highestSeq());
   }
 
-  /** Nobody sees what has expired. */
-  #unexpired<Options extends { readonly after?: Seq }>(
+  /** Raises the bounds of a read so that expired rows are invisible. */
+  #unexpired<Options extends { readonly after?: Seq; readonly prevsAfter?: Seq }>(
     table: StoredTable,
     options: Options,
   ): Options {
     const expiredSeq = table.expiredSeq(this.#seqs);
     if (expiredSeq === 0) return options;
-    return { ...options, after: Math.max(options.after ?? SEQ_ZERO, expiredSeq) };
+    const { after = SEQ_ZERO, prevsAfter = Infinity } = options;
+    const least = { after: Math.max(after, expiredSeq) };
+    // A row whose key was inserted again after the old row expired replaces nothing.
+    return { ...options, ...least, prevsAfter: Math.max(prevsAfter, expiredSeq) };
   }
 
-  /** @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  /** Returns a table whose storage is available. @throws {DatabaseError} STORAGE_UNAVAILABLE */
   #available(tableId: number): StoredTable {
     return this.#table(tableId).requireAvailable();
   }
@@ -492,8 +575,41 @@ export class LocalStore implements Store {
   #table(tableId: number): StoredTable {
     const table = this.#tables.get(tableId);
     if (table === undefined) {
-      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: there is none`);
+      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it does not exist`);
     }
     return table;
   }
+}
+
+function storeMemory(
+  tables: Iterable<StoredTable>,
+  segmentWork: Pick<SegmentWork, "heapBytes">,
+): StoreMemory {
+  let memtableBytes = 0;
+  let replacementBytes = 0;
+  for (const table of tables) {
+    for (const memtable of table.memtables()) memtableBytes += memtable.bytes;
+    for (const segment of table.segments) replacementBytes += segment.replacementBytes;
+  }
+  return {
+    memtableBytes,
+    replacementBytes,
+    cacheBytes: sharedCache.byteCount,
+    threadHeapBytes: segmentWork.heapBytes,
+  };
+}
+
+/** Counts how often a store has released memory. */
+interface GivenBackCounts {
+  /** How often the store has dropped unpacked segment parts. */
+  caches: number;
+  /** Number of flushes started early to release memory. */
+  flushes: number;
+}
+
+/** Releases memory, and adds to the counts what was released. */
+function giveBackMemory(flusher: Pick<Flusher, "giveBackMemory">, counts: GivenBackCounts): void {
+  if (sharedCache.byteCount > 0) counts.caches += 1;
+  sharedCache.clear();
+  counts.flushes += flusher.giveBackMemory();
 }

@@ -1,7 +1,7 @@
 /**
- * Ends a copy of the log at a seq: what was committed above it is cut off, so that a start on the
- * copy comes to the state of that seq. A commit is whole or not there: one that began at or below
- * the seq and ended above it is cut off.
+ * Ends a copy of the log at a seq, so that a server started on the copy recovers the state at that
+ * seq. All commits that end above the seq are removed by truncation. A commit that began at or
+ * below the seq and ended above it is removed completely, because a commit is atomic.
  */
 import type { Disk } from "../base/disk.ts";
 import type { CorruptionError } from "../base/errors.ts";
@@ -13,21 +13,21 @@ import { logFileNumbers, readLog } from "./local_wal/reader.ts";
 export interface LogPoint {
   readonly fileNumber: number;
   readonly offset: number;
-  /** Of that commit; 0 when there is none in what was read. */
+  /** The last seq of that commit; 0 if no commit was read. */
   readonly lastSeq: number;
-  /** Highest seq of everything that was read. */
+  /** Highest seq in everything that was read. */
   readonly endSeq: number;
-  /** No commit goes on behind what was read. */
+  /** Whether the part that was read ends at a commit boundary. */
   readonly isWhole: boolean;
-  /** Why no more could be read. */
+  /** The damage at which reading ended; undefined if there was none. */
   readonly damage: CorruptionError | undefined;
 }
 
 /**
- * Reads a log and changes nothing.
+ * Finds the point at which the log must end, without changing the log.
  *
- * @param firstFile Of the log; what is below counts no more.
- * @param otherwise Where it ends when no commit at or below the seq is in it.
+ * @param firstFile The first relevant log file. Earlier files are ignored.
+ * @param otherwise The point to return if the log has no commit at or below the seq.
  */
 export function findLogPoint(
   disk: Disk,
@@ -58,7 +58,7 @@ export function findLogPoint(
   return { fileNumber, offset: offset + length, lastSeq, endSeq, isWhole, damage };
 }
 
-/** Cuts a log that nobody has open off behind a point, durably. @throws {DiskError} */
+/** Durably truncates a log at a point. The log must not be open. @throws {DiskError} */
 export function shortenLog(
   disk: Disk,
   paths: DataPaths,

@@ -1,9 +1,11 @@
 /**
- * Row versions on disk in `_seq` order. Who works on files instead of rows enters by `files.ts`.
+ * The main entry point of storage: row versions on disk in `_seq` order. Code that works on files
+ * instead of rows uses `files.ts`.
  */
 
 export { flushedText } from "./background/flush.ts";
 export { type FlushJob, type FlushOutcome, flushSteps } from "./background/flush_job.ts";
+export { type IndexJob, indexSteps } from "./background/index_job.ts";
 export { mergedText } from "./background/merge.ts";
 export type { MergeBounds } from "./background/merge_choice.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./background/merge_job.ts";
@@ -11,6 +13,15 @@ export type { SegmentWork } from "./background/segment_work.ts";
 export { shownKey } from "./commit/conflicts.ts";
 export type { BlobStore, StagedBlob } from "./contract/blob_store.ts";
 export type { ListedLogFile } from "./contract/commit_log.ts";
+export type {
+  IndexBound,
+  IndexLookupOptions,
+  IndexReads,
+  IndexScanOptions,
+  IndexSpan,
+  IndexState,
+  StoredIndex,
+} from "./contract/index_reads.ts";
 export {
   errorFrom,
   type Job,
@@ -30,6 +41,7 @@ export type {
 } from "./contract/manifest.ts";
 export type { DroppedShares, SharedTable, TableShares } from "./contract/shared_tables.ts";
 export {
+  type AllChangesOptions,
   type ChangeBatch,
   type ChangedPartition,
   type ChangeScan,
@@ -40,11 +52,15 @@ export {
   type CompactResult,
   type FlushedStats,
   type FlushResult,
+  type HeldHistory,
+  type HistoryStore,
   type KeySpans,
   type ListedSegment,
   type LookupOptions,
   type OnVisible,
   type OrderedScan,
+  type OwnedChangeBatch,
+  type OwnedChangeScan,
   type ReadStore,
   type Scan,
   type ScanBatch,
@@ -57,10 +73,12 @@ export {
   type Store,
   type StoreCondition,
   type StoredColumn,
+  type StoreMemory,
   type TableDefinition,
   type TableSharing,
   type TableStats,
   type TableWrite,
+  type VersionRows,
   type WriteBatch,
   type WriteStore,
 } from "./contract/store.ts";

@@ -1,9 +1,9 @@
 /**
- * Refuses a directory that holds a file of a newer format, before anything is written, so that an
- * older program leaves it exactly as it is.
+ * Refuses a directory that contains a file of a newer format before anything is written, so that an
+ * older program leaves the directory exactly as it is.
  *
- * Every file carries the number of its format where its first version had it, under a checksum that
- * stays likewise. A number whose checksum does not hold is damage, and left to who reads the file.
+ * Every file has its format number in the same place as in the first version, with a checksum. A
+ * number whose checksum is invalid is damage. The code that reads the file reports it.
  */
 import { numberInMagic } from "../base/bytes.ts";
 import { filesBelow } from "../base/copy_file.ts";
@@ -18,7 +18,10 @@ import { type DataPaths, walFileNumberFromName } from "./directory/file_names.ts
 import { WAL_FORMAT, WAL_HEADER_BYTES, walFormatOf } from "./local_wal/format.ts";
 import { HEADER_BYTES, SEGMENT_FORMAT, segmentFormatOf } from "./segment/format.ts";
 
-/** @throws {DatabaseError} STORAGE_UNAVAILABLE, naming the file. */
+/**
+ * Refuses a directory that contains a file of a newer format.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE, naming the file.
+ */
 export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
   for (const { name } of listed(disk, paths.wal)) {
     if (walFileNumberFromName(name) === undefined) continue;
@@ -29,7 +32,10 @@ export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
   refuseNewerSegments(disk, paths.segments);
 }
 
-/** The same of segments and deletion vectors below a directory. @throws {DatabaseError} likewise */
+/**
+ * Checks segments and deletion vectors below a directory. @throws {DatabaseError}
+ * STORAGE_UNAVAILABLE
+ */
 export function refuseNewerSegments(disk: Disk, segments: string): void {
   for (const path of filesBelow(disk, segments)) {
     if (path.endsWith(".seg")) {
@@ -49,19 +55,21 @@ function refuseNewer(
   try {
     format = formatOf(path);
   } catch (error) {
-    // Safe: who needs the file meets the same, and says so.
+    // Safe: the code that needs the file encounters the same error and reports it.
     if (error instanceof DiskError || error instanceof CorruptionError) return;
     throw error;
   }
   if (format === undefined || format <= known) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot read ${path}: it has format ${format}, and this version reads ${known}`,
+    `Cannot read ${path}: it has format ${format}, but this version reads ${known}`,
     { hint: "start the newer Tidemark that wrote it" },
   );
 }
 
-/** The checksum is over the whole file, which is read only if there is something to believe. */
+/**
+ * The checksum covers the whole file. The file is read only if its number claims a newer format.
+ */
 function deletionsFormat(disk: Disk, path: string): number | undefined {
   const claimed = numberInMagic(headOf(disk, path, HEADER_BYTES), DELETIONS_MAGIC_NAME);
   if (claimed === undefined || claimed <= DELETIONS_FORMAT) return claimed;

@@ -1,20 +1,21 @@
 /**
- * What a start finds: the manifest's segments, and above each table's flushed seq the commits of
- * the log.
+ * Recovers a store on startup: opens the segments of the manifest, and replays the commits of the
+ * log that are above each table's flushed seq.
  *
- *     1 manifest     → segments, opened at first touch; not those of tables without a definition
- *     2 high water   → how far the log must reach at least
- *     3 log          → from the oldest file that some table still needs: memtables, keys and
- *                      replacements above the flushed seq, but not of damaged segments, which are
- *                      quarantined
- *     4 sweep        → the manifest lets go of tables without a definition; files that no entry of
- *                      it names go to lost+found/; log files from before the first one that it
- *                      names, and old names of recycled ones, are removed
- *     5 seqs         → the next one is above everything that was found
+ *     1 manifest     → lists segments, which are opened on first use. Segments of tables without a
+ *                      definition are left out.
+ *     2 high water   → says how far the log must reach at least.
+ *     3 log          → is read from the oldest file that some table still needs. Rows above the
+ *                      flushed seq go into memtables, key indexes and deletion vectors. A damaged
+ *                      segment gets no replacements: it is quarantined.
+ *     4 sweep        → The manifest drops tables without a definition. Files that no entry names
+ *                      move to lost+found/. Log files before the first one that the manifest
+ *                      names, and old names of recycled log files, are removed.
+ *     5 seqs         → The next seq is above every seq that was found.
  *
- * A torn tail of the log is cut and told with its offset. A missing file, an invalid frame before a
- * valid one, or below the high water, is damage: the server refuses to start, and names file and
- * offset. So nothing is swept before the log was read.
+ * A torn tail of the log is truncated, and its offset is logged. A missing file, an invalid frame
+ * before a valid one, and an invalid frame below the high water are damage: the server refuses to
+ * start, and names the file and the offset. The sweep therefore waits until the log has been read.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -30,7 +31,7 @@ import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { WriteReader } from "./local_wal/logged_writes.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
 import type { Storages } from "./storages.ts";
-import { LowWater } from "./table/history.ts";
+import { LowWatermark } from "./table/history.ts";
 import { OpenSegment, type SegmentFiles } from "./table/open_segment.ts";
 import { StoredTable } from "./table/table.ts";
 import { TableReplay } from "./table_replay.ts";
@@ -56,7 +57,7 @@ export interface Recovered {
   readonly lastSeq: Seq;
 }
 
-/** @throws {CorruptionError} If the log has lost commits that were acknowledged. */
+/** Recovers a store. @throws {CorruptionError} If the log has lost acknowledged commits. */
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, paths, log, manifest, definitions, files, storages } = options;
   const { replayedBytesMax } = options.options;
@@ -82,7 +83,7 @@ export function recover(options: RecoveryOptions): Recovered {
   });
   const missing = missingBeginning(paths, end, state.firstLogFile);
   if (missing !== undefined) throw missing;
-  // What is refused above is left as it was found.
+  // Done only after all checks, because a refused directory has to stay unchanged.
   letGo(manifest, { listed, kept: state, log });
   for (const { path, now } of end.staleNames) {
     log.warn("removed the old name of a recycled log file", { path, now });
@@ -102,7 +103,7 @@ export function recover(options: RecoveryOptions): Recovered {
   return { tables, end, highWater, visibleSeq, lastSeq };
 }
 
-/** What the manifest lists of tables that have a definition. */
+/** Returns the manifest's entries for tables that have a definition. */
 function stateOf(definitions: readonly TableDefinition[], listed: ManifestState): ManifestState {
   const known = new Set(definitions.map(({ tableId }) => tableId));
   return {
@@ -112,7 +113,7 @@ function stateOf(definitions: readonly TableDefinition[], listed: ManifestState)
   };
 }
 
-/** Has the manifest let go of what is not kept. */
+/** Removes tables without a definition from the manifest. */
 function letGo(
   manifest: Manifest,
   { listed, kept, log }: { listed: ManifestState; kept: ManifestState; log: Log },
@@ -125,7 +126,7 @@ function letGo(
     removeTableIds: [...tableIds],
     removeSegmentIds: [...segments].map(({ segmentId }) => segmentId),
   });
-  log.warn("let go of tables that have no definition", { count: tableIds.size });
+  log.warn("removed tables without a definition from the manifest", { count: tableIds.size });
 }
 
 function tablesOf(
@@ -138,32 +139,34 @@ function tablesOf(
   for (const definition of definitions) {
     const { tableId } = definition;
     const known = state.tables.find((table) => table.tableId === tableId);
-    const segments = (entries.get(tableId) ?? [])
+    const all = (entries.get(tableId) ?? [])
       .toSorted((left, right) => left.minSeq - right.minSeq)
       .map((entry) => new OpenSegment(entry, files));
+    const segments = all.filter(({ isHistory }) => !isHistory);
+    const history = all.filter(({ isHistory }) => isHistory);
     const progress = {
       flushedSeq: known?.flushedSeq ?? SEQ_ZERO,
-      lowWater: new LowWater(known?.lowWaterSeq, known?.ownerLowWaters),
+      lowWatermark: new LowWatermark(known?.lowWaterSeq, known?.ownerLowWaters),
       lastFlushedAtMs: known?.lastFlushedAtMs === 0 ? undefined : known?.lastFlushedAtMs,
     };
-    tables.set(tableId, new StoredTable(definition, { segments, progress }));
+    tables.set(tableId, new StoredTable(definition, { segments, history, progress }));
   }
   return tables;
 }
 
-/** The catalog is never behind the log, but when somebody put an older one in its place. */
+/** The catalog is behind the log only if it was replaced by an older one. */
 function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
   for (const { catalogSeq: writtenUnder, path } of frames) {
     if (writtenUnder <= catalogSeq) continue;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${writtenUnder}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`,
+      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: it is missing, or older than the log`,
       { hint: "put back the catalog that belongs to this log" },
     );
   }
 }
 
-/** Puts the commits of the log back into the tables that need them. */
+/** Replays the commits of the log into the tables that need them. */
 class Replay {
   readonly #writes = new WriteReader();
   readonly #tables = new Map<number, TableReplay>();
@@ -175,11 +178,12 @@ class Replay {
   }
 
   add({ frames, lastSeq }: LoggedCommit): void {
-    // A part is worth nothing without the parts before it, so the file of the first one counts.
+    // A part of a commit is useless without the earlier parts, so the file of the first part is
+    // recorded.
     const commit = { commitSeq: lastSeq, firstLogFile: frames[0]?.fileNumber };
     for (const frame of frames) {
-      // Of a bulk load the log still has much that is in segments: its rows are not even walked
-      // over.
+      // The log may still contain much of a bulk load that is already in segments. All rows of such
+      // a frame are skipped together.
       const only = onlyTableOf(frame);
       if (only !== undefined && this.#flushedSeqOf(only) >= frame.lastSeq) continue;
       this.#writes.read(frame, (head) => {
@@ -190,7 +194,7 @@ class Replay {
     }
   }
 
-  /** A table that the catalog does not know was dropped. */
+  /** A table that is not in the catalog was dropped. */
   #flushedSeqOf(tableId: number): number {
     return this.#tables.get(tableId)?.skipsUpTo ?? Infinity;
   }

@@ -1,11 +1,11 @@
 /**
- * Ids for SNOWFLAKE_ID(): the layout of a seq, from a generator of its own, so that they never move
- * the commit clock. They run ahead of the clock by the same distance as seqs, so the time of an id
- * is found as that of a seq is.
+ * Issues ids for SNOWFLAKE_ID(). They have the layout of a seq but come from a separate generator,
+ * so that they never advance the commit clock. Ids run ahead of the clock by the same distance as
+ * seqs, so the time of an id is computed in the same way.
  *
- * Ids are reserved a few seconds ahead in a small file that is synced in place, about once in so
- * many seconds in which ids are asked for. A restart goes on above the reservation, so no id is
- * handed out twice, whether the row that took it was committed or not.
+ * A small file, synced in place, reserves the ids of the next few seconds. It is written about once
+ * in that time, and only while ids are requested. A restart continues above the reservation, so no
+ * id is issued twice, whether or not the row that used it was committed.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
@@ -14,10 +14,13 @@ import type { SeqTimes } from "../base/seq_times.ts";
 import { diskFull } from "./directory/space.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
 
-/** Ids of five seconds. */
+/** The number of ids reserved at a time, which last for five seconds. */
 const RESERVED_IDS: number = 5000 * 4096;
 
-/** No id above this was handed out up to a time, unless ids ran ahead of the clock. */
+/**
+ * Returns the highest id that can have been issued before a given time, unless ids ran ahead of the
+ * clock.
+ */
 export function reservationAt(unixMs: number): number {
   return seqFromUnixMs(unixMs) + RESERVED_IDS;
 }
@@ -27,9 +30,9 @@ export interface SnowflakeIdsOptions {
   readonly nodeId: number;
   readonly nodeBits: number;
   readonly file: HighWaterFile;
-  /** No id up to here may be handed out again. */
+  /** Ids up to this one are never issued again. */
   readonly last: Seq;
-  /** Tells how far seqs are ahead of the clock. */
+  /** Returns how far seqs are ahead of the clock. */
   readonly times: Pick<SeqTimes, "aheadMs">;
 }
 
@@ -49,12 +52,17 @@ export class SnowflakeIds {
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
-  /** No id above this was handed out, by this process or one before it. */
+  /**
+   * The highest id that is reserved. Neither this process nor an earlier one has issued an id above
+   * it.
+   */
   get reservedUpTo(): number {
     return Math.max(this.#reservedUpTo, this.#last);
   }
 
-  /** @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved. */
+  /**
+   * Issues an id. @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved.
+   */
   next(): number {
     const id = this.#generator.next(this.#clock.nowMs() + this.#times.aheadMs);
     if (id > this.#reservedUpTo) this.#reserve(id);
@@ -76,8 +84,8 @@ export class SnowflakeIds {
       if (error.code === "ENOSPC") throw diskFull(error);
       throw new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot reserve ids in ${error.path}: the disk failed by ${error.code}`,
-        { hint: "see to the disk; the next id tries again", cause: error },
+        `Cannot reserve ids in ${error.path}: the disk failed with ${error.code}`,
+        { hint: "check the disk; the server tries again at the next id", cause: error },
       );
     }
     this.#reservedUpTo = upTo;

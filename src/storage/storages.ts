@@ -1,20 +1,20 @@
 /**
- * Storages: directories beside the data directory in which tables may have their segments. The log,
- * the catalog and uploaded files stay in the data directory.
+ * Manages storages: directories outside the data directory in which tables may have their segments.
+ * The log, the catalog and uploaded files stay in the data directory.
  *
- *     <root>/STORAGE    {"storage":"…","key":"…"}, sealed: which storage of which database this is
+ *     <root>/STORAGE    {"storage":"…","key":"…"}, sealed: the storage and the database it belongs to
  *     <root>/LOCK       one process per storage
  *     <root>/segments/<template>/<table id>/<n>.seg  <n>.<generation>.dv
- *     <root>/tmp/  lost+found/    staging; what a start found unlisted, or repair gave up
+ *     <root>/tmp/  lost+found/    staging; files found unlisted on startup or given up by a repair
  *
- * Every protocol stays within one file system, as each storage has its own staging. A segment's
- * entry in the manifest says where it lies, so a table may have segments in two places.
+ * Each storage has a staging directory, so every protocol stays within one file system. A segment's
+ * entry in the manifest names its storage, so a table may have segments in two of them.
  *
- * - Nothing is written, and nobody's word about a segment is believed, in a directory without the
- *   mark that the catalog names: it is not mounted, or another server's.
- * - One that has a fault has it until the next start. Its tables are refused meanwhile and their
- *   segments left alone; the log keeps what they cannot flush.
- * - One that does not take the rows of a flush takes no more until it does.
+ * - The directory must contain the mark recorded in the catalog. Otherwise it is not mounted or
+ *   belongs to another server: nothing is written there, and nothing found there is trusted.
+ * - A fault of a storage lasts until the next startup. Until then, its tables are refused, its
+ *   segments are left alone, and the log keeps the rows that they cannot flush.
+ * - A storage that refuses the rows of a flush gets no further rows until it accepts them.
  */
 import { dirname } from "node:path";
 import { removeTree } from "../base/copy_file.ts";
@@ -63,19 +63,19 @@ interface OpenStorage {
   readonly fault: string | undefined;
 }
 
-/** Enough that no two storages are ever taken for one. */
+/** Length of a random key, long enough that two storages never have the same key. */
 const KEY_BYTES = 16;
 
 export class Storages {
-  /** Called when a storage is found to be gone while the server runs. */
+  /** Called when a storage is found to be missing while the server runs. */
   onFault: () => void = () => {};
-  /** Resolves once every file is gone that the store was to remove so far. */
+  /** Resolves once every file that the store has had to remove so far is gone. */
   filesGone: () => Promise<void> = () => Promise.resolve();
   readonly #options: StoragesOptions;
   readonly #open = new Map<string, OpenStorage>();
-  /** Those that are being created. */
+  /** Storages that are being created. */
   readonly #begun = new Map<string, Pick<ListedStorage, "root">>();
-  /** Of storages that were dropped, in which readers may have kept files of dropped tables. */
+  /** Roots of dropped storages in which readers may have kept files of dropped tables alive. */
   readonly #droppedRoots = new Set<string>();
 
   constructor(options: StoragesOptions) {
@@ -83,7 +83,8 @@ export class Storages {
   }
 
   /**
-   * Begins to use what the catalog lists. One with a fault is reported, and no reason not to start.
+   * Starts using the storages that the catalog lists. A fault in one is reported but does not
+   * prevent the start.
    */
   open(all: readonly ListedStorage[]): void {
     const { log } = this.#options;
@@ -96,14 +97,14 @@ export class Storages {
     }
   }
 
-  /** Why a storage is not used; undefined when it is. */
+  /** Returns the reason why a storage is not used; undefined if it is used. */
   faultOf(storageId: string): string | undefined {
     const known = this.#open.get(storageId);
     return known === undefined ? "the catalog does not list it" : known.fault;
   }
 
   /**
-   * Looks at the mark, for who is about to write, or to give up what cannot be read.
+   * Checks the mark of a storage before a write, and before unreadable files are given up.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -118,8 +119,8 @@ export class Storages {
   }
 
   /**
-   * Looks at the mark, for who met files that are not as they should be, or gives up some; where it
-   * is missing, that is the storage's fault from now on. Returns why the storage is not used.
+   * Checks the mark after files were found damaged or were given up. If the mark is missing, the
+   * storage has that fault until the next startup. Returns why the storage is not used.
    */
   noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);
@@ -133,8 +134,9 @@ export class Storages {
   }
 
   /**
-   * Whether what has the names of a segment's files is the segment's own: in a storage that is
-   * used, or was dropped since. Elsewhere it may be another's.
+   * Whether a file with the name of a segment file is certain to be that segment's own. This is
+   * true in a storage that is in use or has since been dropped. Elsewhere, it may belong to another
+   * server.
    */
   hasOwnFiles(home: SegmentHome): boolean {
     const { root, storageId } = home;
@@ -143,7 +145,7 @@ export class Storages {
   }
 
   /**
-   * Refuses a directory that cannot become a storage; changes nothing.
+   * Refuses a directory that cannot become a storage. Changes nothing.
    *
    * @throws {DatabaseError} INVALID_OPTION, STORAGE_UNAVAILABLE
    */
@@ -162,10 +164,10 @@ export class Storages {
       if (isFree(disk, root)) return;
       throw disk.exists(storagePathsOf(root).mark)
         ? refuse(
-            "it is a storage already, of this database or another",
-            "name another directory, or empty it if SHOW STORAGES of no server lists it",
+            "it is already a storage of this database or another one",
+            "choose another directory, or empty this one if no server's SHOW STORAGES lists it",
           )
-        : refuse("it is not empty", "name a directory that is empty or not there yet");
+        : refuse("it is not empty", "choose an empty or new directory");
     } catch (error) {
       if (error instanceof DiskError) throw failed(action, root, error);
       throw error;
@@ -173,8 +175,8 @@ export class Storages {
   }
 
   /**
-   * Refuses a path in a storage, or around one, as it says and as symbolic links lead: what is no
-   * segment there would be swept away.
+   * Refuses a path that lies in a storage or contains one, both as written and after symbolic links
+   * are resolved. Otherwise, everything there other than segments would be swept away on startup.
    *
    * @throws {DatabaseError} INVALID_OPTION
    * @throws {DiskError}
@@ -189,13 +191,13 @@ export class Storages {
       throw new DatabaseError(
         "INVALID_OPTION",
         `Cannot ${action} "${path}": storage ${storageId} lies in ${root}`,
-        { hint: "name a directory apart from it" },
+        { hint: "choose a directory that neither contains it nor lies in it" },
       );
     }
   }
 
   /**
-   * Makes a directory a storage, durably, and begins to use it. The catalog comes to list it then.
+   * Durably turns a directory into a storage and starts using it. The catalog lists it afterwards.
    *
    * @throws {DatabaseError} ALREADY_EXISTS, INVALID_OPTION, STORAGE_UNAVAILABLE
    */
@@ -236,8 +238,8 @@ export class Storages {
   }
 
   /**
-   * Gives a storage that a restore brought here a mark, if its directory is there, empty and
-   * allowed.
+   * Writes the mark of a storage that a restore has brought into the catalog, if the directory
+   * exists, is empty and is allowed.
    */
   adopt(listed: Omit<ListedStorage, "key">): ListedStorage | undefined {
     const { disk } = this.#options;
@@ -250,15 +252,16 @@ export class Storages {
       runNow(disk, markSteps(disk, adopted));
       return adopted;
     } catch (error) {
-      // Safe: it has a fault then, which says the same.
+      // Safe: the storage then has a fault, which reports the same problem.
       if (error instanceof DiskError || error instanceof DatabaseError) return undefined;
       throw error;
     }
   }
 
   /**
-   * Nobody lists it any more. What cannot be removed is left; files that somebody reads go later,
-   * by whoever asks {@linkcode hasOwnFiles}.
+   * Removes the files of a storage that the catalog no longer lists. Files that cannot be removed
+   * stay. Files with readers are removed later, when {@linkcode hasOwnFiles} confirms that they may
+   * be.
    */
   drop(storageId: string): void {
     const known = this.#open.get(storageId);
@@ -270,8 +273,8 @@ export class Storages {
       try {
         if (known.fault === undefined) this.#clear(root);
       } finally {
-        // Also where something is left: else nobody could make a storage there before the next
-        // start.
+        // The lock is released even if files are left. Otherwise no storage could be created there
+        // until the next startup.
         known.release();
       }
       if (known.fault === undefined) disk.remove(lock);
@@ -281,7 +284,7 @@ export class Storages {
     }
   }
 
-  /** Removes the mark, and then what else is there. @throws {DiskError} */
+  /** Removes the mark first and then all other files. @throws {DiskError} */
   #clear(storageRoot: string): void {
     const { disk } = this.#options;
     const { mark: path, root, tmp } = storagePathsOf(storageRoot);
@@ -293,8 +296,8 @@ export class Storages {
   }
 
   /**
-   * Removes the directories of a dropped storage as far as no files are in them. Its root stays: it
-   * may have been there before, and belong to somebody.
+   * Removes the directories of a dropped storage that contain no files. The root stays, since it
+   * may have existed before and may belong to another user.
    *
    * @throws {DiskError}
    */
@@ -307,8 +310,8 @@ export class Storages {
   }
 
   /**
-   * Removes empty directories of dropped storages, for who has just removed files. What may be
-   * another's storage by now, or is about to become one, is left alone.
+   * Removes empty directories of dropped storages after files were removed. A directory that may
+   * already belong to another storage, or is about to, is left alone.
    */
   tidyDropped(): void {
     for (const root of this.#droppedRoots) {
@@ -321,7 +324,9 @@ export class Storages {
     }
   }
 
-  /** @throws {DiskError} */
+  /**
+   * Removes the empty directories of a dropped storage while holding its lock. @throws {DiskError}
+   */
   #tidyLocked(root: string): void {
     const { disk } = this.#options;
     const { lock, segments } = storagePathsOf(root);
@@ -341,12 +346,15 @@ export class Storages {
   }
 
   #noteUntidy(root: string, { message }: DiskError): void {
-    this.#options.log.warn("cannot tidy a storage that was dropped", { root, error: message });
+    this.#options.log.warn("cannot remove the directories of a dropped storage", {
+      root,
+      error: message,
+    });
   }
 
   /**
-   * Moves what the manifest does not list to the lost+found of each storage. A disk that refuses
-   * that is no reason not to start: such files are in nobody's way.
+   * Moves files that the manifest does not list to the lost+found of their storage. If the disk
+   * refuses, the server still starts, since such files are harmless.
    */
   sweep(paths: DataPaths, entries: readonly SegmentEntry[]): void {
     const { log } = this.#options;
@@ -363,7 +371,7 @@ export class Storages {
     }
   }
 
-  /** @throws {DiskError} */
+  /** Sweeps one storage. @throws {DiskError} */
   #sweep(storageRoot: string, listed: ReadonlySet<string>): void {
     const { disk, log } = this.#options;
     const { lostAndFound, root, segments } = storagePathsOf(storageRoot);
@@ -380,7 +388,7 @@ export class Storages {
     log.warn("moved unlisted segment files to lost+found", { path: segments, count });
   }
 
-  /** Tries a storage, or the data directory; one that is not used is not tried. */
+  /** Probes a storage or the data directory. A storage that is not used is skipped. */
   async examine(storageId: string | undefined): Promise<StorageProbe> {
     const { dataPath, disk } = this.#options;
     if (storageId === undefined) return probe(disk, this.#probeFile(dataPathsOf(dataPath).tmp));
@@ -398,7 +406,10 @@ export class Storages {
     };
   }
 
-  /** Of the file system of a storage, or of the data directory; undefined where it does not say. */
+  /**
+   * Returns the sizes of the file system of a storage or of the data directory; undefined if they
+   * are unknown.
+   */
   sizesOf(storageId: string | undefined): StorageSizes | undefined {
     const { dataPath, disk } = this.#options;
     const root = storageId === undefined ? dataPath : this.#open.get(storageId)?.listed.root;
@@ -407,7 +418,7 @@ export class Storages {
       const totalBytes = disk.totalBytes(root);
       return { totalBytes, usedBytes: totalBytes - disk.freeBytes(root) };
     } catch (error) {
-      // Safe: what is wrong with it is told beside its sizes.
+      // Safe: the fault is reported in addition to the sizes.
       if (error instanceof DiskError) return undefined;
       throw error;
     }
@@ -451,14 +462,14 @@ export interface StorageSizes {
   readonly usedBytes: number;
 }
 
-/** Whether one path is the other, or lies in it. */
+/** Whether one path equals or contains the other. */
 function overlap(left: string, right: string): boolean {
   return left === right || isBelow(left, right) || isBelow(right, left);
 }
 
-/** What the disk says, as a failure of the statement. */
+/** Converts a disk error to the error of a statement. */
 function failed(action: string, root: string, error: unknown): unknown {
-  if (error instanceof DatabaseError && error.condition !== "STORAGE_UNAVAILABLE") return error;
+  if (error instanceof DatabaseError && error.code !== "STORAGE_UNAVAILABLE") return error;
   if (!(error instanceof DiskError || error instanceof DatabaseError)) return error;
   const condition = "STORAGE_UNAVAILABLE";
   return new DatabaseError(condition, `Cannot ${action} "${root}": ${error.message}`, {

@@ -1,63 +1,63 @@
 /**
- * Puts versions of one table from the log back into its memtable, as they are read: text goes over
- * as the bytes that it is, and no row is made. Half a million rows take half of the time so.
+ * Replays versions of one table from the log into its memtable. Text is copied as UTF-8 without
+ * creating row objects, which halved the time in measurements.
  *
- * - Versions come in ascending seq.
- * - A memtable that holds much is followed by another, at the next commit: the text of a column is
- *   one array, which can have 4 GiB, and the log may hold more where nothing could be flushed.
- * - Each is given the form and the order of the columns that the definition has now.
+ * - Versions arrive in ascending order of seq.
+ * - After a large memtable, the next commit begins another one. The text of a column is one array
+ *   of at most 4 GiB, and the log may hold more if nothing could be flushed.
+ * - Each version is converted to the current types and order of the table's columns.
  */
 import { defined } from "../base/assert.ts";
 import type { ByteReader } from "../base/byte_reader.ts";
-import type { Value } from "../types/mod.ts";
+import { readValue, skipValue, type Value } from "../types/mod.ts";
 import { keyOfValues } from "./contract/key.ts";
 import type { LoggedColumns, LoggedHead, RowTaker } from "./local_wal/logged_writes.ts";
-import { readValue, readValueInto, skipValue } from "./local_wal/value_codec.ts";
+import { readValueInto } from "./local_wal/value_codec.ts";
 import { converted, formOf } from "./memtable/convert.ts";
 import type { MemColumn } from "./memtable/mem_column.ts";
-import type { MemPartition } from "./memtable/memtable.ts";
+import type { MemPartition } from "./memtable/mem_partition.ts";
 import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
-/** Where the values of a logged column go. */
+/** The destination of the values of a logged column. */
 interface Destination {
-  /** Undefined for a column that was dropped. */
+  /** The column of the memtable; undefined for a dropped column. */
   readonly column: MemColumn | undefined;
-  /** The form they were written in, where it is another one now. */
+  /** The form in which the values were written, if the column has a different type now. */
   readonly formThen: number | undefined;
 }
 
-/** The commit of which rows are put back. */
+/** The commit whose rows are being replayed. */
 export interface ReplayedCommit {
   readonly commitSeq: number;
-  /** The file in which it begins. */
+  /** The file in which the commit begins. */
   readonly firstLogFile: number | undefined;
 }
 
-/** Beyond this the next commit goes into another memtable. */
+/** Size above which the next commit goes into another memtable. */
 const MEMTABLE_BYTES_MAX: number = 1024 * 1024 * 1024;
 
 export class TableReplay implements RowTaker {
   readonly skipsUpTo: number;
   readonly #table: StoredTable;
   readonly #memtableBytesMax: number;
-  /** Of the writes so far, and what they mean: most writes have the columns of the one before. */
+  /** The layouts of the writes so far. Most writes have the same columns as the previous one. */
   #columns: LoggedColumns | undefined;
   #destinations: readonly Destination[] = [];
   #missing: readonly { readonly column: MemColumn; readonly value: Value }[] = [];
   #write: LoggedHead | undefined;
-  /** Undefined before the first row of a write that is not passed over. */
+  /** The owner's partition. Undefined before the first row of a write that is not skipped. */
   #partition: MemPartition | undefined;
   #commit: ReplayedCommit = { commitSeq: 0, firstLogFile: undefined };
   readonly #keyValues: Value[] = [];
 
-  /** @param memtableBytesMax Smaller in a test. */
+  /** @param memtableBytesMax Tests use a smaller value. */
   constructor(table: StoredTable, memtableBytesMax: number = MEMTABLE_BYTES_MAX) {
     this.#table = table;
     this.#memtableBytesMax = memtableBytesMax;
     this.skipsUpTo = table.progress.flushedSeq;
   }
 
-  /** The rows that follow are of this write. */
+  /** Begins a write. The following rows belong to it. */
   begin(write: LoggedHead, commit: ReplayedCommit): void {
     this.#write = write;
     this.#partition = undefined;
@@ -71,7 +71,7 @@ export class TableReplay implements RowTaker {
     const write = defined(this.#write, "a row belongs to a write");
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
-    // A replaced version may be gone: a merge drops what nobody can read any more.
+    // The replaced version may be gone: a merge drops versions that can no longer be read.
     if (prev !== 0 && !unlessDamaged(() => table.findSeq(partition.owner, prev)?.replace(seq))) {
       table.noteMissed({ owner: partition.owner, seq: prev, replacedBy: seq });
     }
@@ -82,14 +82,17 @@ export class TableReplay implements RowTaker {
     if (table.keyPositions.length > 0) partition.setRow(this.#keyOf(row), row);
   }
 
-  /** A commit is whole in one memtable, as one that is flushed must not end within it. */
+  /**
+   * Keeps a commit together in one memtable, because a flushed memtable must not end within a
+   * commit.
+   */
   #beginCommit(): void {
     if (this.#table.active.bytes <= this.#memtableBytesMax) return;
     this.#table.beginMemtable();
     this.#columns = undefined;
   }
 
-  /** Makes room for the rows of a write. */
+  /** Reserves room for the rows of a write. */
   #enter({ columns, owner, rowCount }: LoggedHead): MemPartition {
     const { active } = this.#table;
     if (columns !== this.#columns) this.#arrange(columns);

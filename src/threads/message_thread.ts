@@ -1,50 +1,64 @@
 /**
- * One thread that is spoken to by messages, and which fails by an event instead of an exception.
+ * One thread that communicates through messages, and reports failure through an event instead of an
+ * exception.
  */
-import { hasRoomForThread } from "../base/bun_disk.ts";
+import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 
 export interface MessageThread<ToThread> {
-  /** @param moved What the thread has from then on, and nobody here. */
+  /** @param moved Objects that are transferred to the thread and can no longer be used here. */
   post(message: ToThread, moved?: readonly Bun.Transferable[]): void;
-  /** Ends the thread at once, whatever it does. */
+  /** Ends the thread immediately, whatever it is doing. */
   close(): void;
 }
 
 export interface ThreadEvents<FromThread> {
   readonly onMessage: (message: FromThread) => void;
-  /** The thread has ended, or has met an error that it did not expect. Called once. */
+  /** Called once when the thread has ended or has encountered an unexpected error. */
   readonly onFailure: (reason: string) => void;
 }
+
+/** The number of threads that have been created but have not opened their descriptors yet. */
+let startingCount = 0;
 
 /**
  * Starts a thread.
  *
- * @returns undefined if the process may open no more files, which a thread needs, or start no more
- * threads.
+ * @returns undefined if the process cannot open the files that a thread needs, or cannot start more
+ *   threads.
  */
 export function startThread<ToThread, FromThread>(
   entry: URL,
   { onFailure, onMessage }: ThreadEvents<FromThread>,
 ): MessageThread<ToThread> | undefined {
-  const worker = hasRoomForThread() ? newWorker(entry) : undefined;
+  const worker = hasDescriptorsForThreads(startingCount + 1) ? newWorker(entry) : undefined;
   if (worker === undefined) return undefined;
   let isOpen = true;
+  let isStarting = true;
+  startingCount += 1;
+  const noteStarted = (): void => {
+    if (isStarting) startingCount -= 1;
+    isStarting = false;
+  };
   const close = (): void => {
     isOpen = false;
     worker.terminate();
   };
   const fail = (reason: string): void => {
     if (!isOpen) return;
-    // An error may leave it running.
+    // After an error, the thread may still be running.
     close();
     onFailure(reason);
   };
   worker.addEventListener("message", (event: MessageEvent<FromThread>) => {
     if (isOpen) onMessage(event.data);
   });
+  worker.addEventListener("open", noteStarted);
   worker.addEventListener("error", ({ message: reason }) => fail(reason));
   worker.addEventListener("messageerror", () => fail("a message could not be read"));
-  worker.addEventListener("close", () => fail("it ended"));
+  worker.addEventListener("close", () => {
+    noteStarted();
+    fail("it ended");
+  });
   worker.unref();
   return {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
@@ -53,12 +67,12 @@ export function startThread<ToThread, FromThread>(
   };
 }
 
-/** Returns undefined if the system refuses another thread. */
+/** Creates a worker. Returns undefined if the system refuses another thread. */
 function newWorker(entry: URL): Worker | undefined {
   try {
     return new Worker(entry.href);
   } catch (error) {
-    // Whoever asks goes on without it: there are limits of threads as of files.
+    // The caller continues without a thread, because threads are limited like files.
     if (error instanceof TypeError) return undefined;
     throw error;
   }

@@ -1,37 +1,50 @@
 /**
- * Writes segments in threads of their own, so that the event loop goes on answering: one for
- * flushes and one for merges, since a flush must not wait for a long merge of another table.
+ * Writes segments in separate threads, so that the event loop stays responsive: one thread for
+ * flushes and one for merges, since a flush must not wait for a long merge of another table. If
+ * memory is scarce, one thread does both.
  *
  *     none ──first job──► running ──idle for a while, or closed──► none
  *
- * Of each kind one job is under way at a time; others wait in line. A thread that ends by itself
- * fails its job only, and the next job gets a new one.
+ * Each thread runs one job at a time; the others wait in its queue. If a thread ends unexpectedly,
+ * only its current job fails, and the next job gets a new thread.
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type {
   FlushJob,
   FlushOutcome,
+  IndexJob,
   MergeJob,
   MergeOutcome,
   SegmentWork,
 } from "../storage/mod.ts";
 import { type MessageThread, startThread } from "./message_thread.ts";
-import type { Answer, JobMessage, Work } from "./segment_worker.ts";
+import type { Answer, HeapAnswer, JobMessage, Work } from "./segment_worker.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
-/** A thread without work is ended after this, since it holds some megabytes. */
+/** A thread without work is ended after this time, because it occupies some megabytes. */
 const IDLE_MS = 30_000;
 
-export class SegmentThreads implements SegmentWork {
-  readonly #flushes: Line;
-  readonly #merges: Line;
+/** The maximum garbage of a thread if the process has ample memory. */
+const GARBAGE_BYTES_MAX: number = 64 * 2 ** 20;
 
-  /** @param entry What the threads run: `segment_worker.ts`, or a stand-in. */
-  constructor(clock: Clock, entry: URL = new URL("./segment_worker.ts", import.meta.url)) {
-    this.#flushes = new Line(clock, entry);
-    this.#merges = new Line(clock, entry);
+export interface SegmentThreadOptions {
+  /** The module that the threads run: `segment_worker.ts`, or a replacement. */
+  readonly entry?: URL;
+  /** A thread collects its arrays when they have grown by this many bytes. */
+  readonly garbageBytesMax?: number;
+  /** True if flushes and merges share one thread, because there is no memory for two at a time. */
+  readonly isSingle?: boolean;
+}
+
+export class SegmentThreads implements SegmentWork {
+  readonly #flushes: JobLine;
+  readonly #merges: JobLine;
+
+  constructor(clock: Clock, options: SegmentThreadOptions = {}) {
+    this.#flushes = new JobLine(clock, options);
+    this.#merges = options.isSingle === true ? this.#flushes : new JobLine(clock, options);
   }
 
   async flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined> {
@@ -48,32 +61,54 @@ export class SegmentThreads implements SegmentWork {
     throw errorOf(answer);
   }
 
+  /** Shares the thread of merges, which also take long. */
+  async index(job: IndexJob, isCancelled: () => boolean): Promise<boolean> {
+    const answer = await this.#merges.run({ kind: "index", job }, isCancelled);
+    if (answer === undefined) return false;
+    if (answer.kind === "index") return answer.isWritten;
+    throw errorOf(answer);
+  }
+
+  get heapBytes(): number {
+    const merges = this.#merges === this.#flushes ? 0 : this.#merges.heapBytes;
+    return this.#flushes.heapBytes + merges;
+  }
+
   close(): void {
     this.#flushes.close();
     this.#merges.close();
   }
 }
 
-/** One thread, while there is work for it. */
-class Line {
+/** One thread, which exists while there is work for it. */
+class JobLine {
+  heapBytes = 0;
   readonly #clock: Clock;
   readonly #entry: URL;
+  readonly #garbageBytesMax: number;
   #thread: MessageThread<JobMessage> | undefined;
   #cancelIdle: CancelTimer | undefined;
-  /** To the job under way. */
+  /** Resolves with the answer to the running job. */
   #answer: PromiseWithResolvers<Answer> | undefined;
-  /** Settles when the last job in line has ended, and never fails. */
+  /** Settles when the last queued job has ended, and never fails. */
   #line: Promise<unknown> = Promise.resolve();
 
-  constructor(clock: Clock, entry: URL) {
+  constructor(
+    clock: Clock,
+    {
+      entry = new URL("./segment_worker.ts", import.meta.url),
+      garbageBytesMax = GARBAGE_BYTES_MAX,
+    }: SegmentThreadOptions,
+  ) {
     this.#clock = clock;
     this.#entry = entry;
+    this.#garbageBytesMax = garbageBytesMax;
   }
 
-  /** Undefined when the work was cancelled before it began. */
+  /** Runs work in the thread. Returns undefined if it was cancelled before it began. */
   run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
     const done = this.#line.then(() => this.#run(work, isCancelled));
-    // Who waits in line does not care how the one before ended.
+    // The next job runs even if this one failed.
     this.#line = done.catch(() => undefined);
     return done;
   }
@@ -82,6 +117,7 @@ class Line {
     this.#cancelIdle?.();
     const thread = this.#thread;
     this.#thread = undefined;
+    this.heapBytes = 0;
     thread?.close();
   }
 
@@ -90,7 +126,8 @@ class Line {
     this.#cancelIdle?.();
     const cancel = watchedFlag(this.#clock, isCancelled);
     try {
-      return await this.#ask({ work, cancelled: cancel.flag });
+      const garbageBytesMax = this.#garbageBytesMax;
+      return await this.#ask({ work, cancelled: cancel.flag, garbageBytesMax });
     } finally {
       cancel.stop();
       this.#cancelIdle = this.#clock.after(IDLE_MS, () => this.close());
@@ -105,15 +142,19 @@ class Line {
   }
 
   #start(): MessageThread<JobMessage> {
-    const thread = startThread<JobMessage, Answer>(this.#entry, {
-      onMessage: (answer) => this.#answer?.resolve(answer),
+    const thread = startThread<JobMessage, HeapAnswer>(this.#entry, {
+      onMessage: ({ heapBytes, ...answer }) => {
+        this.heapBytes = heapBytes;
+        this.#answer?.resolve(answer);
+      },
       onFailure: (reason) => {
         this.#thread = undefined;
+        this.heapBytes = 0;
         this.#answer?.reject(
           new DatabaseError(
             "STORAGE_UNAVAILABLE",
             `Cannot write a segment: the thread that does it failed: ${reason}`,
-            { hint: "it is tried again by itself; if it goes on, see the log of the server" },
+            { hint: "it is retried automatically; if this continues, see the server's log" },
           ),
         );
       },
@@ -122,12 +163,12 @@ class Line {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
       "Cannot write a segment: its thread cannot be started",
-      { hint: "it is tried again by itself; raise the server's limits of open files and threads" },
+      { hint: "it is retried automatically; raise the server's limits of open files and threads" },
     );
   }
 }
 
-/** What the work failed with. */
+/** Returns the error in an answer. */
 function errorOf(answer: Answer): Error {
   if (answer.kind === "failed") return errorFromFailure(answer.failure);
   return new Error(`A thread that writes segments answered with a ${answer.kind}`);

@@ -1,15 +1,21 @@
 /**
- * The entry of the threads that write segments: one job at a time, as `segment_threads.ts` hands
- * them over, told what became of each.
+ * The entry point of the threads that write segments. It runs one job at a time, as
+ * `segment_threads.ts` sends them, and answers each with its outcome.
  *
- * A job is cancelled through a flag in shared memory, since this thread reads no message while it
+ * A job is cancelled through a flag in shared memory, because this thread reads no message while it
  * works.
  */
+
 import { bunDisk } from "../base/bun_disk.ts";
+import { systemClock } from "../base/clock.ts";
+import { collectArrays, IdleCollection } from "../base/garbage.ts";
+import { memoryUsage } from "../base/memory_usage.ts";
 import {
   type FlushJob,
   type FlushOutcome,
   flushSteps,
+  type IndexJob,
+  indexSteps,
   type MergeJob,
   type MergeOutcome,
   mergeSteps,
@@ -19,38 +25,60 @@ import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
 
 export type Work =
   | { readonly kind: "flush"; readonly job: FlushJob }
-  | { readonly kind: "merge"; readonly job: MergeJob };
+  | { readonly kind: "merge"; readonly job: MergeJob }
+  | { readonly kind: "index"; readonly job: IndexJob };
 
 export interface JobMessage {
   readonly work: Work;
   readonly cancelled: CancelFlag;
+  /** The thread collects its arrays when they have grown by this many bytes. */
+  readonly garbageBytesMax: number;
 }
 
 export type Answer =
   | { readonly kind: "flush"; readonly outcome: FlushOutcome | undefined }
   | { readonly kind: "merge"; readonly outcome: MergeOutcome | undefined }
+  | { readonly kind: "index"; readonly isWritten: boolean }
   | { readonly kind: "failed"; readonly failure: ThreadFailure };
+
+/** An answer, and the size of the thread's heap after it. */
+export type HeapAnswer = Answer & { readonly heapBytes: number };
 
 declare const self: Worker;
 
+const collection = new IdleCollection(systemClock);
+
 self.addEventListener("message", (event: MessageEvent<JobMessage>) => {
   const answer = answerTo(event.data);
-  self.postMessage(answer, movedWith(answer));
+  const told: HeapAnswer = { ...answer, heapBytes: memoryUsage().heapTotal };
+  self.postMessage(told, movedWith(answer));
+  collectArrays(event.data.garbageBytesMax);
+  collection.noteWork();
 });
 
-function answerTo({ work, cancelled }: JobMessage): Answer {
+function answerTo({ cancelled, garbageBytesMax, work }: JobMessage): Answer {
   const isCancelled = (): boolean => isRaised(cancelled);
   try {
     if (work.kind === "flush") {
-      return { kind: "flush", outcome: finished(flushSteps(bunDisk, work.job, isCancelled)) };
+      return {
+        kind: "flush",
+        outcome: finished(flushSteps(bunDisk, work.job, isCancelled), garbageBytesMax),
+      };
     }
-    return { kind: "merge", outcome: finished(mergeSteps(bunDisk, work.job, isCancelled)) };
+    if (work.kind === "index") {
+      const isWritten = finished(indexSteps(bunDisk, work.job, isCancelled), garbageBytesMax);
+      return { kind: "index", isWritten };
+    }
+    return {
+      kind: "merge",
+      outcome: finished(mergeSteps(bunDisk, work.job, isCancelled), garbageBytesMax),
+    };
   } catch (error) {
     return { kind: "failed", failure: failureFrom(error) };
   }
 }
 
-/** What an answer holds that need not be copied. */
+/** Returns the parts of an answer that are transferred instead of copied. */
 function movedWith(answer: Answer): ArrayBuffer[] {
   switch (answer.kind) {
     case "flush":
@@ -62,9 +90,10 @@ function movedWith(answer: Answer): ArrayBuffer[] {
   }
 }
 
-function finished<T>(steps: Generator<void, T>): T {
+function finished<T>(steps: Generator<void, T>, garbageBytesMax: number): T {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
+    collectArrays(garbageBytesMax);
   }
 }

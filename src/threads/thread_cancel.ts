@@ -1,21 +1,21 @@
 /**
- * How work in another thread is told to stop: through a number in shared memory, since work that is
- * under way reads no message.
+ * Cancels work in another thread through a number in shared memory, because a busy thread reads no
+ * messages.
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 
-/** How often it is asked whether the work should go on. */
+/** The interval at which the caller is asked whether the work is cancelled. */
 const LOOK_MS = 50;
 
-/** One number, which is no longer 0 once the work is cancelled. */
+/** One number, which becomes non-zero once the work is cancelled. */
 export type CancelFlag = Int32Array<SharedArrayBuffer>;
 
-/** For the thread that works. */
+/** Returns true if the flag is raised. Called in the working thread. */
 export function isRaised(flag: CancelFlag): boolean {
   return Atomics.load(flag, 0) !== 0;
 }
 
-/** A flag that is raised soon after somebody asked to stop, until `stop` is called. */
+/** Returns a flag that is raised soon after cancellation is requested, until `stop` is called. */
 export function watchedFlag(
   clock: Clock,
   isCancelled: () => boolean,

@@ -1,12 +1,12 @@
 /**
- * An error on its way from one thread to another, where the classes of errors do not survive: as
- * plain data, and as an error of its class again.
+ * Transfers an error between threads, which do not preserve error classes: as plain data, and then
+ * as an error of its class again.
  */
 import {
-  type Condition,
   CorruptionError,
   DatabaseError,
   DiskError,
+  type ErrorCode,
   stackOf,
   UnreadableError,
 } from "../base/errors.ts";
@@ -17,7 +17,7 @@ export type ThreadFailure =
   | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
   | {
       readonly kind: "refusal";
-      readonly condition: Condition;
+      readonly code: ErrorCode;
       readonly text: string;
       readonly hint: string | undefined;
       readonly position: number | undefined;
@@ -38,8 +38,8 @@ export function failureFrom(error: unknown): ThreadFailure {
     return { kind: "disk", code, path, operation };
   }
   if (error instanceof DatabaseError) {
-    const { condition, hint, message, position } = error;
-    return { kind: "refusal", condition, text: message, hint, position };
+    const { code, hint, message, position } = error;
+    return { kind: "refusal", code, text: message, hint, position };
   }
   return { kind: "bug", text: stackOf(error) };
 }
@@ -53,15 +53,15 @@ export function errorFromFailure(failure: ThreadFailure): Error {
     case "disk":
       return new DiskError(failure.code, failure.path, failure.operation);
     case "refusal": {
-      const { condition, hint, position, text } = failure;
-      return new DatabaseError(condition, text, {
+      const { code, hint, position, text } = failure;
+      return new DatabaseError(code, text, {
         position,
         ...(hint === undefined ? {} : { hint }),
       });
     }
     case "bug": {
-      const error = new Error("A thread met a bug");
-      // The place that matters is in the thread.
+      const error = new Error("A thread hit a bug");
+      // The useful stack is that of the thread.
       error.stack = failure.text;
       return error;
     }

@@ -1,13 +1,26 @@
 /**
- * The text form of arrays: `{1,NULL,"a b"}`. One dimension only.
+ * The text form of arrays: `{1,NULL,"a b"}`, and `{{1,2},{3,4}}` for two dimensions.
+ *
+ * Arrays begin at position 1. A text that names its bounds, as `[1:2]={a,b}`, is read if they do.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
+import {
+  type ArrayValue,
+  DIMENSIONS_MAX,
+  dimensionsOf,
+  isArrayValue,
+  isSameShape,
+  tooDeep,
+} from "./array_shape.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Value } from "./value.ts";
 
-export function textFromArray(values: readonly Value[], textOf: (value: Value) => string): string {
-  const items = values.map((value) => (value === null ? "NULL" : quoted(textOf(value))));
+export function textFromArray(array: ArrayValue, textOf: (element: Value) => string): string {
+  const items = array.map((item) => {
+    if (item === null) return "NULL";
+    return isArrayValue(item) ? textFromArray(item, textOf) : quoted(textOf(item));
+  });
   return `{${items.join(",")}}`;
 }
 
@@ -16,51 +29,129 @@ function quoted(text: string): string {
   return `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE, and what reading an element throws. */
-export function arrayFromText(text: string, read: (item: string) => Value): Value[] {
-  return itemsFromText(text).map((item) => (item === null ? null : read(item)));
+/**
+ * Reads an array, and each element by `read`.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG, and the errors of reading an element.
+ */
+export function arrayFromText(text: string, read: (element: string) => Value): ArrayValue {
+  return new ArrayReader(text, read).array();
 }
 
-/** Blanks around an item have one place each: of two, every way to part them would be tried. */
-const ITEM =
-  /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))([,}])/y;
+/** `[1:2][1:3]=` before the array, with its blanks. */
+const BOUNDS = /^\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\]\s*)+)=\s*/;
 
-function itemsFromText(text: string): (string | null)[] {
-  const trimmed = text.trim();
-  if (/^\{\s*\}$/.test(trimmed)) return [];
-  if (!trimmed.startsWith("{")) throw malformed(text);
-  const items: (string | null)[] = [];
-  let at = 1;
-  for (;;) {
-    ITEM.lastIndex = at;
-    const match = ITEM.exec(trimmed);
-    if (match === null) throw malformed(text);
-    const quotedItem = match[1];
-    const bare = (match[2] ?? "").trim();
-    if (quotedItem !== undefined) items.push(unescape(quotedItem));
-    else items.push(bare.toUpperCase() === "NULL" ? null : unescape(bare));
-    at = ITEM.lastIndex;
-    if (match[3] === "}") break;
-    if (items.length === PARTS_OF_TEXT_MAX) throw tooLong();
+const BOUND = /\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]/g;
+
+/** Each blank can match only one part of the pattern, so matching never backtracks. */
+const ELEMENT =
+  /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))(?=[,}])/y;
+
+const BLANK = /\s*/y;
+
+class ArrayReader {
+  readonly #text: string;
+  readonly #read: (element: string) => Value;
+  #at = 0;
+  #count = 0;
+
+  constructor(text: string, read: (element: string) => Value) {
+    this.#text = text;
+    this.#read = read;
   }
-  if (at < trimmed.length) throw malformed(text);
-  return items;
+
+  array(): ArrayValue {
+    const bounds = this.#bounds();
+    this.#skipBlank();
+    const items = this.#items(1);
+    this.#skipBlank();
+    if (this.#at < this.#text.length) throw this.#malformed();
+    const dimensions = dimensionsOf(items);
+    if (items.length > 0 && !isRegular(items, dimensions)) {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot read ${excerpt(this.#text)} as an array: the arrays within it differ in their dimensions`,
+      );
+    }
+    if (bounds !== undefined && !isSameShape(bounds, dimensions)) {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot read ${excerpt(this.#text)} as an array: its bounds should count from 1 to the number of elements`,
+      );
+    }
+    return items;
+  }
+
+  #bounds(): number[] | undefined {
+    const found = BOUNDS.exec(this.#text);
+    if (found === null) return undefined;
+    this.#at = found[0].length;
+    return [...(found[1] ?? "").matchAll(BOUND)].map(([, low = "", high]) => {
+      const isFromOne = high === undefined || Number(low) === 1;
+      return isFromOne ? Number(high ?? low) : -1;
+    });
+  }
+
+  #items(depth: number): Value[] {
+    if (this.#text[this.#at] !== "{") throw this.#malformed();
+    if (depth > DIMENSIONS_MAX) throw tooDeep(depth);
+    this.#at += 1;
+    const items: Value[] = [];
+    this.#skipBlank();
+    if (this.#text[this.#at] === "}" && depth === 1) {
+      this.#at += 1;
+      return items;
+    }
+    for (;;) {
+      this.#skipBlank();
+      items.push(this.#text[this.#at] === "{" ? this.#items(depth + 1) : this.#element());
+      this.#skipBlank();
+      const next = this.#text[this.#at];
+      this.#at += 1;
+      if (next === "}") return items;
+      if (next !== ",") throw this.#malformed();
+    }
+  }
+
+  #element(): Value {
+    ELEMENT.lastIndex = this.#at;
+    const match = ELEMENT.exec(this.#text);
+    if (match === null) throw this.#malformed();
+    this.#at = ELEMENT.lastIndex;
+    this.#count += 1;
+    if (this.#count > PARTS_OF_TEXT_MAX) {
+      throw new DatabaseError(
+        "VALUE_TOO_LONG",
+        `Cannot read an array from text: it has more than ${PARTS_OF_TEXT_MAX} items`,
+      );
+    }
+    const [, inQuotes] = match;
+    if (inQuotes !== undefined) return this.#read(unescaped(inQuotes));
+    const bare = (match[2] ?? "").trimEnd();
+    return bare.toUpperCase() === "NULL" ? null : this.#read(unescaped(bare));
+  }
+
+  #skipBlank(): void {
+    BLANK.lastIndex = this.#at;
+    BLANK.test(this.#text);
+    this.#at = BLANK.lastIndex;
+  }
+
+  #malformed(): DatabaseError {
+    return new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot read ${excerpt(this.#text)} as an array: expected elements in braces, for example '{1,2,NULL}'`,
+    );
+  }
 }
 
-function tooLong(): DatabaseError {
-  return new DatabaseError(
-    "VALUE_TOO_LONG",
-    `Cannot read an array from a text: it has more than ${PARTS_OF_TEXT_MAX} items`,
-  );
+/** Whether all parts of an array have the same dimensions. */
+function isRegular(items: ArrayValue, [length, ...rest]: readonly number[]): boolean {
+  if (items.length !== length) return false;
+  if (rest.length === 0) return !items.some(isArrayValue);
+  return items.every((item) => isArrayValue(item) && isRegular(item, rest));
 }
 
-function unescape(text: string): string {
+function unescaped(text: string): string {
   return text.includes("\\") ? text.replaceAll(/\\([\s\S])/g, "$1") : text;
-}
-
-function malformed(text: string): DatabaseError {
-  return new DatabaseError(
-    "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as an array: expected one dimension, for example '{1,2,NULL}'`,
-  );
 }

@@ -5,11 +5,11 @@
  *     assignment   also where a value is written to a column: narrowing, any type to text
  *     explicit     also where the statement says so: CAST, `::`
  *
- * A cast is a function of the two types, chosen once, and applied to values that are not NULL.
+ * A cast is a function of the two types, chosen once and applied to values that are not NULL.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { scalarFromJson } from "./cast_json.ts";
+import { type ArrayValue, isArrayValue, mapElements } from "./array_shape.ts";
 import { castNumber } from "./cast_number.ts";
 import { castTime } from "./cast_time.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
@@ -21,7 +21,10 @@ import {
   typeName,
 } from "./data_type.ts";
 import { decimalFromText } from "./decimal.ts";
+import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
+import { valueFromJsonParameter } from "./json_parameter.ts";
+import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { checkDimensions, limitedText, textFromValue, valueFromText } from "./text_form.ts";
 import { typeClass } from "./type_class.ts";
@@ -36,7 +39,7 @@ export interface CastOptions {
   readonly from: DataType;
   readonly to: DataType;
   readonly mode: CastMode;
-  /** The time of the statement, for `now` and kin in date and time literals. */
+  /** The time of the statement, for `now` and similar words in date and time literals. */
   readonly nowMicros?: number;
 }
 
@@ -52,8 +55,8 @@ export function castValue(value: Value, { from, to, mode, nowMicros }: CastOptio
 }
 
 /**
- * The cast for hot loops; undefined if values stay as they are.
- * @throws as {@linkcode castValue}
+ * Returns the cast for hot loops; undefined if values stay unchanged.
+ * @throws {DatabaseError} The errors of {@linkcode castValue}.
  */
 export function casterFor(
   from: DataType,
@@ -70,7 +73,10 @@ export function casterFor(
   );
 }
 
-/** As {@linkcode casterFor}, with "same" for no change and undefined if there is no such cast. */
+/**
+ * Returns a cast as {@linkcode casterFor} does, but "same" for no change and undefined if no such
+ * cast exists.
+ */
 export function castBetween(from: DataType, to: DataType, mode: CastMode): FoundCast {
   return findCast({ from, to, mode, nowMicros: undefined });
 }
@@ -89,6 +95,38 @@ interface Wanted {
 export type FoundCast = Caster | "same" | undefined;
 
 function findCast(wanted: Wanted): FoundCast {
+  const cast = findAnyCast(wanted);
+  const { from, mode, to } = wanted;
+  if (typeof cast !== "function" || mode !== "assignment" || to.kind !== "decimal") return cast;
+  const isBare = to.precision === DECIMAL_PRECISION_MAX && to.scale === BARE_DECIMAL_SCALE;
+  const mayVanish = !isInteger(from) && (from.kind !== "decimal" || from.scale > to.scale);
+  return isBare && mayVanish ? keepingNonZero(cast, from) : cast;
+}
+
+/** The scale of NUMERIC without a size. */
+const BARE_DECIMAL_SCALE = 10;
+
+/** Refuses a value for a bare NUMERIC that would become 0 without being it. */
+function keepingNonZero(cast: Caster, from: DataType): Caster {
+  return (value) => {
+    const stored = cast(value);
+    if (stored !== 0 || isZero(value)) return stored;
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot store ${excerpt(textFromValue(from, value))} as numeric: its first ${BARE_DECIMAL_SCALE} digits after the point are 0, and no others are kept`,
+      {
+        hint: "declare the column with a scale, for example NUMERIC(38,20), or as DOUBLE PRECISION",
+      },
+    );
+  };
+}
+
+function isZero(value: Value): boolean {
+  if (typeof value === "string") return !/[1-9]/.test(value.replace(/e.*$/is, ""));
+  return Number(value) === 0;
+}
+
+function findAnyCast(wanted: Wanted): FoundCast {
   const { from, to, mode } = wanted;
   if (from.kind === "unknown") return castUntyped(wanted);
   if (to.kind === "unknown") return "same";
@@ -108,18 +146,21 @@ function findCast(wanted: Wanted): FoundCast {
 }
 
 function castBoolean(from: DataType, to: DataType): FoundCast {
-  // Of the integers INT alone, as in PostgreSQL.
+  // INT is the only integer type with this cast, as in PostgreSQL.
   if (from.kind === "boolean" && to.kind === "int") return (value) => (value === true ? 1 : 0);
   if (from.kind === "int" && to.kind === "boolean") return (value) => value !== 0;
   return undefined;
 }
 
-function castUntyped({ to, mode, nowMicros }: Wanted): FoundCast {
+function castUntyped({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (to.kind === "unknown") return "same";
   if (to.kind === "text") {
     const { lengthMax } = to;
     if (lengthMax === undefined) return "same";
     return mode === "explicit" ? cutTo(lengthMax) : limitTo(lengthMax);
+  }
+  if (from.kind === "unknown" && from.isJson === true) {
+    return (value) => valueFromJsonParameter(to, value as string, nowMicros);
   }
   return (value) => valueFromText(to, value as string, nowMicros);
 }
@@ -155,7 +196,7 @@ function castToText(from: DataType, lengthMax: number | undefined, mode: CastMod
   return (value) => limit(toText(value));
 }
 
-/** What text may become when it is written to a column, without a cast. */
+/** The types to which text may be written without a cast. */
 const WRITTEN_FROM_TEXT: ReadonlySet<string> = new Set([
   "json",
   "uuid",
@@ -187,7 +228,7 @@ function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
   };
 }
 
-/** JSON numbers are exact: they go through 38 digits, as a decimal would. */
+/** JSON numbers are exact: they are read as decimals of up to 38 digits. */
 function numberFromJsonText(text: string, to: DataType): Value {
   if (!isInteger(to)) return valueFromText(to, text);
   const whole = decimalFromText(text, DECIMAL_PRECISION_MAX, 0);
@@ -201,7 +242,7 @@ function castArray(wanted: Wanted): FoundCast {
     const cast = findCast({ from: from.element, to: to.element, mode, nowMicros });
     if (cast === "same" || cast === undefined) return cast;
     return (value) =>
-      (value as readonly Value[]).map((item) => (item === null ? null : cast(item)));
+      mapElements(value as ArrayValue, (item) => (item === null ? null : cast(item)));
   }
   if (from.kind === "array") {
     if (to.kind === "embedding") return castEmbedding(wanted);
@@ -215,7 +256,7 @@ function castArray(wanted: Wanted): FoundCast {
 function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (from.kind === "embedding" && to.kind === "embedding") {
     if (from.dimensions === to.dimensions) return "same";
-    // Never succeeds, but says how many numbers were expected.
+    // Never succeeds, but reports how many numbers were expected.
     return (value) => {
       checkDimensions(to.dimensions, (value as Float32Array).length);
       return value;
@@ -248,8 +289,36 @@ function embeddingFromArray(
   checkDimensions(dimensions, values.length);
   return Float32Array.from(values, (value) => {
     if (value === null) {
-      throw new DatabaseError("INVALID_VALUE", "Cannot make an embedding: a number of it is NULL");
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        "Cannot make an embedding: one of its numbers is NULL",
+      );
+    }
+    if (isArrayValue(value)) {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        "Cannot make an embedding of an array of several dimensions",
+      );
     }
     return (cast === "same" ? value : cast(value)) as number;
   });
+}
+
+/**
+ * Returns the boolean or the text of the number; JSON null becomes NULL.
+ *
+ * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
+ */
+function scalarFromJson(text: string, wanted: "boolean" | "number"): Value {
+  const root = jsonRoot(text);
+  const kind = jsonKindAt(text, root.start);
+  if (kind === "null") return null;
+  if (kind === wanted) {
+    const scalar = text.slice(root.start, root.end);
+    return wanted === "boolean" ? scalar === "true" : scalar;
+  }
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot cast the JSON ${excerpt(text)} to a ${wanted}: it is of kind ${kind}`,
+  );
 }

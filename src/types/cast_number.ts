@@ -87,7 +87,7 @@ function fromBinary(from: "float" | "double", to: DataType): FoundCast {
     case "decimal": {
       const { precision, scale } = to;
       const type = { precision, scale };
-      // As many digits as every value of the width keeps.
+      // The number of digits that every value of the width keeps.
       const digits = from === "float" ? 6 : 15;
       return (value) => decimalFromDouble(value as number, type, digits);
     }

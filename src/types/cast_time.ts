@@ -1,5 +1,5 @@
 /**
- * Casts among dates, times and intervals, and of integers written to them in cell units.
+ * Casts among dates, times and intervals, and from integers in the units of their cells.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
@@ -15,7 +15,7 @@ import {
 import { MICROS_PER_DAY } from "./interval.ts";
 import type { Interval, Value, Whole } from "./value.ts";
 
-/** Undefined when either type has nothing to do with time, or the context does not allow it. */
+/** Returns undefined if neither type concerns time, or the context does not allow the cast. */
 export function castTime(from: DataType, to: DataType, mode: CastMode): FoundCast {
   switch (to.kind) {
     case "timestamp":
@@ -40,7 +40,7 @@ function toTimestamp(
 ): FoundCast {
   if (from.kind === "date") return (value) => joinTimestamp(value as number, 0);
   if (from.kind === "timestamp" || from.kind === "datetime") {
-    // Dropping the zone loses something, so it is not implicit.
+    // Dropping the zone loses information, so it is not implicit.
     if (from.kind === "datetime" && to.kind === "timestamp" && mode === "implicit") {
       return undefined;
     }
@@ -79,7 +79,7 @@ function dayOf(days: number): number {
   }
 }
 
-/** The failure of a number that was most likely meant in another unit. */
+/** The error for a number that was most likely meant in another unit. */
 function notInUnits(value: Whole, what: string, units: string, example: string): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",

@@ -1,11 +1,11 @@
 /**
  * Text by code point: its order (`COLLATE "C"`), its length, and cutting it.
  *
- * JavaScript compares UTF-16 units, which differs from code points only where surrogates meet
- * U+E000 to U+FFFF; most text has neither, and pays a comparison only.
+ * JavaScript compares UTF-16 units, which differs from code points only for surrogates against
+ * U+E000 to U+FFFF. Most text has neither, and pays only for a comparison.
  */
 
-/** Orders as the UTF-8 bytes would. */
+/** Orders strings by code points, which is the order of their UTF-8 bytes. */
 export function compareCodePoints(left: string, right: string): number {
   if (left === right) return 0;
   const length = Math.min(left.length, right.length);
@@ -17,7 +17,7 @@ export function compareCodePoints(left: string, right: string): number {
   return left.length - right.length;
 }
 
-/** Lifts surrogates above the rest of the basic plane, where their code points are. */
+/** Lifts surrogates above the rest of the basic plane, to the position of their code points. */
 function rank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit <= 0xdfff ? unit + 0x2000 : unit - 0x800;
@@ -36,7 +36,7 @@ export function codePointLength(text: string): number {
   return length;
 }
 
-/** Code points `start` (inclusive) to `end` (exclusive), both counted from 0. */
+/** Returns code points `start` (inclusive) to `end` (exclusive), both counted from 0. */
 export function sliceCodePoints(text: string, start: number, end: number): string {
   if (!hasSurrogates(text)) return text.slice(Math.max(start, 0), Math.max(end, 0));
   return Array.from(text).slice(Math.max(start, 0), Math.max(end, 0)).join("");

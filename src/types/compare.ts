@@ -1,8 +1,9 @@
 /**
  * The order and equality of values of one type, and keys for hashing them.
  *
- * NULL is the caller's business: these functions see values only.
+ * Callers handle NULL: these functions receive only values.
  */
+import { type ArrayValue, dimensionsOf, elementsOf, isArrayValue } from "./array_shape.ts";
 import { compareCodePoints } from "./code_points.ts";
 import type { DataType } from "./data_type.ts";
 import { compareWhole } from "./decimal.ts";
@@ -13,12 +14,14 @@ import type { Interval, Value, Whole } from "./value.ts";
 
 export type Comparator = (left: Value, right: Value) => number;
 
-/** Negative, 0 or positive as `left` sorts before, with or after `right`. */
+/**
+ * Returns a negative number, 0 or a positive number as `left` sorts before, with or after `right`.
+ */
 export function compareValues(type: DataType, left: Value, right: Value): number {
   return comparatorFor(type)(left, right);
 }
 
-/** {@linkcode compareValues} for hot loops: the branch on the type is taken once. */
+/** Returns {@linkcode compareValues} for hot loops: the branch on the type is taken once. */
 export function comparatorFor(type: DataType): Comparator {
   if (type.kind === "array") return compareArrays(comparatorFor(type.element));
   switch (typeOrder(type)) {
@@ -81,11 +84,14 @@ function compareEmbeddings(left: Value, right: Value): number {
   return a.length - b.length;
 }
 
-/** By elements, then by length; a NULL element is above every value and equal to NULL. */
+/**
+ * Compares the elements of all dimensions in order, then their count, then the dimensions. A NULL
+ * element is above every value and equal to NULL.
+ */
 function compareArrays(compareElements: Comparator): Comparator {
   return (left, right) => {
-    const a = left as readonly Value[];
-    const b = right as readonly Value[];
+    const a = elementsOf(left as ArrayValue);
+    const b = elementsOf(right as ArrayValue);
     const length = Math.min(a.length, b.length);
     for (let at = 0; at < length; at += 1) {
       const x = a[at] ?? null;
@@ -94,13 +100,23 @@ function compareArrays(compareElements: Comparator): Comparator {
         x === null || y === null ? Number(x === null) - Number(y === null) : compareElements(x, y);
       if (order !== 0) return order;
     }
-    return a.length - b.length;
+    if (a.length !== b.length || (a === left && b === right)) return a.length - b.length;
+    return compareDimensions(dimensionsOf(left as ArrayValue), dimensionsOf(right as ArrayValue));
   };
+}
+
+function compareDimensions(left: readonly number[], right: readonly number[]): number {
+  if (left.length !== right.length) return left.length - right.length;
+  for (const [at, length] of left.entries()) {
+    const order = length - (right[at] ?? 0);
+    if (order !== 0) return order;
+  }
+  return 0;
 }
 
 export type GroupKey = string | number | bigint | boolean;
 
-/** A primitive that is equal (`===`) for exactly the values that SQL's `=` calls equal. */
+/** Returns a primitive that is equal (`===`) for exactly the values that SQL's `=` calls equal. */
 export function groupKeyOf(type: DataType, value: Value): GroupKey {
   if (type.kind === "array") {
     const { element } = type;
@@ -124,14 +140,15 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
   }
 }
 
-/** Lengths before the elements keep ['a,b'] apart from ['a', 'b']. */
+/** A length before each element keeps ['a,b'] apart from ['a', 'b']. */
 function elementKey(type: DataType, value: Value): string {
   if (value === null) return "N";
+  if (isArrayValue(value)) return `[${value.map((item) => elementKey(type, item)).join("")}]`;
   const key = String(groupKeyOf(type, value));
   return `${key.length}:${key}`;
 }
 
-/** {@linkcode groupKeyOf} for hot loops; undefined where the value is its own key. */
+/** Returns {@linkcode groupKeyOf} for hot loops; undefined if the value is its own key. */
 export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) | undefined {
   switch (typeOrder(type)) {
     case "json":

@@ -1,6 +1,6 @@
 /**
- * Vectors of one type put one behind the other. What all of them hold in the same way stays so:
- * numbers are copied array by array, texts byte by byte, and dictionaries become one.
+ * Concatenates vectors of one type. A representation that all of them share is kept: numbers are
+ * copied array by array, strings byte by byte, and dictionaries are merged.
  */
 import type { DataType } from "./data_type.ts";
 import { copyText, textSourceOf } from "./text_bytes.ts";
@@ -24,10 +24,9 @@ type NumberVector = BoolVector | Int32Vector | Float64Vector;
 type TextVector = Utf8Vector | DictionaryVector;
 
 /**
- * All rows of the parts, in their order, as a vector of its own; a single part is returned as it
- * is.
+ * Returns all rows of the parts, in order, as a new vector. A single part is returned unchanged.
  *
- * @param type Of every part.
+ * @param type The type of every part.
  */
 export function concat(type: DataType, parts: readonly Vector[]): Vector {
   const [first] = parts;
@@ -39,7 +38,7 @@ export function concat(type: DataType, parts: readonly Vector[]): Vector {
   const kind = physicalKind(type);
   if (kind !== "any") {
     if (parts.every((part) => part.kind === kind || part.kind === "const")) {
-      // A whole number beyond 2^53 may be a constant, too.
+      // An integer beyond 2^53 may also be a constant.
       const numbers = parts as readonly (NumberVector | ConstVector)[];
       if (!numbers.some(isWide)) return concatNumbers(kind, numbers, length);
     }
@@ -92,7 +91,7 @@ function filled<T extends Uint8Array | Int32Array | Float64Array>(
 ): T {
   let at = 0;
   for (const part of parts) {
-    // What stands where all are NULL is never read.
+    // The value of a constant NULL is never read.
     if (part.kind === "const") into.fill(Number(part.value), at, at + part.length);
     else into.set(part.values, at);
     at += part.length;
@@ -121,7 +120,7 @@ function concatNulls(
   return nulls;
 }
 
-/** Dictionaries as one, which has each text once. */
+/** Merges dictionaries into one that has each text once. */
 function concatCodes(parts: readonly (TextVector | ConstVector)[], length: number): Vector {
   const codeByText = new Map<Value, number>();
   const codeMaps = parts.map((part) => {
@@ -154,7 +153,7 @@ function mapCodes(codes: Codes, codeMap: Uint32Array, into: Codes): void {
   for (let row = 0; row < codes.length; row += 1) into[row] = codeMap[codes[row] ?? 0] ?? 0;
 }
 
-/** Texts as bytes, where at least one part has them so. */
+/** Concatenates strings as bytes if at least one part has bytes. */
 function concatTexts(parts: readonly (TextVector | ConstVector)[], length: number): Utf8Vector {
   const texts = parts.map((part) => (part.kind === "utf8" ? part : utf8Of(part)));
   const byteCount = texts.reduce((sum, text) => sum + byteCountOf(text), 0);

@@ -1,10 +1,9 @@
 /**
- * The data types of SQL: a closed union, with what every layer must know about each.
+ * The data types of SQL: a closed union, with the facts that every layer needs about each.
  *
  * A parameter that changes which values fit (precision, scale, length, dimensions) is part of the
- * type. `interval`, `array` and `unknown` are types of expressions only; no column has them.
- * `unknown` is the type of an untyped literal, of NULL and of a parameter before its context is
- * known.
+ * type. `unknown` is a type of expressions only: of an untyped literal, of NULL, and of a parameter
+ * before its context is known.
  */
 
 export type DataType =
@@ -14,10 +13,16 @@ export type DataType =
   | { readonly kind: "bigint" }
   | { readonly kind: "float" }
   | { readonly kind: "double" }
-  | { readonly kind: "decimal"; readonly precision: number; readonly scale: number }
+  /** `isExact` marks a column of a recursive query, whose steps may not round. */
+  | {
+      readonly kind: "decimal";
+      readonly precision: number;
+      readonly scale: number;
+      readonly isExact?: true;
+    }
   /** `lengthMax` counts code points; absent for TEXT. */
   | { readonly kind: "text"; readonly lengthMax?: number }
-  /** JSON keeps its text; `binary` is JSONB, whose text is canonical; `isRow` that of a row. */
+  /** JSON keeps its text. `binary` marks JSONB, whose text is canonical; `isRow` marks a row. */
   | { readonly kind: "json"; readonly binary: boolean; readonly isRow?: true }
   | { readonly kind: "timestamp"; readonly digits?: number }
   | { readonly kind: "datetime"; readonly digits?: number }
@@ -29,8 +34,11 @@ export type DataType =
   | { readonly kind: "file" }
   | { readonly kind: "interval" }
   | { readonly kind: "array"; readonly element: DataType }
-  /** `isNull` of NULL as it stands in a statement, which has no digits to keep. */
-  | { readonly kind: "unknown"; readonly isNull?: true };
+  /**
+   * `isNull` marks a literal NULL, which has no digits to keep; `isJson` a list or an object among
+   * the parameters of a request, whose text is JSON.
+   */
+  | { readonly kind: "unknown"; readonly isNull?: true; readonly isJson?: true };
 
 export type TypeKind = DataType["kind"];
 
@@ -42,7 +50,7 @@ export const FLOAT: DataType = { kind: "float" };
 export const DOUBLE: DataType = { kind: "double" };
 export const TEXT: DataType = { kind: "text" };
 export const JSON_TEXT: DataType = { kind: "json", binary: false };
-/** A row as a whole, which is written as JSON where it is used. */
+/** A whole row, which is converted to JSON where it is used. */
 export const JSON_ROW: DataType = { kind: "json", binary: false, isRow: true };
 export const JSONB: DataType = { kind: "json", binary: true };
 export const TIMESTAMP: DataType = { kind: "timestamp" };
@@ -55,8 +63,9 @@ export const FILE: DataType = { kind: "file" };
 export const INTERVAL: DataType = { kind: "interval" };
 export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
+export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
 
-/** Largest precision of DECIMAL. */
+/** The largest precision of DECIMAL. */
 export const DECIMAL_PRECISION_MAX = 38;
 
 export function decimalType(precision: number, scale: number): DataType {
@@ -99,7 +108,7 @@ export function isNumeric(type: DataType): boolean {
 }
 
 /**
- * The name that `PG_TYPEOF`, messages and information_schema use: PostgreSQL's where it has one.
+ * Returns the name for `PG_TYPEOF`, messages and information_schema: PostgreSQL's if it has one.
  */
 export function typeName(type: DataType): string {
   switch (type.kind) {
@@ -127,6 +136,8 @@ export function typeName(type: DataType): string {
       return `embedding(${type.dimensions})`;
     case "array":
       return `${typeName(type.element)}[]`;
+    case "unknown":
+      return type.isJson === true ? "list or object" : type.kind;
     default:
       return type.kind;
   }

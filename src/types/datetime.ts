@@ -1,17 +1,19 @@
 /**
  * Dates and times of the proleptic Gregorian calendar, years 1 to 9999: text forms and fields.
  *
- * Dates are days since 1970-01-01, timestamps microseconds since then. A timestamp is a `number`
- * between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides that.
+ * Dates are days since 1970-01-01, timestamps are microseconds since then. A timestamp is a
+ * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides
+ * the difference.
  */
 import { DatabaseError } from "../base/errors.ts";
+import { hasEra, isoFromWords } from "./date_words.ts";
 import { excerpt } from "./excerpt.ts";
 import { MICROS_PER_DAY } from "./interval.ts";
 import { pad2, textFromClock } from "./interval_text.ts";
 import { offsetSecondsAtLocal, zoneFromText } from "./time_zone.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** Days of 0001-01-01 and 9999-12-31. */
+/** The days of 0001-01-01 and 9999-12-31. */
 export const DATE_MIN: number = -719_162;
 export const DATE_MAX: number = 2_932_896;
 
@@ -20,13 +22,13 @@ const SAFE_DAYS = 104_248;
 
 export interface CivilDate {
   readonly year: number;
-  /** 1 to 12. */
+  /** The month, 1 to 12. */
   readonly month: number;
-  /** 1 to 31. */
+  /** The day of the month, 1 to 31. */
   readonly day: number;
 }
 
-/** Days since 1970-01-01. The algorithm is Howard Hinnant's `days_from_civil`. */
+/** Returns days since 1970-01-01, by Howard Hinnant's algorithm `days_from_civil`. */
 export function daysFromCivil(year: number, month: number, day: number): number {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);
@@ -68,7 +70,7 @@ export function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** 0 is Sunday. */
+/** Returns the day of the week, where 0 is Sunday. */
 export function dayOfWeek(days: number): number {
   return (((days + 4) % 7) + 7) % 7;
 }
@@ -82,7 +84,7 @@ export function checkDate(days: number): number {
   );
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if there is no such day. */
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if the day does not exist. */
 export function dateFromCivil(year: number, month: number, day: number): number {
   const exists =
     year >= 1 &&
@@ -141,7 +143,7 @@ export function checkTimestamp(value: Whole): Whole {
   return joinTimestamp(days, micros);
 }
 
-/** Rounds to `digits` fraction digits of a second, half away from the day's start. */
+/** Rounds to `digits` fraction digits of a second, half away from the start of the day. */
 export function roundTimestamp(value: Whole, digits: number): Whole {
   if (digits >= 6) return value;
   const { days, micros } = splitTimestamp(value);
@@ -163,21 +165,21 @@ export function textFromTimestamp(value: Whole): string {
   return `${textFromDate(days)} ${textFromClock(micros)}`;
 }
 
-/** The session zone is UTC. */
+/** Returns the text of a datetime in UTC, the session's time zone. */
 export function textFromDatetime(value: Whole): string {
   return `${textFromTimestamp(value)}+00`;
 }
 
-/** Words that name a moment need the time of the statement; without it they are refused. */
+/** The time of the statement, for words such as `now`; without it they are refused. */
 export interface Now {
   readonly nowMicros: number | undefined;
 }
 
 interface DateTimeText {
   readonly days: number;
-  /** Undefined when the text has a date only. */
+  /** Microseconds since midnight; undefined if the text has only a date. */
   readonly micros: number | undefined;
-  /** Seconds east of UTC, or undefined when the text names no zone. */
+  /** Seconds east of UTC; undefined if the text names no zone. */
   readonly offsetSeconds: number | undefined;
 }
 
@@ -187,6 +189,13 @@ const DATE_TIME = new RegExp(
   String.raw`^(?:(\d{4,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))(?:(?:\s*T\s*|\s+)${CLOCK})?${ZONE}$`,
   "i",
 );
+/** A Julian day: the days since the beginning of the year 4713 before Christ. */
+const JULIAN = /^J(\d{1,7})$/i;
+const JULIAN_OF_1970 = 2_440_588;
+
+/** `040506`, or `0405` without seconds. */
+const TIME_DIGITS = /^(\d{2})(\d{2})(\d{2})?$/;
+
 const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");
 
 /** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
@@ -195,7 +204,10 @@ export function dateFromText(text: string, now: Now): number {
   return moment === undefined ? readDateTime(text, "a date").days : splitTimestamp(moment).days;
 }
 
-/** A zone in the text is ignored. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Reads a timestamp. A zone in the text is ignored. @throws {DatabaseError} INVALID_VALUE,
+ * VALUE_OUT_OF_RANGE
+ */
 export function timestampFromText(text: string, now: Now): Whole {
   const moment = momentFromWord(text, now);
   if (moment !== undefined) return moment;
@@ -203,7 +215,10 @@ export function timestampFromText(text: string, now: Now): Whole {
   return joinTimestamp(days, micros ?? 0);
 }
 
-/** A zone in the text is applied. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Reads a datetime. A zone in the text is applied. @throws {DatabaseError} INVALID_VALUE,
+ * VALUE_OUT_OF_RANGE
+ */
 export function datetimeFromText(text: string, now: Now): Whole {
   const moment = momentFromWord(text, now);
   if (moment !== undefined) return moment;
@@ -212,13 +227,14 @@ export function datetimeFromText(text: string, now: Now): Whole {
 }
 
 /**
- * Microseconds since midnight, up to 24:00.
+ * Returns microseconds since midnight, up to 24:00.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function timeFromText(text: string, now: Now): number {
   const trimmed = text.trim();
-  const match = TIME_ONLY.exec(trimmed);
+  const match = TIME_ONLY.exec(trimmed) ?? TIME_DIGITS.exec(trimmed);
   if (match !== null) return microsFromClock(match, 1, text);
+  if (trimmed.toLowerCase() === "allballs") return 0;
   const moment = momentFromWord(text, now);
   if (moment !== undefined) return splitTimestamp(moment).micros;
   const { micros } = readDateTime(text, "a time");
@@ -227,7 +243,14 @@ export function timeFromText(text: string, now: Now): number {
 }
 
 function readDateTime(text: string, what: string): DateTimeText {
-  const match = DATE_TIME.exec(text.trim());
+  const trimmed = text.trim();
+  const julian = JULIAN.exec(trimmed)?.[1];
+  if (julian !== undefined) {
+    const days = checkDate(Number(julian) - JULIAN_OF_1970);
+    return { days, micros: undefined, offsetSeconds: undefined };
+  }
+  const iso = hasEra(trimmed) ? null : DATE_TIME.exec(trimmed);
+  const match = iso ?? DATE_TIME.exec(isoFromWords(trimmed) ?? "");
   if (match === null) throw unreadable(text, what);
   const [year, month, day] = match[1] === undefined ? match.slice(4, 7) : match.slice(1, 4);
   const days = dateFromCivil(Number(year), Number(month), Number(day));
@@ -255,7 +278,7 @@ function microsFromClock(match: RegExpExecArray, group: number, text: string): n
   );
 }
 
-/** Hours of the day; NaN if an hour of a half day is above 12. */
+/** Returns the hours of the day; NaN if an hour with AM or PM is above 12. */
 function hoursOf(hours: number, half: string | undefined): number {
   if (half === undefined) return hours;
   if (hours > 12) return Number.NaN;
@@ -264,7 +287,7 @@ function hoursOf(hours: number, half: string | undefined): number {
 
 const TIME_WORDS: ReadonlySet<string> = new Set(["now", "today", "tomorrow", "yesterday"]);
 
-/** Whether a text is a moment that depends on when it is read. */
+/** Whether the meaning of a text depends on the time when it is read. */
 export function isTimeWord(text: string): boolean {
   return TIME_WORDS.has(text.trim().toLowerCase());
 }

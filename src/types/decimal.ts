@@ -1,21 +1,21 @@
 /**
- * Exact decimal numbers: a whole number beside a scale that the type fixes (12.30 at scale 2 is
- * 1230), and arithmetic on whole numbers that leaves `number` only where a result needs it.
+ * Exact decimal numbers: an unscaled integer with a scale that the type fixes (12.30 at scale 2 is
+ * 1230). Arithmetic is on integers, which become bigint only if a result needs it.
  *
- * Rounding is half away from zero throughout, as SQL's NUMERIC does.
+ * All rounding is half away from zero, as in SQL's NUMERIC.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DECIMAL_PRECISION_MAX } from "./data_type.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** Twice the largest scale and some: what a division may shift by. */
+/** More than twice the largest scale: the largest shift of a division. */
 const POWERS: readonly bigint[] = Array.from({ length: 96 }, (_, power) => 10n ** BigInt(power));
 
-/** Powers of ten whose every multiple below 2^53 a double holds exactly. */
+/** Powers of ten by which a double can represent every multiple below 2^53 exactly. */
 const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) => 10 ** power);
 
-/** Exponents and digit counts beyond this are refused before BigInt, whose cost grows faster. */
+/** Larger exponents and digit counts are refused before BigInt, whose cost grows faster. */
 const EXPONENT_MAX = 10_000;
 
 /** The advice for a value that needs more digits than any DECIMAL has. */
@@ -45,22 +45,22 @@ export function subtractWhole(left: Whole, right: Whole): Whole {
 export function multiplyWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
     const product = left * right;
-    // Adding 0 turns -0, which no value may be, into 0.
+    // Adding 0 turns -0 into 0, because no value may be -0.
     if (Number.isSafeInteger(product)) return product + 0;
   }
   return wholeFromBigint(BigInt(left) * BigInt(right));
 }
 
-/** The quotient toward zero. The divisor is not 0. */
+/** Returns the quotient, rounded toward zero. The divisor is not 0. */
 export function divideWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
-    // The remainder is exact, so the division that is left has no rounding.
+    // The remainder is exact, so the remaining division has no rounding.
     return (left - (left % right)) / right + 0;
   }
   return wholeFromBigint(BigInt(left) / BigInt(right));
 }
 
-/** The remainder with the dividend's sign. The divisor is not 0. */
+/** Returns the remainder with the dividend's sign. The divisor is not 0. */
 export function remainderWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") return (left % right) + 0;
   return wholeFromBigint(BigInt(left) % BigInt(right));
@@ -74,7 +74,7 @@ export function compareWhole(left: Whole, right: Whole): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** The quotient rounded half away from zero. The divisor is not 0. */
+/** Returns the quotient, rounded half away from zero. The divisor is not 0. */
 export function roundedQuotient(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
     const remainder = left % right;
@@ -91,7 +91,7 @@ export function roundedQuotient(left: Whole, right: Whole): Whole {
   return wholeFromBigint(quotient + (dividend < 0n === divisor < 0n ? 1n : -1n));
 }
 
-/** Moves an unscaled number from one scale to another, rounding where digits are lost. */
+/** Converts an unscaled number from one scale to another, rounding if digits are lost. */
 export function rescale(value: Whole, from: number, to: number): Whole {
   if (from === to) return value;
   const shift = Math.abs(to - from);
@@ -100,7 +100,7 @@ export function rescale(value: Whole, from: number, to: number): Whole {
   return to > from ? multiplyWhole(value, power) : roundedQuotient(value, power);
 }
 
-/** Cuts digits beyond a scale instead of rounding them. */
+/** Cuts digits beyond a scale instead of rounding. */
 export function truncateScale(value: Whole, from: number, to: number): Whole {
   if (to >= from) return rescale(value, from, to);
   return divideWhole(value, SMALL_POWERS[from - to] ?? powerOfTen(from - to));
@@ -141,7 +141,7 @@ export function fitsPrecision(value: Whole, precision: number): boolean {
   return value < bound && value > -bound;
 }
 
-/** Always exactly `scale` fraction digits, sign kept: "-0.05". */
+/** Returns a text with exactly `scale` fraction digits. The sign is kept: "-0.05". */
 export function textFromDecimal(value: Whole, scale: number): string {
   if (scale === 0) return value.toString();
   const negative = value < 0;
@@ -150,17 +150,17 @@ export function textFromDecimal(value: Whole, scale: number): string {
   return `${negative ? "-" : ""}${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-/** The exact digits of a number's text: the number is `unscaled` / 10^`scale`. */
+/** The exact digits in the text of a number, which equals `unscaled` / 10^`scale`. */
 export interface DecimalDigits {
   readonly unscaled: bigint;
-  /** Fraction digits as written, after the exponent; never negative. */
+  /** The number of fraction digits as written, after the exponent; never negative. */
   readonly scale: number;
 }
 
 /**
  * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores between digits.
  *
- * @returns undefined if the text is no such number.
+ * @returns undefined if the text is not such a number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the exponent is beyond every range.
  */
 export function digitsFromText(text: string): DecimalDigits | undefined {
@@ -187,7 +187,7 @@ export function digitsFromText(text: string): DecimalDigits | undefined {
 /**
  * Reads a decimal's text and rounds it to the scale.
  *
- * @returns undefined if the text is no number.
+ * @returns undefined if the text is not a number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function decimalFromText(text: string, precision: number, scale: number): Whole | undefined {
@@ -197,7 +197,7 @@ export function decimalFromText(text: string, precision: number, scale: number):
   return fitDecimal(value, precision, scale);
 }
 
-/** Smallest precision and scale that hold the digits, or undefined beyond 38 digits. */
+/** Returns the smallest precision and scale for the digits, or undefined beyond 38 digits. */
 export function decimalShape(
   digits: DecimalDigits,
 ): { precision: number; scale: number } | undefined {
@@ -210,14 +210,15 @@ export function decimalShape(
 export function doubleFromDecimal(value: Whole, scale: number): number {
   if (typeof value === "number") {
     const power = SMALL_POWERS[scale];
-    // Both are exact doubles, so the division rounds once.
+    // The value and the power of ten are exact doubles, so the division rounds only once.
     if (power !== undefined) return value / power;
   }
   return Number(textFromDecimal(value, scale));
 }
 
 /**
- * A finite double as a decimal: the 15 digits that a double surely has, as PostgreSQL does.
+ * Converts a finite double to a decimal with the 15 digits that every double has, as PostgreSQL
+ * does.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */

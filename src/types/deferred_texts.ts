@@ -1,15 +1,15 @@
 /**
- * Texts that are made when they are first looked at: a filter may leave out all rows before that,
- * or all but a few.
+ * Texts that are created on first access, because a filter may discard all or most rows before
+ * that.
  */
 import { assert } from "../base/assert.ts";
 import { type Selection, take, type Utf8Vector, type Vector } from "./vector.ts";
 
-/** How texts are made, while their vector is valid. */
+/** Creates the strings, while their vector is valid. */
 interface TextMaker {
-  /** All of them; called once at most. */
+  /** Creates all of them; called at most once. */
   make(): Utf8Vector;
-  /** Chosen ones; undefined where it is less work to make all. */
+  /** Creates the chosen ones; undefined if creating all is less work. */
   choose(selection: Selection): Utf8Vector | undefined;
 }
 
@@ -17,9 +17,12 @@ export function deferredTexts(length: number, maker: TextMaker): Utf8Vector {
   return new DeferredTexts(length, maker);
 }
 
-/** As `take`; of deferred texts, once they are looked at, and as long as those are valid. */
+/**
+ * Takes rows as `take` does, except that strings are taken on first access and must still be valid
+ * then.
+ */
 export function takeLater(vector: Vector, selection: Selection): Vector {
-  if (!(vector instanceof DeferredTexts)) return take(vector, selection);
+  if (vector.kind !== "utf8") return take(vector, selection);
   return deferredTexts(selection.count, {
     make: () => textsTaken(vector, selection),
     choose: ({ count, rows }) => {

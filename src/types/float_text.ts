@@ -1,18 +1,18 @@
 /**
- * Floating-point numbers and their text: the shortest digits that give the value back in its
- * width, in PostgreSQL's notation, and the bounds of both widths.
+ * Floating-point numbers and their text: the shortest digits that reproduce the value in its width,
+ * in PostgreSQL's notation, and the bounds of both widths.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
 
 const FLOAT_NORMAL_MIN = 1.1754943508222875e-38;
 
-/** The double whose shortest text is also the shortest that gives back the 32-bit value. */
+/** Returns the double whose shortest text is also the shortest that reproduces the 32-bit value. */
 export function shortestFloat(value: number): number {
   if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
   const quick = shortestMiddling(value);
   if (quick !== undefined) return quick;
-  // Six digits always survive 32 bits, except below the normal numbers.
+  // 32 bits always preserve six digits, except for subnormal numbers.
   const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
   for (let precision = from; precision < 9; precision += 1) {
     const candidate = Number(value.toPrecision(precision));
@@ -22,8 +22,8 @@ export function shortestFloat(value: number): number {
 }
 
 /**
- * The same by arithmetic, for numbers whose digits stand around the point: a whole number below
- * 2^53 over a power of ten divides to the double of exactly these digits.
+ * Computes {@linkcode shortestFloat} for numbers of medium size: an integer below 2^53 divided by a
+ * power of ten is the double with exactly these digits.
  */
 function shortestMiddling(value: number): number | undefined {
   const size = Math.abs(value);
@@ -45,7 +45,10 @@ export function textFromDouble(value: number): string {
   return notation(value, 15);
 }
 
-/** Exponents below -4, or at least the digits that the type surely has, are written out. */
+/**
+ * Uses exponential notation if the exponent is below -4, or is at least the number of digits that
+ * the type guarantees.
+ */
 function notation(value: number, digitCount: number): string {
   if (value === 0) return Object.is(value, -0) ? "-0" : "0";
   const [mantissa, exponentText] = value.toExponential().split("e");
@@ -53,7 +56,7 @@ function notation(value: number, digitCount: number): string {
   const isPlain = exponent >= -4 && exponent < digitCount;
   if (isPlain) {
     const plain = value.toString();
-    // JavaScript writes small numbers plainly down to 1e-6, so this is always plain.
+    // JavaScript uses no exponent down to 1e-6, so the text never has one here.
     return plain;
   }
   const size = Math.abs(exponent);
@@ -83,7 +86,7 @@ export function finiteFloat(value: number): number {
   );
 }
 
-/** Digits belong to one part of it only: a pattern that could part them tries each way. */
+/** Each digit can match only one part of the pattern, so matching never backtracks. */
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */

@@ -1,5 +1,5 @@
 /**
- * Integers of 16, 32 and 64 bits: their bounds, and how other numbers become one.
+ * Integers of 16, 32 and 64 bits: their bounds, and the conversion of other numbers.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -9,7 +9,10 @@ export type IntegerKind = "smallint" | "int" | "bigint";
 
 const BIGINT_MAX = 2n ** 63n - 1n;
 const BIGINT_MIN = -(2n ** 63n);
-/** More digits are refused before BigInt, whose cost grows with the square of the length. */
+/**
+ * The maximum length. Longer strings are refused before BigInt, whose cost grows with the square of
+ * the length.
+ */
 const DIGITS_MAX = 1000;
 
 const TWO_TO_63 = 2 ** 63;
@@ -36,7 +39,7 @@ function outOfRange(kind: IntegerKind, text: string): DatabaseError {
   );
 }
 
-/** Decimal digits with sign, or `0x`, `0o`, `0b`; underscores between digits. */
+/** Reads decimal digits with a sign, or `0x`, `0o`, `0b`, with underscores between digits. */
 export function integerFromText(kind: IntegerKind, text: string): Whole {
   const trimmed = text.trim();
   if (/^-?\d{1,15}$/.test(trimmed)) return fitInteger(kind, Number(trimmed) + 0);

@@ -1,7 +1,8 @@
 /**
- * Intervals: months, days and microseconds kept apart. Their text form is in `interval_text.ts`.
+ * Intervals: months, days and microseconds, kept apart. Their text form is in `interval_text.ts`.
  *
- * Fractions of a unit spill into the next smaller one (0.5 months are 15 days), as in PostgreSQL.
+ * Fractions of a unit carry over into the next smaller one (0.5 months are 15 days), as in
+ * PostgreSQL.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { roundHalfEven } from "./integer.ts";
@@ -34,11 +35,11 @@ function fitsInt(value: number): boolean {
 
 export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
 
-/** What `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)` leaves of a value. */
+/** The limit in `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)`. */
 export interface IntervalLimit {
-  /** The fields as written, one or two; undefined: all. */
+  /** One or two fields as written; undefined for all. */
   readonly fields: readonly IntervalField[] | undefined;
-  /** Digits of a second. */
+  /** The number of fraction digits of a second. */
   readonly digits: number | undefined;
 }
 
@@ -48,7 +49,9 @@ const MICROS_OF_FIELD: Readonly<Record<"hour" | "minute" | "second", number>> = 
   second: 1,
 };
 
-/** An interval without what is below the last field of a limit; what is above the first stays. */
+/**
+ * Cuts the parts of an interval below the last field of a limit. Parts above the first field stay.
+ */
 export function limitedInterval(interval: Interval, { digits, fields }: IntervalLimit): Interval {
   const { days, micros, months } = interval;
   const last = fields?.at(-1) ?? "second";
@@ -70,7 +73,7 @@ export function limitedInterval(interval: Interval, { digits, fields }: Interval
   }
 }
 
-/** The length for comparison, 30 days a month and 24 hours a day, in microseconds. */
+/** Returns the length for comparison in microseconds, with 30 days a month and 24 hours a day. */
 export function intervalSpan({ months, days, micros }: Interval): Whole {
   const wholeDays = months * DAYS_PER_MONTH + days;
   const span = wholeDays * MICROS_PER_DAY + micros;
@@ -90,20 +93,25 @@ export function negateInterval({ months, days, micros }: Interval): Interval {
   return makeInterval(-months, -days, -micros);
 }
 
-/** Multiplies by a finite factor; fractions of months spill into days, those of days into time. */
+/**
+ * Multiplies by a finite factor. Fractions of months carry over into days, and fractions of days
+ * into time.
+ */
 export function scaleInterval({ months, days, micros }: Interval, factor: number): Interval {
   return intervalOfFractions(months * factor, days * factor, micros * factor);
 }
 
-/** Divides by a finite number that is not 0; fractions spill as in {@linkcode scaleInterval}. */
+/**
+ * Divides by a finite number that is not 0. Fractions carry over as in {@linkcode scaleInterval}.
+ */
 export function divideInterval({ months, days, micros }: Interval, divisor: number): Interval {
   return intervalOfFractions(months / divisor, days / divisor, micros / divisor);
 }
 
 /**
- * The fraction of the months becomes days, what is left of them and the fraction of the days
- * seconds; both are rounded to microseconds of their unit, as PostgreSQL does, because binary
- * fractions would show otherwise.
+ * Converts fractions: those of months become days, and the remaining fractions become seconds. Both
+ * are rounded to microseconds of their unit, as in PostgreSQL, because errors of binary fractions
+ * would show otherwise.
  */
 function intervalOfFractions(months: number, days: number, micros: number): Interval {
   const wholeMonths = Math.trunc(months);

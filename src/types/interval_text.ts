@@ -1,5 +1,5 @@
 /**
- * The text form of intervals, which is PostgreSQL's: several are read, one is written.
+ * The text forms of intervals, as in PostgreSQL: it reads several and writes one.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -17,7 +17,7 @@ import {
 import { withoutTrailingZeros } from "./trailing_zeros.ts";
 import type { Interval } from "./value.ts";
 
-/** What one unit is: months, days or microseconds. */
+/** The size of one unit in months, days or microseconds. */
 interface Unit {
   readonly part: "months" | "days" | "micros";
   readonly count: number;
@@ -57,12 +57,12 @@ class Sum {
       this.#days += days;
       this.#micros += (total - days) * MICROS_PER_DAY;
     } else if (count > 1) {
-      // A fraction of a year counts in whole months.
+      // A fraction of a year is rounded to whole months.
       this.#months += Math.round(total);
     } else {
       const months = Math.trunc(total);
       this.#months += months;
-      // Rounding absorbs what binary fractions lose: 0.1 months are 3 days.
+      // Rounding absorbs the error of binary fractions: 0.1 months are 3 days.
       const days = Math.round((total - months) * DAYS_PER_MONTH * 1e6) / 1e6;
       this.#days += Math.trunc(days);
       this.#micros += (days - Math.trunc(days)) * MICROS_PER_DAY;
@@ -82,7 +82,8 @@ class Sum {
 
 /**
  * Reads PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. A number without a
- * unit counts the last field of the limit, or seconds; what is below that field is cut off.
+ * unit counts in the last field of the limit, or in seconds; smaller parts than that field are
+ * truncated.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -98,7 +99,7 @@ export function intervalFromText(text: string, limit?: IntervalLimit): Interval 
   );
 }
 
-/** PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */
+/** Writes PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */
 export function textFromInterval({ months, days, micros }: Interval): string {
   const parts: string[] = [];
   let isBefore = false;
@@ -118,7 +119,7 @@ export function textFromInterval({ months, days, micros }: Interval): string {
   return parts.join(" ");
 }
 
-/** Microseconds as `hh:mm:ss[.ffffff]`, the fraction without trailing zeros. */
+/** Writes microseconds as `hh:mm:ss[.ffffff]`, without trailing zeros in the fraction. */
 export function textFromClock(micros: number): string {
   const fraction = micros % MICROS_PER_SECOND;
   const seconds = (micros - fraction) / MICROS_PER_SECOND;
@@ -152,7 +153,7 @@ function readVerbose(text: string, fields: readonly IntervalField[]): Interval |
   return parts.end();
 }
 
-/** The parts of the verbose form, each of which counts a field that none before it did. */
+/** The parts of the verbose form. No two parts may set the same field. */
 class Parts {
   readonly #fields: readonly IntervalField[];
   readonly #bareField: IntervalField;
@@ -166,7 +167,7 @@ class Parts {
     this.#bareField = fields.at(-1) ?? "second";
   }
 
-  /** Whether the part of a match may stand here. */
+  /** Adds the part of a match. Returns whether the part is allowed here. */
   add(
     match: RegExpExecArray,
     { isLast, isSpaced }: { isLast: boolean; isSpaced: boolean },
@@ -180,7 +181,7 @@ class Parts {
     return match[11] === undefined || isLast;
   }
 
-  /** Undefined if nothing was counted, or a field twice. */
+  /** Returns undefined if there was no part, or two parts set the same field. */
   end(): Interval | undefined {
     if (this.#bare !== undefined) {
       const unit = UNIT_BY_WORD.get(this.#bareField);
@@ -201,19 +202,19 @@ class Parts {
     const amount = Number(match[9]);
     if (unit === undefined) return false;
     if (unit === "bare") {
-      // Before a bare number of hours a bare one counts days: '1 5' DAY TO HOUR.
+      // A bare number before a bare number of hours means days: '1 5' DAY TO HOUR.
       if (this.#bare !== undefined && this.#bareField !== "hour") return false;
       const isNew = this.#addBareDays();
       this.#bare = amount;
       return isNew;
     }
-    // As before a clock time, a bare number before hours counts days: '1 5 hours'.
+    // As before a clock time, a bare number before hours means days: '1 5 hours'.
     if (wordOf(unit) === "hour" && !this.#addBareDays()) return false;
     this.#sum.add(unit, amount);
     return this.#bare === undefined && this.#isNew(...wordsOf(unit, amount));
   }
 
-  /** A bare number before a clock time counts days: '1 02:03'. */
+  /** A bare number before a clock time means days: '1 02:03'. */
   #addBareDays(): boolean {
     if (this.#bare === undefined) return true;
     this.#sum.add({ part: "days", count: 1 }, this.#bare);
@@ -230,18 +231,21 @@ class Parts {
 
 const PARTS_OF_SECONDS = ["second", "millisecond", "microsecond"] as const;
 
-/** The fields that an amount of a unit sets; seconds with a fraction also set the smaller units. */
+/**
+ * Returns the fields that an amount of a unit sets. Seconds with a fraction also set the smaller
+ * units.
+ */
 function wordsOf(unit: Unit, amount: number): readonly string[] {
   const word = wordOf(unit);
   return word === "second" && !Number.isInteger(amount) ? PARTS_OF_SECONDS : [word];
 }
 
-/** One word for all names of a unit. */
+/** Returns the same word for all names of a unit. */
 function wordOf(unit: Unit): string {
   return UNITS.find(([, one]) => one === unit)?.[0][0] ?? "";
 }
 
-/** `y-m`. */
+/** Reads `y-m`. */
 function addYears(sum: Sum, match: RegExpExecArray): boolean {
   const rest = Number(match[8]);
   const months = Number(match[7]) * 12 + rest;
@@ -250,15 +254,15 @@ function addYears(sum: Sum, match: RegExpExecArray): boolean {
 }
 
 /**
- * The unit behind a number. Without one a number ends at a space, so that a date is not read as
- * numbers.
+ * Returns the unit after a number. A number without a unit must end at a space, so that a date is
+ * not read as numbers.
  */
 function unitOf(word: string, isSpaced: boolean): Unit | "bare" | undefined {
   if (word === "") return isSpaced ? "bare" : undefined;
   return UNIT_BY_WORD.get(word.toLowerCase());
 }
 
-/** `hh:mm[:ss]`; of two numbers `mm:ss` if the fields are MINUTE TO SECOND. */
+/** Reads `hh:mm[:ss]`; two numbers mean `mm:ss` if the fields are MINUTE TO SECOND. */
 function addClock(
   sum: Sum,
   match: RegExpExecArray,
@@ -279,7 +283,7 @@ function addClock(
 
 const ISO_PART = /([+-]?(?:\d+(?:\.\d*)?|\.\d+))([A-Z])/y;
 
-// `P0001-02-03T04:05:06`, either part alone as well.
+// Matches `P0001-02-03T04:05:06`, and either part alone.
 const ISO_DATE = /^P(?:(\d+)-(\d+)-(\d+))?(?:T(\d+):(\d+):(\d+(?:\.\d+)?))?$/i;
 
 function readDated(text: string): Interval | undefined {

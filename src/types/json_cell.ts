@@ -1,12 +1,14 @@
 /**
- * Values as JSON cells of the wire, and parameters of a request as values.
+ * Converts values to JSON cells of the wire, and parameters of a request to values.
  *
- * A cell is what JSON.stringify writes as the wire wants it: whole numbers beyond 2^53 and
- * decimals as strings, bytes and embeddings as arrays, types without a wire word as their text.
+ * JSON.stringify of a cell gives its wire form: integers beyond 2^53 and decimals are strings,
+ * bytes, embeddings and arrays are arrays, and types without a wire name are sent as text.
  */
+
 import { DatabaseError } from "../base/errors.ts";
+import { isArrayValue } from "./array_shape.ts";
 import type { DataType, TypeKind } from "./data_type.ts";
-import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN } from "./data_type.ts";
+import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN, UNKNOWN_JSON } from "./data_type.ts";
 import { textFromDecimal } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
@@ -14,13 +16,14 @@ import { fitsInteger } from "./integer.ts";
 import { textFromValue } from "./text_form.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
-/** The `data_type` of a schema field: one of 15 words, or an object for the two with parameters. */
-export type DataTypeWord =
+/** The `data_type` of a schema field: one of 15 words, or an object for those with parameters. */
+export type DataTypeJson =
   | string
+  | { readonly Array: DataTypeJson }
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number };
 
-const WORDS: Readonly<Record<Exclude<TypeKind, "decimal" | "embedding">, string>> = {
+const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding">, string>> = {
   boolean: "Boolean",
   smallint: "SmallInt",
   int: "Int",
@@ -37,19 +40,19 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "decimal" | "embedding">, string>
   bytes: "Bytes",
   file: "File",
   interval: "Text",
-  array: "Text",
   unknown: "Text",
 };
 
-/** Types without a word of their own are sent as Text. */
-export function dataTypeWord(type: DataType): DataTypeWord {
+/** Returns the `data_type` of a type. Types without a word of their own are sent as Text. */
+export function dataTypeWord(type: DataType): DataTypeJson {
   if (type.kind === "decimal") {
     return { Decimal: { precision: type.precision, scale: type.scale } };
   }
+  if (type.kind === "array") return { Array: dataTypeWord(type.element) };
   return type.kind === "embedding" ? { Embedding: type.dimensions } : WORDS[type.kind];
 }
 
-/** What makes cells of the values of a type, NULL included. */
+/** Returns a function that makes cells of the values of a type, including NULL. */
 export function cellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
     case "bigint":
@@ -67,16 +70,25 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
     case "embedding":
       return (value) => (value === null ? null : Array.from(value as Float32Array, shortestFloat));
     case "interval":
-    case "array":
       return (value) => (value === null ? null : textFromValue(type, value));
+    case "array":
+      return arrayCellMaker(cellMakerFor(type.element));
     default:
       return identity;
   }
 }
 
-/** Whether cells are the values themselves, so that a row can be sent as it is. */
+/** Whether values serve as cells unchanged, so that a row can be sent without conversion. */
 export function isCellIdentity(type: DataType): boolean {
   return cellMakerFor(type) === identity;
+}
+
+function arrayCellMaker(cellOf: (element: Value) => unknown): (value: Value) => unknown {
+  const make = (value: Value): unknown => {
+    if (!isArrayValue(value)) return value === null ? null : cellOf(value);
+    return value.map(make);
+  };
+  return make;
 }
 
 function identity(value: Value): unknown {
@@ -88,10 +100,16 @@ function wholeCell(value: Value): unknown {
 }
 
 /**
- * A parameter as it came with the request: a whole number of at most 53 bits as itself, any other
- * number with its digits.
+ * A parameter of the request: an integer of at most 53 bits as itself, any other number with its
+ * digits, a list or an object as its JSON text.
  */
-export type WireParameter = null | boolean | string | number | { readonly number: string };
+export type WireParameter =
+  | null
+  | boolean
+  | string
+  | number
+  | { readonly number: string }
+  | { readonly json: string };
 
 /** A value with its type. A `value` of type unknown is the text of an untyped literal, or NULL. */
 export interface TypedValue {
@@ -103,22 +121,23 @@ export interface TypedValue {
 export function valueFromParameter(parameter: WireParameter): TypedValue {
   if (parameter === null) return { type: UNKNOWN, value: null };
   if (typeof parameter === "boolean") return { type: BOOLEAN, value: parameter };
-  // A zero with a sign is a zero among whole numbers.
+  // Integers have no negative zero.
   if (typeof parameter === "number") return { type: BIGINT, value: parameter + 0 };
-  if (typeof parameter === "string") {
-    if (!parameter.includes("\u0000") && parameter.isWellFormed()) {
-      return { type: UNKNOWN, value: parameter };
-    }
-    throw new DatabaseError(
-      "INVALID_PARAMETER",
-      `Cannot read ${excerpt(parameter)} as a parameter: it must not have the character NUL or half a surrogate pair`,
-    );
-  }
+  if (typeof parameter === "string") return { type: UNKNOWN, value: checkedText(parameter) };
+  if ("json" in parameter) return { type: UNKNOWN_JSON, value: checkedText(parameter.json) };
   return valueFromJsonNumber(parameter.number);
 }
 
+function checkedText(text: string): string {
+  if (!text.includes("\u0000") && text.isWellFormed()) return text;
+  throw new DatabaseError(
+    "INVALID_PARAMETER",
+    `Cannot read ${excerpt(text)} as a parameter: it must not contain the character NUL or half a surrogate pair`,
+  );
+}
+
 function valueFromJsonNumber(text: string): TypedValue {
-  // The length bound keeps BigInt from hostile digits; 64 bits need 20.
+  // The length limit protects BigInt from hostile digits; 64 bits need 20.
   if (/^-?\d+$/.test(text) && text.length <= 40) {
     const whole = wholeFromBigint(BigInt(text));
     if (fitsInteger("bigint", whole)) return { type: BIGINT, value: whole };

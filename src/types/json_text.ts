@@ -1,8 +1,8 @@
 /**
- * JSON as text: validation, and looking into a document without building it.
+ * JSON as text: validation, and access to a document without building it.
  *
- * JSON keeps its text and JSONB is canonical text, so both are searched the same way: members and
- * elements are slices of the document. Functions that look into a document expect valid text,
+ * JSON keeps its text and JSONB is canonical text, so both are searched in the same way: members
+ * and elements are slices of the document. Functions that access a document require valid text,
  * which is checked once, when the value enters ({@linkcode checkJson}).
  */
 import { DatabaseError } from "../base/errors.ts";
@@ -193,7 +193,7 @@ export function jsonKindAt(text: string, at: number): JsonKind {
   }
 }
 
-/** The whole document without the space around it. */
+/** Returns the whole document without the space around it. */
 export function jsonRoot(text: string): JsonSlice {
   const start = skipSpace(text, 0);
   return { start, end: skipValue(text, start) };
@@ -234,26 +234,27 @@ function skipScalar(text: string, start: number): number {
 }
 
 /**
- * Returns the end of the string that begins at `open`, or of a text that does not close it. Most of
- * a large document are strings, and the next quote is found many characters at a time.
+ * Returns the end of the string that begins at `open`, or of a text that does not close it. Large
+ * documents consist mostly of strings, and searching for the next quote skips many characters at a
+ * time.
  */
 export function jsonStringEnd(text: string, open: number): number {
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     let backslashCount = 0;
     while (text.charCodeAt(quote - 1 - backslashCount) === BACKSLASH) backslashCount += 1;
-    // Pairs of them are characters of the string, and leave the quote alone.
+    // An even number of backslashes escapes only itself, not the quote.
     if (backslashCount % 2 === 0) return quote + 1;
   }
   return text.length;
 }
 
-/** The characters that a string value stands for. */
+/** Returns the characters of a string value. */
 export function jsonString(text: string, { start, end }: JsonSlice): string {
   const raw = text.slice(start + 1, end - 1);
   return raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
 }
 
-/** Members in document order; keys may repeat in JSON, never in JSONB. */
+/** Returns members in document order. Keys may repeat in JSON, never in JSONB. */
 export function jsonMembers(text: string, { start }: JsonSlice): JsonMember[] {
   const members: JsonMember[] = [];
   let at = skipSpace(text, start + 1);
@@ -282,8 +283,8 @@ export function jsonElements(text: string, { start }: JsonSlice): JsonSlice[] {
 }
 
 /**
- * The value of a key, the last one if it repeats; undefined if absent or not an object. There may
- * be space around the object, as around a whole document.
+ * Returns the value of a key, the last one if it repeats; undefined if absent or not an object. The
+ * object may have space around it, like a whole document.
  */
 export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSlice | undefined {
   const open = skipSpace(text, slice.start);
@@ -301,17 +302,17 @@ export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSli
   return found;
 }
 
-/** Whether a string value stands for these characters. */
+/** Whether a string value consists of these characters. */
 export function isJsonString(text: string, slice: JsonSlice, wanted: string): boolean {
   const length = slice.end - slice.start - 2;
   if (length === wanted.length) {
-    // The same characters without an escape are the same string; an escape stands for fewer.
+    // Without an escape, equal JSON means an equal string; with an escape, the lengths differ.
     return text.startsWith(wanted, slice.start + 1) && !wanted.includes("\\");
   }
   return length > wanted.length && jsonString(text, slice) === wanted;
 }
 
-/** Whether a number is equal to another one: `1`, `1.0` and `10e-1` are, however many digits. */
+/** Whether two numbers are equal: `1`, `1.0` and `10e-1` are, however many digits they have. */
 export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: string): boolean {
   if (end - start === wanted.length && text.startsWith(wanted, start)) return true;
   const written = text.slice(start, end);
@@ -320,12 +321,17 @@ export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: st
     : numberKey(written) === numberKey(wanted);
 }
 
-/** Whether a double holds all digits of a number, so that it is compared as one. */
+/**
+ * Whether a double represents all digits of a number, so that the numbers can be compared as
+ * doubles.
+ */
 function isPlain(number: string): boolean {
   return number.length <= 15 && !/e/i.test(number);
 }
 
-/** The same text for equal numbers: digits without zeros around them, and where the point is. */
+/**
+ * Returns the same text for equal numbers: the significant digits and the position of the point.
+ */
 function numberKey(number: string): string {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number);
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts ?? [];
@@ -336,14 +342,18 @@ function numberKey(number: string): string {
   return `${sign}${significant}e${BigInt(exponent) - BigInt(fraction.length - trailing)}`;
 }
 
-/** The element at an index, from the end if negative; undefined if absent or not an array. */
+/**
+ * Returns the element at an index, from the end if negative; undefined if absent or not an array.
+ */
 export function jsonElement(text: string, slice: JsonSlice, index: number): JsonSlice | undefined {
   if (text.charCodeAt(slice.start) !== ARRAY_OPEN) return undefined;
   const elements = jsonElements(text, slice);
   return elements[index < 0 ? elements.length + index : index];
 }
 
-/** Follows keys and, inside arrays, integer indexes; undefined where the path leads nowhere. */
+/**
+ * Follows keys and, inside arrays, integer indexes. Returns undefined if the path does not exist.
+ */
 export function jsonPath(text: string, path: readonly string[]): JsonSlice | undefined {
   let slice: JsonSlice | undefined = jsonRoot(text);
   for (const step of path) {
@@ -358,9 +368,10 @@ export function jsonPath(text: string, path: readonly string[]): JsonSlice | und
 }
 
 /**
- * What `->>` gives: the content of a string, the text of anything else, undefined for null.
+ * Returns the result of `->>`: the content of a string, the text of any other value, undefined for
+ * null.
  *
- * @throws {DatabaseError} INVALID_VALUE for a string that JSON may hold, and a text may not.
+ * @throws {DatabaseError} INVALID_VALUE for a JSON string that is not a valid text value.
  */
 export function jsonScalarText(text: string, slice: JsonSlice): string | undefined {
   const kind = jsonKindAt(text, slice.start);
@@ -370,14 +381,14 @@ export function jsonScalarText(text: string, slice: JsonSlice): string | undefin
 }
 
 /**
- * The characters of a string, or of a key, as text.
+ * Returns the characters of a string or key as text.
  *
- * @throws {DatabaseError} INVALID_VALUE where JSON may hold them, and a text may not.
+ * @throws {DatabaseError} INVALID_VALUE if they are valid in JSON but not in a text value.
  */
 export function textOfJsonString(characters: string): string {
   if (!characters.includes("\u0000") && characters.isWellFormed()) return characters;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot read a JSON string as text: it must not have the character \\u0000 or half a surrogate pair",
+    "Cannot read a JSON string as text: it must not contain the character \\u0000 or half a surrogate pair",
   );
 }

@@ -1,9 +1,9 @@
 /**
- * JSON as a tree, for what changes or compares documents, and its canonical text (JSONB).
+ * JSON as a tree, for functions that change or compare documents, and its canonical text (JSONB).
  *
- * Canonical form: members ordered by the length of their key in bytes, then by its bytes; of
- * repeated keys the last wins; numbers keep their exact value and written scale (`1.50`), without
- * exponent; one space after `:` and `,`.
+ * Canonical form: members are ordered by the length of their key in bytes, then by its bytes; the
+ * last of repeated keys wins; numbers keep their exact value and written scale (`1.50`), without
+ * exponent; one space follows `:` and `,`.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -21,7 +21,7 @@ import {
 import { withoutFractionZeros } from "./trailing_zeros.ts";
 import { wholeFromBigint } from "./value.ts";
 
-/** A number by its canonical text, so that no digit is lost. */
+/** A number as its canonical text, so that no digit is lost. */
 interface JsonNumber {
   readonly number: string;
 }
@@ -31,7 +31,7 @@ export type JsonObject = ReadonlyMap<string, JsonNode>;
 
 export type JsonNode = null | boolean | string | JsonNumber | readonly JsonNode[] | JsonObject;
 
-/** Digits of a number written without exponent: `1e999999` must not become a megabyte. */
+/** The maximum number of digits without exponent: `1e999999` must not become a megabyte. */
 const NUMBER_DIGITS_MAX = 1000;
 
 export function isJsonArray(node: JsonNode): node is readonly JsonNode[] {
@@ -53,7 +53,7 @@ export function canonicalJson(text: string): string {
   return textFromJson(nodeAt(text, jsonRoot(text), { left: PARTS_OF_TEXT_MAX }));
 }
 
-/** @param parts How many parts the value may still have. */
+/** @param parts The number of parts that the value may still have. */
 function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNode {
   parts.left -= 1;
   if (parts.left < 0) throw tooManyParts();
@@ -90,7 +90,7 @@ function checkedString(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot hold a JSON string in JSONB: it must not have the character \\u0000 or half a surrogate pair",
+    "Cannot hold a JSON string in JSONB: it must not contain the character \\u0000 or half a surrogate pair",
   );
 }
 
@@ -107,7 +107,7 @@ function canonicalNumber(text: string): string {
   );
 }
 
-/** Orders members; of repeated keys the last wins. */
+/** Orders members. The last of repeated keys wins. */
 export function jsonObject(members: readonly (readonly [string, JsonNode])[]): JsonObject {
   if (members.length < 2) return new Map(members);
   const byKey = new Map(members);
@@ -132,9 +132,9 @@ export function textFromJson(node: JsonNode): string {
 
 /**
  * Compares JSONB values as PostgreSQL does: Object > Array > Boolean > Number > String > Null,
- * except that a document that is an empty array sorts below everything else. Arrays and objects
- * compare by size first, then by their parts; members stand in canonical order, and their keys
- * compare as texts.
+ * except that an empty array as a whole document sorts below everything else. Arrays and objects
+ * compare by size first, then by their parts. Members compare in canonical order, and their keys as
+ * texts.
  */
 export function compareJson(left: JsonNode, right: JsonNode): number {
   const isEmptyLeft = isEmptyArray(left);
@@ -199,7 +199,7 @@ function compareNumbers(left: string, right: string): number {
   );
 }
 
-/** A text that is equal exactly for documents that are equal: `1.0` and `1` are. */
+/** Returns a text that is equal exactly for equal documents: `1.0` and `1` are equal. */
 export function jsonGroupKey(text: string): string {
   return keyOf(jsonTree(text));
 }

@@ -1,6 +1,18 @@
 /**
- * What a value is: data types, values, vectors, batches, and what can be done with one value.
+ * Data types, values, vectors and batches, and the operations on single values.
  */
+export {
+  type ArrayValue,
+  arrayOfArrays,
+  DIMENSIONS_MAX,
+  dimensionsOf,
+  elementsOf,
+  gatheredArray,
+  isArrayValue,
+  mapElements,
+  tooDeep,
+} from "./array_shape.ts";
+export { textFromArray } from "./array_text.ts";
 export {
   type CastMode,
   canCast,
@@ -71,6 +83,7 @@ export {
   compareWhole,
   DECIMAL_TOO_LONG,
   decimalFromText,
+  decimalShape,
   digitsFromText,
   divideDecimal,
   divideWhole,
@@ -159,7 +172,7 @@ export {
   textFromValue,
   valueFromText,
 } from "./text_form.ts";
-export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
+export { offsetSecondsAt, offsetSecondsAtLocal, type TimeZone, zoneFromText } from "./time_zone.ts";
 export { withoutFractionZeros, withoutTrailingZeros } from "./trailing_zeros.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
 export { commonType, decimalOf, unbounded } from "./unify.ts";
@@ -171,6 +184,18 @@ export {
   type Whole,
   wholeFromBigint,
 } from "./value.ts";
+export {
+  readTagged,
+  readValue,
+  skipValue,
+  TAG_INT,
+  TAG_NULL,
+  TAG_NUMBER,
+  TAG_SMALL,
+  TAG_TEXT,
+  writeNumber,
+  writeValue,
+} from "./value_codec.ts";
 export {
   type Batch,
   constVector,

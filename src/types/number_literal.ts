@@ -1,5 +1,5 @@
 /**
- * The type and value of a number as it stands in a statement.
+ * The type and value of a number literal in a statement.
  */
 import { BIGINT, DECIMAL_PRECISION_MAX, DOUBLE, decimalType, INT } from "./data_type.ts";
 import { decimalShape, digitsFromText } from "./decimal.ts";
@@ -8,14 +8,14 @@ import { fitsInteger } from "./integer.ts";
 import type { TypedValue } from "./json_cell.ts";
 import { wholeFromBigint } from "./value.ts";
 
-/** Digits that a number holds exactly: most literals are such. */
+/** The number of digits that a number represents exactly, as in most literals. */
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
  * Reads a literal with its leading minus: INT if it fits, else BIGINT, else DECIMAL with the scale
  * as written; DOUBLE above 38 digits. Also reads `0xff`, `0o7`, `0b1` and underscores.
  *
- * @returns undefined if the text is no number.
+ * @returns undefined if the text is not a number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond DOUBLE.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {

@@ -1,28 +1,28 @@
 /**
- * Batches on their way to another thread: vectors in memory of their own, which moves with them.
+ * Prepares batches for another thread: copies vectors into memory that can be transferred.
  */
 import type { Value } from "./value.ts";
 import type { Batch, Vector } from "./vector.ts";
 
 export interface PortableBatch {
   readonly batch: Batch;
-  /** The memory that moves; it is gone from the thread that sends it. */
+  /** The memory to transfer. The sending thread cannot use it afterwards. */
   readonly moved: readonly ArrayBuffer[];
-  /** Bytes that are sent, about. */
+  /** The approximate number of bytes sent. */
   readonly bytes: number;
 }
 
-/** Bytes that a value counts as besides its text or its bytes. */
+/** The bytes counted for a value besides its text or its bytes. */
 const PLAIN_BYTES = 32;
 
-type Numbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
+type TransferableNumbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
 
-/** Copies elements into memory that moves. */
-type Own = <T extends Numbers>(array: T, start: number, end: number) => T;
+/** Copies elements into transferable memory. */
+type Own = <T extends TransferableNumbers>(array: T, start: number, end: number) => T;
 
-/** Bytes that were read from a file are a Buffer, whose own `slice` does not copy. */
-function copied<T extends Numbers>(array: T, start: number, end: number): T;
-function copied(array: Numbers, start: number, end: number): Numbers {
+/** Bytes read from a file are a Buffer, whose own `slice` does not copy. */
+function copied<T extends TransferableNumbers>(array: T, start: number, end: number): T;
+function copied(array: TransferableNumbers, start: number, end: number): TransferableNumbers {
   return array instanceof Uint8Array
     ? new Uint8Array(array.subarray(start, end))
     : array.slice(start, end);
@@ -65,7 +65,7 @@ export function portableBatch({ columns, rowCount }: Batch, columnCount: number)
   return { batch: { rowCount, columns: sent }, moved, bytes };
 }
 
-/** Bytes of a value that is sent as an object. */
+/** Returns the bytes of a value that is sent as an object. */
 function plainBytes(value: Value): number {
   if (typeof value === "string") return PLAIN_BYTES + value.length;
   if (ArrayBuffer.isView(value)) return PLAIN_BYTES + value.byteLength;

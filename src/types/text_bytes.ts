@@ -1,9 +1,7 @@
-/**
- * Loops over UTF-8 that was not decoded: text is hashed, compared and copied four bytes at a time.
- */
+/** Hashes, compares and copies undecoded UTF-8 strings four bytes at a time. */
 import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 
-/** Bytes in which texts lie, as these loops read them. */
+/** Bytes that contain strings, in the form that these loops read. */
 export interface TextSource {
   readonly bytes: Buffer;
   readonly view: DataView;
@@ -23,10 +21,10 @@ export function textSourceOf(bytes: Uint8Array): TextSource {
   };
 }
 
-/** Of MurmurHash3 (Austin Appleby). */
+/** The final mix of MurmurHash3 (Austin Appleby). */
 const LAST_MIX = 0xc2b2ae35 | 0;
 
-/** Another one in each process. */
+/** Returns the hash of a text, which differs in each process. */
 export function hashText({ view }: TextSource, start: number, end: number): number {
   let hash = HASH_SEED ^ (end - start);
   let at = start;
@@ -42,7 +40,7 @@ export function hashText({ view }: TextSource, start: number, end: number): numb
   return hash ^ (hash >>> 16);
 }
 
-/** The hashes of texts that follow each other; of each row there are offsets. */
+/** Hashes consecutive strings; `offsets` has one entry more than there are strings. */
 export function hashTexts(source: TextSource, offsets: Uint32Array, into: Int32Array): void {
   for (let row = 0; row < into.length; row += 1) {
     const start = offsets[row] ?? 0;
@@ -67,7 +65,7 @@ export function areEqualTexts(
   return true;
 }
 
-/** Copies bytes to `at`, where there is room for them. */
+/** Copies bytes to `at`, where there must be room for them. */
 export function copyText(
   { view }: TextSource,
   { start, end }: ByteRange,
@@ -80,7 +78,7 @@ export function copyText(
   for (; from < end; from += 1, to += 1) into.setUint8(to, view.getUint8(from));
 }
 
-/** Orders as code points do: negative, 0 or positive. */
+/** Compares as code points: returns a negative number, 0 or a positive number. */
 export function compareTexts(
   { view }: TextSource,
   { start, end }: ByteRange,
@@ -101,7 +99,7 @@ export function compareTexts(
   return end - start - (otherEnd - otherStart);
 }
 
-/** The same of a text that is alone. */
+/** Compares strings in two different buffers, as code points. */
 export function compareTextBytes(
   bytes: Uint8Array,
   { start, end }: ByteRange,

@@ -1,14 +1,14 @@
 /**
- * Every type's text: what a literal or a text cast is read from, and what a value is written as.
+ * The text form of every type, for literals, text casts and output.
  *
- * The forms are PostgreSQL's, with `textFromValue` the inverse of `valueFromText` for every type
- * but FILE, which only an upload makes.
+ * The forms are PostgreSQL's. `textFromValue` is the inverse of `valueFromText` for every type but
+ * FILE, which only an upload creates.
  */
 import { DatabaseError } from "../base/errors.ts";
+import type { ArrayValue } from "./array_shape.ts";
 import { arrayFromText, textFromArray } from "./array_text.ts";
 import { codePointLength } from "./code_points.ts";
-import type { DataType } from "./data_type.ts";
-import { typeName } from "./data_type.ts";
+import { type DataType, typeName } from "./data_type.ts";
 import {
   dateFromText,
   datetimeFromText,
@@ -112,14 +112,14 @@ function momentFromText(
 }
 
 /**
- * The text in which a value stands inside arrays, `concat` and `format`: as `textFromValue`, but
- * booleans are `t` and `f`.
+ * Returns the text of a value inside arrays, `concat` and `format`: the same as `textFromValue`,
+ * except that booleans are `t` and `f`.
  */
 export function outputText(type: DataType, value: Value): string {
   return type.kind === "boolean" ? (value === true ? "t" : "f") : textFromValue(type, value);
 }
 
-/** The text of a value that is not NULL. */
+/** Returns the text of a value that is not NULL. */
 export function textFromValue(type: DataType, value: Value): string {
   switch (type.kind) {
     case "boolean":
@@ -146,10 +146,10 @@ export function textFromValue(type: DataType, value: Value): string {
       return textFromInterval(value as Interval);
     case "array": {
       const { element } = type;
-      return textFromArray(value as readonly Value[], (item) => outputText(element, item));
+      return textFromArray(value as ArrayValue, (item) => outputText(element, item));
     }
     default:
-      // Numbers without fraction, and the types whose value is their text.
+      // Integers, and types whose value is their text.
       return typeof value === "string" ? value : (value as Whole).toString();
   }
 }
@@ -177,7 +177,7 @@ function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot hold the text: it must not have the character NUL or half a surrogate pair",
+    "Cannot hold the text: it must not contain the character NUL or half a surrogate pair",
   );
 }
 
@@ -206,7 +206,7 @@ function uuidFromText(text: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Hex (`\x00ff`) or escape form (`a\\b\001`). */
+/** Reads hex (`\x00ff`) or escape form (`a\\b\001`). */
 function bytesFromText(text: string): Uint8Array {
   if (text.startsWith("\\x")) {
     const hex = text.slice(2).replaceAll(/\s/g, "");
@@ -224,7 +224,7 @@ function bytesFromText(text: string): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }
 
-/** `[1,2.5,-3e-2]`: exactly as many finite numbers as the type has dimensions. */
+/** Reads `[1,2.5,-3e-2]`, with exactly as many finite numbers as the type has dimensions. */
 export function embeddingFromText(dimensions: number, text: string): Float32Array {
   const trimmed = text.trim();
   if (!trimmed.startsWith("[") || !trimmed.endsWith("]")) {

@@ -1,13 +1,13 @@
 /**
- * Time zones: IANA names and fixed offsets, and the offset at a moment.
+ * Time zones: IANA names and fixed offsets, and the offset at an instant.
  *
- * The rules are those of the runtime's ICU data. One formatter a zone is kept, because making one
+ * The rules come from the runtime's ICU data. One formatter per zone is kept, because creating one
  * costs more than a thousand uses.
  */
 import { assert } from "../base/assert.ts";
 import type { Whole } from "./value.ts";
 
-export type Zone =
+export type TimeZone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
   | {
       readonly kind: "named";
@@ -17,17 +17,50 @@ export type Zone =
       readonly offsetByDay: Map<number, number>;
     };
 
-/** Zones kept; there are about 600 names, so this is never reached by honest use. */
+/** The maximum number of zones. There are about 600 names, so ordinary use never reaches it. */
 const ZONES_MAX = 1000;
 
-const zoneByName = new Map<string, Zone>();
+const zoneByName = new Map<string, TimeZone>();
+
+/**
+ * Hours east of UTC of the abbreviations that PostgreSQL knows by default. An abbreviation has one
+ * offset all year, whereas the zone of the same name in the time zone database may change it.
+ */
+const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
+  ...["Z", "UTC", "UT", "GMT", "ZULU", "WET"].map((name) => [name, 0] as const),
+  ...["BST", "CET", "MET", "WEST", "WAT"].map((name) => [name, 1] as const),
+  ...["CEST", "EET", "IST", "MEST", "SAST", "CAT"].map((name) => [name, 2] as const),
+  ...["EEST", "IDT", "MSK", "EAT"].map((name) => [name, 3] as const),
+  ...["MSD"].map((name) => [name, 4] as const),
+  ...["PKT"].map((name) => [name, 5] as const),
+  ...["ICT"].map((name) => [name, 7] as const),
+  ...["AWST", "CCT", "HKT", "PHT", "SGT"].map((name) => [name, 8] as const),
+  ...["JST", "KST"].map((name) => [name, 9] as const),
+  ...["ACST"].map((name) => [name, 9.5] as const),
+  ...["AEST"].map((name) => [name, 10] as const),
+  ...["ACDT"].map((name) => [name, 10.5] as const),
+  ...["AEDT"].map((name) => [name, 11] as const),
+  ...["NZST"].map((name) => [name, 12] as const),
+  ...["NZDT"].map((name) => [name, 13] as const),
+  ...["NDT"].map((name) => [name, -2.5] as const),
+  ...["BRT", "ART", "ADT"].map((name) => [name, -3] as const),
+  ...["NST", "NFT"].map((name) => [name, -3.5] as const),
+  ...["AST", "EDT"].map((name) => [name, -4] as const),
+  ...["EST", "CDT"].map((name) => [name, -5] as const),
+  ...["CST", "MDT"].map((name) => [name, -6] as const),
+  ...["MST", "PDT"].map((name) => [name, -7] as const),
+  ...["PST", "AKDT"].map((name) => [name, -8] as const),
+  ...["AKST"].map((name) => [name, -9] as const),
+  ...["HST"].map((name) => [name, -10] as const),
+]);
 
 const OFFSET = /^([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?$/;
 
 /** Reads `Z`, `UTC`, `±hh[:mm[:ss]]` (east is positive) or an IANA name, in any case. */
-export function zoneFromText(text: string): Zone | undefined {
+export function zoneFromText(text: string): TimeZone | undefined {
   const name = text.trim().toUpperCase();
-  if (name === "Z" || name === "UTC" || name === "GMT") return { kind: "fixed", offsetSeconds: 0 };
+  const hoursEast = ABBREVIATIONS.get(name);
+  if (hoursEast !== undefined) return { kind: "fixed", offsetSeconds: hoursEast * 3600 };
   const match = OFFSET.exec(name);
   if (match !== null) {
     const hours = Number(match[2]);
@@ -40,7 +73,7 @@ export function zoneFromText(text: string): Zone | undefined {
   return namedZone(name);
 }
 
-function namedZone(name: string): Zone | undefined {
+function namedZone(name: string): TimeZone | undefined {
   const known = zoneByName.get(name);
   if (known !== undefined) return known;
   if (!/^[A-Z][A-Z0-9_+/-]*$/.test(name)) return undefined;
@@ -58,21 +91,21 @@ function namedZone(name: string): Zone | undefined {
       second: "numeric",
     });
   } catch (error) {
-    // Intl has no other way to say that a name is unknown.
+    // Intl has no other way to report an unknown name.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
-  const zone: Zone = { kind: "named", name, format, offsetByDay: new Map() };
+  const zone: TimeZone = { kind: "named", name, format, offsetByDay: new Map() };
   if (zoneByName.size < ZONES_MAX) zoneByName.set(name, zone);
   return zone;
 }
 
-/** Days of a zone whose offset is kept: a formatter costs a hundred times a look-up. */
+/** The number of days per zone whose offset is kept: a formatter costs a hundred look-ups. */
 const DAYS_KEPT = 20_000;
 const SECONDS_PER_DAY = 86_400;
 
-/** Seconds east of UTC at an instant, given in microseconds UTC. */
-export function offsetSecondsAt(zone: Zone, instant: Whole): number {
+/** Returns seconds east of UTC at an instant, given in microseconds UTC. */
+export function offsetSecondsAt(zone: TimeZone, instant: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const seconds = Math.floor(Number(instant) / 1_000_000);
   const day = Math.floor(seconds / SECONDS_PER_DAY);
@@ -81,7 +114,7 @@ export function offsetSecondsAt(zone: Zone, instant: Whole): number {
   return before === offsetAtDay(zone, day + 1) ? before : offsetAt(zone.format, seconds);
 }
 
-function offsetAtDay(zone: Zone & { kind: "named" }, day: number): number {
+function offsetAtDay(zone: TimeZone & { kind: "named" }, day: number): number {
   const known = zone.offsetByDay.get(day);
   if (known !== undefined) return known;
   const offset = offsetAt(zone.format, day * SECONDS_PER_DAY);
@@ -111,12 +144,12 @@ function offsetAt(format: Intl.DateTimeFormat, seconds: number): number {
 }
 
 /**
- * Seconds east of UTC when clocks in the zone show a local time.
+ * Returns seconds east of UTC when clocks in the zone show a local time.
  *
  * A time that clocks skip or show twice is read with the offset before the change, as PostgreSQL
- * does for skipped times; of two moments it means the one in standard time.
+ * does for skipped times. A time that occurs twice means the one in standard time.
  */
-export function offsetSecondsAtLocal(zone: Zone, local: Whole): number {
+export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const micros = Number(local);
   const before = offsetSecondsAt(zone, micros - 86_400_000_000);
@@ -128,8 +161,8 @@ export function offsetSecondsAtLocal(zone: Zone, local: Whole): number {
   return isAfter ? after : before;
 }
 
-/** Two changes within two days are rare, and still right at the moment itself. */
-function offsetAround(zone: Zone, micros: number, offset: number): number {
+/** Two changes within two days are rare, and the result is still right at the instant itself. */
+function offsetAround(zone: TimeZone, micros: number, offset: number): number {
   const there = offsetSecondsAt(zone, micros - offset * 1_000_000);
   return there === offset ? offset : offsetSecondsAt(zone, micros - there * 1_000_000);
 }

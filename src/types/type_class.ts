@@ -1,7 +1,7 @@
 /**
- * Families of types: within one, values compare and unify; between two, only casts lead. And by
- * what values of a type are equal and in order, which is all that an index or a sort need to know
- * of it.
+ * Families of types: values of one family compare and unify; between families only casts exist.
+ * Also the kinds of equality and order of types, which are all that an index or a sort needs to
+ * know.
  */
 import type { DataType, TypeKind } from "./data_type.ts";
 
@@ -39,20 +39,20 @@ export function typeClass(type: DataType): TypeClass {
   }
 }
 
-/** Of types whose values are equal by the same, and in the order of the same. */
+/** Types with the same kind have the same equality and order of values. */
 export type TypeOrder =
-  /** Numbers without a fraction, or bigints; a DECIMAL is one, in units of its scale. */
+  /** Integers as numbers or bigints. A DECIMAL is an integer in units of its scale. */
   | "whole"
   | "double"
   | "boolean"
-  /** UTF-8. */
+  /** Text, ordered by its UTF-8 bytes. */
   | "text"
   | "json"
   | "bytes"
   | "embedding"
   | "interval"
   | "array"
-  /** What is not typed yet: text, or NULL. */
+  /** Values without a type yet: text, or NULL. */
   | "unknown";
 
 const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
@@ -78,7 +78,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   unknown: "unknown",
 };
 
-/** By what the values of a type are equal and in order. */
+/** Returns the kind of equality and order of a type's values. */
 export function typeOrder(
   type: Exclude<DataType, { readonly kind: "array" }>,
 ): Exclude<TypeOrder, "array">;
@@ -87,18 +87,18 @@ export function typeOrder({ kind }: DataType): TypeOrder {
   return ORDERS[kind];
 }
 
-/** Whether values of a type are whole numbers in memory, and equal as such. */
+/** Whether values of a type are integers in memory, and equal as such. */
 export function isWholeType(type: DataType): boolean {
   return typeOrder(type) === "whole";
 }
 
-/** Whether values of a type are numbers in memory, in their order. */
+/** Whether values of a type are numbers in memory, in numeric order. */
 export function isNumberType(type: DataType): boolean {
   const order = typeOrder(type);
   return order === "whole" || order === "double";
 }
 
-/** Whether values of a type are equal as texts are, and in the order of their bytes. */
+/** Whether values of a type are compared as strings and ordered by their bytes. */
 export function isTextType(type: DataType): boolean {
   return typeOrder(type) === "text";
 }

@@ -1,12 +1,12 @@
 /**
- * The one type of several expressions: CASE, COALESCE, UNION, VALUES, ARRAY[…], IN.
+ * Finds the common type of several expressions: CASE, COALESCE, UNION, VALUES, ARRAY[…], IN.
  */
 import { type DataType, DECIMAL_PRECISION_MAX, isNumeric, sameType, TEXT } from "./data_type.ts";
 import { typeClass } from "./type_class.ts";
 
 /**
- * The type to which all are cast implicitly; untyped literals yield to the others, and are text
- * among themselves.
+ * Returns the type to which all are cast implicitly. Untyped literals adopt the type of the others,
+ * and are text if all are untyped.
  *
  * @returns undefined if there is none.
  */
@@ -25,12 +25,12 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
   return hasUntyped ? unbounded(common) : common;
 }
 
-/** What DECIMAL is without digits. */
+/** DECIMAL declared without precision and scale. */
 const PLAIN_DECIMAL: DecimalType = { kind: "decimal", precision: DECIMAL_PRECISION_MAX, scale: 10 };
 
 /**
- * What a literal without a type becomes beside a type: neither cut to its length nor rounded to its
- * digits.
+ * Returns the type that an untyped literal takes beside a value of this type: the same type without
+ * its length or digits, so that the literal is neither truncated nor rounded.
  */
 export function unbounded(type: DataType): DataType {
   switch (type.kind) {
@@ -72,7 +72,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
 
 function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {
   const kinds = new Set([left.kind, right.kind]);
-  // FILE reads as JSON; dates widen to the timestamp beside them.
+  // FILE is read as JSON; dates widen to the timestamp beside them.
   if (kinds.has("file")) return left.kind === "file" ? right : left;
   if (kinds.has("time")) return undefined;
   if (kinds.has("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);
@@ -91,7 +91,7 @@ function withoutDigits(type: DataType): DataType {
   return type;
 }
 
-/** The wider of two numeric types, as implicit casts go. */
+/** Returns the wider of two numeric types, according to implicit casts. */
 function commonNumeric(left: DataType, right: DataType): DataType {
   const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];
   if (wide.kind !== "decimal") return wide;
@@ -102,13 +102,9 @@ function rankOf(type: DataType): number {
   return NUMERIC_ORDER.indexOf(type.kind);
 }
 
-export interface DecimalType {
-  readonly kind: "decimal";
-  readonly precision: number;
-  readonly scale: number;
-}
+export type DecimalType = Extract<DataType, { kind: "decimal" }>;
 
-/** An exact numeric type as the decimal type that holds all its values. */
+/** Returns the decimal type that can represent all values of an exact numeric type. */
 export function decimalOf(type: DataType): DecimalType {
   switch (type.kind) {
     case "decimal":

@@ -17,11 +17,12 @@
  *     embedding(n)                 Float32Array of n finite numbers
  *     file                         string: the file reference as JSON text
  *     interval                     Interval
- *     array                        array of values of the element type
+ *     array                        array of values of the element type, or of arrays with the same
+ *                                  dimensions (see `array_shape.ts`)
  *     NULL of any type             null
  *
- * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` compares numbers and
- * bigints apart from each other and hot loops meet bigint only where a value needs it.
+ * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` tells
+ * whether two are equal, and hot loops meet bigint only where a value needs it.
  */
 
 export interface Interval {
@@ -30,7 +31,7 @@ export interface Interval {
   readonly micros: number;
 }
 
-/** A whole number: bigint only beyond ±(2^53−1). */
+/** An integer: bigint only beyond ±(2^53−1). */
 export type Whole = number | bigint;
 
 export type Value =
@@ -44,12 +45,12 @@ export type Value =
   | Interval
   | readonly Value[];
 
-/** The values of one row, in the order of some column list. */
+/** The values of one row, in the order of a given column list. */
 export type Row = readonly Value[];
 
 const SAFE_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** The one form of a whole number. */
+/** Returns the canonical form of an integer. */
 export function wholeFromBigint(value: bigint): Whole {
   return value <= SAFE_MAX && value >= -SAFE_MAX ? Number(value) : value;
 }

@@ -1,9 +1,9 @@
 /**
- * A column of values in memory: what scans produce and operators pass on.
+ * A column of values in memory, as scans produce and operators exchange it.
  *
- * The kind is chosen by the producer and says only how values are held, not which SQL type they
- * have; a consumer either has a loop for a kind or asks {@linkcode valueAt}. The kinds that each
- * type may come in:
+ * The producer chooses the kind. The kind determines only the representation of the values, not
+ * their SQL type. A consumer either has a loop for a kind or calls {@linkcode valueAt}. The
+ * possible kinds of each type:
  *
  *     boolean                                          bool
  *     smallint, int, date                              i32
@@ -12,10 +12,10 @@
  *     text, json, uuid, file                           utf8, dict or any
  *     every type                                       const, any
  *
- * `nulls` holds one byte a row, 1 where the value is NULL; undefined means there is none. What
- * `values` holds at a NULL row is unspecified for the typed kinds, null for `any`.
- * Vectors are immutable once handed on, and may alias a mapped file: a scan's vectors are valid
- * until its next call.
+ * `nulls` holds one byte a row, 1 where the value is NULL; undefined means that no value is NULL.
+ * At a NULL row, `values` is unspecified for the typed kinds and null for `any`. A vector is
+ * immutable once it is passed on, and may alias a mapped file: a scan's vectors are valid until its
+ * next call.
  */
 import { assert } from "../base/assert.ts";
 import type { DataType } from "./data_type.ts";
@@ -25,7 +25,7 @@ import type { Value } from "./value.ts";
 export interface BoolVector {
   readonly kind: "bool";
   readonly length: number;
-  /** 0 or 1 a row. */
+  /** The values: 0 or 1 per row. */
   readonly values: Uint8Array;
   readonly nulls: Uint8Array | undefined;
 }
@@ -35,7 +35,7 @@ export interface Int32Vector {
   readonly length: number;
   readonly values: Int32Array;
   readonly nulls: Uint8Array | undefined;
-  /** Of numbers that are yet to be decoded: some of them, without the others. */
+  /** Decodes some numbers without the others; present if they are not decoded yet. */
   readonly choose?: (selection: Selection) => Int32Vector | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface Float64Vector {
   readonly length: number;
   readonly values: Float64Array;
   readonly nulls: Uint8Array | undefined;
-  /** Likewise. */
+  /** Decodes some numbers without the others; present if they are not decoded yet. */
   readonly choose?: (selection: Selection) => Float64Vector | undefined;
 }
 
@@ -67,7 +67,10 @@ export interface Utf8Vector {
   /** `length` + 1 ascending offsets. */
   readonly offsets: Uint32Array;
   readonly nulls: Uint8Array | undefined;
-  /** Of texts that are yet to be made: some of them, where that is less work than all. */
+  /**
+   * Creates some strings, if that is less work than creating all; present if the strings are not
+   * created yet.
+   */
   readonly choose?: (selection: Selection) => Utf8Vector | undefined;
 }
 
@@ -98,16 +101,16 @@ export interface Batch {
   readonly columns: readonly Vector[];
 }
 
-/** Row indexes: of one kind of array everywhere, so that loops over them meet no other. */
+/** Row indexes. The same kind of array everywhere, so that loops over them stay monomorphic. */
 export type RowNumbers = Uint32Array;
 
-/** Which rows of a batch are kept: the first `count` entries, ascending row indexes. */
+/** The rows of a batch that are kept: the first `count` entries, ascending row indexes. */
 export interface Selection {
   readonly rows: RowNumbers;
   readonly count: number;
 }
 
-/** How values of a type are held in memory when they are all present and small enough. */
+/** Returns the representation of a type's values in memory if all are present and small enough. */
 export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
   switch (type.kind) {
     case "boolean":
@@ -135,7 +138,7 @@ export function isNullAt(vector: Vector, row: number): boolean {
   return vector.nulls !== undefined && vector.nulls[row] === 1;
 }
 
-/** The value of one row, in the form that `value.ts` fixes. */
+/** Returns the value of one row, in the form that `value.ts` defines. */
 export function valueAt(vector: Vector, row: number): Value {
   switch (vector.kind) {
     case "any":
@@ -168,10 +171,10 @@ function textAt(vector: Utf8Vector, row: number): string {
 }
 
 /**
- * All texts of a vector, as an array of its own. They may share their memory, so who keeps a few of
- * them for long keeps all.
+ * Returns all strings of a vector as a new array. The strings may share their memory, so keeping a
+ * few strings keeps all.
  *
- * Decoding is one call where everything is ASCII, which is four times as fast as a call for each.
+ * Decoding is one call if everything is ASCII, which is four times as fast as a call for each.
  */
 export function textsOf(vector: Utf8Vector): (string | null)[] {
   const { bytes, length, nulls, offsets } = vector;
@@ -192,14 +195,14 @@ export function textsOf(vector: Utf8Vector): (string | null)[] {
   return texts;
 }
 
-/** All values of a vector, as an array of its own. */
+/** Returns all values of a vector as a new array. */
 export function valuesOf(vector: Vector): Value[] {
   const values: Value[] = Array.from({ length: vector.length });
   for (let row = 0; row < vector.length; row += 1) values[row] = valueAt(vector, row);
   return values;
 }
 
-/** Holds values in the tightest kind for their type. The array is taken over, not copied. */
+/** Makes a vector of the tightest kind for the type. The array is taken over, not copied. */
 export function vectorFromValues(type: DataType, values: readonly Value[]): Vector {
   const kind = physicalKind(type);
   if (kind === "any") return { kind: "any", length: values.length, values };
@@ -221,7 +224,7 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
     } else if (typeof value === "boolean") {
       into[row] = value ? 1 : 0;
     } else {
-      // A whole number beyond 2^53: only this vector pays for it.
+      // An integer beyond 2^53: only this vector pays for it.
       assert(typeof value === "bigint", "a numeric column holds numbers");
       return { kind: "any", length, values };
     }
@@ -231,7 +234,7 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
   return { kind: "f64", length, values: into, nulls };
 }
 
-/** Holds texts as bytes; undefined where a value is no text. */
+/** Creates a vector of strings as UTF-8 bytes. Returns undefined if a value is not text. */
 export function vectorFromTexts(values: readonly Value[]): Utf8Vector | undefined {
   const { length } = values;
   let units = 0;
@@ -256,12 +259,12 @@ export function vectorFromTexts(values: readonly Value[]): Utf8Vector | undefine
   return { kind: "utf8", length, bytes: bytes.subarray(0, end), offsets, nulls };
 }
 
-/** One value repeated. */
+/** Returns a vector that repeats one value. */
 export function constVector(value: Value, length: number): Vector {
   return { kind: "const", length, value };
 }
 
-/** The chosen rows, in the order of the selection, as a vector of its own. */
+/** Returns the chosen rows, in the order of the selection, as a new vector. */
 export function take(vector: Vector, { rows, count }: Selection): Vector {
   switch (vector.kind) {
     case "const":
@@ -297,7 +300,7 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
   }
 }
 
-/** Rows `start` (inclusive) to `end` (exclusive) of a batch; aliases it where it can. */
+/** Returns rows `start` (inclusive) to `end` (exclusive) of a batch. Aliases it if possible. */
 export function partOf(batch: Batch, start: number, end: number): Batch {
   if (start === 0 && end === batch.rowCount) return batch;
   return {
@@ -306,7 +309,10 @@ export function partOf(batch: Batch, start: number, end: number): Batch {
   };
 }
 
-/** The chosen rows of a batch. They ascend and none is twice: all of them are the batch itself. */
+/**
+ * Returns the chosen rows of a batch. They ascend without repetition, so choosing all of them
+ * returns the batch itself.
+ */
 export function keepRows(batch: Batch, kept: Selection): Batch {
   if (kept.count === batch.rowCount) return batch;
   return { rowCount: kept.count, columns: batch.columns.map((column) => take(column, kept)) };
@@ -352,7 +358,8 @@ function takeNulls(
   return nulls === undefined ? undefined : gatherBytes(nulls, rows, count);
 }
 
-// One function for each kind of array: a loop that meets several runs 4 times slower.
+// One function for each kind of array, because a loop that processes several kinds runs 4 times
+// slower.
 
 export function gatherBytes(from: Uint8Array, rows: RowNumbers, count: number): Uint8Array {
   const into = new Uint8Array(count);
@@ -372,7 +379,7 @@ export function gatherFloat64(from: Float64Array, rows: RowNumbers, count: numbe
   return into;
 }
 
-/** Rows `start` (inclusive) to `end` (exclusive); aliases the vector where it can. */
+/** Returns rows `start` (inclusive) to `end` (exclusive). Aliases the vector if possible. */
 export function slice(vector: Vector, start: number, end: number): Vector {
   const length = end - start;
   switch (vector.kind) {

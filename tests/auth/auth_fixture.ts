@@ -1,6 +1,4 @@
-/**
- * An Auth over a real catalog and a clock that tests move.
- */
+/** An Auth over a real catalog and a clock that tests advance. */
 import {
   type AuditEvent,
   Auth,
@@ -16,7 +14,7 @@ import type { CatalogDatabase, Role } from "../../src/catalog/mod.ts";
 import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** What Auth told of, in all tests of a file. */
+/** The events that Auth reported in all tests of a file. */
 export const audited: AuditEvent[] = [];
 
 export const SECRET: Uint8Array = new TextEncoder().encode("k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj");
@@ -24,7 +22,7 @@ export const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 export const REMOTE: Caller = { address: "203.0.113.7", isLocal: false };
 export const PASSWORD = "correct horse 9";
 
-/** argon2id hash of PASSWORD, made small so that tests do not wait for it. */
+/** The argon2id hash of PASSWORD, with low costs so that tests do not wait for it. */
 export const PASSWORD_HASH: string = await Bun.password.hash(PASSWORD, {
   algorithm: "argon2id",
   memoryCost: 8,
@@ -54,7 +52,7 @@ function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
   };
 }
 
-/** A server before setup. */
+/** Returns a server before setup. */
 export function newServer(change: Partial<AuthSettings> = {}): AuthFixture {
   const clock = new ManualClock();
   const path = freshPath();
@@ -78,7 +76,7 @@ export function authOver(
   });
 }
 
-/** A server where root has no known password and these users have PASSWORD. */
+/** Returns a server on which root has no known password and the given users have PASSWORD. */
 export function configuredServer(
   users: Readonly<Record<string, Role>> = { ada: "dba" },
   change: Partial<AuthSettings> = {},
@@ -97,14 +95,14 @@ export function addUser(
   catalog.createUser({ userId, role, authType: "password", passwordHash: PASSWORD_HASH });
 }
 
-/** The code or condition that an action fails with; undefined when it does not. */
+/** Returns the error code of an action that fails; undefined if it succeeds. */
 export async function failureOf(action: () => unknown): Promise<string | undefined> {
   try {
     await action();
   } catch (error) {
     if (error instanceof AuthError) return error.code;
-    const { condition } = error as Partial<DatabaseError>;
-    if (condition !== undefined) return condition;
+    const { code } = error as Partial<DatabaseError>;
+    if (code !== undefined) return code;
     throw error;
   }
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * Goal: login, refresh and logout as the wire contract says, and what ends a session ends it at
- * once, everywhere, and after a restart too.
+ * Goal: login, refresh and logout follow the wire contract, and ending a session takes effect at
+ * once, everywhere, and survives a restart.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Caller, Revocation } from "../../src/auth/mod.ts";
@@ -78,7 +78,7 @@ test("Auth.login refuses malformed bodies", async () => {
   }
 });
 
-test("Auth.login has one answer for every reason why not", async () => {
+test("Auth.login gives the same answer for every reason", async () => {
   const server = configuredServer();
   addUser(server, "gone", "user");
   server.catalog.dropUser("gone");
@@ -136,7 +136,7 @@ test("Auth.login checks one of 50 parallel guesses and lets one wait", async () 
   expect(codes.filter((code) => code === "rate_limited")).toHaveLength(48);
 });
 
-/** A caller with the n-th address. */
+/** Returns a caller with the n-th address. */
 function callerOf(index: number): Caller {
   return { address: `203.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, isLocal: false };
 }
@@ -159,7 +159,7 @@ test("Auth.login: 100 failures in an hour close a name, except to a known device
   const { refresh_token } = await auth.login(RIGHT, known);
   for (let index = 0; index < 100; index += 1) {
     const guess = failureOf(() => auth.login(WRONG, callerOf(index)));
-    // Each attempt from the 20th on is delayed by a second.
+    // From the 20th attempt, each one is delayed by a second.
     if (index >= 20) while (clock.timerCount === 0) await clock.yield();
     clock.advance(1000);
     expect(await guess).toBe("unauthorized");
@@ -172,7 +172,7 @@ test("Auth.login: 100 failures in an hour close a name, except to a known device
   );
   expect((await auth.login(RIGHT, known)).user.id).toBe("ada");
   expect((await auth.login(RIGHT, stranger, refresh_token)).user.id).toBe("ada");
-  // A device is known by its sessions, and this session has ended.
+  // A device is recognized by its sessions, and this session has ended.
   auth.logout(refresh_token, known);
   const other = callerOf(3000);
   expect(await failureOf(() => auth.login(RIGHT, other, refresh_token))).toBe("rate_limited");
@@ -180,7 +180,7 @@ test("Auth.login: 100 failures in an hour close a name, except to a known device
   expect((await auth.login(RIGHT, other)).user.id).toBe("ada");
 });
 
-test("Auth.login does not end tokens that are already out when it locks", async () => {
+test("Auth.login does not end issued tokens when it locks", async () => {
   const { auth } = configuredServer();
   const { access_token } = await auth.login(RIGHT, LOCAL);
   for (let attempt = 0; attempt < 5; attempt += 1) await failureOf(() => auth.login(WRONG, LOCAL));
@@ -189,7 +189,7 @@ test("Auth.login does not end tokens that are already out when it locks", async 
   expect(auth.authenticate(access_token, LOCAL).userId).toBe("ada");
 });
 
-test("Auth.login waits a second for a name that failed from many addresses", async () => {
+test("Auth.login delays a name by a second after failures from many addresses", async () => {
   const { auth, clock } = configuredServer();
   for (let index = 0; index < 20; index += 1) {
     await failureOf(() => auth.login(WRONG, { address: `10.0.0.${index}`, isLocal: false }));
@@ -208,7 +208,7 @@ test("Auth.login waits a second for a name that failed from many addresses", asy
   expect((await login).user.id).toBe("ada");
 });
 
-test("Auth limits attempts of an address, its own machine excepted", async () => {
+test("Auth limits the attempts of an address, except this machine's own", async () => {
   const { auth } = configuredServer({ ada: "dba" }, { attemptsPerSecond: 1 });
   const attempt = (): Promise<string | undefined> =>
     failureOf(() => auth.refresh("nonsense", REMOTE));
@@ -229,7 +229,7 @@ test("Auth limits attempts of an address, its own machine excepted", async () =>
   expect(await failureOf(() => auth.authenticate("nonsense", LOCAL))).toBe("INVALID_CREDENTIALS");
 });
 
-test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () => {
+test("Auth.authenticateHeader requires the scheme Bearer, in any case", async () => {
   const { auth } = configuredServer();
   const { access_token } = await auth.login(RIGHT, LOCAL);
   const codeOf = (header: string | null | undefined): Promise<string | undefined> =>
@@ -237,7 +237,7 @@ test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () =>
 
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
-    // Known by now.
+    // The session is already known here.
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
     const whole = failureOf(() => auth.authenticate(`${scheme} ${access_token}`, LOCAL));
     expect(await whole, scheme).toBe("INVALID_CREDENTIALS");
@@ -262,7 +262,7 @@ test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () =>
   }
 });
 
-test("Auth.authenticateHeader counts other schemes as the failures that they are", async () => {
+test("Auth.authenticateHeader counts other schemes as failures", async () => {
   const { auth } = configuredServer({ ada: "dba" }, { attemptsPerSecond: 1 });
   const codes: (string | undefined)[] = [];
   for (let index = 0; index < 6; index += 1) {
@@ -272,7 +272,7 @@ test("Auth.authenticateHeader counts other schemes as the failures that they are
   expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });
 
-test("Auth.refresh gives new tokens of the same session, and the old ones still work a while", async () => {
+test("Auth.refresh returns new tokens for the same session, and the old ones keep working for a while", async () => {
   const { auth, clock } = configuredServer();
   const first = await auth.login(RIGHT, LOCAL);
   clock.advance(5000);
@@ -326,7 +326,7 @@ test("Auth.refresh with a retired token revokes the whole session as stolen", as
   }
 });
 
-test("Auth.refresh knows a retired token after a restart", async () => {
+test("Auth.refresh recognizes a retired token after a restart", async () => {
   const server = configuredServer();
   const first = await server.auth.login(RIGHT, LOCAL);
   await server.auth.refresh(first.refresh_token, LOCAL);
@@ -342,7 +342,7 @@ test("Auth.refresh knows a retired token after a restart", async () => {
   catalog.close();
 });
 
-test("Auth.refresh takes refresh tokens only, and nothing else takes them", async () => {
+test("Auth.refresh accepts only refresh tokens, and nothing else accepts them", async () => {
   const { auth, clock } = configuredServer();
   const { access_token, refresh_token } = await auth.login(RIGHT, LOCAL);
 
@@ -356,7 +356,7 @@ test("Auth.refresh takes refresh tokens only, and nothing else takes them", asyn
   expect(await failureOf(() => auth.refresh(refresh_token, LOCAL))).toBe("unauthorized");
 });
 
-test("Auth.logout ends one session, with all every session, and is silent about bad tokens", async () => {
+test('Auth.logout ends one session, or with "all" every session, and reports no bad tokens', async () => {
   const { auth } = configuredServer();
   const first = await auth.login(RIGHT, LOCAL);
   const second = await auth.login(RIGHT, LOCAL);
@@ -377,7 +377,7 @@ test("Auth.logout ends one session, with all every session, and is silent about 
   expect(await codeOf(fourth.access_token)).toBeUndefined();
 });
 
-test("Auth.onRevoked is told of a session, or of all of a user, in the turn that ends it", async () => {
+test("Auth.onRevoked reports a session, or all sessions of a user, in the turn that ends them", async () => {
   const { auth } = configuredServer({ ada: "dba", bob: "user" });
   const revoked: Revocation[] = [];
   auth.onRevoked((revocation) => revoked.push(revocation));
@@ -399,7 +399,7 @@ test("Auth.onRevoked is told of a session, or of all of a user, in the turn that
   ]);
 });
 
-test("Auth.onRevoked stops when it is told to", async () => {
+test("Auth.onRevoked stops on request", async () => {
   const { auth } = configuredServer();
   const calls: Revocation[] = [];
   const stop = auth.onRevoked((revocation) => calls.push(revocation));
@@ -431,7 +431,7 @@ test("Auth ends tokens and sockets on a new password, a new role and DROP USER",
   }
 });
 
-test("Auth refuses a token that was good a moment ago, whatever ended it", async () => {
+test("Auth refuses a token that was valid a moment ago, whatever ended it", async () => {
   const endings: Record<string, (it: AuthFixture, token: string) => void> = {
     "a logout": ({ auth }, token) => auth.logout(token, LOCAL),
     "another role": ({ catalog }) => void catalog.changeUser("ada", { role: "user" }),
@@ -469,7 +469,7 @@ test("Auth refuses a token that was good a moment ago, whatever ended it", async
   }
 });
 
-test("Auth.requireStanding lets a caller be whom a change of others does not concern", async () => {
+test("Auth.requireStanding accepts a caller who is not affected by a change to others", async () => {
   const server = configuredServer({ ada: "dba", bob: "user" });
   const { access_token: token } = await server.auth.login(RIGHT, LOCAL);
   const known = server.auth.authenticate(token, LOCAL);
@@ -479,7 +479,7 @@ test("Auth.requireStanding lets a caller be whom a change of others does not con
   server.auth.requireStanding(known, LOCAL);
 });
 
-test("Auth: a token of a dropped user does not fit the next user of that name", async () => {
+test("Auth: a dropped user's token is not valid for the next user of that name", async () => {
   const server = configuredServer({ ada: "dba", bob: "user" });
   const { access_token } = await server.auth.login({ user: "bob", password: PASSWORD }, LOCAL);
   server.auth.dropUser(principalFor(server, "ada"), "bob");
@@ -490,7 +490,7 @@ test("Auth: a token of a dropped user does not fit the next user of that name", 
   );
 });
 
-test("Auth.executeAs follows the matrix and gives no more than role user", async () => {
+test("Auth.executeAs follows the matrix and grants no more than role user", async () => {
   const server = configuredServer({
     u: "user",
     v: "user",
@@ -537,7 +537,7 @@ test("Auth.executeAs follows the matrix and gives no more than role user", async
   expect(await failureOf(() => auth.executeAs(inside, "u"))).toBe("PERMISSION_DENIED");
 });
 
-test("Auth tells of which request each event came", async () => {
+test("Auth reports the request of each event", async () => {
   audited.length = 0;
   const { auth, clock } = configuredServer();
   const by = (requestId: string): typeof LOCAL => ({ ...LOCAL, requestId });
@@ -556,7 +556,7 @@ test("Auth tells of which request each event came", async () => {
   ]);
 });
 
-test("Auth tells of logins, of the failure that locks, of logouts and of stolen sessions", async () => {
+test("Auth reports logins, the failure that locks, logouts and stolen sessions", async () => {
   audited.length = 0;
   const { auth, clock } = configuredServer();
   for (let tries = 0; tries < 6; tries += 1) {
@@ -585,7 +585,7 @@ test("Auth tells of logins, of the failure that locks, of logouts and of stolen 
   expect(JSON.stringify(audited)).not.toContain("wrong");
 });
 
-test("Auth knows whose logins fail, until they are forgiven", async () => {
+test("Auth remembers whose logins fail, until they are forgiven", async () => {
   const { auth, clock } = configuredServer();
   const fail = (): Promise<unknown> =>
     failureOf(() => auth.login({ user: "ada", password: "wrong" }, REMOTE));
@@ -599,7 +599,7 @@ test("Auth knows whose logins fail, until they are forgiven", async () => {
   expect(auth.loginTroubles().size).toBe(0);
 });
 
-test("Auth gives the catalog the times at which tokens were used, and changes no user by it", async () => {
+test("Auth tells the catalog when tokens were used, and changes no user by it", async () => {
   const { auth, catalog, clock } = configuredServer({ ada: "dba", bob: "user" });
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   const before = catalog.user("ada");
@@ -619,7 +619,7 @@ test("Auth gives the catalog the times at which tokens were used, and changes no
   auth.keepSeen();
 });
 
-test("Auth knows to within a second when a token was used, whichever way the clock goes", async () => {
+test("Auth knows to within a second when a token was used, whether the clock goes forward or back", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   const seenAfter = (ms: number): number | undefined => {
@@ -640,7 +640,7 @@ test("Auth knows to within a second when a token was used, whichever way the clo
   expect(seenAfter(1001)).toBe(startMs + 1001);
 });
 
-test("Auth tries again what a full disk kept the catalog from noting of who was seen", async () => {
+test("Auth retries the notes about seen users that a full disk kept the catalog from writing", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   auth.authenticate(token, LOCAL);
@@ -656,7 +656,7 @@ test("Auth tries again what a full disk kept the catalog from noting of who was 
   expect(catalog.user("ada")?.lastSeenAtMs).toBe(seenMs);
 });
 
-test("Auth has not seen a new user when an earlier one of that name was seen", async () => {
+test("Auth does not mark a new user as seen because an earlier user of that name was", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   auth.authenticate(token, LOCAL);
@@ -668,18 +668,18 @@ test("Auth has not seen a new user when an earlier one of that name was seen", a
   expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
 });
 
-test("Auth.login works on a full disk, which keeps the time of it from being noted", async () => {
+test("Auth.login works on a full disk, although its time cannot be recorded", async () => {
   const { auth, catalog } = configuredServer();
   const before = catalog.user("ada");
-  let condition: "DISK_FULL" | "STORAGE_UNAVAILABLE" = "DISK_FULL";
+  let code: "DISK_FULL" | "STORAGE_UNAVAILABLE" = "DISK_FULL";
   catalog.changeUser = () => {
-    throw new DatabaseError(condition, "Cannot change the catalog");
+    throw new DatabaseError(code, "Cannot change the catalog");
   };
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
   expect(catalog.user("ada")).toEqual(before as UserEntry);
-  condition = "STORAGE_UNAVAILABLE";
-  expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe(condition);
+  code = "STORAGE_UNAVAILABLE";
+  expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe(code);
 });
 
 function claimsIn(token: string): { jti: string; sid: string } {

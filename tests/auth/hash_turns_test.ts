@@ -1,6 +1,6 @@
 /**
- * Goal: a sender of many hashes waits for its own, no sender is refused because of another's flood,
- * and no lane starves.
+ * Goal: a sender of many hashes waits only for its own, no sender is refused because another floods
+ * the server, and no lane starves.
  */
 import { expect, test } from "bun:test";
 import { HashTurns } from "../../src/auth/hash_turns.ts";
@@ -65,7 +65,7 @@ test("HashTurns refuses the newest hash of the sender with the most, when too ma
   expect(turns.waitingCount).toBe(400);
 });
 
-test("HashTurns has a stranger give way to a known device when many senders have one hash each", async () => {
+test("HashTurns makes a stranger give way to a known device if many senders have one hash each", async () => {
   const { order, settle, turns, wait } = setUp();
   for (let index = 0; index < 400; index += 1) wait(`10.0.${index}.1`);
   wait("stranger");
@@ -86,7 +86,7 @@ test("HashTurns refuses the newest of many known devices when no stranger waits"
   expect(order).toEqual(["mallory refused"]);
 });
 
-test("HashTurns reports that nobody waits", () => {
+test("HashTurns reports when no sender waits", () => {
   const { turns } = setUp();
   expect(turns.startNext()).toBeFalse();
 });

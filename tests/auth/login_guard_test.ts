@@ -1,6 +1,4 @@
-/**
- * Goal: guessing is slow, nobody can lock somebody else out, and memory stays bounded.
- */
+/** Goal: guessing is slow, no user can lock out another, and memory stays bounded. */
 import { expect, test } from "bun:test";
 import { AuthBucket, LoginGuard } from "../../src/auth/login_guard.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -46,7 +44,7 @@ test("LoginGuard locks neither another address nor another name", () => {
   expect(guard.lockedForSeconds(guard.attempt("bob", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard.forgive lifts the locks and the slowness of one name, from everywhere", () => {
+test("LoginGuard.forgive lifts the locks and the slowness of one name, for all addresses", () => {
   const { guard } = newGuard(2);
   for (const name of ["ada", "ada\nbob", "bob"]) {
     for (const address of ["1.1.1.1", "2.2.2.2"]) {
@@ -71,7 +69,7 @@ test("LoginGuard with 0 failures never locks", () => {
   expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard slows a name after 20 failures within 15 minutes, from wherever", () => {
+test("LoginGuard slows a name after 20 failures within 15 minutes, from any address", () => {
   const { clock, guard } = newGuard();
   for (let count = 0; count < 19; count += 1) guard.failed(guard.attempt("ada", `10.0.0.${count}`));
 
@@ -108,7 +106,7 @@ test("AuthBucket with rate 0 has no limit", () => {
   for (let count = 0; count < 1000; count += 1) expect(bucket.take("1.1.1.1")).toBeUndefined();
 });
 
-test("LoginGuard remembers a bounded number of names: the oldest goes first", () => {
+test("LoginGuard remembers a bounded number of names, and forgets the oldest first", () => {
   const { guard } = newGuard(1);
   for (let index = 0; index <= 100_000; index += 1)
     guard.failed(guard.attempt(`name${index}`, "1.1.1.1"));
@@ -120,7 +118,7 @@ test("LoginGuard remembers a bounded number of names: the oldest goes first", ()
 
 const HOUR_MS = 3_600_000;
 
-/** Fails a name this many times, each time from another sender. */
+/** Fails to log in as `name` this many times, each time from another sender. */
 function failFromEverywhere(guard: LoginGuard, name: string, count: number): void {
   for (let index = 0; index < count; index += 1) {
     guard.failed(guard.attempt(name, `10.${index >> 8}.${index & 255}.1`));

@@ -1,5 +1,6 @@
 /**
- * Goal: weak passwords are refused on every path, strong ones are compared with equal work.
+ * Goal: weak passwords are refused on every path, and comparing a password always takes the same
+ * work.
  */
 import { expect, spyOn, test } from "bun:test";
 import { passwordFault } from "../../src/auth/mod.ts";
@@ -72,7 +73,7 @@ test("passwordFault never repeats the password", () => {
   }
 });
 
-test("PasswordHasher.hash stores argon2id with its cost, and another salt each time", async () => {
+test("PasswordHasher.hash stores argon2id with its cost, and a different salt each time", async () => {
   const hasher = new PasswordHasher({ runningMax: 2 });
   const [first, second] = await Promise.all([
     hasher.hash(PASSWORD, TURN),
@@ -85,7 +86,7 @@ test("PasswordHasher.hash stores argon2id with its cost, and another salt each t
   expect(await hasher.matches(`${PASSWORD} `, first, TURN)).toBeFalse();
 });
 
-test("PasswordHasher.matches says no for what cannot match, by the same work", async () => {
+test("PasswordHasher.matches rejects passwords that cannot match with equal work", async () => {
   const hasher = new PasswordHasher({ runningMax: 1 });
   const real = await hasher.hash(PASSWORD, TURN);
   const verify = spyOn(Bun.password, "verify");
@@ -98,7 +99,8 @@ test("PasswordHasher.matches says no for what cannot match, by the same work", a
     ] as const) {
       verify.mockClear();
       expect(await hasher.matches(password, hash, TURN)).toBeFalse();
-      // The work is in the parameters of the hash, which are the same for the one nobody has.
+      // The parameters of a hash determine the work. The hash for unknown users has the same
+      // parameters.
       const worked = verify.mock.calls.map(([, against]) => workOf(against));
       expect(worked).toEqual([workOf(real)]);
     }
@@ -107,7 +109,7 @@ test("PasswordHasher.matches says no for what cannot match, by the same work", a
   }
 });
 
-/** Algorithm, version and costs of a hash. */
+/** Returns the algorithm, version and costs of a hash. */
 function workOf(hash: Parameters<typeof Bun.password.verify>[1]): string {
   return Buffer.from(hash as string)
     .toString()

@@ -4,22 +4,24 @@
  */
 import { expect, test } from "bun:test";
 import {
-  isAtLeast,
-  mayAlter,
-  mayExecuteAs,
-  mayManageUser,
   mayRead,
   mayRun,
-  maySetPassword,
   mayWrite,
+  type Principal,
   requireAlter,
   requireCreateTable,
   requireDrop,
   requireRun,
   requireWrite,
   type StatementClass,
+} from "../../src/auth/mod.ts";
+import {
+  isAtLeast,
+  mayAlter,
+  mayExecuteAs,
+  mayManageUser,
+  maySetPassword,
 } from "../../src/auth/permissions.ts";
-import type { Principal } from "../../src/auth/principal.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type {
   AccessLevel,
@@ -54,7 +56,7 @@ const CALLERS: Readonly<Record<string, Principal>> = {
   O: principal("o", "user"),
 };
 
-/** A dba who executes as the owner of the namespace. */
+/** A dba who executes as the namespace owner. */
 const INSIDE = principal("o", "user", { actorId: "d", actorRole: "dba", isImpersonated: true });
 
 function who(isAllowed: (caller: Principal) => boolean): string {
@@ -64,14 +66,14 @@ function who(isAllowed: (caller: Principal) => boolean): string {
     .join("");
 }
 
-/** Whether a caller gets through what throws where it does not. */
+/** Returns a function that tells whether a throwing check accepts a caller. */
 function isLet(require: (caller: Principal) => void): (caller: Principal) => boolean {
   return (caller) => {
     try {
       require(caller);
       return true;
     } catch (error) {
-      expect(error).toMatchObject({ condition: "PERMISSION_DENIED" });
+      expect(error).toMatchObject({ code: "PERMISSION_DENIED" });
       return false;
     }
   };
@@ -165,7 +167,7 @@ test("mayRead, mayWrite, mayAlter, requireDrop and requireCreateTable are the ta
   expect(dropIn(undefined)).toBe("DY");
 });
 
-test("Nobody owns a namespace inside EXECUTE AS, nor writes a SHARED table", () => {
+test("no caller owns a namespace or writes a SHARED table inside EXECUTE AS", () => {
   const levels: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED", "DBA"];
   for (const level of levels) {
     const entry = table("shared", level);
@@ -231,7 +233,7 @@ test("The require functions throw PERMISSION_DENIED that names the object, with 
       expect.unreachable();
     } catch (error) {
       expect(error).toBeInstanceOf(DatabaseError);
-      expect(error).toMatchObject({ condition: "PERMISSION_DENIED", position: 7 });
+      expect(error).toMatchObject({ code: "PERMISSION_DENIED", position: 7 });
       expect(String(error)).toContain(named);
     }
   }

@@ -1,6 +1,4 @@
-/**
- * Goal: a server that others can reach never signs with a secret that others can know.
- */
+/** Goal: a server that is reachable by others never signs with a secret that others can know. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +19,7 @@ afterAll(() => rmSync(dataPath, { recursive: true }));
 
 const GOOD = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";
 
-test("isLoopbackHost knows this machine in every spelling, and nothing else", () => {
+test("isLoopbackHost recognises this machine in every spelling, and nothing else", () => {
   for (const host of [
     "127.0.0.1",
     "127.8.9.10",
@@ -73,10 +71,10 @@ test("secretFault is a warning on a loopback address and fatal on any other", ()
 test("missingSecretText says whether a secret is made or kept", () => {
   const kept = (exists: boolean): string => missingSecretText({ exists: () => exists }, dataPath);
   expect(kept(false)).toBe(
-    "auth.jwt_secret is not set: the start makes one and keeps it beside the data",
+    "auth.jwt_secret is not set: the server creates a secret and keeps it in the data directory",
   );
   expect(kept(true)).toBe(
-    "auth.jwt_secret is not set: tokens are signed with the one that is kept beside the data",
+    "auth.jwt_secret is not set: tokens are signed with the secret in the data directory",
   );
 });
 
@@ -84,7 +82,7 @@ test("secretFault never repeats the secret", () => {
   expect(secretFault("hunter2hunter2", "0.0.0.0")?.message).not.toContain("hunter2");
 });
 
-test("keptSecret makes one, for its owner's eyes, and gives the same ever after", () => {
+test("keptSecret makes a secret that only its owner can read, and returns the same one afterwards", () => {
   const first = keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
   const path = join(dataPath, "jwt_secret");
 
@@ -94,7 +92,7 @@ test("keptSecret makes one, for its owner's eyes, and gives the same ever after"
   expect([...readFileSync(path)].slice(0, 32)).toEqual([...first]);
 });
 
-test("keptSecret gives no secret of which any byte has changed, and the fault is found", () => {
+test("keptSecret rejects a secret with any byte changed, and the fault is found", () => {
   const good = keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
   const path = join(dataPath, "jwt_secret");
   const bytes = readFileSync(path);
@@ -112,11 +110,11 @@ test("keptSecret gives no secret of which any byte has changed, and the fault is
   expect(keptSecretFault(bunDisk, dataPath)).toBeUndefined();
 });
 
-test.each([0, 31, 33, 35, 37])("keptSecret gives no secret of a file of %d bytes", (byteCount) => {
+test.each([0, 31, 33, 35, 37])("keptSecret rejects a file of %d bytes", (byteCount) => {
   const path = join(dataPath, "jwt_secret");
   const bytes = readFileSync(path);
   writeFileSync(path, new Uint8Array(byteCount));
-  const fault = `it has ${byteCount} bytes, and should have 36`;
+  const fault = `it has ${byteCount} bytes, but should have 36`;
   expect(() => keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toThrow(fault);
   expect(keptSecretFault(bunDisk, dataPath)?.message).toContain(fault);
   writeFileSync(path, bytes);
@@ -132,7 +130,7 @@ test("keptSecret reads the older form, which has no checksum", () => {
   writeFileSync(path, bytes);
 });
 
-test("keptSecret survives a process that died while it wrote one", () => {
+test("keptSecret survives a process that died while writing one", () => {
   rmSync(join(dataPath, "jwt_secret"), { force: true });
   writeFileSync(join(dataPath, "jwt_secret.tmp"), "half");
 

@@ -1,6 +1,6 @@
 /**
- * Goal: setup happens once, from where it may, with passwords that hold; the tests of the contract
- * come in its order.
+ * Goal: setup happens once, only from an allowed place, with valid passwords. The contract's checks
+ * run in its order.
  */
 import { afterAll, expect, test } from "bun:test";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
@@ -11,7 +11,7 @@ afterAll(removeCatalogs);
 
 const BODY = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
 
-test("Auth.setup makes the DBA and root's password; both log in", async () => {
+test("Auth.setup creates the DBA and sets root's password; both can log in", async () => {
   const { auth, clock } = newServer();
   clock.setWall(Date.parse("2026-11-21T10:00:00Z"));
   expect(auth.status()).toEqual({
@@ -37,7 +37,7 @@ test("Auth.setup makes the DBA and root's password; both log in", async () => {
   );
 });
 
-test("Auth.setup: of 50 parallel callers exactly one wins", async () => {
+test("Auth.setup: exactly one of 50 parallel callers wins", async () => {
   const { auth, catalog } = newServer();
   const calls = Array.from({ length: 50 }, (_, index) =>
     failureOf(() => auth.setup({ ...BODY, user: `dba${index}` }, LOCAL)),
@@ -49,7 +49,7 @@ test("Auth.setup: of 50 parallel callers exactly one wins", async () => {
   expect(catalog.users()).toHaveLength(2);
 });
 
-test("Auth.setup says 409 first, whoever calls and whatever the body", async () => {
+test("Auth.setup answers 409 first, whoever calls and whatever the body", async () => {
   const { auth } = newServer();
   await auth.setup(BODY, LOCAL);
 
@@ -144,10 +144,10 @@ test("Auth.start with a configured root password leaves nothing to set up", asyn
   expect(await failureOf(() => without.login(still, LOCAL))).toBeUndefined();
 });
 
-test("Auth.start refuses a configured root password that is weak, without saying it", async () => {
+test("Auth.start refuses a weak configured root password without revealing it", async () => {
   const { auth } = newServer({ rootPassword: "password1" });
   const error: unknown = await auth.start().catch((e) => e);
 
-  expect(error).toMatchObject({ condition: "WEAK_PASSWORD" });
+  expect(error).toMatchObject({ code: "WEAK_PASSWORD" });
   expect(String(error)).not.toContain("password1");
 });

@@ -1,6 +1,6 @@
 /**
- * Goal: nothing opens the door but a token that this server signed, as it stands, in its time, for
- * a user who is still the same. Method: every trick of the attack list against the real reader.
+ * Goal: only an unchanged token that this server signed is accepted, within its lifetime, for a
+ * user who has not changed. Method: every trick of the attack list against the real reader.
  */
 import { afterAll, expect, test } from "bun:test";
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
@@ -26,7 +26,7 @@ function encode(value: unknown): string {
   return Buffer.from(text).toString("base64url");
 }
 
-/** A token with the right signature over whatever it holds. */
+/** Returns a token with a valid signature over any content. */
 function signed(header: unknown, payload: unknown, secret: Uint8Array | string = SECRET): string {
   const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
@@ -49,7 +49,7 @@ function codeOf(token: string, by: Auth = auth): Promise<string | undefined> {
   return failureOf(() => by.authenticate(token, LOCAL));
 }
 
-test("Auth.authenticate takes what the server signed, and the same claims signed by jose", async () => {
+test("Auth.authenticate accepts tokens that the server signed, and the same claims signed by jose", async () => {
   expect(auth.authenticate(session.access_token, LOCAL)).toEqual({
     userId: "ada",
     role: "dba",
@@ -65,7 +65,7 @@ test("Auth.authenticate takes what the server signed, and the same claims signed
   expect(await codeOf(withClaims({ extra: { nested: [1, '"a":'] } }))).toBeUndefined();
 });
 
-test("Auth.authenticate refuses every header but its own, also with the right signature", async () => {
+test("Auth.authenticate refuses every header but its own, even with the right signature", async () => {
   const headers: readonly unknown[] = [
     { alg: "none" },
     { alg: "None" },
@@ -171,7 +171,7 @@ test("Auth.authenticate refuses a token in any other spelling", async () => {
   }
 });
 
-test("Auth.authenticate refuses each missing or wrong claim, also with the right signature", async () => {
+test("Auth.authenticate refuses each missing or wrong claim, even with the right signature", async () => {
   for (const name of Object.keys(goodClaims)) {
     expect(await codeOf(without(name)), `without ${name}`).toBe("INVALID_CREDENTIALS");
   }
@@ -223,7 +223,7 @@ test("Auth.authenticate refuses each missing or wrong claim, also with the right
   }
 });
 
-test("Auth.authenticate keeps a leeway of 60 seconds, and tells an expired token from a bad one", async () => {
+test("Auth.authenticate allows a leeway of 60 seconds, and distinguishes an expired token from a bad one", async () => {
   const now = clock.nowMs() / 1000;
 
   expect(await codeOf(withClaims({ iat: now + 60, nbf: now + 60 }))).toBeUndefined();
@@ -234,7 +234,7 @@ test("Auth.authenticate keeps a leeway of 60 seconds, and tells an expired token
   expect(await codeOf(withClaims({ exp: 0, sub: "nobody" }))).toBe("INVALID_CREDENTIALS");
 });
 
-test("Auth.authenticate looks at the time of a token at each use, cached or not", async () => {
+test("Auth.authenticate checks the time of a token at each use, cached or not", async () => {
   const server = configuredServer();
   const { access_token } = await server.auth.login({ user: "ada", password: PASSWORD }, LOCAL);
   for (let use = 0; use < 3; use += 1) server.auth.authenticate(access_token, LOCAL);
@@ -245,7 +245,7 @@ test("Auth.authenticate looks at the time of a token at each use, cached or not"
   expect(await codeOf(access_token, server.auth)).toBe("TOKEN_EXPIRED");
 });
 
-test("Auth.authenticateHeader looks at time and session at each use, known or not", async () => {
+test("Auth.authenticateHeader checks time and session at each use, known or not", async () => {
   const { auth: own, clock: time } = configuredServer();
   const logIn = async (): Promise<string> => {
     const { access_token } = await own.login({ user: "ada", password: PASSWORD }, LOCAL);
@@ -262,13 +262,13 @@ test("Auth.authenticateHeader looks at time and session at each use, known or no
   expect(await code(second)).toBe("TOKEN_EXPIRED");
 });
 
-test("Auth.authenticate refuses tokens of another secret", async () => {
+test("Auth.authenticate refuses tokens signed with another secret", async () => {
   const other = configuredServer({ ada: "dba" }, { jwtSecret: new Uint8Array(32).fill(7) });
 
   expect(await codeOf(session.access_token, other.auth)).toBe("INVALID_CREDENTIALS");
 });
 
-test("Tokens.verify takes no token in which a single character differs", () => {
+test("Tokens.verify refuses a token that differs in a single character", () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const good = session.access_token;
   expect(tokens.verify(good)).toBeDefined();
@@ -279,7 +279,7 @@ test("Tokens.verify takes no token in which a single character differs", () => {
   }
 });
 
-test("Tokens.verify takes no mutated token: SEED repeats a failure", () => {
+test("Tokens.verify refuses mutated tokens: SEED repeats a failure", () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const random = new SeededRandom(seedOf(7));
   const good = session.access_token;
@@ -294,7 +294,7 @@ test("Tokens.verify takes no mutated token: SEED repeats a failure", () => {
   }
 });
 
-test("Tokens.verify gives the same claims from its cache, of which the oldest go", async () => {
+test("Tokens.verify returns the same claims from its cache, which forgets the oldest", async () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const first = tokens.verify(session.access_token);
 
@@ -307,7 +307,7 @@ test("Tokens.verify gives the same claims from its cache, of which the oldest go
   expect(again).not.toBe(first);
 });
 
-test("Tokens.verifyHeader gives the same claims for the same header, and forgets when it has many", () => {
+test("Tokens.verifyHeader returns the same claims for the same header, and forgets some when it has many", () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const header = `Bearer ${session.access_token}`;
   const first = tokens.verifyHeader(header);
@@ -322,7 +322,7 @@ test("Tokens.verifyHeader gives the same claims for the same header, and forgets
   expect(again).not.toBe(first);
 });
 
-/** Another letter of the base64url alphabet; a dot becomes a letter. */
+/** Returns a different letter of the base64url alphabet; a dot becomes a letter. */
 function nextLetter(letter: string): string {
   return letter === "A" ? "B" : "A";
 }

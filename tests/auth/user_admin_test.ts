@@ -1,5 +1,5 @@
 /**
- * Goal: CREATE, ALTER and DROP USER by the right callers only, with passwords that hold.
+ * Goal: only the right callers may CREATE, ALTER and DROP users, with valid passwords.
  */
 import { afterAll, expect, test } from "bun:test";
 import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
@@ -23,7 +23,7 @@ function newServer(): { auth: Auth; as: (userId: string) => Principal; log: Rece
   return { auth, as: (userId) => principalFor({ catalog }, userId), log };
 }
 
-test("Auth.createUser makes users of each role, whom others may not make", async () => {
+test("Auth.createUser makes users of each role, but only for callers with the right", async () => {
   const { auth, as } = newServer();
   const codeOf = (
     actor: string,
@@ -100,7 +100,7 @@ test("Auth.createUser checks password, email and OAuth link", async () => {
   }
 });
 
-test("Auth.createUser refuses a link to a provider and subject that an account has, until it is dropped", async () => {
+test("Auth.createUser refuses a link to a provider and subject of another account, until that is dropped", async () => {
   const { as, auth } = newServer();
   const link = '{"provider":"g","subject":"s"}';
   const create = (userId: string, written: string): Promise<unknown> =>
@@ -111,7 +111,7 @@ test("Auth.createUser refuses a link to a provider and subject that an account h
     (error: unknown) => error,
   );
   expect(refused).toMatchObject({
-    condition: "ALREADY_EXISTS",
+    code: "ALREADY_EXISTS",
     message: "Cannot create user pim: user pip is linked to this provider and subject",
   });
   await create("pam", '{"provider":"g","subject":"t"}');
@@ -119,7 +119,7 @@ test("Auth.createUser refuses a link to a provider and subject that an account h
   await create("pim", link);
 });
 
-test("Auth.alterUser: everybody sets the own password, dba the others but those of role system", async () => {
+test("Auth.alterUser: all users set their own password, and a dba sets those of others except role system", async () => {
   const { auth, as } = newServer();
   const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
     failureOf(() => auth.alterUser(as(actor), { userId, password: `fresh horse ${actor}` }));
@@ -164,7 +164,7 @@ test("Auth.alterUser with a password lifts the lock of the name, and the log say
   expect(JSON.stringify(log.lines)).not.toContain(password);
 });
 
-test("Auth.alterUser changes role and email by dba only, and never the role of root", async () => {
+test("Auth.alterUser changes role and email only by dba, and never the role of root", async () => {
   const { auth, as } = newServer();
 
   expect(await failureOf(() => auth.alterUser(as("u"), { userId: "u", email: "a@b.c" }))).toBe(
@@ -183,7 +183,7 @@ test("Auth.alterUser changes role and email by dba only, and never the role of r
   expect((await auth.alterUser(as("y"), { userId: "u", role: "system" })).role).toBe("system");
 });
 
-test("Auth.alterUser looks at rights again behind the hashing", async () => {
+test("Auth.alterUser checks rights again after the hashing", async () => {
   const { auth, as } = newServer();
   const change = auth.alterUser(as("d"), { userId: "u", password: "fresh horse 77" });
   await auth.alterUser(as("y"), { userId: "u", role: "system" });
@@ -216,7 +216,7 @@ test.each([
   },
 );
 
-test("Auth.alterUser does not set the own password of a user whose sessions end meanwhile", async () => {
+test("Auth.alterUser does not let users set their own password if their sessions end in the meantime", async () => {
   const { auth, as } = newServer();
   const own = failureOf(() => auth.alterUser(as("u"), { userId: "u", password: "thief horse 1" }));
   await auth.alterUser(as("d"), { userId: "u", role: "service" });

@@ -1,12 +1,12 @@
 /**
- * Goal: what comes to stay begins a collection now and then, the more seldom the more the heap
- * holds. What the runtime is asked is written down instead of done.
+ * Goal: arrivals that stay begin a collection now and then, less often the larger the heap is. The
+ * calls to the runtime are recorded instead of made.
  */
 import { expect, spyOn, test } from "bun:test";
 import { Arrivals } from "../../src/base/arrivals.ts";
 import { heapOf, MIB } from "../support/heap_usage.ts";
 
-/** After how many arrivals each collection begins, in a heap of so many bytes. */
+/** Returns the arrival counts at which collections begin, for a heap of this size. */
 function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
@@ -27,7 +27,7 @@ test("Arrivals begin a collection every 500 in a heap of up to 16 MiB", () => {
   expect(collectionsAt(16 * MIB, 1499)).toEqual([500, 1000]);
 });
 
-test("Arrivals collect the more seldom the more the heap holds", () => {
+test("Arrivals collect less often the more the heap holds", () => {
   expect(collectionsAt(16 * MIB + 1, 2000)).toEqual([1000, 2000]);
   expect(collectionsAt(160 * MIB, 10_000)).toEqual([5000, 10_000]);
 });

@@ -1,6 +1,4 @@
-/**
- * The real disk, on a directory of its own.
- */
+/** The real disk, in its own directory. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +20,7 @@ function codeOf(action: () => unknown): string {
   return "none";
 }
 
-test("open makes a file only when asked, and exclusive refuses one that is there", () => {
+test("open creates a file only on request, and exclusive refuses an existing one", () => {
   const path = join(directory, "open");
   expect(codeOf(() => bunDisk.open(path, {}))).toBe("ENOENT");
   bunDisk.open(path, { create: true }).close();
@@ -30,7 +28,7 @@ test("open makes a file only when asked, and exclusive refuses one that is there
   expect(codeOf(() => bunDisk.open(path, { create: true, exclusive: true }))).toBe("EEXIST");
 });
 
-test("write puts bytes at an offset, and read returns how many there were", async () => {
+test("write puts bytes at an offset, and read returns their number", async () => {
   const path = join(directory, "write");
   const file = bunDisk.open(path, { create: true });
   file.write(new Uint8Array([1, 2, 3, 4]), 2);
@@ -62,7 +60,7 @@ test.each([true, false])(
   },
 );
 
-test("writeDurably rejects by name of the write that was refused", async () => {
+test("writeDurably rejects with the name of the refused write", async () => {
   const path = join(directory, "refused");
   bunDisk.open(path, { exclusive: true }).close();
   const file = bunDisk.open(path, { readOnly: true });
@@ -71,7 +69,7 @@ test("writeDurably rejects by name of the write that was refused", async () => {
   file.close();
 });
 
-test("create opens a file that is there without cutting it", () => {
+test("create opens an existing file without cutting it", () => {
   const path = join(directory, "kept");
   writeFileSync(path, "kept");
   const file = bunDisk.open(path, { create: true });
@@ -93,7 +91,7 @@ test("map shows the bytes, keeps stores to itself, and shows none once released"
   expect(mapped.bytes.length).toBe(0);
 });
 
-/** A file that nobody may write, not root either. */
+/** A file that no user may write, not even root. */
 const READ_ONLY_FILE = "/sys/kernel/notes";
 
 testUnless(fileMissing(READ_ONLY_FILE))("map shows a file that may only be read, too", () => {
@@ -120,7 +118,7 @@ test("map refuses a file that is longer than an array can be", () => {
   bunDisk.remove(path);
 });
 
-test("removeSoon removes behind the caller's turn, and rejects where there is nothing", async () => {
+test("removeSoon removes after the caller's turn, and rejects if there is nothing", async () => {
   const path = join(directory, "soon");
   bunDisk.open(path, { create: true }).close();
   await bunDisk.removeSoon(path);
@@ -130,7 +128,7 @@ test("removeSoon removes behind the caller's turn, and rejects where there is no
   expect(error).toMatchObject({ code: "ENOENT", path });
 });
 
-test("syncDirectorySoon ends behind the caller's turn, and rejects where there is none", async () => {
+test("syncDirectorySoon ends after the caller's turn, and rejects if there is none", async () => {
   const order: string[] = [];
   const synced = bunDisk.syncDirectorySoon(directory).then(() => order.push("synced"));
   order.push("asked");
@@ -210,14 +208,14 @@ test("lockByName respects a process that runs and takes over from one that is go
   expect(release).toBeDefined();
   expect(lockByName(path)).toBeUndefined();
   release?.();
-  // Above every process id that Linux gives out.
+  // This is above every process id that Linux assigns.
   writeFileSync(`${path}.pid`, "4194999\n");
   const again = lockByName(path);
   expect(again).toBeDefined();
   again?.();
 });
 
-test("what is made is for its owner alone, whatever the umask", () => {
+test("created files are for their owner alone, whatever the umask", () => {
   const before = process.umask(0);
   try {
     const inner = join(directory, "outer", "inner");

@@ -1,5 +1,5 @@
 /**
- * Round trips, bounds and too early ends of the byte codec.
+ * Round trips, bounds and truncated input of the byte codec.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
@@ -24,7 +24,7 @@ function readerOf(write: (writer: ByteWriter) => void): ByteReader {
   return new ByteReader(writer.copy(), SOURCE);
 }
 
-test("whole numbers come back at the bounds of each width", () => {
+test("whole numbers round-trip at the bounds of each width", () => {
   const reader = readerOf((writer) => {
     for (const value of [0, 255]) writer.u8(value);
     for (const value of [0, 65535]) writer.u16(value);
@@ -40,7 +40,7 @@ test("whole numbers come back at the bounds of each width", () => {
   expect(reader.remaining).toBe(0);
 });
 
-test("varint comes back on both sides of every length", () => {
+test("varint round-trips on both sides of every length", () => {
   const values: number[] = [0, Number.MAX_SAFE_INTEGER];
   for (let bits = 7; bits < 53; bits += 7) values.push(2 ** bits - 1, 2 ** bits);
   const reader = readerOf((writer) => {
@@ -49,7 +49,7 @@ test("varint comes back on both sides of every length", () => {
   expect(values.map(() => reader.varint())).toEqual(values);
 });
 
-test("text comes back, short and long, ASCII or not", () => {
+test("text round-trips, short and long, ASCII or not", () => {
   const reader = readerOf((writer) => {
     for (const text of TEXTS) writer.text(text);
   });
@@ -57,7 +57,7 @@ test("text comes back, short and long, ASCII or not", () => {
   expect(reader.remaining).toBe(0);
 });
 
-test("any sequence of writes comes back", () => {
+test("any sequence of writes round-trips", () => {
   const random = new SeededRandom(7);
   for (let round = 0; round < 200; round += 1) {
     const writer = new ByteWriter(1);
@@ -115,7 +115,7 @@ test("setU32 fills in, cutTo and reset forget", () => {
   expect(writer.length).toBe(0);
 });
 
-test("every read past the end is CorruptionError with the place", () => {
+test("every read past the end is a CorruptionError with the position", () => {
   const reads: ((reader: ByteReader) => unknown)[] = [
     (reader) => reader.u8(),
     (reader) => reader.u16(),
@@ -136,14 +136,14 @@ test("every read past the end is CorruptionError with the place", () => {
   }
 });
 
-test("a number beyond 53 bits is CorruptionError", () => {
+test("a number beyond 53 bits is a CorruptionError", () => {
   expect(() => new ByteReader(new Uint8Array(8).fill(255), SOURCE).u53()).toThrow(CorruptionError);
   expect(() => new ByteReader(new Uint8Array(9).fill(255), SOURCE).varint()).toThrow(
     CorruptionError,
   );
 });
 
-test("crc32 continues from the bytes before", () => {
+test("crc32 continues from the preceding bytes", () => {
   const bytes = new TextEncoder().encode("123456789");
   expect(crc32(bytes)).toBe(0xcbf43926);
   expect(crc32(bytes.subarray(4), crc32(bytes.subarray(0, 4)))).toBe(0xcbf43926);
@@ -155,6 +155,6 @@ test("xxHash3 depends on the seed, and placeSeed on every part of the place", ()
   expect(new Set(places).size).toBe(4);
   const hashes = places.map((seed) => xxHash3(bytes, seed).low);
   expect(new Set(hashes).size).toBe(4);
-  // XXH3_64bits of no bytes is 2D06800538D394C2 in the published test vectors.
+  // XXH3_64bits of an empty input is 2D06800538D394C2 in the published test vectors.
   expect(xxHash3(new Uint8Array(0))).toEqual({ low: 0x38d394c2, high: 0x2d068005 });
 });

@@ -1,6 +1,4 @@
-/**
- * Copies of files: what they hold, and that it is durable, piece by piece, when they are finished.
- */
+/** File copies: their contents, and their durability, piece by piece, when they are finished. */
 import { expect, test } from "bun:test";
 import { crc32 } from "../../src/base/checksum.ts";
 import { copyFile } from "../../src/base/copy_file.ts";
@@ -8,7 +6,7 @@ import { SimulatedDisk } from "../support/simulated_disk.ts";
 
 const MIB = 1024 * 1024;
 
-test.each([0, 1, MIB, 2.5 * MIB])("a copy of %p bytes outlasts a power cut", async (byteCount) => {
+test.each([0, 1, MIB, 2.5 * MIB])("a copy of %p bytes survives a power cut", async (byteCount) => {
   const disk = new SimulatedDisk();
   const bytes = new Uint8Array(byteCount).map((_, index) => index % 251);
   const file = disk.open("/from", { create: true });

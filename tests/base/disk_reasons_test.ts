@@ -1,6 +1,4 @@
-/**
- * What the words of the system mean, for who reads them on a terminal.
- */
+/** Explains the system's error messages to a reader at a terminal. */
 import { expect, test } from "bun:test";
 import { textWithHint } from "../../src/base/command_output.ts";
 import { reasonOfCode, unreadableText } from "../../src/base/disk_reasons.ts";
@@ -11,10 +9,10 @@ import {
   UnreadableError,
 } from "../../src/base/errors.ts";
 
-test("textWithHint says what a word of the system means, if it is no rare one", () => {
+test("textWithHint explains a system error unless it is a rare one", () => {
   const text = (code: string): string => textWithHint(new DiskError(code, "/data/LOCK", "lock"));
   expect(text("EROFS")).toBe(
-    "Cannot lock /data/LOCK: EROFS; the file system can only be read: mount it so that it can be written, or name another",
+    "Cannot lock /data/LOCK: EROFS; the file system is read-only: mount it writable, or configure another one",
   );
   for (const code of ["EACCES", "EIO", "EMFILE", "ENOENT", "ENOSPC", "ENOTDIR"]) {
     expect(text(code)).toBe(`Cannot lock /data/LOCK: ${code}; ${reasonOfCode(code)}`);
@@ -27,17 +25,17 @@ test("textWithHint says what a word of the system means, if it is no rare one", 
   );
 });
 
-test("textWithHint names the commands for what is damaged, as the program is called", () => {
-  const damage = new CorruptionError("/data/wal/0000000001.wal", 96, "its checksum does not fit");
-  const message = "Cannot read /data/wal/0000000001.wal at byte 96: its checksum does not fit";
+test("textWithHint names the commands for damaged data, as the program is called", () => {
+  const damage = new CorruptionError("/data/wal/0000000001.wal", 96, "its checksum does not match");
+  const message = "Cannot read /data/wal/0000000001.wal at byte 96: its checksum does not match";
   expect(textWithHint(damage)).toBe(
-    `${message}; tidemark verify says what is damaged, tidemark repair what can be done`,
+    `${message}; tidemark verify lists the damage, and tidemark repair shows what can be done`,
   );
   expect(textWithHint(damage, "npm start --")).toBe(
-    `${message}; npm start -- verify says what is damaged, npm start -- repair what can be done`,
+    `${message}; npm start -- verify lists the damage, and npm start -- repair shows what can be done`,
   );
   expect(textWithHint(new UnreadableError("/data/x", "EACCES"))).toBe(
-    `Cannot read /data/x at byte 0: the disk says EACCES; ${reasonOfCode("EACCES")}`,
+    `Cannot read /data/x at byte 0: the disk reports EACCES; ${reasonOfCode("EACCES")}`,
   );
 });
 

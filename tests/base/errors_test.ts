@@ -1,5 +1,5 @@
 /**
- * Errors that are thrown anew by who knows more of them.
+ * Errors that are rethrown with more details.
  */
 import { expect, test } from "bun:test";
 import {
@@ -18,26 +18,26 @@ const SAID = {
   isHidden: false,
 };
 
-test("withDetails keeps all that an error says and the changes do not name", () => {
+test("withDetails keeps everything of an error that the changes do not name", () => {
   const error = new DatabaseError("INVALID_VALUE", "Cannot read the value", SAID);
 
   const same = withDetails(error, {});
-  expect(same.condition).toBe("INVALID_VALUE");
+  expect(same.code).toBe("INVALID_VALUE");
   expect(same.message).toBe("Cannot read the value");
   expect(detailsOf(same)).toEqual(SAID);
   expect(same.cause).toBe(error);
 
   const changed = withDetails(error, {
-    condition: "INVALID_SQL",
+    code: "INVALID_SQL",
     message: "Cannot run",
     position: 0,
   });
-  expect(changed.condition).toBe("INVALID_SQL");
+  expect(changed.code).toBe("INVALID_SQL");
   expect(changed.message).toBe("Cannot run");
   expect(detailsOf(changed)).toEqual({ ...SAID, position: 0 });
 });
 
-test("withDetails takes a cause in the place of the error, and takes away what is undefined", () => {
+test("withDetails replaces the error by a cause, and removes undefined members", () => {
   const cause = new Error("the first");
   const error = new DatabaseError("INVALID_VALUE", "Cannot read the value", SAID);
 
@@ -60,12 +60,12 @@ test.each([
   expect(namesOnly(text)).toBe(expected);
 });
 
-test("namesOnly takes long words, each letter of which could begin a path", () => {
+test("namesOnly accepts long words in which each letter could begin a path", () => {
   const word = "a".repeat(1_000_000);
   expect(namesOnly(`${word} of /srv/db/${word}`)).toBe(`${word} of ${word}`);
 });
 
-test("withoutPaths changes what the machine causes, and nothing that a caller wrote", () => {
+test("withoutPaths changes only text that comes from the machine, not from a caller", () => {
   const text = "Cannot use /srv/db/a.seg";
   const details = { ...SAID, hint: "look at /srv/db" };
   const damaged = withoutPaths(new DatabaseError("DATA_DAMAGED", text, details));

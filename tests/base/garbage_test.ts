@@ -1,9 +1,14 @@
 /**
- * Goal: memory that was let go is collected when it is much, and small pieces cost no collection
- * each. What the runtime is asked is written down instead of done.
+ * Goal: released memory is collected once there is much of it, and small pieces do not cost a
+ * collection each. The calls to the runtime are recorded instead of made.
  */
 import { expect, spyOn, test } from "bun:test";
-import { collectAfterTurn, collectSoon } from "../../src/base/garbage.ts";
+import {
+  collectAfterTurn,
+  collectArrays,
+  collectSoon,
+  IdleCollection,
+} from "../../src/base/garbage.ts";
 import { heapOf, MIB } from "../support/heap_usage.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
@@ -16,13 +21,13 @@ test("collectSoon waits until the heap has grown, and again after the collector 
     collectSoon();
     return collect.mock.calls.length - before;
   };
-  // Where earlier tests of the process left it.
+  // Earlier tests in this process left the count at this value.
   asked(10 * MIB);
   expect([17, 18, 20, 25, 26].map((mib) => asked(mib * MIB))).toEqual([0, 1, 0, 0, 1]);
   expect([12, 19, 20].map((mib) => asked(mib * MIB))).toEqual([0, 0, 1]);
 });
 
-test("collectSoon holds nobody up for a large heap: the collector begins beside the work", () => {
+test("collectSoon does not block for a large heap: the collector begins concurrently", () => {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   for (const mib of [0, 90, 200]) {
@@ -32,7 +37,7 @@ test("collectSoon holds nobody up for a large heap: the collector begins beside 
   expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
 });
 
-test("collectAfterTurn collects once for all that end in a turn, and not before the heap has grown", async () => {
+test("collectAfterTurn collects once for all work that ends in a turn, and not before the heap has grown", async () => {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   const clock = new ManualClock();
@@ -49,4 +54,37 @@ test("collectAfterTurn collects once for all that end in a turn, and not before 
   for (const mib of [0, 7, 9, 10, 300]) counts.push(await asked(mib * MIB));
   expect(counts).toEqual([0, 0, 1, 0, 1]);
   expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
+});
+
+test("collectArrays collects once the arrays have grown, counted from their least since then", () => {
+  using usage = spyOn(process, "memoryUsage");
+  using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
+  const collected = (mib: number): number => {
+    // Earlier tests in this process may have left mapped files, which do not count.
+    usage.mockImplementation(heapOf(0, 2 ** 40 + mib * MIB));
+    const before = collect.mock.calls.length;
+    collectArrays(10 * MIB);
+    return collect.mock.calls.length - before;
+  };
+  collected(0);
+  expect([0, 9, 10, 19, 20].map(collected)).toEqual([0, 0, 1, 0, 1]);
+  expect([5, 14, 15].map(collected)).toEqual([0, 0, 1]);
+  expect(collect.mock.calls.every(([isFull]) => isFull === true)).toBe(true);
+});
+
+test("IdleCollection collects once a thread has rested, not while it works, and again after more work", () => {
+  const clock = new ManualClock();
+  let count = 0;
+  const collection = new IdleCollection(clock, () => {
+    count += 1;
+  });
+  const counts = [900, 900, 999, 1, 5000].map((ms, index) => {
+    if (index < 3) collection.noteWork();
+    clock.advance(ms);
+    return count;
+  });
+  expect(counts).toEqual([0, 0, 0, 1, 1]);
+  collection.noteWork();
+  clock.advance(1000);
+  expect([count, clock.timerCount]).toEqual([2, 0]);
 });

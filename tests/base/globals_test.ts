@@ -1,6 +1,4 @@
-/**
- * Goal: after the globals were settled, none is left that the runtime would make later.
- */
+/** Goal: once the globals were settled, the runtime creates no more of them. */
 import { afterEach, expect, test } from "bun:test";
 import { settleGlobals } from "../../src/base/globals.ts";
 

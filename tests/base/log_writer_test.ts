@@ -1,6 +1,4 @@
-/**
- * The log goes on after its files could not be written, and says what is missing.
- */
+/** The log continues after its files could not be written, and reports what is missing. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
   existsSync,
@@ -19,7 +17,7 @@ import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { fileMissing, testUnless } from "../support/requirements.ts";
 
-/** Within which lines that were logged are in the file, and after which a failed one is retried. */
+/** Logged lines are in the file within this time; a failed write is retried after RETRY_MS. */
 const FLUSH_MS = 200;
 const RETRY_MS = 10_000;
 
@@ -56,14 +54,14 @@ function openLog(options: Partial<LogWriterOptions> = {}): LogWriter {
   });
 }
 
-/** Lines of a file without their times. */
+/** Returns the lines of a file without their times. */
 function linesOf(name: string = file): string[] {
   return readFileSync(name, "utf8")
     .split("\n")
     .map((line) => line.replace(/^\S+Z /, ""));
 }
 
-test("LogWriter writes lines in order, and moves full files on", () => {
+test("LogWriter writes lines in order, and rotates full files", () => {
   const log = openLog({ fileBytesMax: 40 });
   for (const text of ["first", "second", "third", "fourth"]) {
     log.info(text, { of: 4 });
@@ -76,7 +74,7 @@ test("LogWriter writes lines in order, and moves full files on", () => {
   expect(told).toEqual([]);
 });
 
-test("LogWriter writes an event in the format that was asked for", () => {
+test("LogWriter writes an event in the requested format", () => {
   const fields = { user: "ann", reason: "no\nsuch table", count: 3, absent: undefined };
   const written = (format: LogWriterOptions["format"]): string => {
     const log = openLog({ format, path: join(directory, format) });
@@ -115,11 +113,11 @@ fullTest(
     log.info("and this");
     clock.advance(FLUSH_MS);
     expect(told).toEqual([
-      `2026-01-01T00:00:00.200Z Cannot write the log in ${path}: ENOSPC: no space left on device, write; it is tried again, and lines are lost until then\n`,
+      `2026-01-01T00:00:00.200Z Cannot write the log in ${path}: ENOSPC: no space left on device, write; lines are lost until a later attempt succeeds\n`,
     ]);
     rmSync(file);
     writeFileSync(file, "a line that was to");
-    // Nothing is tried before its time, and then without a line that asks for it.
+    // Nothing is retried too early; afterwards the retry happens even if no line is logged.
     clock.advance(RETRY_MS - FLUSH_MS - 1);
     expect(linesOf()).toEqual(["a line that was to"]);
     clock.advance(1);
@@ -136,24 +134,21 @@ fullTest(
   },
 );
 
-fullTest(
-  "LogWriter tells each time anew that its files fail, and tries them again each time",
-  () => {
-    const log = openLog({ format: "json" });
-    for (let round = 1; round <= 2; round += 1) {
-      rmSync(file, { force: true });
-      symlinkSync(FULL, file);
-      log.error("lost");
-      clock.advance(FLUSH_MS + 3 * RETRY_MS);
-      expect(told.length).toBe(round);
-      rmSync(file);
-      clock.advance(RETRY_MS);
-      expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ level: "error", lines: 1 });
-    }
-  },
-);
+fullTest("LogWriter reports each time that its files fail, and tries them again each time", () => {
+  const log = openLog({ format: "json" });
+  for (let round = 1; round <= 2; round += 1) {
+    rmSync(file, { force: true });
+    symlinkSync(FULL, file);
+    log.error("lost");
+    clock.advance(FLUSH_MS + 3 * RETRY_MS);
+    expect(told.length).toBe(round);
+    rmSync(file);
+    clock.advance(RETRY_MS);
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ level: "error", lines: 1 });
+  }
+});
 
-test("LogWriter loses nothing when its directory is removed, and makes it again", () => {
+test("LogWriter loses nothing when its directory is removed, and creates it again", () => {
   const log = openLog();
   log.info("before");
   clock.advance(FLUSH_MS);
@@ -189,7 +184,7 @@ test("LogWriter.flush tries the last lines at once, whatever failed before", () 
   expect(readdirSync(path)).toEqual(["tidemark.log"]);
 });
 
-test("LogWriter begins on a line of its own behind what a process before it left torn", () => {
+test("LogWriter begins on a new line after a line that an earlier process left torn", () => {
   mkdirSync(path);
   writeFileSync(file, "whole\ntorn");
   const log = openLog();

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { putNewest } from "../../src/base/newest.ts";
 
-test("putNewest forgets the entry that was put longest ago, above the bound only", () => {
+test("putNewest forgets the oldest entry, only above the bound", () => {
   const map = new Map<string, number>();
   for (const [at, key] of ["a", "b", "c", "a", "d"].entries()) putNewest(map, [key, at], 3);
   expect([...map]).toEqual([

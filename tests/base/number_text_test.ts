@@ -1,5 +1,5 @@
 /**
- * Numbers as JSON text: what is put together from tables reads back as the number it was.
+ * Numbers as JSON text: text that is composed from tables reads back as the same number.
  */
 import { expect, test } from "bun:test";
 import { millisecondsText, seqText } from "../../src/base/number_text.ts";

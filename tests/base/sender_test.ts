@@ -1,12 +1,12 @@
 /** Goal: one sender is one IPv4 address, or one IPv6 network of 64 bits. */
 import { expect, test } from "bun:test";
+import { ipFromText } from "../../src/base/ip_address.ts";
 import { senderOf } from "../../src/base/sender.ts";
-import { ipFromText, textFromIp } from "../../src/server/common/ip_address.ts";
 
-/** The sender of an address in its text form. */
+/** Returns the sender for an address in text form. */
 function senderBehind(text: string): string {
   const ip = ipFromText(text);
-  return ip === undefined ? "none" : senderOf(textFromIp(ip));
+  return ip === undefined ? "none" : senderOf(ip);
 }
 
 test("senderOf counts an IPv6 /64 network as one sender, and each IPv4 address separately", () => {

@@ -1,6 +1,6 @@
 /**
- * Ids ascend and are never repeated, whatever the clock does; the time that they have never goes
- * back; and only what 53 bits cannot hold is refused.
+ * Ids ascend and never repeat, whatever the clock does; their time never goes back; and only ids
+ * that do not fit in 53 bits are refused.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -25,7 +25,7 @@ function generatorOn(clock: ManualClock, last: Seq = SEQ_ZERO): SeqGenerator {
   return new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last });
 }
 
-test("next issues ascending ids, as many as are asked for, while the clock is far behind", () => {
+test("next issues ascending ids, as many as requested, while the clock is far behind", () => {
   const clock = new ManualClock(START_MS + 40 * DAY_MS);
   const seqs = generatorOn(clock);
   let before = seqs.next();
@@ -38,7 +38,7 @@ test("next issues ascending ids, as many as are asked for, while the clock is fa
   expect(unixMsFromSeq(before)).toBe(START_MS + 40 * DAY_MS + 4);
 });
 
-test("next goes on above the newest id after a start with a clock that is far behind", () => {
+test("next continues above the newest id after startup with a clock that is far behind", () => {
   const last = seqFromUnixMs(START_MS + 40 * DAY_MS);
   const seqs = generatorOn(new ManualClock(START_MS), last);
   expect(seqs.next()).toBe((last + 4096) as Seq);
@@ -68,7 +68,7 @@ test("nowMs never goes back, and no later id is older than it", () => {
   expect(unixMsFromSeq(seqs.block(3))).toBe(START_MS + HOUR_MS + 1);
 });
 
-test("next issues the last id there is, and then refuses without a change", () => {
+test("next issues the last possible id, and then refuses without a change", () => {
   const clock = new ManualClock(START_MS);
   const seqs = generatorOn(clock, (Number.MAX_SAFE_INTEGER - 4096) as Seq);
   for (let count = 1; count < 4096; count += 1) seqs.next();
@@ -80,18 +80,18 @@ test("next issues the last id there is, and then refuses without a change", () =
   expect(seqs.last).toBe(Number.MAX_SAFE_INTEGER as Seq);
 });
 
-test("next refuses while the clock says a time that has no ids, and goes on after it", () => {
+test("next refuses while the clock shows a time without ids, and continues after it", () => {
   const clock = new ManualClock(LAST_MS + 1);
   const seqs = generatorOn(clock, seqFromUnixMs(START_MS));
   expect(() => seqs.next()).toThrow(
-    "Cannot issue a sequence id of 2095-09-07T15:47:35.552Z: the last ids are of 2095-09-07T15:47:35.551Z",
+    "Cannot issue a sequence id for 2095-09-07T15:47:35.552Z: ids exist only up to 2095-09-07T15:47:35.551Z",
   );
   expect(seqs.nowMs()).toBe(START_MS);
   clock.setWall(START_MS + HOUR_MS);
   expect(unixMsFromSeq(seqs.next())).toBe(START_MS + HOUR_MS);
 });
 
-test("block refuses as a whole when its last id would be none", () => {
+test("block refuses as a whole if its last id would not exist", () => {
   const clock = new ManualClock(LAST_MS - 1);
   const seqs = generatorOn(clock, seqFromUnixMs(START_MS));
   expect(() => seqs.block(3 * 4096)).toThrow("Cannot issue a sequence id");

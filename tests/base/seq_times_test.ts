@@ -31,7 +31,7 @@ class World {
     return new SeqGenerator({ clock: this.clock, nodeId: 0, nodeBits: 0, last, times, onSetBack });
   }
 
-  /** Ends the process, and starts another at the newest id on disk. */
+  /** Ends the process, and starts another one at the newest id on disk. */
   restart(): void {
     this.seqs = this.opened(this.seqs.last);
   }
@@ -49,7 +49,7 @@ class World {
 test.each([
   ["at once", false],
   ["after a restart", true],
-])("a clock that was ahead: what comes after it is of its own time, %s", (_when, restarts) => {
+])("a clock that was ahead: later commits have their own time, %s", (_when, restarts) => {
   const world = new World();
   const before = world.commit();
   world.clock.advance(HOUR_MS);
@@ -107,7 +107,7 @@ test("ids follow the clock again once it has passed them, and a correction begin
   expect(world.saved.map(({ aheadMs }) => aheadMs)).toEqual([1002, 0]);
 });
 
-test("an era is saved before an id of it is issued, and an era without ids leaves its times", () => {
+test("an era is saved before its first id is issued, and an era without ids leaves its times", () => {
   const world = new World();
   world.clock.advance(HOUR_MS);
   world.commit();
@@ -159,7 +159,7 @@ test("lastSeqUpTo finds the state of a moment in the newest era that had begun b
   expect(upTo(1000)).toBeGreaterThanOrEqual(after);
 });
 
-test("whatever the clock does, ids ascend, have the time of their commit, and stay expired", () => {
+test("ids ascend, have the time of their commit, and stay expired, whatever the clock does", () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     const random = new SeededRandom(seed);
     const world = new World();
@@ -176,7 +176,7 @@ test("whatever the clock does, ids ascend, have the time of their commit, and st
       const aged = world.seqs.agedSeq(TTL_MS);
       // A restart forgets a later time that only a reader has seen.
       if (kind !== 2) expect(aged, `seed ${seed}, step ${step}`).toBeGreaterThanOrEqual(bound);
-      // Take no id that does not exist.
+      // The bound must be an existing id.
       bound = Math.min(aged, world.seqs.last);
       const newest = issued.at(-1);
       if (newest?.ms === world.clock.nowMs()) expect(aged).toBeLessThan(newest.seq);

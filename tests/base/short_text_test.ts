@@ -1,5 +1,5 @@
 /**
- * Texts that are cut to be read.
+ * Texts that are shortened for readers.
  */
 import { expect, test } from "bun:test";
 import { beginningOf, endOf, withoutMiddle } from "../../src/base/short_text.ts";
@@ -23,7 +23,7 @@ test("beginningOf and endOf never leave half a character", () => {
   ]);
 });
 
-test("withoutMiddle cuts what is longer than its length, and nothing else", () => {
+test("withoutMiddle cuts only text that is longer than the given length", () => {
   expect(withoutMiddle("abcdefg", 7)).toBe("abcdefg");
   expect(withoutMiddle("abcdefgh", 7)).toBe("abc…fgh");
   expect(withoutMiddle("abcdefgh", 6)).toBe("ab…gh");

@@ -1,6 +1,6 @@
 /**
- * Goal: a sort looks at the clock while it takes long, and is over when that throws. Method: random
- * keys with many equal ones, and comparisons that are counted.
+ * Goal: a long sort checks the clock repeatedly, and ends if the check throws. Method: random keys
+ * with many equal ones, and comparisons that are counted.
  */
 import { expect, test } from "bun:test";
 import { sortedNumbers } from "../../src/base/watched_sort.ts";
@@ -30,7 +30,7 @@ test.each([0, 1, 2, 30_000, 65_537])("sortedNumbers orders %p numbers", (count) 
   expect([...order]).toEqual(Array.from({ length: count }, (_, i) => i).toSorted(compare));
 });
 
-test("sortedNumbers looks at the clock every 16,384 comparisons", () => {
+test("sortedNumbers checks the clock every 16,384 comparisons", () => {
   const keys = watchedKeys(50_000);
   let lookCount = 0;
   sortedNumbers(50_000, keys.compare, () => {
@@ -40,7 +40,7 @@ test("sortedNumbers looks at the clock every 16,384 comparisons", () => {
   expect(lookCount).toBe(Math.floor(keys.comparedCount / 16_384));
 });
 
-test("sortedNumbers is over when the clock says so", () => {
+test("sortedNumbers ends when the clock says so", () => {
   const keys = watchedKeys(50_000);
   const over = new Error("over");
   const sort = (): unknown =>

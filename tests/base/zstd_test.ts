@@ -1,5 +1,6 @@
 /**
- * Zstandard: blocks of every length come back, and what was not packed so is told.
+ * Zstandard: blocks of every length are restored, and data that was not packed this way is
+ * detected.
  */
 import { expect, spyOn, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
@@ -8,7 +9,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 
 const LENGTHS = [1, 2, 100, 255, 256, 257, 4096, 16_383, 16_384, 65_535, 65_536];
 
-test.each(LENGTHS)("a block of %d bytes comes back, whether it shrinks or not", (length) => {
+test.each(LENGTHS)("a block of %d bytes is restored, whether it shrinks or not", (length) => {
   const random = new SeededRandom(length);
   const even = new Uint8Array(length).fill(7);
   for (const block of [even, new Uint8Array(random.bytes(length))]) {
@@ -21,12 +22,12 @@ test.each(LENGTHS)("a block of %d bytes comes back, whether it shrinks or not", 
   if (length > 1000) expect(zstdPack(even).length).toBeLessThan(length / 50);
 });
 
-test("zstdPack refuses what is no block", () => {
+test("zstdPack refuses input that is not a block", () => {
   expect(() => zstdPack(new Uint8Array(0))).toThrow(AssertionError);
   expect(() => zstdPack(new Uint8Array(65_537))).toThrow(AssertionError);
 });
 
-test("zstdUnpack tells what is cut, or is no frame of that length", () => {
+test("zstdUnpack detects input that is truncated, or is not a frame of that length", () => {
   const random = new SeededRandom(1);
   const block = new Uint8Array(random.bytes(300));
   const packed = zstdPack(block);
@@ -34,9 +35,9 @@ test("zstdUnpack tells what is cut, or is no frame of that length", () => {
     expect(zstdUnpack(packed.subarray(0, length), 300)).toBeUndefined();
   }
   expect(zstdUnpack(new Uint8Array(40), 300)).toBeUndefined();
-  // Two frames, of which the first has that length.
+  // The input has two frames, the first of which has that length.
   expect(zstdUnpack(Buffer.concat([packed, packed]), 300)).toBeUndefined();
-  // Another form of the same frame, which says a length of 2^31, and one without a length.
+  // The first header claims a length of 2^31 in another form, and the second has no length.
   for (const head of [
     [0xa0, 0, 0, 0, 0x80],
     [0x00, 0x38],
@@ -51,9 +52,9 @@ test("zstdUnpack tells what is cut, or is no frame of that length", () => {
   }
 });
 
-test("zstdUnpack asks the library for nothing that could be longer than it says", () => {
+test("zstdUnpack never asks the library for more than its input promises", () => {
   const first = zstdPack(new Uint8Array(300).fill(7));
-  // Half a KB that would be 16 MiB.
+  // Half a KB that would unpack to 16 MiB.
   const bomb = Bun.zstdCompressSync(new Uint8Array(2 ** 24));
   const skipped = [0x50, 0x2a, 0x4d, 0x18, 0x60, 44, 0, 0];
   const repeated = [0x02, 0x09, 0, 7];

@@ -1,6 +1,6 @@
 /**
- * Goal: what a catalog call returned from is there for ever, and nothing else is.
- * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
+ * Goal: the effect of a catalog call that has returned is permanent, and nothing else is. Method:
+ * real SQLite files; a kill is a copy of the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -8,7 +8,7 @@ import { silentLog } from "../../src/base/log.ts";
 import {
   type CatalogDatabase,
   DEFAULT_NAMESPACE,
-  type SegmentEntry,
+  type SegmentRecord,
   type StorageEntry,
   type TableEntry,
   type ViewEntry,
@@ -16,7 +16,7 @@ import {
 import { allSealed, putSealed } from "../../src/catalog/records.ts";
 import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
 import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
-import { conditionOf } from "../support/conditions.ts";
+import { errorCodeOf } from "../support/error_codes.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import {
   FILE,
@@ -30,7 +30,7 @@ import {
 
 afterAll(removeCatalogs);
 
-/** The only view there is. */
+/** Returns the only view. */
 function viewOf(catalog: CatalogDatabase): ViewEntry {
   const [view] = catalog.views();
   if (view === undefined) throw new Error("there is no view");
@@ -65,11 +65,11 @@ const STORAGE: StorageEntry = {
   updatedAtMs: 1,
 };
 
-test("CatalogDatabase.storages are ordered by id, and an id is taken once", () => {
+test("CatalogDatabase.storages are ordered by id, and an id is used once", () => {
   const catalog = openCatalog(freshPath());
   for (const storageId of ["b", "a"]) catalog.createStorage({ ...STORAGE, storageId });
   expect(catalog.storages().map(({ storageId }) => storageId)).toEqual(["a", "b"]);
-  expect(conditionOf(() => catalog.createStorage({ ...STORAGE, storageId: "a" }))).toBe(
+  expect(errorCodeOf(() => catalog.createStorage({ ...STORAGE, storageId: "a" }))).toBe(
     "ALREADY_EXISTS",
   );
   expect(catalog.storage("c")).toBeUndefined();
@@ -85,7 +85,7 @@ test("CatalogDatabase.continueFrom leaves a storage its key only if the state be
   const { numbers } = catalog.used();
   const same = { ...STORAGE, storageId: "b" };
   const other = { ...STORAGE, storageId: "c", key: "another" };
-  catalog.continueFrom({ numbers, storages: [same, other] });
+  catalog.continueFrom({ numbers, storages: [same, other], sequences: [] });
   expect(catalog.storages().map(({ key }) => key)).toEqual(["", "k", ""]);
   expect(catalog.manifest.load().segments).toEqual([segmentOf(1, segmentId)]);
   catalog.close();
@@ -101,7 +101,7 @@ test("CatalogDatabase begins with root, the default namespace and no tables", ()
   catalog.close();
 });
 
-test("CatalogDatabase holds after every single change what it held in memory: kill in between", () => {
+test("CatalogDatabase has the same state on disk as in memory after every change: a kill in between", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
@@ -178,12 +178,12 @@ test("CatalogDatabase.version rises with every change of a definition and with n
   expect(versions).toEqual([0, 1, 2, 3, 4, 5].map((step) => first + step));
 
   catalog.createUser({ userId: "u", role: "user", authType: "internal" });
-  expect(conditionOf(() => catalog.dropNamespace("none"))).toBe("NAMESPACE_NOT_FOUND");
+  expect(errorCodeOf(() => catalog.dropNamespace("none"))).toBe("NAMESPACE_NOT_FOUND");
   expect(catalog.version).toBe(first + 5);
   catalog.close();
 });
 
-test("CatalogDatabase keeps every form of a value that a column can be missing", () => {
+test("CatalogDatabase keeps every form of the value for rows that lack a column", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const missing = [
@@ -233,7 +233,7 @@ test("CatalogDatabase.tableVersions has one entry for each schema version, optio
   catalog.close();
 });
 
-test("CatalogDatabase.tableAt is the table as it was from each definition on, also after a start", () => {
+test("CatalogDatabase.tableAt is the table at each definition, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const second = tableEntry({ schemaVersion: 2, columns: tableEntry().columns.slice(0, 1) });
@@ -254,7 +254,7 @@ test("CatalogDatabase.tableAt is the table as it was from each definition on, al
   again.close();
 });
 
-test("CatalogDatabase.tableOpenedSeq is where more people were let in last, also after a start", () => {
+test("CatalogDatabase.tableOpenedSeq is the seq at which more users last got access, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const shared = { kind: "shared" as const };
@@ -276,7 +276,7 @@ test("CatalogDatabase.tableOpenedSeq is where more people were let in last, also
   again.close();
 });
 
-test("CatalogDatabase.tableDroppedSeq is where the last table of a name went, also after a start", () => {
+test("CatalogDatabase.tableDroppedSeq is the seq at which the last table of a name was dropped, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const droppedSeqs = (of: CatalogDatabase): number[] =>
@@ -297,7 +297,7 @@ test("CatalogDatabase.tableDroppedSeq is where the last table of a name went, al
   again.close();
 });
 
-test("CatalogDatabase.nextTableId never gives an id that a table had, dropped ones included", () => {
+test("CatalogDatabase.nextTableId never repeats an id, including those of dropped tables", () => {
   const path = freshPath();
   const first = openCatalog(path);
   const tableId = first.nextTableId();
@@ -317,7 +317,7 @@ function definitionIdsIn(path: string): readonly unknown[] {
   return rows.map(({ id }) => id);
 }
 
-function segmentOf(tableId: number, segmentId: number): SegmentEntry {
+function segmentOf(tableId: number, segmentId: number): SegmentRecord {
   return {
     segmentId,
     tableId,
@@ -331,7 +331,7 @@ function segmentOf(tableId: number, segmentId: number): SegmentEntry {
   };
 }
 
-test("CatalogDatabase tries a change again that a full disk refused, where somebody has made room", () => {
+test("CatalogDatabase retries a change that a full disk refused, once space was freed", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
@@ -347,9 +347,9 @@ test("CatalogDatabase tries a change again that a full disk refused, where someb
     if (askedCount === 3) manifest.remove = remove;
     return true;
   };
-  // Nobody has room; the room was not enough; it was.
+  // First there is no space, then too little, then enough.
   for (const asked of [1, 2]) {
-    expect(conditionOf(() => catalog.dropTable(1, seqOf(2)))).toBe("DISK_FULL");
+    expect(errorCodeOf(() => catalog.dropTable(1, seqOf(2)))).toBe("DISK_FULL");
     expect(askedCount).toBe(asked);
     expect(catalog.tableById(1)).toBeDefined();
   }
@@ -357,7 +357,7 @@ test("CatalogDatabase tries a change again that a full disk refused, where someb
   expect(openCatalog(killedCopy(path)).tableById(1)).toBeUndefined();
 });
 
-test("CatalogDatabase.dropTable takes files and segments along, and changes nothing when refused", () => {
+test("CatalogDatabase.dropTable removes files and segments too, and changes nothing if refused", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const { manifest } = catalog;
@@ -380,7 +380,7 @@ test("CatalogDatabase.dropTable takes files and segments along, and changes noth
   manifest.remove = () => {
     throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
   };
-  expect(conditionOf(() => catalog.dropTable(1, seqOf(10)))).toBe("DISK_FULL");
+  expect(errorCodeOf(() => catalog.dropTable(1, seqOf(10)))).toBe("DISK_FULL");
   expect([catalog.table(DEFAULT_NAMESPACE, "notes")?.schemaVersion, manifest.load()]).toEqual([
     2,
     before,
@@ -398,7 +398,7 @@ test("CatalogDatabase.dropTable takes files and segments along, and changes noth
     expect([...segments, ...tables].map(({ tableId }) => tableId)).toEqual([2, 2]);
     each.close();
   }
-  // The last one of a table that is gone says when that was.
+  // The last definition of a dropped table records when it was dropped.
   expect(definitionIdsIn(path)).toEqual([2, 3]);
 });
 
@@ -422,7 +422,7 @@ test("CatalogDatabase knows when the last table of a name was dropped, and keeps
   reopened.close();
 });
 
-test("CatalogDatabase removes definitions that it finds of tables that are gone", () => {
+test("CatalogDatabase removes definitions of dropped tables that it finds", () => {
   const path = freshPath();
   const first = openCatalog(path);
   first.createTable(tableEntry(), seqOf(1));
@@ -446,28 +446,28 @@ test("CatalogDatabase removes definitions that it finds of tables that are gone"
   catalog.close();
 });
 
-test("CatalogDatabase refuses what is taken, missing or in use", () => {
+test("CatalogDatabase refuses names that are taken, missing or in use", () => {
   const catalog = openCatalog(freshPath());
   const namespace = { name: "app", owner: undefined, options: {}, createdAtMs: 1 };
   catalog.createNamespace(namespace);
   catalog.createTable(tableEntry({ namespace: "app" }), seqOf(1));
   catalog.createTable(tableEntry({ tableId: 2, namespace: "app", name: "other" }), seqOf(2));
 
-  expect(conditionOf(() => catalog.createNamespace(namespace))).toBe("ALREADY_EXISTS");
-  expect(conditionOf(() => catalog.dropNamespace("app"))).toBe("DEPENDENT_OBJECTS");
-  expect(conditionOf(() => catalog.changeNamespace({ ...namespace, name: "x" }))).toBe(
+  expect(errorCodeOf(() => catalog.createNamespace(namespace))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.dropNamespace("app"))).toBe("DEPENDENT_OBJECTS");
+  expect(errorCodeOf(() => catalog.changeNamespace({ ...namespace, name: "x" }))).toBe(
     "NAMESPACE_NOT_FOUND",
   );
   const taken = tableEntry({ tableId: 9, namespace: "app" });
-  expect(conditionOf(() => catalog.createTable(taken, seqOf(3)))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.createTable(taken, seqOf(3)))).toBe("ALREADY_EXISTS");
   const renamed = tableEntry({ tableId: 2, namespace: "app", name: "notes" });
-  expect(conditionOf(() => catalog.changeTable(renamed, seqOf(3)))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.changeTable(renamed, seqOf(3)))).toBe("ALREADY_EXISTS");
   const lost = tableEntry({ tableId: 9, namespace: "none" });
-  expect(conditionOf(() => catalog.createTable(lost, seqOf(3)))).toBe("NAMESPACE_NOT_FOUND");
-  expect(conditionOf(() => catalog.changeUser("x", {}))).toBe("USER_NOT_FOUND");
-  expect(conditionOf(() => catalog.dropUser("x"))).toBe("USER_NOT_FOUND");
+  expect(errorCodeOf(() => catalog.createTable(lost, seqOf(3)))).toBe("NAMESPACE_NOT_FOUND");
+  expect(errorCodeOf(() => catalog.changeUser("x", {}))).toBe("USER_NOT_FOUND");
+  expect(errorCodeOf(() => catalog.dropUser("x"))).toBe("USER_NOT_FOUND");
   const root = { userId: "root", role: "user", authType: "password" } as const;
-  expect(conditionOf(() => catalog.createUser(root))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.createUser(root))).toBe("ALREADY_EXISTS");
   expect(catalog.tables().map(({ name }) => name)).toEqual(["notes", "other"]);
   catalog.close();
 });
@@ -493,7 +493,7 @@ test("CatalogDatabase.ownerNumber: a name used again after DROP USER gets a new 
   again.close();
 });
 
-test("CatalogDatabase.dropUser leaves their namespaces to nobody, also after a start", () => {
+test("CatalogDatabase.dropUser leaves their namespaces without an owner, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "sam", role: "user", authType: "internal" } as const;
@@ -526,7 +526,7 @@ test("CatalogDatabase.dropUser leaves their namespaces to nobody, also after a s
   again.close();
 });
 
-test("CatalogDatabase.open leaves to nobody what names a user who was dropped, and nothing else", () => {
+test("CatalogDatabase.open removes references to dropped users, and nothing else", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   for (const userId of ["sam", "ada"]) {
@@ -557,7 +557,7 @@ test("CatalogDatabase.open leaves to nobody what names a user who was dropped, a
   third.close();
 });
 
-test("CatalogDatabase.userDroppedSeq is where the last account of a name went, also after a start", () => {
+test("CatalogDatabase.userDroppedSeq is the seq at which the last account of a name was dropped, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   let seq = 100;
@@ -580,7 +580,7 @@ test("CatalogDatabase.userDroppedSeq is where the last account of a name went, a
   catalog.close();
   const again = openCatalog(path);
   expect(again.userDroppedSeq("sam")).toBe(second);
-  // No commit after a start may come before it.
+  // No commit after a restart may precede it.
   expect(again.manifest.highestSeq()).toBeGreaterThanOrEqual(second);
   again.close();
 });
@@ -631,7 +631,7 @@ test("CatalogDatabase.createUser: a token version of a dropped account is not us
   again.close();
 });
 
-test("CatalogDatabase.setUp changes root and makes the DBA together or not at all", () => {
+test("CatalogDatabase.setUp changes root and creates the DBA together or not at all", () => {
   const catalog = openCatalog(freshPath());
   const users = {
     rootPasswordHash: "r",
@@ -639,7 +639,7 @@ test("CatalogDatabase.setUp changes root and makes the DBA together or not at al
   } as const;
   catalog.createUser({ userId: "ada", role: "user", authType: "internal" });
 
-  expect(conditionOf(() => catalog.setUp(users))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.setUp(users))).toBe("ALREADY_EXISTS");
   expect(catalog.user("root")?.passwordHash).toBeUndefined();
   catalog.dropUser("ada");
   catalog.setUp(users);
@@ -669,7 +669,7 @@ test("CatalogDatabase.revoke is remembered for a day beyond its end, then forgot
   again.close();
 });
 
-test("CatalogDatabase.revoke removes from the file what was over when it was opened", () => {
+test("CatalogDatabase.revoke removes entries from the file that had expired when it was opened", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const first = openCatalog(path, clock);
@@ -678,7 +678,7 @@ test("CatalogDatabase.revoke removes from the file what was over when it was ope
   clock.advance(3 * 24 * 3_600_000);
 
   const catalog = openCatalog(path, clock);
-  // Whatever was over counts again when it is revoked again.
+  // An expired token counts again when it is revoked again.
   for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
   const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([
@@ -707,7 +707,7 @@ test("CatalogDatabase.revoke keeps the time of the first call", () => {
   again.close();
 });
 
-test("tables and views share names and ids, and views go with what they need in one change", () => {
+test("tables and views share names and ids, and a change drops views with the objects they need", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createNamespace({ name: "app", owner: undefined, options: {}, createdAtMs: 1 });
@@ -716,13 +716,13 @@ test("tables and views share names and ids, and views go with what they need in 
   catalog.createView(viewEntry({ viewId }));
 
   expect(catalog.nextTableId()).toBeGreaterThan(viewId);
-  expect(conditionOf(() => catalog.createView(viewEntry({ viewId: 99, name: "t" })))).toBe(
+  expect(errorCodeOf(() => catalog.createView(viewEntry({ viewId: 99, name: "t" })))).toBe(
     "ALREADY_EXISTS",
   );
   const taken = tableEntry({ tableId: 98, namespace: "app", name: "v" });
-  expect(conditionOf(() => catalog.createTable(taken, seqOf(2)))).toBe("ALREADY_EXISTS");
+  expect(errorCodeOf(() => catalog.createTable(taken, seqOf(2)))).toBe("ALREADY_EXISTS");
   const before = catalog.version;
-  catalog.dropTable(1, seqOf(3), [viewOf(catalog)]);
+  catalog.dropTable(1, seqOf(3), { views: [viewOf(catalog)] });
   expect(catalog.version).toBe(before + 1);
   expect(catalog.view("app", "v")).toBeUndefined();
   catalog.close();
@@ -731,7 +731,7 @@ test("tables and views share names and ids, and views go with what they need in 
   again.close();
 });
 
-test("no journal has when users were last seen, and it outlives a restart", () => {
+test("the times when users were last seen are in no journal, and survive a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = catalog.createUser({ userId: "ada", role: "user", authType: "password" });

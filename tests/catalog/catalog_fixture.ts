@@ -18,12 +18,12 @@ import { ManualClock } from "../support/manual_clock.ts";
 
 const directories: string[] = [];
 
-/** For `afterAll` of every test file that makes catalogs. */
+/** Call this in `afterAll` of every test file that creates catalogs. */
 export function removeCatalogs(): void {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
 }
 
-/** A path for a catalog that does not exist yet. */
+/** Returns a path for a catalog that does not exist yet. */
 export function freshPath(): string {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-catalog-"));
   directories.push(directory);
@@ -34,7 +34,10 @@ export function openCatalog(path: string, clock: Clock = new ManualClock()): Cat
   return CatalogDatabase.open({ path, clock, log: silentLog });
 }
 
-/** What the disk holds of an open catalog at this moment: what a killed process leaves behind. */
+/**
+ * Copies the files of an open catalog as they are on disk. A killed process would leave the same
+ * files.
+ */
 export function killedCopy(path: string): string {
   const copy = freshPath();
   copyFileSync(path, copy);

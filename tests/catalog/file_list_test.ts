@@ -1,6 +1,4 @@
-/**
- * The list of files: read in portions, by table and by owner, and counted without being read.
- */
+/** The file list: read in portions, by table and by owner, and counted without being read. */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { CorruptionError } from "../../src/base/errors.ts";
@@ -17,7 +15,9 @@ import {
 
 afterAll(removeCatalogs);
 
-/** So many files: of tables 1 and 2 in turn, each owner with three in succession. */
+/**
+ * Returns this many files, alternating between tables 1 and 2, three in succession for each owner.
+ */
 function entries(count: number): FileEntry[] {
   return Array.from({ length: count }, (_, index) => ({
     ...FILE,
@@ -31,7 +31,7 @@ function idsOf(catalog: CatalogDatabase, of?: FilesOf): string[] {
   return [...catalog.filePortions(of)].flat().map(({ fileId }) => fileId);
 }
 
-/** Makes the checksum of a file's entry a wrong one. */
+/** Makes the checksum of a file's entry wrong. */
 function damage(path: string, fileId: string): void {
   const database = new Database(path, { readwrite: true });
   database.query("UPDATE files SET checksum = checksum + 1 WHERE file_id = ?1").run(fileId);
@@ -41,7 +41,7 @@ function damage(path: string, fileId: string): void {
 test("filePortions yields every file once, in portions, by id", () => {
   const catalog = openCatalog(freshPath());
   expect(idsOf(catalog)).toEqual([]);
-  // None, one, and several portions, the last of them full.
+  // The counts give no portions, one, and several, the last of them full.
   for (const count of [1, 64, 65, 128]) {
     catalog.removeFiles(catalog.files().map(({ fileId }) => fileId));
     const all = entries(count);
@@ -65,7 +65,7 @@ test("filePortions of a table or an owner yields theirs and no others", () => {
   catalog.close();
 });
 
-test("filePortions goes on behind what was removed or added while it paused", () => {
+test("filePortions continues after entries that were added or removed while it paused", () => {
   const catalog = openCatalog(freshPath());
   const all = entries(130);
   catalog.addFiles(all);
@@ -79,7 +79,7 @@ test("filePortions goes on behind what was removed or added while it paused", ()
   catalog.close();
 });
 
-test("heldFilePortions is the list of the moment of the hold, and leaves the locks alone", () => {
+test("heldFilePortions is the list at the moment of the hold, and leaves the locks alone", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const all = entries(200);
@@ -93,7 +93,7 @@ test("heldFilePortions is the list of the moment of the hold, and leaves the loc
   }
   expect(found).toEqual(all);
   for (const _ of catalog.heldFilePortions()) break;
-  // A process of its own, as SQLite knows the locks of this one.
+  // Another process is needed, since SQLite recognizes the locks of this one.
   const script = `import { Database } from "bun:sqlite";
     new Database(process.argv[1], { readwrite: true }).run("PRAGMA user_version");`;
   const other = Bun.spawnSync([process.execPath, "-e", script, path]);
@@ -103,7 +103,7 @@ test("heldFilePortions is the list of the moment of the hold, and leaves the loc
   catalog.close();
 });
 
-test("dropTable takes as many files along as are no long transaction, and leaves the others", () => {
+test("dropTable removes as many files as fit in a short transaction, and leaves the others", () => {
   const catalog = openCatalog(freshPath());
   catalog.createTable(tableEntry(), seqOf(1));
   catalog.addFiles(entries(400));
@@ -135,13 +135,13 @@ test("fileCount follows what is listed, also after a restart", () => {
   again.close();
 });
 
-test("a damaged entry is met by those who ask for it, and by nobody else", () => {
+test("a damaged entry affects only those who read it", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
   catalog.addFiles(entries(12));
   catalog.close();
-  // Of table 2 and owner 3.
+  // This file belongs to table 2 and owner 3.
   damage(path, "f1011");
   const again = openCatalog(path);
   expect(again.fileCount).toBe(12);
@@ -173,7 +173,7 @@ test("files of a table and of an owner are looked up, not searched for", () => {
   database.close();
 });
 
-test("a catalog of the format before is upgraded with its files, a damaged body among them", () => {
+test("a catalog of the previous format is upgraded with its files, including a damaged body", () => {
   const path = freshPath();
   openCatalog(path).close();
   const from = freshPath();

@@ -1,15 +1,11 @@
 /**
- * Goal: what was published stays, whole, and no segment id is used twice.
- * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
+ * Goal: a published change is durable as a whole, and no segment id is used twice. Method: real
+ * SQLite files; a kill is a copy of the files while the catalog is open.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
-import type { SegmentEntry, TableState } from "../../src/catalog/mod.ts";
-import type {
-  Manifest,
-  SegmentEntry as StoredSegment,
-  TableState as StoredState,
-} from "../../src/storage/mod.ts";
+import type { SegmentRecord, TableStateRecord } from "../../src/catalog/mod.ts";
+import type { Manifest, SegmentEntry, TableState } from "../../src/storage/mod.ts";
 import {
   freshPath,
   killedCopy,
@@ -25,16 +21,16 @@ afterAll(removeCatalogs);
 type Same<A, B> =
   Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;
 
-test("a manifest of the catalog has every field that the store knows of", () => {
-  // A field that only one of them declared would be lost, and the types alone would let it pass.
-  const same: readonly [Same<SegmentEntry, StoredSegment>, Same<TableState, StoredState>] = [
+test("a manifest of the catalog has every field that the store knows", () => {
+  // The types alone would accept a field that only one of them declares, and it would be lost.
+  const same: readonly [Same<SegmentRecord, SegmentEntry>, Same<TableStateRecord, TableState>] = [
     true,
     true,
   ];
   expect(same).toEqual([true, true]);
 });
 
-function segment(segmentId: number, change: Partial<SegmentEntry> = {}): SegmentEntry {
+function segment(segmentId: number, change: Partial<SegmentRecord> = {}): SegmentRecord {
   return {
     segmentId,
     tableId: 1,
@@ -49,11 +45,11 @@ function segment(segmentId: number, change: Partial<SegmentEntry> = {}): Segment
   };
 }
 
-function state(tableId: number, flushed: number): TableState {
+function state(tableId: number, flushed: number): TableStateRecord {
   return { tableId, flushedSeq: seqOf(flushed), lowWaterSeq: seqOf(0), lastFlushedAtMs: 3 };
 }
 
-test("ManifestDatabase is the manifest that the store asks for", () => {
+test("ManifestDatabase is the manifest that the store requires", () => {
   const catalog = openCatalog(freshPath());
   const manifest: Manifest = catalog.manifest;
 
@@ -62,7 +58,7 @@ test("ManifestDatabase is the manifest that the store asks for", () => {
   catalog.close();
 });
 
-test("ManifestDatabase.publish is there after a kill, with all its parts", () => {
+test("ManifestDatabase.publish survives a kill, with all its parts", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const { manifest } = catalog;
@@ -89,7 +85,7 @@ test("ManifestDatabase.publish is there after a kill, with all its parts", () =>
   catalog.close();
 });
 
-test("ManifestDatabase keeps that a segment was given up, by the name that it has on disk", () => {
+test("ManifestDatabase remembers that a segment was given up, by its name on disk", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const lost = segment(catalog.manifest.nextSegmentId(), { quarantined: true, isGivenUp: true });

@@ -1,6 +1,4 @@
-/**
- * Goal: every rule about names, at its edges.
- */
+/** Goal: every naming rule, at its limits. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {
@@ -9,18 +7,18 @@ import {
   checkUserId,
   isReservedNamespace,
 } from "../../src/catalog/mod.ts";
-import { conditionOf } from "../support/conditions.ts";
+import { errorCodeOf } from "../support/error_codes.ts";
 
-test("checkObjectName takes 1 to 64 letters, digits and _, beginning with a letter", () => {
+test("checkObjectName accepts 1 to 64 letters, digits and _, beginning with a letter", () => {
   for (const name of ["a", "Notes", "a_1", "x".repeat(64)]) {
     expect(
-      conditionOf(() => checkObjectName("table", name)),
+      errorCodeOf(() => checkObjectName("table", name)),
       name,
     ).toBeUndefined();
   }
   for (const name of ["", "1a", "_a", "a-b", "a b", "ä", "a.b", "x".repeat(65), "a\n", "a\u0000"]) {
     expect(
-      conditionOf(() => checkObjectName("table", name)),
+      errorCodeOf(() => checkObjectName("table", name)),
       name,
     ).toBe("INVALID_NAME");
   }
@@ -32,19 +30,19 @@ test("checkObjectName refuses reserved namespaces in any case, and only as names
   for (const name of reserved.split(" ")) {
     for (const spelling of [name, name.toUpperCase()]) {
       expect(isReservedNamespace(spelling), spelling).toBeTrue();
-      expect(conditionOf(() => checkObjectName("namespace", spelling))).toBe("RESERVED_NAME");
-      expect(conditionOf(() => checkObjectName("table", spelling))).toBeUndefined();
+      expect(errorCodeOf(() => checkObjectName("namespace", spelling))).toBe("RESERVED_NAME");
+      expect(errorCodeOf(() => checkObjectName("table", spelling))).toBeUndefined();
     }
   }
   for (const name of ["app", "pg", "systems", "defaults"]) {
     expect(
-      conditionOf(() => checkObjectName("namespace", name)),
+      errorCodeOf(() => checkObjectName("namespace", name)),
       name,
     ).toBeUndefined();
   }
 });
 
-test("checkColumnName widens to printable Unicode when quoted, and never to a leading _", () => {
+test("checkColumnName also accepts printable Unicode when quoted, and never a leading _", () => {
   const table: readonly [name: string, bare: string | undefined, quoted: string | undefined][] = [
     ["id", undefined, undefined],
     ["größe 1", "INVALID_NAME", undefined],
@@ -62,20 +60,20 @@ test("checkColumnName widens to printable Unicode when quoted, and never to a le
   ];
   for (const [name, bare, quoted] of table) {
     expect(
-      conditionOf(() => checkColumnName(name)),
+      errorCodeOf(() => checkColumnName(name)),
       name,
     ).toBe(bare as string);
     expect(
-      conditionOf(() => checkColumnName(name, { isQuoted: true })),
+      errorCodeOf(() => checkColumnName(name, { isQuoted: true })),
       name,
     ).toBe(quoted as string);
   }
 });
 
-test("checkUserId takes 1 to 128 bytes without control characters, slashes and ..", () => {
+test("checkUserId accepts 1 to 128 bytes without control characters, slashes and ..", () => {
   for (const id of ["a", "Ada Lovelace", "a@b.c", "ü".repeat(64), "x".repeat(128), "a.b", "'"]) {
     expect(
-      conditionOf(() => checkUserId(id)),
+      errorCodeOf(() => checkUserId(id)),
       id,
     ).toBeUndefined();
   }
@@ -91,13 +89,13 @@ test("checkUserId takes 1 to 128 bytes without control characters, slashes and .
     "\ud800",
   ]) {
     expect(
-      conditionOf(() => checkUserId(id)),
+      errorCodeOf(() => checkUserId(id)),
       id,
     ).toBe("INVALID_NAME");
   }
 });
 
-test("checkObjectName says where, and does not flood its message", () => {
+test("checkObjectName names the position, and keeps its message short", () => {
   try {
     checkObjectName("table", "!".repeat(10_000), { position: 13 });
     expect.unreachable();

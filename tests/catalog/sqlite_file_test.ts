@@ -1,5 +1,5 @@
 /**
- * Goal: a catalog that is damaged, foreign or newer is refused, by name and without a trace.
+ * Goal: a catalog that is damaged, foreign or newer is refused, by name and without side effects.
  * Method: damage real files.
  */
 import { Database } from "bun:sqlite";
@@ -24,7 +24,7 @@ import {
 
 afterAll(removeCatalogs);
 
-/** Name and bytes of every file beside the catalog. */
+/** Returns the name and the bytes of every file in the catalog's directory. */
 function directoryOf(path: string): Record<string, string> {
   const directory = dirname(path);
   return Object.fromEntries(
@@ -57,7 +57,7 @@ test("SqliteFile refuses a catalog of a newer format without changing a byte", (
   expect(directoryOf(path)).toEqual(before);
 });
 
-test("SqliteFile logs that it upgraded a catalog, and not that it made one", () => {
+test("SqliteFile logs an upgrade of a catalog, and not its creation", () => {
   const path = freshPath();
   const log = new RecentLog(silentLog, new ManualClock());
   SqliteFile.open(path, { log }).close();
@@ -73,7 +73,7 @@ test("SqliteFile logs that it upgraded a catalog, and not that it made one", () 
   expect(log.lines).toMatchObject([{ level: "info", message: "upgraded the catalog", fields }]);
 });
 
-test("SqliteFile refuses files that are no catalog, and names them", () => {
+test("SqliteFile refuses files that are not catalogs, and names them", () => {
   const garbage = freshPath();
   writeFileSync(garbage, "not a database at all, but long enough to look at ".repeat(100));
   const foreign = freshPath();
@@ -90,9 +90,10 @@ test("SqliteFile refuses files that are no catalog, and names them", () => {
   }
 });
 
-// Goal: no crash while SQLite takes its log over keeps a start away. Method: the files of a catalog
-// that has grown in the log alone, after each number of pages that came into the file.
-test("SqliteFile opens what a crash left after each page of the log that was taken over", () => {
+// Goal: no crash while SQLite moves its log into the file prevents the next start. Method: the
+// files of a catalog that has grown in the log alone, after each number of pages moved into the
+// file.
+test("SqliteFile opens the files left by a crash after each page that was moved out of the log", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.hold()();
@@ -135,7 +136,7 @@ test("SqliteFile starts over on an empty file: a process that died before the fi
   catalog.close();
 });
 
-test("SqliteFile lets nobody else in while it is open", () => {
+test("SqliteFile excludes other processes while it is open", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
 
@@ -144,18 +145,18 @@ test("SqliteFile lets nobody else in while it is open", () => {
   openCatalog(path).close();
 });
 
-test("SqliteFile.transaction on a full disk changes nothing, and works again when there is room", () => {
+test("SqliteFile.transaction on a full disk changes nothing, and works again once there is space", () => {
   const path = freshPath();
   const file = SqliteFile.open(path, { log: silentLog });
   const ids = (): string[] => allSealed<{ id: string }>(file, "revocations").map(({ id }) => id);
   const put = (id: string, text: string): void =>
     file.transaction(() => putSealed(file, "revocations", { key: id, value: { id, text } }));
   put("a", "");
-  // SQLite answers a page above this count with what a full disk gives.
+  // SQLite reports a page above this count as a full disk.
   file.rows("PRAGMA max_page_count = 40");
   const error = errorOf(() => put("b", "x".repeat(500_000)));
 
-  expect(error).toMatchObject({ condition: "DISK_FULL" });
+  expect(error).toMatchObject({ code: "DISK_FULL" });
   expect(String(error)).toContain("Cannot change the catalog: the disk is full");
   expect(ids()).toEqual(["a"]);
   put("c", "");
@@ -163,7 +164,7 @@ test("SqliteFile.transaction on a full disk changes nothing, and works again whe
   file.close();
 });
 
-test("SqliteFile makes files that only their owner reads", () => {
+test("SqliteFile creates files that only their owner can read", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.revoke("x", 1);
@@ -189,8 +190,9 @@ test("SqliteFile.transaction undoes everything when its work throws", () => {
 });
 
 // Goal: no damaged byte of a row is served. Method: damage bytes of a filled catalog one at a time;
-// opening and reading must either fail with an error that names the file or give the true answer.
-test("CatalogDatabase notices damage, or gives the true answer, whichever byte is damaged", () => {
+// opening and reading must either fail with an error that names the file or give the correct
+// answer.
+test("CatalogDatabase notices damage, or gives the correct answer, whichever byte is damaged", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createNamespace({ name: "app", owner: "root", options: { k: "v" }, createdAtMs: 1 });
@@ -233,16 +235,16 @@ test("CatalogDatabase notices damage, or gives the true answer, whichever byte i
     }
   }
   expect(noticed).toBeGreaterThan(0);
-});
+}, 30_000);
 
-test("SqliteFile.open says where to look when a directory is in the place of the catalog", () => {
+test("SqliteFile.open says where to look if a directory is at the catalog's path", () => {
   const path = freshPath();
   mkdirSync(path);
   expect(() => openCatalog(path)).toThrow(
     expect.objectContaining({
-      condition: "STORAGE_UNAVAILABLE",
+      code: "STORAGE_UNAVAILABLE",
       message: expect.stringContaining(`Cannot use the catalog ${path}: `),
-      hint: expect.stringContaining("tidemark verify says what is damaged"),
+      hint: expect.stringContaining("tidemark verify lists the damage"),
     }),
   );
 });

@@ -1,6 +1,4 @@
-/**
- * The log that SQLite keeps: damage to what was committed is told from what a crash leaves.
- */
+/** SQLite's log: damage to committed data is distinguished from the traces of a crash. */
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { CorruptionError } from "../../src/base/errors.ts";
@@ -9,7 +7,7 @@ import { freshPath, openCatalog, removeCatalogs } from "./catalog_fixture.ts";
 
 afterAll(removeCatalogs);
 
-/** The log of a catalog after some transactions, and where each of its frames begins. */
+/** Returns the log of a catalog after some transactions, and the offset of each frame. */
 function walOf(transactionCount: number): { bytes: Buffer; frames: number[]; pageBytes: number } {
   const path = freshPath();
   const catalog = openCatalog(path);
@@ -31,7 +29,7 @@ test("sqliteWalDamage is undefined for a log that is whole, empty, or ends withi
   expect(frames.length).toBeGreaterThan(2);
   expect(damageIn(bytes)).toBeUndefined();
   expect(damageIn(new Uint8Array(0))).toBeUndefined();
-  // What a process leaves that is killed while it writes: the head of a frame without its page.
+  // A process that is killed while it writes leaves the head of a frame without its page.
   expect(damageIn(Buffer.concat([bytes, bytes.subarray(32, 56)]))).toBeUndefined();
   for (const at of frames) expect(damageIn(bytes.subarray(0, at))).toBeUndefined();
 });
@@ -65,12 +63,12 @@ test("sqliteWalDamage says when a frame may only have been torn", () => {
   const torn = Buffer.from(bytes);
   torn[last + 100] = (torn[last + 100] ?? 0) ^ 1;
   expect(damageIn(torn)?.what).toContain("torn");
-  // A transaction that has no end was never committed.
+  // A transaction without an end was never committed.
   torn.writeUInt32BE(0, last + 4);
   expect(damageIn(torn)).toBeUndefined();
 });
 
-test("sqliteWalDamage leaves out frames of an earlier use of the file", () => {
+test("sqliteWalDamage ignores frames of an earlier use of the file", () => {
   const { bytes, frames } = walOf(3);
   const last = frames.at(-1) ?? 0;
   const stale = Buffer.from(bytes);

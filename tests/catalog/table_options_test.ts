@@ -1,6 +1,4 @@
-/**
- * Goal: every row of the option table of CREATE TABLE: kinds, ranges, words, and what is refused.
- */
+/** Goal: every row of the CREATE TABLE option table: kinds, ranges, words and refusals. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {
@@ -11,7 +9,7 @@ import {
   type TableKind,
   tableOptionsFrom,
 } from "../../src/catalog/mod.ts";
-import { conditionOf } from "../support/conditions.ts";
+import { errorCodeOf } from "../support/error_codes.ts";
 
 type Settings = Readonly<Record<string, OptionSetting["value"]>>;
 
@@ -20,7 +18,7 @@ function settings(values: Settings): OptionSetting[] {
 }
 
 function conditionOfOptions(prefix: TableKind | undefined, values: Settings): string | undefined {
-  return conditionOf(() => tableOptionsFrom(prefix, settings(values)));
+  return errorCodeOf(() => tableOptionsFrom(prefix, settings(values)));
 }
 
 test("flushPolicyFrom reads rows, interval, or both in any order and case", () => {
@@ -54,7 +52,7 @@ test("tableOptionsFrom decides the kind from prefix and TYPE", () => {
   expect(conditionOfOptions(undefined, { TYPE: "TEMP" })).toBe("INVALID_OPTION");
 });
 
-test("tableOptionsFrom takes each option on its kinds only", () => {
+test("tableOptionsFrom accepts each option only for its kinds", () => {
   const options: readonly [Settings, kinds: readonly TableKind[]][] = [
     [{ FLUSH_POLICY: "rows:10" }, ["user", "shared"]],
     [{ STORAGE_ID: "local" }, ["user", "shared"]],
@@ -74,7 +72,7 @@ test("tableOptionsFrom takes each option on its kinds only", () => {
   }
 });
 
-test("tableOptionsFrom holds each range: at its ends, below and above", () => {
+test("tableOptionsFrom enforces each range: at its ends, below and above", () => {
   const ranges: readonly [name: string, kind: TableKind, max: number][] = [
     ["TTL_SECONDS", "stream", 31_536_000],
     ["DELETED_RETENTION_HOURS", "shared", 8760],
@@ -106,7 +104,7 @@ test("tableOptionsFrom refuses unknown, repeated and missing options, and says w
   }
 });
 
-test("tableOptionsFrom gives words in the spelling of the catalog", () => {
+test("tableOptionsFrom returns words in the spelling of the catalog", () => {
   const values = { access_level: "dba", Compression: "NONE", flush_policy: "rows:5" };
 
   expect(tableOptionsFrom("shared", settings(values)).options).toEqual({
@@ -116,7 +114,7 @@ test("tableOptionsFrom gives words in the spelling of the catalog", () => {
   });
 });
 
-test("changedTableOptions and resetTableOptions keep what is not named", () => {
+test("changedTableOptions and resetTableOptions keep options that are not named", () => {
   const current = { accessLevel: "PUBLIC", flushPolicy: "rows:5" } as const;
 
   expect(changedTableOptions("shared", current, settings({ COMPRESSION: "none" }))).toEqual({

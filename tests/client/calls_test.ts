@@ -1,12 +1,12 @@
 /**
- * Goal: every call of the client reports a bad argument at once, says what to write instead, and
- * sends nothing.
+ * Goal: every client call reports a bad argument at once, says what to write instead, and sends
+ * nothing.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
 import { FakeServer, loggedIn } from "./scripted_server.ts";
 
-/** The calls without types, as JavaScript sees them. */
+/** The client's calls without types, as JavaScript sees them. */
 type Loose = Record<string, (...given: unknown[]) => unknown>;
 
 async function failureOf(call: () => unknown): Promise<unknown> {
@@ -25,17 +25,17 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with a list",
     ({ execute }) => execute?.("SELECT $1", [1]),
-    "Cannot execute: the options are a list, and should be an object; write execute(sql, { params: [1] })",
+    "Cannot execute: the options are a list, but should be an object; write execute(sql, { params: [1] })",
   ],
   [
     "execute with null",
     ({ execute }) => execute?.("SELECT 1", null),
-    "Cannot execute: the options are null, and should be an object; write execute(sql, { params: [1] })",
+    "Cannot execute: the options are null, but should be an object; write execute(sql, { params: [1] })",
   ],
   [
     "execute with text",
     ({ execute }) => execute?.("SELECT 1", "a"),
-    /the options are a string, and should be an object/,
+    /the options are a string, but should be an object/,
   ],
   [
     "execute with an unknown option",
@@ -55,17 +55,17 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with a namespace",
     ({ execute }) => execute?.("SELECT 1", { namespace: 5 }),
-    "Cannot use namespace: it is 5, and should be text",
+    "Cannot use namespace: it is 5, but should be text",
   ],
   [
     "execute with an empty key",
     ({ execute }) => execute?.("SELECT 1", { idempotencyKey: "" }),
-    "Cannot use idempotencyKey: it is a string, and should be text that is not empty",
+    "Cannot use idempotencyKey: it is a string, but should be text that is not empty",
   ],
   [
     "execute with a controller",
     ({ execute }) => execute?.("SELECT 1", { signal: new AbortController() }),
-    "Cannot use signal: it is an object of AbortController, and should be the signal of an AbortController",
+    "Cannot use signal: it is an object of AbortController, but should be the signal of an AbortController",
   ],
   [
     "query with params among its options",
@@ -80,7 +80,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live without a handler",
     ({ live }) => live?.("SELECT 1", { params: [1] }),
-    "Cannot follow the query: it has no handler; write live(sql, { params: [1], onRows: (rows) => show(rows) }), or give onEvent, which is told each change",
+    "Cannot follow the query: it has no handler; write live(sql, { params: [1], onRows: (rows) => show(rows) }), or give onEvent, which receives each change",
   ],
   ["live without options", ({ live }) => live?.("SELECT 1"), /it has no handler/],
   ["live with a list", ({ live }) => live?.("SELECT 1", [1]), /the options are a list/],
@@ -93,17 +93,17 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with a handler that is not a function",
     ({ live }) => live?.("SELECT 1", { onRows: "show" }),
-    "Cannot use onRows: it is a string, and should be a function",
+    "Cannot use onRows: it is a string, but should be a function",
   ],
   [
     "live with an invalid position",
     ({ live }) => live?.("SELECT 1", { onEvent, from: "7" }),
-    "Cannot use from: it is a string, and should be a whole number, 0 or more",
+    "Cannot use from: it is a string, but should be a whole number, 0 or more",
   ],
   [
     "live with an empty resumeKey",
     ({ live }) => live?.("SELECT 1", { onEvent, resumeKey: "" }),
-    /^Cannot use resumeKey: it is a string, and should be text that is not empty/,
+    /^Cannot use resumeKey: it is a string, but should be text that is not empty/,
   ],
   [
     "live with a resumeKey and nowhere to keep the position",
@@ -113,17 +113,17 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with an order of the wrong type",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: ["id"] }),
-    /^Cannot use orderBy: it is a list, and should be text like "sent_at DESC, id"/,
+    /^Cannot use orderBy: it is a list, but should be text like "sent_at DESC, id"/,
   ],
   [
     "live with an order that is not a list of columns",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: "id DOWN" }),
-    /^Cannot use orderBy: "id DOWN" is no column/,
+    /^Cannot use orderBy: "id DOWN" is not a column/,
   ],
   [
     "live with onRows but without rows",
     ({ live }) => live?.("SELECT 1", { onRows: onEvent, keepRows: false }),
-    /^Cannot follow the query: onRows is told rows, which keepRows: false leaves out/,
+    /^Cannot follow the query: onRows needs the rows that keepRows: false discards/,
   ],
   [
     "interrupt without a time",
@@ -173,7 +173,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "createClient with a session of its own",
     () => create({ url, session: "localStorage" }),
-    'Cannot use session: it is a string, and should be "cookie" or "memory"',
+    'Cannot use session: it is a string, but should be "cookie" or "memory"',
   ],
   [
     "createClient with a handler",

@@ -1,6 +1,6 @@
 /**
- * The client against a scripted server: what it sends, in which order, and what it makes of losses,
- * expired tokens and expired history.
+ * The client against a scripted server: the messages it sends, their order, and its reaction to
+ * losses, expired tokens and expired history.
  */
 import { expect, test } from "bun:test";
 import {
@@ -33,7 +33,7 @@ interface Loose {
   live(sql: string, options: object): unknown;
 }
 
-test("query gives rows by column name, with the token of the log-in", async () => {
+test("query returns rows by column name, with the token of the login", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const schema = [{ name: "id" }, { name: "text" }];
@@ -62,7 +62,7 @@ test("execute and live send bigints as numbers, and those beyond 2^53 as their d
   client.close();
 });
 
-test("execute throws what no JSON can hold as it is, and blames no connection", async () => {
+test("execute throws for values that JSON cannot represent, and blames no connection", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const circle: unknown[] = [];
@@ -72,7 +72,7 @@ test("execute throws what no JSON can hold as it is, and blames no connection", 
   expect(thrown).toBeInstanceOf(TypeError);
 });
 
-test("execute throws what the server refused, with what ran before, also when it came late", async () => {
+test("execute throws the server's refusal with the preceding results, even if it arrives late", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const entry = { row_count: 1, as_user: "ada" };
@@ -90,7 +90,7 @@ test("execute throws what the server refused, with what ran before, also when it
   }
 });
 
-test("execute tells an unreachable server from a refusal", async () => {
+test("execute distinguishes an unreachable server from a refusal", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   server.answer = () => {
@@ -106,7 +106,7 @@ test("execute tells an unreachable server from a refusal", async () => {
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
 
-test("createClient refuses an address that is none of HTTP, and shows no password of it", () => {
+test("createClient refuses an address that is not HTTP, and shows no password in it", () => {
   for (const [url, shown] of [
     ["127.0.0.1:2900", "127.0.0.1:2900"],
     ["localhost:2900", "localhost:2900"],
@@ -128,7 +128,7 @@ test("createClient refuses an address that is none of HTTP, and shows no passwor
   }
 });
 
-test("createClient and live refuse options that count nothing", async () => {
+test("createClient and live refuse numeric options that are not numbers", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   for (const [given, what] of [
@@ -137,7 +137,7 @@ test("createClient and live refuse options that count nothing", async () => {
     [1.5, "1.5"],
     ["3" as unknown as number, "a string"],
   ] as const) {
-    const reason = `it is ${what}, and should be a whole number, 0 or more`;
+    const reason = `it is ${what}, but should be a whole number, 0 or more`;
     expect(() => createClient({ url: "http://db.test", maxRetries: given })).toThrow(
       new TypeError(`Cannot use maxRetries: ${reason}`),
     );
@@ -168,7 +168,7 @@ test("a failed request shows no password of the address", async () => {
 test("query, execute and live say that parameters are a list", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
-  // As JavaScript may call them.
+  // JavaScript may call it like this.
   const loose = client as unknown as Loose;
   const message =
     "Cannot send the parameters: they should be a list, as in query(sql, [1]) or execute(sql, { params: [1] })";
@@ -188,7 +188,7 @@ test("query, execute and live say that parameters are a list", async () => {
   expect(server.sockets).toEqual([]);
 });
 
-test("execute and live send no parameter that JSON would make a NULL, and no statement but text", async () => {
+test("execute and live send no parameter that JSON would turn into NULL, and no statement but text", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const loose = client as unknown as Loose;
@@ -203,7 +203,7 @@ test("execute and live send no parameter that JSON would make a NULL, and no sta
     [["a", onEvent], "a function"],
     [["a", Symbol("b")], "a symbol"],
   ] as const) {
-    const message = `Cannot send parameter 2: it is ${what}, and should be null, a boolean, a finite number, a bigint, text, a Date, bytes (Uint8Array), a list or a plain object`;
+    const message = `Cannot send parameter 2: it is ${what}, but should be null, a boolean, a finite number, a bigint, text, a Date, bytes (Uint8Array), a list or a plain object`;
     const thrown = await loose.query("SELECT $1", params).catch((failure: unknown) => failure);
     expect(thrown).toEqual(new TypeError(message));
     expect(() => loose.live("SELECT $1", { params, onEvent })).toThrow(message);
@@ -214,7 +214,7 @@ test("execute and live send no parameter that JSON would make a NULL, and no sta
     [5, "5"],
     [{ sql: "SELECT 1" }, "an object"],
   ] as const) {
-    const message = `Cannot send the statement: it is ${what}, and should be text`;
+    const message = `Cannot send the statement: it is ${what}, but should be text`;
     const text = sql as unknown as string;
     const thrown = await loose.execute(text, {}).catch((failure: unknown) => failure);
     expect(thrown).toEqual(new TypeError(message));
@@ -224,7 +224,7 @@ test("execute and live send no parameter that JSON would make a NULL, and no sta
   expect(server.sockets).toEqual([]);
 });
 
-test("execute sends a read and a keyed write again after as long as the server says", async () => {
+test("execute repeats a read and a keyed write after the server's delay", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const given = server.answer;
@@ -247,7 +247,7 @@ test("execute sends a read and a keyed write again after as long as the server s
   }
 });
 
-test("execute does not send again for somebody else who logs in meanwhile", async () => {
+test("execute does not repeat a request for another user who logs in while it waits", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const given = server.answer;
@@ -277,7 +277,7 @@ test("timeout bounds each request, and a read is sent again", async () => {
     });
   const executed = client.execute("SELECT 1").catch((failure: unknown) => failure);
   const delays: number[] = [];
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let tick = 0; tick < 3; tick += 1) {
     await Bun.sleep(0);
     delays.push(...server.fire());
   }
@@ -290,7 +290,7 @@ test("timeout bounds each request, and a read is sent again", async () => {
 const TOKEN_REFUSALS = ["TOKEN_EXPIRED", "INVALID_CREDENTIALS"];
 
 test.each(TOKEN_REFUSALS)(
-  "a token refused with %s is refreshed once for all requests that met it, each then repeated",
+  "a token refused with %s is refreshed once for all affected requests, each then repeated",
   async (code) => {
     const server = new FakeServer();
     const client = await loggedIn(server);
@@ -330,7 +330,7 @@ test.each(TOKEN_REFUSALS)("a refused refresh after %s signs out", async (code) =
   expect(client.session.accessToken).toBeUndefined();
 });
 
-test("live authenticates by message, asks for each batch, and tells rows before changes", async () => {
+test("live authenticates by message, requests each batch, and delivers rows before changes", async () => {
   const server = new FakeServer();
   const { events, id } = await startLive(server);
   expect(server.socket.received[0]).toMatchObject({ type: "authenticate", token: "t1" });
@@ -340,7 +340,7 @@ test("live authenticates by message, asks for each batch, and tells rows before 
   expect(told(events)).toEqual(["start", "loading", "+1,+2", "+3", "ready", "c6"]);
 });
 
-test("live resumes from the last position after a loss, and drops what comes twice", async () => {
+test("live resumes from the last position after a loss, and drops duplicates", async () => {
   const server = new FakeServer();
   const { events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4), inserted(id, 6));
@@ -350,13 +350,13 @@ test("live resumes from the last position after a loss, and drops what comes twi
   const message = server.socket.welcome();
   expect(message).toMatchObject({ subscription: { options: { from_seq_id: 6 } } });
   events.length = 0;
-  // What an old socket still says is not heard.
+  // Messages of an old socket are ignored.
   lost.tell(inserted(id, 7));
   server.socket.tell(ack(id), batch(id, [6, 8], 9), inserted(id, 9, 10));
   expect(told(events)).toEqual(["from 6", "loading", "+8", "ready", "c10"]);
 });
 
-test("live goes on as if nothing were when a handler throws, whatever it was told", async () => {
+test("live continues unaffected when a handler throws, whatever it received", async () => {
   const calm = new FakeServer();
   const { events: expected, id } = await startLive(calm);
   playBatchLossAndChange(calm, id);
@@ -382,18 +382,18 @@ test("live goes on as if nothing were when a handler throws, whatever it was tol
     server.socket.welcome();
     const thrown = playBatchLossAndChange(server, id);
     expect(told(events), `event ${index}`).toEqual(told(expected));
-    // It is the runtime's to report, once each time.
+    // The runtime reports each error exactly once.
     expect(thrown.filter((error) => error === ofEvent)).toHaveLength(1);
     expect(thrown.filter((error) => error === ofState)).toHaveLength(2);
   }
 });
 
-/** @returns What was thrown in turns of their own. */
+/** @returns The errors that were thrown in ticks of their own. */
 function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
   const thrown: unknown[] = [];
   const fire = (): void => {
     for (const timer of [...server.timers].toSorted((a, b) => a.delayMs - b.delayMs)) {
-      // Of a client that is well none of them is due yet but the one that comes back.
+      // In a healthy client, none of these timers is due yet except the reconnect timer.
       if (timer.delayMs >= 10_000) continue;
       server.timers.delete(timer);
       try {
@@ -414,7 +414,7 @@ function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
   return thrown;
 }
 
-test("live resumes a quiet table from what the heartbeat tells, and leaves a dead connection", async () => {
+test("live resumes a quiet table from the position of the heartbeat, and leaves a dead connection", async () => {
   const server = new FakeServer();
   const { events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [], 4));
@@ -429,7 +429,7 @@ test("live resumes a quiet table from what the heartbeat tells, and leaves a dea
   expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 50 } } });
 });
 
-test("live comes back from a socket that nobody answers, before it is open and before it is accepted", async () => {
+test("live recovers from a socket without an answer, before it is open and before it is accepted", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   client.live("SELECT * FROM a.t", { onEvent: () => undefined });
@@ -442,7 +442,7 @@ test("live comes back from a socket that nobody answers, before it is open and b
   expect(server.socket.welcome()).toMatchObject({ type: "subscribe" });
 });
 
-test("live waits on for its pong while other messages come", async () => {
+test("live keeps waiting for its pong while other messages arrive", async () => {
   const server = new FakeServer();
   const { id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [], 4));
@@ -454,7 +454,7 @@ test("live waits on for its pong while other messages come", async () => {
   expect(server.socket.isClosed).toBe(true);
 });
 
-test("live starts anew when history has expired, and ends at a refusal", async () => {
+test("live starts again if history has expired, and ends at a refusal", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4), ended(id, "RESUME_EXPIRED"));
@@ -486,7 +486,7 @@ test("live waits longer after each failure, and refreshes the token after a refu
   expect(server.socket.received).toEqual([expect.objectContaining({ token: "t3" })]);
 });
 
-test("live comes back at once when a network is there again, and listens no longer than it waits", async () => {
+test("live reconnects at once when the network returns, and listens no longer than it waits", async () => {
   const listeners = new Set<() => void>();
   class Page extends FakeServer {
     whenOnline(callback: () => void): () => void {
@@ -503,7 +503,7 @@ test("live comes back at once when a network is there again, and listens no long
     expect(listeners.size).toBe(1);
     for (const listener of listeners) listener();
     expect(server.sockets).toHaveLength(losses + 1);
-    // The timer of the wait is gone, too: what is left watches the new socket.
+    // The wait timer is gone, too: the remaining one watches the new socket.
     expect([...server.timers].map(({ delayMs }) => delayMs)).toEqual([20_000]);
     expect(listeners.size).toBe(0);
   }
@@ -523,13 +523,13 @@ test("queries share a socket; the last to close closes it", async () => {
   expect(server.socket.isClosed).toBe(false);
   client.close();
   expect(server.socket.isClosed).toBe(true);
-  // Nothing more is heard, and nothing is tried again.
+  // Further messages are ignored, and the client does not retry.
   server.socket.tell(inserted(id, 99));
   expect(server.fire()).toEqual([]);
   expect(server.sockets).toHaveLength(1);
 });
 
-/** Answers of paths that end so wait until they are let go. */
+/** Holds the answers of paths with this ending until they are released. */
 function hold(server: FakeServer, end: string): (answer: Answer) => Promise<void> {
   const before = server.answer;
   const waiting: ((answer: Answer) => void)[] = [];
@@ -550,7 +550,7 @@ function refused(): Answer {
   return { status: 401, body: { error: "unauthorized", message: "no" } };
 }
 
-/** Logs in as that user, whose token has the same name. */
+/** Logs in as a user whose token has the same name. */
 async function logIn(server: FakeServer, client: Client, user: string): Promise<void> {
   const before = server.answer;
   server.answer = () => ok(loginBody(user, user));
@@ -558,7 +558,7 @@ async function logIn(server: FakeServer, client: Client, user: string): Promise<
   server.answer = before;
 }
 
-test("a log-out ends every live query before the server is told, and is no loss of the session", async () => {
+test("a logout ends every live query before the server is told, and does not count as a lost session", async () => {
   const server = new FakeServer();
   const events: LiveEvent[] = [];
   let signedOut = 0;
@@ -577,7 +577,7 @@ test("a log-out ends every live query before the server is told, and is no loss 
   const loggedOut = client.session.logout();
   expect(told(events).at(-1)).toBe("ended");
   expect(server.socket.isClosed).toBe(true);
-  // What the server says to the socket of a session that is over is not heard.
+  // Messages to the socket of a session that has ended are ignored.
   server.socket.tell(ended("live-1", "TOKEN_REVOKED"));
   server.socket.handlers.onClose(1008);
   await answer(ok({ message: "bye" }));
@@ -587,7 +587,7 @@ test("a log-out ends every live query before the server is told, and is no loss 
   expect(server.requests.map(({ path }) => path.split("/").at(-1))).toEqual(["login", "logout"]);
 });
 
-test("live starts anew, without a position, when another user logs in", async () => {
+test("live starts again, without a position, when another user logs in", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
@@ -603,12 +603,12 @@ test("live starts anew, without a position, when another user logs in", async ()
   expect(told(events)).toEqual([...once, "offline", ...once]);
 });
 
-test("live starts anew when another page of the browser has logged in as somebody else", async () => {
+test("live starts again when another page of the browser has logged in as another user", async () => {
   const server = new FakeServer();
   const { client, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
   server.answer = (path) => (path.endsWith("/refresh") ? ok(loginBody("bob", "bob")) : expired());
-  // The statement of one user is not repeated as another.
+  // One user's statement is not repeated as another user.
   const thrown = await client.execute("DELETE FROM a.t").catch((failure: unknown) => failure);
   expect(thrown).toMatchObject({ code: "unauthorized" });
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
@@ -632,7 +632,7 @@ test.each<[string, Answer]>([
   ["succeeds", ok(loginBody("late"))],
   ["is refused", refused()],
 ])(
-  "a refresh that %s late changes nothing of a newer log-in, nor after a log-out",
+  "a refresh that %s late changes nothing in a newer log-in, nor after a log-out",
   async (_how, late) => {
     const server = new FakeServer();
     let signedOut = 0;
@@ -657,7 +657,7 @@ test.each<[string, Answer]>([
   },
 );
 
-test("of two log-ins the one that was asked for last counts, whichever answers first", async () => {
+test("the last of two requested logins counts, whichever answers first", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const answer = hold(server, "/login");
@@ -669,7 +669,7 @@ test("of two log-ins the one that was asked for last counts, whichever answers f
   expect(client.session.accessToken).toBe("bob");
 });
 
-test("a log-in whose answer comes after a log-out is not taken over", async () => {
+test("a login whose answer arrives after a logout is ignored", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const answer = hold(server, "/login");
@@ -682,7 +682,7 @@ test("a log-in whose answer comes after a log-out is not taken over", async () =
 });
 
 test.each(["memory", "cookie"] as const)(
-  "a log-in that is refused takes nothing from one before it that has no answer yet, in %s",
+  "a refused login does not affect an earlier one that has no answer yet, in %s",
   async (keepIn) => {
     const server = new FakeServer();
     const client = createClient({ url: "http://db.test", session: keepIn, environment: server });
@@ -699,7 +699,7 @@ test.each(["memory", "cookie"] as const)(
   },
 );
 
-test("a log-in waits for the refresh before it where a browser keeps the cookie that comes last", async () => {
+test("a login waits for an earlier refresh in browsers, which keep the last cookie", async () => {
   const server = new FakeServer();
   const client = createClient({ url: "http://db.test", session: "cookie", environment: server });
   const answer = hold(server, "/refresh");
@@ -712,7 +712,7 @@ test("a log-in waits for the refresh before it where a browser keeps the cookie 
   expect(client.session.accessToken).toBe("t1");
 });
 
-test("live connects once when its queries changed while the token was refreshed", async () => {
+test("live connects once if its queries changed while the token was refreshed", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const first = client.live("SELECT * FROM a.t", { onEvent: () => undefined });
@@ -723,12 +723,12 @@ test("live connects once when its queries changed while the token was refreshed"
   client.live("SELECT * FROM a.u", { onEvent: () => undefined });
   await answer(ok(loginBody("t2")));
   server.socket.welcome();
-  // The heartbeat only: nobody waits to connect.
+  // Only the heartbeat timer remains: no call waits for a connection.
   expect(server.fire()).toEqual([20_000]);
   expect(server.sockets).toHaveLength(2);
 });
 
-test("live goes on with the token of a log-in that came while its own was refreshed", async () => {
+test("live continues with the token of a login that happened while its own was refreshed", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
@@ -741,7 +741,7 @@ test("live goes on with the token of a log-in that came while its own was refres
   expect(told(events)).not.toContain("ended");
 });
 
-test("live waits for room that it had before, longer each time, and ends where it never had any", async () => {
+test("live waits for capacity that it had before, longer each time, and ends if it never had any", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
@@ -756,7 +756,7 @@ test("live waits for room that it had before, longer each time, and ends where i
       type: "subscribe",
       subscription: { id, options: { from_seq_id: 4 } },
     });
-    // The heartbeat went off with it.
+    // The heartbeat fired with it.
     server.socket.tell({ type: "pong", id: "heartbeat", positions: {} });
   }
   server.socket.tell(ack(id), batch(id, [5], 6), full);

@@ -13,7 +13,7 @@ import { ack, batch, expired, FakeServer, loginBody, ok, told } from "./scripted
 
 const ANSWER = { results: [], status: "success", took: 1 };
 
-/** A token with the part of a server's token that the client reads. */
+/** Returns a token with the part of a server's token that the client reads. */
 function tokenOf(user: string, number = 1): string {
   const claims = Buffer.from(JSON.stringify({ sub: user, number })).toString("base64url");
   return `head.${claims}.sign`;
@@ -90,7 +90,7 @@ test("a name and a password log in again if the refresh token is refused too", a
   expect((await client.session.refresh()).user.id).toBe("ada");
 });
 
-test("a refused name and password are not tried again until somebody logs in", async () => {
+test("a refused name and password are not tried again until a user logs in", async () => {
   const { client, server } = start({ user: "ada", password: "wrong" });
   const { answer } = server;
   server.answer = () => ({ status: 401, body: { error: "invalid_credentials", message: "no" } });
@@ -125,9 +125,9 @@ test("a function is called when a token is needed, and again when its token is n
 });
 
 test.each<[string, unknown, string]>([
-  ["undefined", undefined, "gave undefined, and should give an access token as text"],
-  ["an object", { token: "t" }, "gave an object, and should give"],
-  ["empty text", "", "gave empty text, and should give"],
+  ["undefined", undefined, "returned undefined, but should return an access token as text"],
+  ["an object", { token: "t" }, "returned an object, but should return"],
+  ["empty text", "", "returned empty text, but should return"],
 ])("a function that gives %s is told what to give", async (_name, given, message) => {
   const { client, server } = start(async () => given as string);
   const failure = await client.execute("SELECT 1").catch((error: unknown) => error);
@@ -159,7 +159,7 @@ test("live gets its token before it opens a socket, and a new token when the fir
   });
   const events: LiveEvent[] = [];
   client.live("SELECT 1", { onEvent: (event) => events.push(event) });
-  // As React mounts: the first query is closed before it has a socket.
+  // React mounts a component like this: the first query is closed before it has a socket.
   client.live("SELECT 2", { onEvent: () => undefined }).close();
   expect(server.sockets).toEqual([]);
   await Bun.sleep(0);
@@ -174,7 +174,7 @@ test("live gets its token before it opens a socket, and a new token when the fir
   expect(told(events).at(-1)).toBe("offline");
 });
 
-test("a token of another user starts every live query anew, without the earlier rows", async () => {
+test("a token of another user restarts every live query, without the earlier rows", async () => {
   let user = "ada";
   const { client, server } = start(() => tokenOf(user));
   const rows: number[] = [];
@@ -188,7 +188,7 @@ test("a token of another user starts every live query anew, without the earlier 
   expect(JSON.stringify(server.socket.welcome())).not.toContain("from_seq_id");
 });
 
-test("credentials do not log in again after a log-out", async () => {
+test("credentials do not log in again after a logout", async () => {
   const { client, server } = start({ user: "ada", password: "x" });
   await client.execute("SELECT 1");
   await client.session.logout();

@@ -36,7 +36,7 @@ test.each([TIMER_MS_MAX - 1, TIMER_MS_MAX, TIMER_MS_MAX + 1, 2 ** 32, 3 * TIMER_
   },
 );
 
-test("a time-out, a wait and an interruption may be longer than a timer of the runtime", async () => {
+test("a timeout, a wait and an interruption may be longer than a timer of the runtime", async () => {
   const server = new FakeServer();
   const client = createClient({
     url: "http://db.test",
@@ -70,14 +70,14 @@ test("live throws in a runtime without sockets, and names the runtimes that have
   Reflect.deleteProperty(globalThis, "WebSocket");
   const client = createClient({ url: "http://db.test", auth: { token: "t" } });
   expect(() => client.live("SELECT * FROM a.t", { onEvent: () => undefined })).toThrow(
-    /^Cannot follow the query: this runtime has no WebSocket\. Node has it from version 22 on/,
+    /^Cannot follow the query: this runtime has no WebSocket\. Node has it since version 22/,
   );
-  // A runtime may get a WebSocket later.
+  // A runtime may gain a WebSocket later.
   Object.assign(globalThis, { WebSocket: SilentSocket });
   client.live("SELECT * FROM a.t", { onEvent: () => undefined }).close();
 });
 
-test("live pings at once when the network or the visitor is back, and stops listening when it closes", async () => {
+test("live pings at once when the network or the visitor returns, and stops listening when it closes", async () => {
   const listeners = new Set<() => void>();
   class Page extends FakeServer {
     whenBack(callback: () => void): () => void {
@@ -91,7 +91,7 @@ test("live pings at once when the network or the visitor is back, and stops list
   const [back] = listeners;
   back?.();
   expect(server.socket.received.at(-1)).toEqual({ type: "ping", id: "heartbeat" });
-  // No pong comes: the connection had died unnoticed.
+  // No pong arrives: the connection had died unnoticed.
   expect(server.fire()).toEqual([10_000]);
   expect(server.socket.isClosed).toBe(true);
   // A waiting client reconnects at once.
@@ -131,7 +131,7 @@ test("globalEnvironment reports the return of the network, of the page, and of i
   expect(counts()).toEqual([0, 0, 0]);
 });
 
-/** A WebSocket that opens on the test's command. */
+/** A WebSocket that opens when the test tells it to. */
 class SilentSocket extends EventTarget {
   static readonly OPEN = 1;
   static readonly made: SilentSocket[] = [];

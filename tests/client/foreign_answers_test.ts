@@ -1,6 +1,7 @@
 /**
- * Goal: an answer that does not come from the server, such as a proxy's page, empty body or other
- * JSON, becomes an error with the status and the likely sender; a requested wait is respected.
+ * Goal: an answer that does not come from the server, such as a proxy's page, an empty body or
+ * other JSON, becomes an error with the status and the likely sender; a requested wait is
+ * respected.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { globalEnvironment } from "../../src/client/environment.ts";
@@ -8,7 +9,7 @@ import { type Client, createClient, ServerError } from "../../src/client/mod.ts"
 import { secondsFromRetryAfter } from "../../src/client/requests.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** The answer of the proxy to every request except a login, which it passes on. */
+/** The proxy's answer to every request except a login, which it forwards. */
 let answer: () => Response = () => new Response();
 let proxy: Bun.Server<undefined>;
 const LOGIN = { access_token: "t", refresh_token: "r", user: { id: "ada" }, admin_ui_access: true };
@@ -52,7 +53,7 @@ const BODIES: [string, string | null, Record<string, string>, string][] = [
   ["half an object", '{"results":', {}, "no JSON (text/plain)"],
 ];
 
-test.each(BODIES)("with %s every call fails with the status that came", async (...given) => {
+test.each(BODIES)("after %s, every call fails with the received status", async (...given) => {
   const [, body, headers, kind] = given;
   for (const status of [200, 201, 400, 404, 429, 500, 502, 503, 504]) {
     answer = () => new Response(body, { status, headers });
@@ -62,7 +63,7 @@ test.each(BODIES)("with %s every call fails with the status that came", async (.
       query: () => made.query("SELECT 1"),
       refresh: () => made.session.refresh(),
     };
-    // These calls require only that the answer is an object.
+    // These calls only require the answer to be an object.
     const isObject = body === '{"ok":true}' && status < 400;
     if (!isObject) calls["status"] = () => made.session.status();
     for (const [name, call] of Object.entries(calls)) {
@@ -85,7 +86,7 @@ test.each<[string, unknown]>([
   ["a schema that is none", { status: "success", results: [{ schema: {} }] }],
   ["fields that are none", { status: "success", results: [{ schema: [null] }] }],
   ["another status", { status: "ok", results: [] }],
-])("an answer with %s is none of the server's", async (_name, body) => {
+])("an answer with %s does not come from the server", async (_name, body) => {
   answer = () => Response.json(body);
   const failure = await failureOf((await client()).query("SELECT 1"));
   expect(failure).toMatchObject({ code: "http_error", status: 200 });
@@ -95,7 +96,7 @@ test.each<[string, unknown]>([
   ["no token", { user: { id: "ada" } }],
   ["no user", { access_token: "t" }],
   ["a user without a name", { access_token: "t", user: {} }],
-])("a log-in answered with %s lets nobody in", async (_name, body) => {
+])("a log-in answered with %s fails", async (_name, body) => {
   const other = Bun.serve({ port: 0, fetch: () => Response.json(body) });
   const { session } = createClient({ url: `http://127.0.0.1:${other.port}` });
   const failure = await failureOf(session.login("ada", "x"));
@@ -157,7 +158,7 @@ test.each([429, 503])(
   },
 );
 
-test("an error has the wait, and a gateway without a server is retried like a lost connection", async () => {
+test("an error contains the wait, and a gateway without a server is retried like a lost connection", async () => {
   answer = () => new Response("<html>", { status: 503, headers: { "Retry-After": "4" } });
   const failure = await failureOf((await client()).execute("DELETE FROM a.t"));
   expect(failure).toMatchObject({ status: 503, retryAfterSeconds: 4 });

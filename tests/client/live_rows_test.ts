@@ -1,6 +1,6 @@
 /**
- * Goal: the rows of a live query always reflect its events, in order, and its position is kept for
- * the next start.
+ * Goal: the rows of a live query always reflect its events, in order, and its position is stored
+ * for the next start.
  */
 import { expect, test } from "bun:test";
 import {
@@ -75,7 +75,7 @@ function row(number: number, seq: number, fields: Row = {}): Row {
   return { id: number, text: null, at: null, price: null, _seq: seq, ...fields };
 }
 
-test("onRows gets the rows once the snapshot is complete, and then after each change", async () => {
+test("onRows receives the rows once the snapshot is complete, and then after each change", async () => {
   const { live, server, told } = await follow();
   expect(live.rows).toEqual([]);
   server.socket.tell(ack(), batch([row(2, 10), row(1, 11)], 11, true));
@@ -88,7 +88,7 @@ test("onRows gets the rows once the snapshot is complete, and then after each ch
   expect(live.rows).not.toBe(before);
   expect(live.rows[2]).toMatchObject({ id: 2, text: "b" });
   server.socket.tell(change("delete", [], [row(1, 15, { _deleted: true })]));
-  // The row was deleted before, or never existed.
+  // The row had been deleted, or never existed.
   server.socket.tell(change("insert", [row(1, 15)]), change("delete", [], [row(9, 16)]));
   expect(told).toEqual([
     [1, 2, 3],
@@ -114,7 +114,7 @@ test("rows are up to date when onEvent is called", async () => {
   ]);
 });
 
-test("rows continue after a lost connection, and start anew if history is gone", async () => {
+test("rows continue after a lost connection, and start again if history is gone", async () => {
   const { live, server, told } = await follow();
   server.socket.tell(ack(), batch([row(1, 1), row(2, 2)], 2));
   server.socket.handlers.onClose(1006);
@@ -127,7 +127,7 @@ test("rows continue after a lost connection, and start anew if history is gone",
   expect(told).toEqual([[1, 2], [2, 3], [7]]);
 });
 
-test("the rows of another user come without any earlier rows", async () => {
+test("the rows of another user arrive without any earlier rows", async () => {
   const { live, server, client, told } = await follow();
   server.socket.tell(ack(), batch([row(1, 1)], 1));
   server.answer = () => ok(loginBody("t", "bob"));
@@ -169,7 +169,7 @@ test("an order by a column that the query lacks ends the query with an error", a
   server.socket.tell(ack());
   expect(live.status).toBe("ended");
   expect(errors).toEqual([
-    'Cannot put rows in order: orderBy names "sent_at", which is no column of the query',
+    'Cannot put rows in order: orderBy names "sent_at", which is not a column of the query',
   ]);
 });
 
@@ -210,7 +210,7 @@ test("keepRows: false keeps none", async () => {
   expect(live.rows).toEqual([]);
 });
 
-test("an unhandled error is thrown in a turn of its own, except after a log-out", async () => {
+test("an unhandled error is thrown in its own tick, except after a logout", async () => {
   const refused = { type: "error", subscription_id: id, code: "NOT_FOUND", ended: true };
   for (const [given, count] of [
     [{}, 1],
@@ -263,7 +263,7 @@ class Memory implements PositionStorage {
   }
 }
 
-/** The position from which a query resumes, with a key of the storage. */
+/** Returns the position from which a query resumes, given a storage key. */
 async function positionOf(
   storage: PositionStorage,
   options: Partial<LiveOptions> & { user?: string; sql?: string } = {},
@@ -279,7 +279,7 @@ async function positionOf(
   return asked === undefined || asked === null ? undefined : Number(asked);
 }
 
-test("from resumes after a position, and starts anew if the position has expired", async () => {
+test("from resumes after a position, and starts again if the position has expired", async () => {
   const { server, live } = await follow({ from: 40 });
   const spec = server.socket.received.at(-1);
   expect(spec).toMatchObject({ subscription: { options: { from_seq_id: 40 } } });

@@ -1,30 +1,30 @@
 /**
- * Goal: whatever rate of messages a server allows, all that is asked is served, and no subscription
- * is asked for twice. Method: a server that counts by the clock of the test and refuses as the real
- * one does, without a word of what it refuses; each way takes time.
+ * Goal: whatever message rate a server allows, every request is served, and no subscription is
+ * requested twice. Method: a server that counts by the test's clock and refuses as the real one
+ * does, without saying what it refuses; each direction takes time.
  */
 import { expect, test } from "bun:test";
-import { type Asked, Outgoing } from "../../src/client/outgoing.ts";
+import { Outgoing, type SentRequest } from "../../src/client/outgoing.ts";
 import type { ClientMessage } from "../../src/protocol/mod.ts";
-import { TokenBucket } from "../../src/server/common/rate_limit.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { tokenBucket } from "../support/token_buckets.ts";
 
 class PacedServer {
   readonly clock = new ManualClock();
   readonly received: string[] = [];
   readonly served: string[] = [];
-  /** What nobody wants any more. */
+  /** Subscriptions that are no longer wanted. */
   readonly unwanted = new Set<string>();
   readonly outgoing: Outgoing;
   refusalCount = 0;
   readonly #perSecond: number;
   readonly #wayMs: number;
-  readonly #bucket: TokenBucket;
+  readonly #bucket: ReturnType<typeof tokenBucket>;
 
   constructor({ perSecond, wayMs }: { perSecond: number; wayMs: number }) {
     this.#perSecond = perSecond;
     this.#wayMs = wayMs;
-    this.#bucket = new TokenBucket({ perSecond, nowMs: 0 });
+    this.#bucket = tokenBucket(perSecond);
     this.outgoing = new Outgoing({
       environment: this.clock,
       messageOf: ({ id, type }) => (this.unwanted.has(id) ? undefined : messageFrom({ type, id })),
@@ -50,17 +50,19 @@ class PacedServer {
   }
 }
 
-function messageFrom({ id, type }: Asked): ClientMessage {
+function messageFrom({ id, type }: SentRequest): ClientMessage {
   if (type === "ping") return { type, id };
   if (type === "subscribe") return { type, subscription: { id, sql: "SELECT * FROM a.t" } };
   return { type, subscription_id: id };
 }
 
-function askedOf(message: ClientMessage): Asked {
+function askedOf(message: ClientMessage): SentRequest {
   if (message.type === "subscribe") return { type: "subscribe", id: message.subscription.id };
   if (message.type === "ping") return { type: "ping", id: message.id ?? "" };
-  if (message.type === "authenticate") throw new Error("Nobody authenticates here");
-  return { type: message.type, id: message.subscription_id ?? "" };
+  if (message.type === "next_batch" || message.type === "unsubscribe") {
+    return { type: message.type, id: message.subscription_id ?? "" };
+  }
+  throw new Error(`Nobody sends ${message.type} here`);
 }
 
 function names(prefix: string, count: number): string[] {
@@ -71,7 +73,7 @@ function countsOf(words: readonly string[], word: string): number {
   return words.filter((each) => each.startsWith(word)).length;
 }
 
-test("Outgoing sends at once what it is asked while nothing is refused", () => {
+test("Outgoing sends messages at once while nothing is refused", () => {
   const server = new PacedServer({ perSecond: 100, wayMs: 10 });
   server.subscribe(...names("q", 50));
   server.clock.advance(10);
@@ -81,7 +83,7 @@ test("Outgoing sends at once what it is asked while nothing is refused", () => {
   expect(server.clock.timerCount).toBe(0);
 });
 
-test("Outgoing asks a single refused message again, after as long as the server says", () => {
+test("Outgoing repeats a single refused message after the server's delay", () => {
   const server = new PacedServer({ perSecond: 1, wayMs: 10 });
   server.subscribe("first");
   server.clock.advance(100);
@@ -121,7 +123,7 @@ test.each([
   },
 );
 
-test("Outgoing asks for a batch again, too, and not for what nobody wants any more", () => {
+test("Outgoing repeats a request for a batch, too, unless it is no longer wanted", () => {
   const server = new PacedServer({ perSecond: 2, wayMs: 10 });
   server.subscribe("a", "b", "c");
   for (const id of ["a", "b"]) server.outgoing.ask({ type: "next_batch", id });
@@ -133,12 +135,12 @@ test("Outgoing asks for a batch again, too, and not for what nobody wants any mo
   expect(server.received.filter((word) => word === "subscribe c")).toHaveLength(1);
 });
 
-test("Outgoing asks for no subscription twice when it was an unsubscribe that was refused", () => {
+test("Outgoing does not repeat a subscription if an unsubscribe was refused", () => {
   const server = new PacedServer({ perSecond: 2, wayMs: 600 });
   server.subscribe("a");
   for (const id of ["x", "y"]) server.outgoing.ask({ type: "unsubscribe", id });
   server.clock.advance(601);
-  // What has room again is sent before the refusal is heard of, and answered after its time.
+  // A message that fits again is sent before the refusal arrives, and is answered after its delay.
   server.subscribe("b");
   server.clock.advance(20_000);
   expect(server.served).toContain("ping settling");
@@ -158,7 +160,7 @@ test("Outgoing flows again once nothing is left", () => {
   expect(server.received.slice(before)).toEqual(names("subscribe r", 8));
 });
 
-test("Outgoing.clear forgets what was asked, and flows", () => {
+test("Outgoing.clear forgets the waiting messages, and flows", () => {
   const server = new PacedServer({ perSecond: 2, wayMs: 0 });
   server.subscribe(...names("q", 8));
   server.clock.advance(1);

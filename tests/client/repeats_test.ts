@@ -1,6 +1,5 @@
 /**
- * Goal: only what may be done twice is sent twice, as often as agreed, and after as long as the
- * server says.
+ * Goal: only idempotent requests are sent twice, as often as agreed, and after the server's delay.
  */
 import { expect, test } from "bun:test";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -12,7 +11,7 @@ import {
   withRepeats,
 } from "../../src/client/repeats.ts";
 
-/** Waits that are over at once, and how long they would have been. */
+/** Returns retry rules whose waits end at once, and the delays that they would have had. */
 function rules(maxRetries: number): { delays: number[]; rules: RepeatRules } {
   const delays: number[] = [];
   const environment: RepeatRules["environment"] = {
@@ -59,7 +58,7 @@ test("withRepeats gives up after as many times as agreed, none included", async 
   }
 });
 
-test("withRepeats does not repeat what would fail again", async () => {
+test("withRepeats does not repeat a request that would fail again", async () => {
   const refused = new ServerError("INVALID_SQL", "no", { status: 400 });
   const { calls, send } = failing(refused, 1);
   expect(await withRepeats(send, rules(3).rules).catch((error) => error)).toBe(refused);

@@ -1,5 +1,5 @@
 /**
- * A server that follows the script of a test: the test decides its answers, the messages on its
+ * A server that follows a test's script: the test determines its answers, the messages on its
  * sockets, and when timers fire.
  */
 import {
@@ -12,7 +12,7 @@ import {
 } from "../../src/client/mod.ts";
 import type { ClientMessage, SchemaField } from "../../src/protocol/mod.ts";
 
-/** One WebSocket as the server sees it. */
+/** One WebSocket from the server's point of view. */
 export class ServerSocket {
   readonly received: ClientMessage[] = [];
   isClosed = false;

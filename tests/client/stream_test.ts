@@ -1,6 +1,6 @@
 /**
- * Goal: answers are read as they arrive, from a scripted server that cuts them at every place, and
- * from a real one that pauses its statements for a slow reader.
+ * Goal: answers are read as they arrive, from a scripted server that splits them at every position,
+ * and from a real one that pauses its statements for a slow reader.
  */
 import { expect, test } from "bun:test";
 import { createClient, type ExecutionPart, ServerError } from "../../src/client/mod.ts";
@@ -26,7 +26,7 @@ const BODY = JSON.stringify({
   took: 1.5,
 });
 
-/** A client whose server sends `bytes` in pieces of a length. */
+/** Returns a client whose server sends `bytes` in pieces of the given length. */
 async function clientOf(bytes: Uint8Array, length: number) {
   const server = new FakeServer();
   server.answer = () => ok(loginBody("t1"));
@@ -106,7 +106,7 @@ test("a failure after the first rows is thrown, and so is an invalid or incomple
   expect(codes).toEqual(["QUERY_TIMEOUT", "http_error", "ConnectionError"]);
 });
 
-test("while nobody reads on, the server does not run the next statement", async () => {
+test("while the client does not read, the server does not run the next statement", async () => {
   await using server = await startServer();
   await server.setup();
   await server.rows("CREATE NAMESPACE s; CREATE TABLE s.t (id BIGINT PRIMARY KEY)");

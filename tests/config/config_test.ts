@@ -1,31 +1,34 @@
 /**
- * Goal: a configuration is taken whole or refused whole, with every fault and its place; and the
- * file that ships works.
+ * Goal: a configuration is accepted or refused as a whole, with every fault and its position; and
+ * the shipped file works.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { MEMORY_BYTES_MIN } from "../../src/config/memory.ts";
 import {
   authSettingsFrom,
   type Config,
   ConfigError,
   parseConfig,
+  readerCountMax,
   settingsOf,
 } from "../../src/config/mod.ts";
 import { keyPositions } from "../../src/config/positions.ts";
+import { serverMemory } from "../../src/layer_limits.ts";
 
 const SECRET = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";
 const QUIET = { TIDEMARK_JWT_SECRET: SECRET };
 type Environment = Readonly<Record<string, string>>;
 
 function configOf(toml: string, env: Environment = {}): Config {
-  return parseConfig(toml, "config.toml", { ...QUIET, ...env }).config;
+  return parseConfig(toml, "config.toml", { env: { ...QUIET, ...env } }).config;
 }
 
-/** What is wrong, line by line; empty when nothing is. */
+/** Returns the faults, one per line; empty if there are none. */
 function faultsOf(toml: string, env: Environment = QUIET): readonly string[] {
   try {
-    parseConfig(toml, "config.toml", env);
+    parseConfig(toml, "config.toml", { env });
   } catch (error) {
     if (error instanceof ConfigError) return error.faults;
     throw error;
@@ -34,10 +37,10 @@ function faultsOf(toml: string, env: Environment = QUIET): readonly string[] {
 }
 
 function warningsOf(toml: string, env: Environment = QUIET): readonly string[] {
-  return parseConfig(toml, "config.toml", env).warnings;
+  return parseConfig(toml, "config.toml", { env }).warnings;
 }
 
-test("parseConfig of nothing gives every key of the reference its default", () => {
+test("parseConfig of an empty file gives every key its default from the reference", () => {
   const reference: Readonly<Record<string, unknown>> = {
     "server.host": "127.0.0.1",
     "server.port": 2900,
@@ -56,6 +59,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
     "storage.wal_segment_bytes": 67108864,
     "storage.wal_max_bytes": 1073741824,
     "storage.cache_bytes": 268435456,
+    "storage.memtable_bytes": 536870912,
     "storage.min_free_bytes": 67108864,
     "storage.ballast_bytes": 33554432,
     "storage.archive_path": undefined,
@@ -78,6 +82,9 @@ test("parseConfig of nothing gives every key of the reference its default", () =
     "limits.max_message_size": 1048576,
     "limits.messages_per_sec": 1000,
     "limits.transaction_timeout_secs": 300,
+    "limits.transaction_idle_secs": 60,
+    "limits.max_transactions": 1000,
+    "limits.transactions_per_user": 20,
     "limits.transaction_max_bytes": 104857600,
     "limits.idempotency_ttl_secs": 600,
     "limits.idempotency_bytes_per_user": 67_108_864,
@@ -96,6 +103,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
     "performance.request_timeout": 30,
     "performance.keepalive_timeout": 75,
     "performance.max_connections": 100000,
+    "performance.memory_bytes": 64 * 1024 ** 3,
     "performance.total_query_memory_bytes": 1073741824,
     "performance.query_memory_bytes": 268435456,
     "performance.query_temporary_bytes": 34359738368,
@@ -113,6 +121,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
     "security.trusted_proxies": [],
     "security.allowed_hosts": [],
     "security.metrics_allow": [],
+    "security.webhook_hosts": [],
     "security.cors.allowed_origins": [],
     "security.cors.allow_credentials": false,
     "security.cors.max_age": 3600,
@@ -150,7 +159,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
   expect(Object.keys(found)).toEqual(expect.arrayContaining(Object.keys(reference)));
 });
 
-test("parseConfig reads the file that ships: all defaults, and it starts here", () => {
+test("parseConfig reads the shipped file: it has all defaults, and it starts here", () => {
   const text = readFileSync(join(import.meta.dir, "../../config.toml"), "utf8");
   const { config, warnings } = parseConfig(text, "config.toml", {});
   const { sources: _fromFile, ...values } = config;
@@ -168,7 +177,131 @@ test("parseConfig accepts the commented-out lines for a first page", () => {
   expect(cors.allow_credentials).toBe(true);
 });
 
-test("parseConfig freezes what it gives", () => {
+test("parseConfig uses the detected memory if none is set, or 0", () => {
+  const memory = { bytes: 512 * 1024 ** 2, source: "memory.max of /sys/fs/cgroup" };
+  const memoryOf = (toml: string): unknown =>
+    parseConfig(toml, "config.toml", { env: QUIET, memory }).config.performance.memory_bytes;
+  expect(memoryOf("")).toBe(memory.bytes);
+  expect(memoryOf("performance.memory_bytes = 0")).toBe(memory.bytes);
+  expect(memoryOf("performance.memory_bytes = 300000000")).toBe(300_000_000);
+});
+
+test("parseConfig refuses less memory than startup needs, detected or set", () => {
+  const least = MEMORY_BYTES_MIN;
+  const faults = (toml: string, bytes: number): readonly string[] => {
+    const memory = { bytes, source: "memory.max of /sys/fs/cgroup" };
+    try {
+      return parseConfig(toml, "config.toml", { env: QUIET, memory }).warnings;
+    } catch (error) {
+      if (error instanceof ConfigError) return error.faults;
+      throw error;
+    }
+  };
+  expect(faults("", least)).toEqual([]);
+  expect(faults("", least - 1)).toEqual([
+    `config.toml: the process may use ${least - 1} bytes of memory, by memory.max of /sys/fs/cgroup, but needs at least ${least}: raise that limit`,
+  ]);
+  expect(faults(`performance.memory_bytes = ${least}`, least)).toEqual([]);
+  expect(faults("performance.memory_bytes = 134217728", 2 ** 40)).toEqual([
+    `config.toml:1:13: performance.memory_bytes is 134217728, but should be at least ${least}, or 0 to detect it`,
+  ]);
+  // A value above the detected memory is accepted with a warning.
+  expect(faults(`performance.memory_bytes = ${least + 1}`, least)).toEqual([
+    `config.toml:1:13: performance.memory_bytes is ${least + 1}, but the process may use only ${least}, by memory.max of /sys/fs/cgroup`,
+  ]);
+});
+
+const MIB = 1024 ** 2;
+
+function withMemory(mib: number, toml = ""): ReturnType<typeof parseConfig> {
+  const memory = { bytes: mib * MIB, source: "a test" };
+  return parseConfig(toml, "config.toml", { env: QUIET, memory });
+}
+
+test("parseConfig divides less memory, in whole MiB, and no more than suffices on a large machine", () => {
+  const budgets = (mib: number, toml = ""): readonly number[] => {
+    const { files, limits, performance, storage } = withMemory(mib, toml).config;
+    return [
+      performance.total_query_memory_bytes,
+      performance.query_memory_bytes,
+      storage.memtable_bytes,
+      storage.cache_bytes,
+      limits.transaction_max_bytes,
+      files.max_request_bytes,
+      files.max_size_bytes,
+      limits.max_body_bytes,
+    ].map((bytes) => bytes / MIB);
+  };
+  const large = [1024, 256, 512, 256, 100, 100, 25, 10];
+  expect(budgets(192)).toEqual([16, 12, 12, 6, 6, 6, 6, 3]);
+  expect(budgets(256)).toEqual([26, 20, 20, 10, 10, 10, 10, 5]);
+  expect(budgets(512)).toEqual([69, 52, 52, 26, 26, 26, 25, 10]);
+  expect(budgets(2048)).toEqual([325, 244, 244, 122, 100, 100, 25, 10]);
+  expect(budgets(8192)).toEqual(large);
+  expect(budgets(512, "performance.memory_bytes = 8589934592")).toEqual(large);
+  // A configured value takes precedence.
+  const set = "storage = { cache_bytes = 104857600 }\nlimits = { max_body_bytes = 20971520 }";
+  expect(budgets(512, set)).toEqual([69, 52, 52, 100, 26, 26, 25, 20]);
+});
+
+test("all memory limits together fit into 512 MiB, along with the runtime", () => {
+  const { config } = withMemory(512);
+  const { performance, storage } = config;
+  const server = serverMemory(config);
+  const parts = [
+    performance.total_query_memory_bytes,
+    storage.memtable_bytes,
+    // Readers get half as much again for parts of segments.
+    1.5 * storage.cache_bytes,
+    // This covers both short and long bodies.
+    2 * server.bodyBytes,
+    server.largeBodyBytes,
+    server.messageBytes,
+    server.sendQueueBytes,
+    // Each thread has a heap: the readers, one more that inspects, a flush and a merge.
+    (readerCountMax(performance.memory_bytes) + 3) * 25 * MIB,
+  ];
+  const sum = parts.reduce((total, part) => total + part, 0);
+  expect(sum).toBeLessThanOrEqual((512 - 96) * 0.95 * MIB);
+});
+
+test("readerCountMax grows with the memory, from one", () => {
+  const counts = [192, 256, 480, 512, 1024, 4096].map((mib) => readerCountMax(mib * MIB));
+  expect(counts).toEqual([1, 1, 2, 2, 4, 20]);
+});
+
+test("parseConfig warns of budgets that exceed the memory together, and names them", () => {
+  const cache = "storage.cache_bytes = 268435456";
+  const both = `${cache}\nperformance.total_query_memory_bytes = 268435457`;
+  expect(withMemory(512, cache).warnings).toEqual([]);
+  expect(withMemory(512, both).warnings).toEqual([
+    "config.toml: performance.memory_bytes is 536870912, but these keys allow 536870913 together: performance.total_query_memory_bytes, storage.cache_bytes",
+  ]);
+  expect(withMemory(513, both).warnings).toEqual([]);
+  expect(withMemory(512, "server.workers = 10").warnings).toEqual([]);
+  expect(withMemory(512, "server.workers = 11").warnings).toEqual([
+    "config.toml: performance.memory_bytes is 536870912, but these keys allow 553648128 together: server.workers",
+  ]);
+});
+
+test("settingsOf shows the value of a computed default, and what it depends on", () => {
+  const settings = settingsOf(withMemory(512, "storage.cache_bytes = 1048576").config);
+  const shown = (path: string): unknown => settings.find(({ name }) => name === path);
+  expect(shown("storage.cache_bytes")).toMatchObject({
+    value: "1048576",
+    defaultValue: "27262976",
+    source: "file",
+    description:
+      "Memory that caches unpacked parts of segments; by default 1/16 of performance.memory_bytes less 100663296, 268435456 at most",
+  });
+  expect(shown("storage.memtable_bytes")).toMatchObject({ value: "54525952", source: "default" });
+  expect(shown("performance.memory_bytes")).toMatchObject({
+    value: "536870912",
+    defaultValue: "0",
+  });
+});
+
+test("parseConfig freezes its result", () => {
   const config = configOf("[security.cors]\nallowed_origins = ['https://a.b']");
 
   for (const part of [config, config.server, config.security, config.security.cors]) {
@@ -177,7 +310,7 @@ test("parseConfig freezes what it gives", () => {
   expect(Object.isFrozen(config.security.cors.allowed_origins)).toBeTrue();
 });
 
-test("parseConfig says file, line, column and what was meant", () => {
+test("parseConfig reports file, line and column, and the probable intention", () => {
   const table: readonly [toml: string, fault: string][] = [
     [
       "[server]\n  prot = 1",
@@ -207,66 +340,66 @@ test("parseConfig says file, line, column and what was meant", () => {
       '[server]\n"prot" = 1',
       'config.toml:2:1: unknown key "prot" in [server]; did you mean "port"?',
     ],
-    ["server = 5", "config.toml:1:1: [server] is not a section, and should be one"],
+    ["server = 5", "config.toml:1:1: [server] is not a section, but should be one"],
     [
       "[server]\nport = 'x'",
-      "config.toml:2:1: server.port is a string, and should be a whole number from 0 to 65535",
+      "config.toml:2:1: server.port is a string, but should be a whole number from 0 to 65535",
     ],
     [
       "[server]\nport = 2900.5",
-      "config.toml:2:1: server.port is a number with a fraction, and should be a whole number from 0 to 65535",
+      "config.toml:2:1: server.port is a number with a fraction, but should be a whole number from 0 to 65535",
     ],
     [
       "[server]\nhost = 1",
-      "config.toml:2:1: server.host is a whole number, and should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
+      "config.toml:2:1: server.host is a whole number, but should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
     ],
     [
       "[server]\nui_enabled = 1",
-      "config.toml:2:1: server.ui_enabled is a whole number, and should be true or false",
+      "config.toml:2:1: server.ui_enabled is a whole number, but should be true or false",
     ],
     [
       "[server.host]\na = 1",
-      "config.toml:1:9: server.host is a table, and should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
+      "config.toml:1:9: server.host is a table, but should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
     ],
     [
       "[security]\nallowed_hosts = 'a'",
-      "config.toml:2:1: security.allowed_hosts is a string, and should be a list of strings, each a host name",
+      "config.toml:2:1: security.allowed_hosts is a string, but should be a list of strings, each a host name",
     ],
     [
       "[storage]\ndurability = 'fast'",
-      'config.toml:2:1: storage.durability is "fast", and should be one of "sync", "relaxed"',
+      'config.toml:2:1: storage.durability is "fast", but should be one of "sync", "relaxed"',
     ],
     [
       "[storage]\ndata_path = 2020-01-01",
-      "config.toml:2:1: storage.data_path is a date, and should be text that is not empty",
+      "config.toml:2:1: storage.data_path is a date, but should be text that is not empty",
     ],
     [
       "[storage]\ncache_bytes = 9e99",
-      "config.toml:2:1: storage.cache_bytes is a whole number of more than 53 bits, and should be a whole number from 1048576",
+      "config.toml:2:1: storage.cache_bytes is a whole number of more than 53 bits, but should be a whole number from 1048576",
     ],
     [
       "[storage]\ncache_bytes = inf",
-      "config.toml:2:1: storage.cache_bytes is no finite number, and should be a whole number from 1048576",
+      "config.toml:2:1: storage.cache_bytes is no finite number, but should be a whole number from 1048576",
     ],
     [
       "[security]\ntrusted_proxies = ['10.0.0.0/99']",
-      'config.toml:2:1: security.trusted_proxies is ["10.0.0.0/99"], and should be a list of strings, each an IP address or a range like 10.0.0.0/8',
+      'config.toml:2:1: security.trusted_proxies is ["10.0.0.0/99"], but should be a list of strings, each an IP address or a range like 10.0.0.0/8',
     ],
     [
       "[security]\nmetrics_allow = ['::1', '300.1.1.1']",
-      'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], and should be a list of strings, each an IP address or a range like 10.0.0.0/8',
+      'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], but should be a list of strings, each an IP address or a range like 10.0.0.0/8',
     ],
     [
       "[storage]\nallowed_roots = ['/']",
-      'config.toml:2:1: storage.allowed_roots is ["/"], and should be a list of strings, each an absolute path below /, like /var/backups, without . and ..',
+      'config.toml:2:1: storage.allowed_roots is ["/"], but should be a list of strings, each an absolute path below /, like /var/backups, without . and ..',
     ],
     [
       "[websocket]\ndefault_batch_size = 10001",
-      "config.toml:2:1: websocket.default_batch_size is 10001, and should not be above websocket.max_batch_size, 10000",
+      "config.toml:2:1: websocket.default_batch_size is 10001, but should not be above websocket.max_batch_size, 10000",
     ],
     [
       "[websocket]\nmax_batch_size = 999",
-      "config.toml:2:1: websocket.max_batch_size is 999, and should not be below websocket.default_batch_size, 1000",
+      "config.toml:2:1: websocket.max_batch_size is 999, but should not be below websocket.default_batch_size, 1000",
     ],
     ["[server]\nport = ", "config.toml:2:8: invalid value"],
     ["[server\n", "config.toml:1:8: "],
@@ -290,15 +423,15 @@ jwt_expiry_hours = 48
 refresh_expiry_hours = 24
 `;
   expect(faultsOf(toml, { ...QUIET, TIDEMARK_COOKIE_SECURE: "maybe" })).toEqual([
-    "config.toml:3:1: limits.max_row_bytes is 1, and should be a whole number from 1024 to 3145728",
+    "config.toml:3:1: limits.max_row_bytes is 1, but should be a whole number from 1024 to 3145728",
     'config.toml:5:1: unknown key "prot" in [server]; did you mean "port"?',
-    "config.toml:6:1: server.port is 70000, and should be a whole number from 0 to 65535",
-    'environment: TIDEMARK_COOKIE_SECURE is "maybe", and should be true or false',
-    "config.toml:9:1: auth.refresh_expiry_hours is 24, and should not be below auth.jwt_expiry_hours, 48",
+    "config.toml:6:1: server.port is 70000, but should be a whole number from 0 to 65535",
+    'environment: TIDEMARK_COOKIE_SECURE is "maybe", but should be true or false',
+    "config.toml:9:1: auth.refresh_expiry_hours is 24, but should not be below auth.jwt_expiry_hours, 48",
   ]);
 });
 
-test("parseConfig holds each range: at its ends, below and above", () => {
+test("parseConfig enforces each range: at its ends, below and above", () => {
   const ranges: readonly [key: string, min: number, max: number][] = [
     ["server.port", 0, 65535],
     ["server.shutdown_timeout_secs", 0, 600],
@@ -336,7 +469,7 @@ test("parseConfig holds each range: at its ends, below and above", () => {
   expect(countOf("auth.jwt_expiry_hours", 0.01)).toBe(0);
 });
 
-test("parseConfig holds the rules that tie keys together", () => {
+test("parseConfig enforces the rules that tie keys together", () => {
   const bad: readonly [toml: string, key: string][] = [
     ["websocket.idle_timeout_secs = 20", "websocket.idle_timeout_secs"],
     ["websocket.ping_interval_secs = 60", "websocket.idle_timeout_secs"],
@@ -367,7 +500,7 @@ test("parseConfig holds the rules that tie keys together", () => {
   expect(faultsOf(good)).toEqual([]);
 });
 
-test("parseConfig refuses what is not available yet, but takes its default", () => {
+test("parseConfig refuses features that are not available yet, but accepts their defaults", () => {
   const later = [
     "auth.jwt_trusted_issuers = ['https://a.b']",
     "logging.targets = { live = 'debug' }",
@@ -392,7 +525,7 @@ test("parseConfig refuses what is not available yet, but takes its default", () 
   }
 });
 
-test("parseConfig lets the environment win, short names over long ones", () => {
+test("parseConfig gives precedence to the environment, and to short names over long ones", () => {
   const toml = "[server]\nport = 1\n[storage]\ndata_path = 'file'\n[logging]\nlevel = 'warn'";
 
   expect(configOf(toml).server.port).toBe(1);
@@ -438,7 +571,8 @@ test("parseConfig reads values from files that _FILE variables name", () => {
     if (path === "/run/secret") return `${SECRET}\n`;
     throw new Error("ENOENT");
   };
-  const parse = (env: Environment): Config => parseConfig("", "config.toml", env, readFile).config;
+  const parse = (env: Environment): Config =>
+    parseConfig("", "config.toml", { env, readFile }).config;
 
   expect(parse({ TIDEMARK_JWT_SECRET_FILE: "/run/secret" }).auth.jwt_secret).toBe(SECRET);
   expect(parse({ TIDEMARK_AUTH_JWT_SECRET_FILE: "/run/secret" }).auth.jwt_secret).toBe(SECRET);
@@ -447,10 +581,13 @@ test("parseConfig reads values from files that _FILE variables name", () => {
   expect(() => parse(both)).toThrow("are both set");
 });
 
-test("parseConfig takes a _FILE variable of an empty file as unset, and warns", () => {
+test("parseConfig treats a _FILE variable with an empty file as unset, and warns", () => {
   for (const text of ["", "\n", "\r\n"]) {
     const env = { ...QUIET, TIDEMARK_SERVER_PORT_FILE: "/run/port" };
-    const { config, warnings } = parseConfig("server.port = 1", "config.toml", env, () => text);
+    const { config, warnings } = parseConfig("server.port = 1", "config.toml", {
+      env,
+      readFile: () => text,
+    });
     expect(config.server.port).toBe(1);
     expect(warnings).toEqual([
       "environment: TIDEMARK_SERVER_PORT_FILE names /run/port, which is empty, and counts as unset",
@@ -474,7 +611,7 @@ test("parseConfig warns about unknown variables and keys without effect", () => 
   );
 });
 
-test("parseConfig knows the synonyms, and refuses a key that is set twice through one", () => {
+test("parseConfig accepts the synonyms, and refuses a key that is set twice through one", () => {
   const toml = `
 [authentication]
 cookie_secure = false
@@ -512,7 +649,7 @@ test("parseConfig refuses other addresses without a good secret, and warns on th
       if (secret.length > 8) expect(faults[0]).not.toContain(secret);
     }
     expect(faultsOf("", env)).toEqual([]);
-    // Of none the start has the word, which sees whether one is kept.
+    // Without a secret, startup reports the fault, since only it sees whether one is stored.
     expect(warningsOf("", env)).toHaveLength(secret === "" ? 0 : 1);
   }
   expect(faultsOf("server.host = '0.0.0.0'")).toEqual([]);
@@ -533,7 +670,7 @@ test("parseConfig refuses a host with a scheme or a port, before it asks for a s
     "fe:80",
   ]) {
     expect(faultsOf(`server.host = '${host}'`, {}), host).toEqual([
-      `config.toml:1:8: server.host is "${host}", and should be ${expected}`,
+      `config.toml:1:8: server.host is "${host}", but should be ${expected}`,
     ]);
   }
   for (const host of [
@@ -582,7 +719,7 @@ test("parseConfig never repeats a secret in a fault", () => {
   expect(faults.join()).not.toContain("hunter2");
 });
 
-test("authSettingsFrom gives auth what the keys say", () => {
+test("authSettingsFrom passes the keys on to auth", () => {
   const config = configOf("auth.jwt_expiry_hours = 0.5\nlimits.lockout_secs = 7");
 
   expect(authSettingsFrom(config, new Uint8Array(32))).toMatchObject({

@@ -1,6 +1,4 @@
-/**
- * What the image sets in the environment must not win over what its operator does.
- */
+/** The image's environment must not override its operator's settings. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,6 +26,6 @@ test("Containerfile sets keys by their long names, over which the short ones win
   }
 });
 
-test("Containerfile leaves room for a command behind the name of the image", () => {
+test("Containerfile allows a command after the image name", () => {
   expect(text).toMatch(/^ENTRYPOINT \["\/tidemark"\]\nCMD \["\/config\.toml"\]$/m);
 });

@@ -1,24 +1,23 @@
 /**
- * Goal: no key of the configuration is there in name only: the server reads it, or says that it
- * cannot have another value than the default yet.
- * Method: the text of every file outside `src/config`, and what the one function that hands keys on
- * reads of its section.
+ * Goal: no configuration key exists in name only: the server reads it, or says that it accepts only
+ * the default so far. Method: search the text of every file outside `src/config`, and record the
+ * names that the one function that forwards keys reads from its section.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { KEYS, type Key } from "../../src/config/keys.ts";
+import { type ConfigKey, KEYS } from "../../src/config/keys.ts";
 import { authSettingsFrom, ConfigError, parseConfig, settingsOf } from "../../src/config/mod.ts";
 
 const SRC: string = join(import.meta.dir, "../../src");
 const COMMENTS = /\/\*[\s\S]*?\*\/|\/\/.*/g;
 const ENVIRONMENT = { TIDEMARK_JWT_SECRET: "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj" };
 
-const keys: readonly Key[] = [...KEYS.values()];
+const keys: readonly ConfigKey[] = [...KEYS.values()];
 
-/** A value that the key takes once its feature is there, as TOML. */
-function otherValue({ rule }: Key): string {
+/** Returns a value, as TOML, that the key will accept once its feature exists. */
+function otherValue({ rule }: ConfigKey): string {
   switch (rule.type) {
     case "text":
       return '"x"';
@@ -34,9 +33,11 @@ function otherValue({ rule }: Key): string {
   }
 }
 
-/** Names that {@linkcode authSettingsFrom} asks its sections for, as "section.name". */
+/**
+ * Returns the names that {@linkcode authSettingsFrom} reads from its sections, as "section.name".
+ */
 function handedOn(): Set<string> {
-  const { config } = parseConfig("", "config.toml", ENVIRONMENT);
+  const { config } = parseConfig("", "config.toml", { env: ENVIRONMENT });
   const asked = new Set<string>();
   const watched = (name: "auth" | "limits"): object =>
     new Proxy(config[name], {
@@ -50,7 +51,7 @@ function handedOn(): Set<string> {
   return asked;
 }
 
-test("the file that ships lists the short name of every key that is available", () => {
+test("the shipped file lists the short name of every available key", () => {
   const text = readFileSync(join(SRC, "../config.toml"), "utf8");
   const listed = [...text.matchAll(/^# {3}(TIDEMARK_\w+) +(\S+)$/gm)].map(([, ...words]) => words);
   const named = keys.flatMap(({ path, rule: { environment, isUnavailable } }) =>
@@ -66,8 +67,9 @@ test("every key is read, or not available yet", async () => {
     texts.push((await Bun.file(join(SRC, path)).text()).replaceAll(COMMENTS, ""));
   }
   const asked = handedOn();
-  const isRead = ({ name, path, section }: Key): boolean => {
-    // As `limits.max_sql_bytes`, or taken out of what is called by the name of its section.
+  const isRead = ({ name, path, section }: ConfigKey): boolean => {
+    // A key is read as `limits.max_sql_bytes`, or destructured from a variable named like its
+    // section.
     const access = new RegExp(`\\.${name}\\b|[{,]\\s*${name}\\b(?=\\s*[,}:])`);
     const last = section.split(".").at(-1) ?? "";
     const isNamed = texts.some((text) => access.test(text) && text.includes(last));
@@ -79,17 +81,17 @@ test("every key is read, or not available yet", async () => {
 
 test("every key that is not available yet says so", () => {
   for (const key of keys.filter(({ rule }) => rule.isUnavailable === true)) {
-    // The only word that the key takes is its default.
+    // The default is the only word that the key accepts.
     if (key.rule.words?.length === 1) continue;
     const parse = (): unknown =>
-      parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", ENVIRONMENT);
+      parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", { env: ENVIRONMENT });
     expect(parse, key.path).toThrow(ConfigError);
-    expect(parse, key.path).toThrow(`${key.path} is not available yet, and should be left out`);
+    expect(parse, key.path).toThrow(`${key.path} is not available yet, so it should be left out`);
   }
 });
 
-test("settingsOf says of a key that it is not available yet, and of no other", () => {
-  const { config } = parseConfig("", "config.toml", ENVIRONMENT);
+test("settingsOf marks exactly the keys that are not available yet", () => {
+  const { config } = parseConfig("", "config.toml", { env: ENVIRONMENT });
   const later = settingsOf(config).filter(({ description }) =>
     description.endsWith("; not available yet"),
   );

@@ -1,8 +1,8 @@
 /**
- * Goal: what a released version wrote can be read for ever, and what a newer one wrote is refused
- * by an older one, which leaves it as it is. Method: a directory of each format is kept under
- * tests/fixtures with all that can be read in it. This version opens a copy and reads the same; and
- * it is asked to open copies in which one number says that a newer version wrote them.
+ * Goal: the data of a released version stays readable for ever, and an older version refuses a
+ * newer version's data and leaves it unchanged. Method: a directory of each format is kept under
+ * tests/fixtures with everything that can be read in it. This version opens a copy and reads the
+ * same. It is also asked to open copies in which one number says that a newer version wrote them.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -11,7 +11,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
 import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
-import { SEGMENT_FORMAT, segmentFormatOf } from "../../src/storage/segment/format.ts";
 import {
   contentsOf,
   filesIn,
@@ -22,10 +21,11 @@ import {
 } from "../support/golden_directory.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { principalFor } from "../support/principal_for.ts";
+import { formatIn, WRITTEN_FORMATS } from "../support/segment_files.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const FIXTURES = join(ROOT, "tests/fixtures");
-/** Oldest first. */
+/** The oldest comes first. */
 const FORMATS = readdirSync(FIXTURES)
   .filter((name) => name.startsWith("format-"))
   .toSorted((left, right) => numberOf(left) - numberOf(right));
@@ -53,6 +53,34 @@ function laterClock(): ManualClock {
   return new ManualClock(SEQ_EPOCH_MS + 86_400_000);
 }
 
+/** The first format whose directory has indexes, a sequence and foreign keys. */
+const FIRST_WITH_REFERENCES = 8;
+
+test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_REFERENCES))(
+  "the indexes, the sequence and the foreign keys of %s work",
+  async (format) => {
+    const database = await openGolden(copyOf(format), laterClock());
+    const principal = principalFor(database, "root");
+    const run = async (sql: string): Promise<unknown> => {
+      const { error, results } = await database.sql.execute(principal, { sql, params: [] });
+      return error?.code ?? results.map(({ rows }) => rows);
+    };
+    expect(await run("SELECT id FROM app.teams WHERE code = 'moved'")).toEqual([[[2]]]);
+    expect(await run("SELECT count(*) FROM app.members WHERE code = 'moved'")).toEqual([[[10]]]);
+    expect(await run("INSERT INTO app.teams (id, code) VALUES (99, 'late')")).toBe("DUPLICATE_KEY");
+    const orphan = "INSERT INTO app.members VALUES (99, 1, 'team 2')";
+    expect(await run(orphan)).toBe("FOREIGN_KEY_VIOLATION");
+    expect(await run("INSERT INTO app.teams (code) VALUES ('new') RETURNING id > 10")).toEqual([
+      [[true]],
+    ]);
+    expect(
+      await run("DELETE FROM app.teams WHERE id = 2; SELECT count(*) FROM app.members"),
+    ).toEqual([undefined, [[80]]]);
+    await database.close();
+  },
+  30_000,
+);
+
 describe.each(FORMATS)("the golden directory of %s", (format) => {
   test("has the rows, the history, the definitions and the users that it was written with", async () => {
     const directory = copyOf(format);
@@ -65,7 +93,7 @@ describe.each(FORMATS)("the golden directory of %s", (format) => {
     await database.close();
   });
 
-  test("is written on, and reads the same before and after a flush and a restart", async () => {
+  test("can still be written, and reads the same before and after a flush and a restart", async () => {
     const directory = copyOf(format);
     const database = await openGolden(directory, laterClock());
     const principal = principalFor(database, "ada");
@@ -87,23 +115,25 @@ describe.each(FORMATS)("the golden directory of %s", (format) => {
   });
 });
 
-/** Rows and versions alone. */
+/** Returns only the rows and versions. */
 function rowsIn(contents: unknown): unknown {
   const { tables } = contents as { tables: readonly { owners: unknown }[] };
   return tables.map(({ owners }) => owners);
 }
 
-test("the golden directory of the newest format has segments of it, and such of the one before", () => {
+test("the golden directory of the newest format has segments of all that are still written", () => {
   const directory = copyOf(FORMATS.at(-1) ?? "");
   const formats = Object.entries(filesIn(directory))
     .filter(([name]) => name.endsWith(".seg"))
-    .map(([, content]) => segmentFormatOf(Uint8Array.fromBase64(content)));
-  expect(new Set(formats)).toEqual(new Set([2, SEGMENT_FORMAT]));
+    .map(([, content]) => formatIn(Uint8Array.fromBase64(content)));
+  expect(new Set(formats)).toEqual(new Set(WRITTEN_FORMATS));
 });
 
 const HASH_BYTES = 8;
 
-/** What a newer version would have written, and what names it in the message. */
+/**
+ * Changes that a newer version would have made, and the name that the error message must contain.
+ */
 const NEWER: readonly {
   readonly what: string;
   readonly file: RegExp;
@@ -113,7 +143,7 @@ const NEWER: readonly {
   {
     what: "directory",
     file: /^format\.json$/,
-    message: /data: it has format 2, and this version reads 1/,
+    message: /data: it has format 2, but this version reads 1/,
     change: (path) => writeFileSync(path, '{"format":2}\n'),
   },
   {
@@ -130,7 +160,7 @@ const NEWER: readonly {
   {
     what: "log",
     file: /\.wal$/,
-    message: /0000000001\.wal: it has format 2, and this version reads 1/,
+    message: /0000000001\.wal: it has format 2, but this version reads 1/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint16(4, view.getUint16(4, true) + 1, true);
@@ -140,7 +170,7 @@ const NEWER: readonly {
   {
     what: "segment",
     file: /^segments.*\.seg$/,
-    message: /\.seg: it has format 9, and this version reads 3/,
+    message: /\.seg: it has format 9, but this version reads 6/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint8(7, "9".charCodeAt(0));
@@ -150,7 +180,7 @@ const NEWER: readonly {
   {
     what: "deletion vector",
     file: /\.dv$/,
-    message: /\.dv: it has format 2, and this version reads 1/,
+    message: /\.dv: it has format 2, but this version reads 1/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint8(7, view.getUint8(7) + 1);
@@ -170,7 +200,7 @@ function bytesOf(view: DataView): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 
-/** Puts the hash of the bytes before `end` there. */
+/** Writes the hash of the bytes before `end` at `end`. */
 function seal(view: DataView, { end, seed }: { end: number; seed: number }): void {
   const { low, high } = xxHash3(bytesOf(view).subarray(0, end), seed);
   view.setUint32(end, low, true);
@@ -206,13 +236,13 @@ describe("a directory with a newer format is refused, and not a byte of it chang
 
   test.each(NEWER.map((each) => [each.what, each] as const))("%s", async (_what, newer) => {
     const directory = copyOf(format);
-    // What the last process was in the middle of, and an older one would have cleared away.
+    // The last process was in the middle of work whose remains an older version would have removed.
     mkdirSync(join(directory, "tmp"));
     writeFileSync(join(directory, "tmp/77.seg"), "half of it");
     changeOne(directory, newer);
     const before = filesIn(directory);
     const { code, stderr } = await start(directory);
-    // Remarks about the configuration come first.
+    // Notes about the configuration come first.
     const said = stderr
       .trimEnd()
       .split("\n")
@@ -224,7 +254,7 @@ describe("a directory with a newer format is refused, and not a byte of it chang
     expect(filesIn(directory)).toEqual(before);
   });
 
-  test("but one whose number is damaged is not taken for it", async () => {
+  test("but one whose number is damaged is not mistaken for it", async () => {
     const directory = copyOf(format);
     for (const name of Object.keys(filesIn(directory))) {
       if (!/\.(?:seg|dv)$/.test(name)) continue;
@@ -234,7 +264,7 @@ describe("a directory with a newer format is refused, and not a byte of it chang
     const principal = principalFor(database, "ada");
     const answer = async (sql: string): Promise<string | undefined> => {
       const { error } = await database.sql.execute(principal, { sql, params: [] });
-      return error?.condition;
+      return error?.code;
     };
     expect(await answer("SELECT * FROM app.notes")).toBe("DATA_DAMAGED");
     expect(await answer("SELECT * FROM app.docs")).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
- * Goal: what a commit does to the result is what the change matrix of the SQL contract says, in
- * order, once, and to whom it concerns.
+ * Goal: a commit changes the result as the SQL contract's change matrix says, in order, once, and
+ * only for the subscriptions that it affects.
  */
 import { expect, test } from "bun:test";
 import { unixMsFromSeq } from "../../src/base/seq.ts";
@@ -34,7 +34,7 @@ async function changesAfter(fixture: LiveFixture, sql: string, ...writes: TableW
   return { changes: sink.changes(), commit };
 }
 
-test("matrix 1, 2: an insert is sent when it matches, unknown is no match", async () => {
+test("matrix 1, 2: an insert is sent if it matches, and unknown is no match", async () => {
   const fixture = liveFixture();
   const rows = [message(1, "lobby", 3, "hi"), message(2, "hall"), message(3, null)];
   const { changes, commit } = await changesAfter(fixture, LOBBY, write("insert", rows));
@@ -50,7 +50,7 @@ test("matrix 1, 2: an insert is sent when it matches, unknown is no match", asyn
   ]);
 });
 
-test("matrix 3: an update carries the full row, and of the old one key, _seq and what differs", async () => {
+test("matrix 3: an update carries the full row, and of the old one the key, _seq and the differences", async () => {
   const fixture = liveFixture();
   const before = fixture.store.write(write("insert", [message(1, "lobby", 3, "hi")]));
   const rows = [message(1, "lobby", 3, null)];
@@ -211,7 +211,7 @@ test("groups of one partition share one read, with the union of their columns", 
   });
 });
 
-test("only groups whose room is the old or the new one hear of a change", async () => {
+test("a change reaches only groups whose room is the old or the new one", async () => {
   const fixture = liveFixture();
   const rooms = Array.from({ length: 50 }, (_, room) =>
     fixture.open(ROOM, null, { id: `r${room}`, params: [`room ${room}`] }),
@@ -226,7 +226,7 @@ test("only groups whose room is the old or the new one hear of a change", async 
   expect(heard.flat()).toHaveLength(5);
 });
 
-test("columns that no group reads any more are let go", async () => {
+test("columns that no group reads are released", async () => {
   const fixture = liveFixture();
   const narrow = fixture.open("SELECT id, body FROM chat.messages", null, { id: "narrow" });
   const wide = fixture.open(EVERYTHING, null, { id: "wide" });
@@ -310,7 +310,7 @@ test("a subscription opened while its feed is behind gets what is above its boun
   expect(late.sink.changes().flatMap(({ rows }) => rows.map((row) => row["id"]))).toEqual([2]);
 });
 
-test("a full outlet stops all its subscriptions at their positions, and resume goes on", async () => {
+test("full backpressure stops all its subscriptions at their positions, and resume continues", async () => {
   const fixture = liveFixture();
   const sink = new RecordingSink();
   const one = fixture.open(EVERYTHING, null, { sink, id: "one" });
@@ -345,7 +345,7 @@ test("a full outlet stops all its subscriptions at their positions, and resume g
   expect(one.subscription.position).toBe(fixture.store.visibleSeq);
 });
 
-test("a subscription that is behind when its history goes ends with RESUME_EXPIRED", async () => {
+test("a subscription that is behind when its history expires ends with RESUME_EXPIRED", async () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   await settle();
@@ -364,7 +364,7 @@ test("a subscription that is behind when its history goes ends with RESUME_EXPIR
   ]);
 });
 
-test("a burst far above the budget of a turn is delivered whole and in order", async () => {
+test("a burst far above the budget of a tick is delivered whole and in order", async () => {
   const fixture = liveFixture();
   const opened = Array.from({ length: 40 }, (_, index) =>
     fixture.open(EVERYTHING, null, { as: subscriber(`user ${index}`, 1), id: `s${index % 3}` }),

@@ -1,7 +1,7 @@
 /**
- * Goal: while a changed definition is looked at, a subscription tells of no position that may lie
- * above the change which is about to end it: who resumes from there keeps rows of before. And
- * changes of other tables do not wait for it.
+ * Goal: while a changed definition is reviewed, a subscription reports no position that may lie
+ * above the change that is about to end it, since a client that resumes there would keep old rows.
+ * Changes to other tables do not wait for the review.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -20,14 +20,14 @@ import { until } from "../support/until.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** Followers of one room each, more than one turn plans anew. */
+/** Returns followers with one room each, more than one tick replans. */
 function manyRooms(fixture: LiveFixture): LiveSubscription[] {
   return Array.from({ length: 100 }, (_, index) => {
     return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).subscription;
   });
 }
 
-/** Another user's rows, which move what is visible. */
+/** Writes another user's rows, which advances the visible seq. */
 function writeElsewhere({ store }: LiveFixture, id: number): void {
   store.write({ tableId: MESSAGES, owner: 2, operation: "insert", rows: [message(id, "hall")] });
 }
@@ -45,12 +45,12 @@ test("LiveSubscription.position is unknown until it is known whether a dropped t
   const open = opened.filter(({ state }) => state !== "ended");
   expect(open.length).toBeGreaterThan(50);
   expect(open.map(({ position }) => position)).toEqual(open.map(() => undefined));
-  // Operators are shown how far it is all the same.
+  // The view for operators shows the position of a subscription under review nevertheless.
   expect(fixture.engine.subscriptions()[0]?.position).toBe(fixture.store.visibleSeq);
   await until(() => opened.every(({ state }) => state === "ended"));
 });
 
-test("LiveSubscription.position moves on once a changed definition has turned out to change nothing", async () => {
+test("LiveSubscription.position advances once a changed definition turns out to change nothing", async () => {
   const fixture = liveFixture();
   const opened = manyRooms(fixture);
   await settle();

@@ -1,8 +1,8 @@
 /**
- * Goal: a condition `column = constant` that the index of a feed has decided needs no second look,
- * whatever the type, and the rest of the filter is evaluated only where the condition holds.
- * Method: rows that enter, stay in and leave the results of several live queries, compared with
- * what the same query returns in the end.
+ * Goal: a condition `column = constant` that a feed's index has decided is not evaluated again,
+ * whatever the type, and the rest of the filter is evaluated only if the condition holds. Method:
+ * rows that enter, stay in and leave the results of several live queries; at the end, they are
+ * compared with the result of the same query.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -38,7 +38,7 @@ function follow(id: string, sql: string): RecordingSink {
   return sink;
 }
 
-/** The ids of the rows in a result, as its messages of changes have it. */
+/** Returns the ids of the rows in a result, derived from its change messages. */
 function idsIn(sink: RecordingSink): number[] {
   const ids = new Set<number>();
   for (const { change_type, old_values, rows } of sink.changes()) {
@@ -48,7 +48,7 @@ function idsIn(sink: RecordingSink): number[] {
   return [...ids].toSorted((left, right) => left - right);
 }
 
-/** A type, and two of its values in one or several spellings of equal values. */
+/** Types, each with two values in one or several equal spellings. */
 const TYPES: readonly (readonly [string, readonly [string, ...string[]], string])[] = [
   ["INT", ["7"], "8"],
   ["SMALLINT", ["7"], "-8"],
@@ -83,7 +83,7 @@ test.each(TYPES)("%s: rows enter and leave by the condition alone", async (type,
   let id = 0;
   const moves = values.flatMap((from) => values.map((to) => ({ id: (id += 1), from, to })));
   for (const move of moves) await run(`INSERT INTO ${table} VALUES (${move.id}, ${move.from})`);
-  // Several rows of one commit, and one at a time.
+  // Rows are written together in one commit, and then one at a time.
   for (const to of values) {
     const ids = moves.filter((move) => move.to === to).map((move) => move.id);
     await run(`UPDATE ${table} SET c = ${to} WHERE id IN (${ids.slice(1).join()})`);

@@ -1,6 +1,6 @@
 /**
- * Goal: the engine refuses with the codes of the wire contract, counts what it should, forgets what
- * ended, and answers changed definitions.
+ * Goal: the engine refuses with the codes of the wire contract, counts correctly, forgets ended
+ * subscriptions, and reacts to changed definitions.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -86,13 +86,13 @@ test.each([
   ["INVALID_PARAMETER", "INVALID_PARAMETER"],
   ["COLUMN_NOT_FOUND", "INVALID_SQL"],
   ["DATA_DAMAGED", "SUBSCRIPTION_FAILED"],
-] as const)("planning that fails with %s is refused with %s", (condition, code) => {
+] as const)("planning that fails with %s is refused with %s", (errorCode, code) => {
   const fixture = liveFixture();
-  fixture.sql.refusal = new DatabaseError(condition, "no");
+  fixture.sql.refusal = new DatabaseError(errorCode, "no");
   expect(refusal(() => fixture.open(EVERYTHING))).toMatchObject({ code, ended: true });
 });
 
-test("planning that fails by no fault of the client is told to the log", () => {
+test("a planning failure that is not the client's fault is logged", () => {
   const causes: unknown[] = [];
   const log: Log = { ...silentLog, error: (_message, fields) => void causes.push(fields) };
   const fixture = liveFixture({}, log);
@@ -114,14 +114,14 @@ test("parameters: numbers keep their digits, arrays and objects are INVALID_PARA
   const fixture = liveFixture();
   expect(refusal(() => fixture.open(ROOM, {}, { params: ["a", [1]] }))).toMatchObject({
     code: "INVALID_PARAMETER",
-    message: "Cannot bind parameter 2: arrays and objects are not values",
+    message: "Cannot bind parameter 2: a value of type object is no parameter",
   });
   expect(fixture.open(ROOM, {}, { params: ["a", 1, null, true] }).subscription.state).toBe(
     "following",
   );
 });
 
-test("limits: of a user over all connections, of a connection, and what ended does not count", () => {
+test("limits: of a user over all connections and of a connection; ended subscriptions do not count", () => {
   const fixture = liveFixture({ subscriptionsPerUser: 3, subscriptionsPerConnection: 2 });
   const sink = new RecordingSink();
   const first = fixture.open(EVERYTHING, {}, { sink });
@@ -137,7 +137,7 @@ test("limits: of a user over all connections, of a connection, and what ended do
   expect(fixture.open(EVERYTHING, {}, { sink }).subscription.state).toBe("following");
 });
 
-test("limits: 0 for a user means no bound", () => {
+test("limits: 0 for a user means no limit", () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   for (let index = 0; index < 10; index += 1) fixture.open(EVERYTHING, null);
   expect(fixture.engine.countOfUser("ann")).toBe(10);
@@ -156,7 +156,7 @@ test("close ends without a message, and nothing follows", async () => {
   expect(fixture.clock.timerCount).toBe(0);
 });
 
-test("kill ends one live query with KILLED, and says when there is none", () => {
+test("kill ends one live query with KILLED, and reports if there is none", () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   fixture.open(EVERYTHING, null, { id: "m2" });
@@ -179,7 +179,7 @@ test("shutdown ends every subscription and refuses new ones", () => {
   expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SHUTTING_DOWN");
 });
 
-test("subscriptions tells who follows what, how far, and how much", async () => {
+test("subscriptions lists who follows which query, how far, and how much", async () => {
   const fixture = liveFixture();
   fixture.open(EVERYTHING, null);
   await settle();
@@ -209,7 +209,7 @@ test("subscriptions tells who follows what, how far, and how much", async () => 
   ]);
 });
 
-test("the rate of changes falls as time goes by, and lag is what is not sent yet", async () => {
+test("the rate of changes falls as time passes, and lag counts the changes that are not yet sent", async () => {
   const fixture = liveFixture();
   const { sink } = fixture.open(EVERYTHING, null);
   await settle();
@@ -245,7 +245,7 @@ test.each([
   expect(row?.lastUpdateMs).toBe(clock.nowMs() - 60_000);
 });
 
-test("a change is delivered, not replayed, to who subscribed while the clock was ahead", async () => {
+test("a change is delivered, not replayed, to a client that subscribed while the clock was ahead", async () => {
   const fixture = liveFixture();
   const { clock, engine, store } = fixture;
   const startMs = clock.nowMs();
@@ -297,7 +297,7 @@ test("tableChanged: a column that a query names ends it with SCHEMA_CHANGED", ()
   ]);
 });
 
-test("tableChanged: what a query survives it does not notice, planned once for each reader", async () => {
+test("tableChanged: a surviving query notices nothing, and is planned once for each reader", async () => {
   const fixture = liveFixture();
   const opened = [ANN, subscriber("eve", 1), subscriber("eve", 1)].map((as) =>
     fixture.open(EVERYTHING, null, { as }),
@@ -339,7 +339,7 @@ test("tableChanged: a column added in the middle of a snapshot moves nothing", (
   ]);
 });
 
-/** Followers of one room each, more than one turn plans anew. */
+/** Returns followers with one room each, more than one tick replans. */
 function manyRooms(fixture: LiveFixture): RecordingSink[] {
   return Array.from({ length: 100 }, (_, index) => {
     const params = [`room ${index}`];
@@ -347,7 +347,7 @@ function manyRooms(fixture: LiveFixture): RecordingSink[] {
   });
 }
 
-test("tableChanged: many queries take turns, and who is to end hears of nothing written after it", async () => {
+test("tableChanged: many queries take turns, and a query that will end receives nothing written after it", async () => {
   const fixture = liveFixture();
   const sinks = manyRooms(fixture);
   await settle();
@@ -368,10 +368,10 @@ test("tableChanged: many queries take turns, and who is to end hears of nothing 
   expect(fixture.engine.subscriptions()).toEqual([]);
 });
 
-test("tableChanged: nobody reads on by himself, nor joins, before his turn has come", async () => {
+test("tableChanged: no follower reads on alone, nor joins, before its turn", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const rooms = Array.from({ length: 100 }, (_, index) => `room ${index}`);
-  // All have a full socket, so that no feed reads for them.
+  // All of them have a full socket, so that no feed reads for them.
   const opened = rooms.map((room) => {
     const sink = new RecordingSink();
     sink.room = 1;
@@ -405,7 +405,7 @@ test("tableChanged: members of one group take turns, each is told once", async (
   expect(sinks.flatMap((sink) => sink.errors())).toHaveLength(sinks.length);
 });
 
-test("tableChanged: who survives a change that takes turns misses and repeats nothing meanwhile", async () => {
+test("tableChanged: a follower that survives a change over several ticks misses and repeats nothing", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const sinks = manyRooms(fixture);
   const rows = sinks.map((_, index) => message(index, `room ${index}`));
@@ -417,7 +417,8 @@ test("tableChanged: who survives a change that takes turns misses and repeats no
   const snapshot = fixture.open(NARROW, { batch_size: 60 });
   fixture.sql.schemaVersion = 2;
   fixture.engine.tableChanged(MESSAGES);
-  // Again before the first is over, and somebody leaves and comes back meanwhile.
+  // The definition changes again before the first review is over, and a follower leaves and
+  // returns.
   fixture.engine.tableChanged(MESSAGES);
   write("delete");
   snapshot.subscription.nextBatch();

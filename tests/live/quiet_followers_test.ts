@@ -1,8 +1,7 @@
 /**
- * Goal: who follows rows that nobody has changed for longer than history is kept misses nothing,
- * and is told of the next change.
- * Method: tables of so many owners that they share a low water, which rises above the last change
- * of the one who follows.
+ * Goal: a follower whose rows have not changed for longer than history is kept misses nothing, and
+ * is told about the next change. Method: tables with so many owners that they share a low
+ * watermark, which rises above the follower's last change.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
@@ -23,14 +22,14 @@ import { SeededRandom } from "../support/seeded_random.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** One more than have a low water of their own. */
+/** One more than the number of owners with their own low watermark. */
 const OWNERS = 1001;
 
 function written(owner: number, operation: TableWrite["operation"], n = 0): TableWrite {
   return { tableId: MESSAGES, owner, operation, rows: [message(1, "lobby", n)] };
 }
 
-/** From now on nobody may begin at a position before now. */
+/** Expires all history, so that no follower may begin at an earlier position. */
 function expireAll({ store }: LiveFixture): Seq {
   store.write(written(2, "insert"));
   const floor = store.visibleSeq;
@@ -38,7 +37,7 @@ function expireAll({ store }: LiveFixture): Seq {
   return floor;
 }
 
-test("a quiet follower hears the next change after the low water of all owners has risen", async () => {
+test("a quiet follower gets the next change after the low watermark of all owners has risen", async () => {
   const clock = new ManualClock();
   const world = await LocalWorld.open(clock, new SeededRandom(1));
   const { store } = world;
@@ -68,7 +67,7 @@ test("a quiet follower hears the next change after the low water of all owners h
   await world.close();
 });
 
-test("a quiet follower outlives a changed definition that is looked at in many turns", async () => {
+test("a quiet follower survives a changed definition that is reviewed in many ticks", async () => {
   const fixture = liveFixture();
   const sinks = Array.from({ length: 100 }, (_, index) => {
     return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).sink;
@@ -85,7 +84,7 @@ test("a quiet follower outlives a changed definition that is looked at in many t
   for (const sink of sinks) expect(sink.changes()).toHaveLength(1);
 });
 
-test("who falls behind with the first change after a long silence goes on from there", async () => {
+test("a follower that falls behind with the first change after a long silence continues from there", async () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   await settle();

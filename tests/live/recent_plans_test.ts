@@ -1,6 +1,4 @@
-/**
- * Goal: a plan is found again for the same request, and for no other.
- */
+/** Goal: a plan is reused for the same request, and for no other. */
 import { expect, test } from "bun:test";
 import { planKeyOf, RecentPlans } from "../../src/live/recent_plans.ts";
 import type { SubscriptionSpec } from "../../src/protocol/mod.ts";
@@ -27,7 +25,7 @@ test("id and options are not part of the request; text, parameters and caller ar
   expect(new Set([keyOf({}), ...others]).size).toBe(others.length + 1);
 });
 
-test("a key is short, however long the parameters are, and tells those apart as well", () => {
+test("a key is short however long the parameters are, and still distinguishes them", () => {
   const long = "x".repeat(500_000);
   const keys = [
     [long],
@@ -66,7 +64,7 @@ test("the oldest of too many is forgotten", () => {
   expect(plans.find("256", () => true)).toBe(open[256] as LivePlan);
 });
 
-test("a plan is not kept for its own sake", async () => {
+test("a plan is not kept alive by the cache alone", async () => {
   const plans = new RecentPlans();
   const kept = plan(true);
   plans.remember("kept", kept);
@@ -74,7 +72,7 @@ test("a plan is not kept for its own sake", async () => {
   await Bun.sleep(0);
   Bun.gc(true);
   const found = Array.from({ length: 100 }, (_, i) => plans.find(String(i), () => true));
-  // Some may still be seen on the stack.
+  // Some plans may still be on the stack.
   expect(found.filter((it) => it !== undefined).length).toBeLessThan(50);
   expect(plans.find("kept", () => true)).toBe(kept);
 });

@@ -1,6 +1,6 @@
 /**
- * `tidemark verify` and `tidemark repair` on real directories: damage anywhere is found, no byte is
- * changed by looking, and a server starts after a repair and never answers wrongly.
+ * `tidemark verify` and `tidemark repair` on real directories: damage anywhere is found, a check
+ * changes no byte, and after a repair a server starts and never gives a wrong answer.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -20,9 +20,6 @@ import type { Disk } from "../../src/base/disk.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
 import { AUDIT_TABLE, OWN_TABLES } from "../../src/sql/mod.ts";
-import { DeletionVector } from "../../src/storage/deletions/deletion_vector.ts";
-import { encodeHeader } from "../../src/storage/segment/format.ts";
-import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import {
   copyOf,
   diskThatFails,
@@ -35,6 +32,7 @@ import {
   treeOf,
 } from "../support/maintenance.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { headerOfFormat, openSegmentFile, withoutLastDeletion } from "../support/segment_files.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 import { amountOf } from "../support/thoroughness.ts";
 
@@ -56,23 +54,26 @@ function damage(path: string, offset: number, mask = 0x55): void {
   writeFileSync(path, bytes);
 }
 
-/** Where a file of this name lies in a data directory. */
+/** Returns a function that yields the path of a file of this name in a data directory. */
 function at(name: string): (path: string) => string {
   return (path) => `${path}/${name}`;
 }
 
-/** Where the first file below a folder lies whose name ends so. */
+/**
+ * Returns a function that yields the path of the first file below a folder whose name has this
+ * ending.
+ */
 function below(folder: string, end: string): (path: string) => string {
   return (path) => fileIn(`${path}/${folder}`, end);
 }
 
-/** The first file below a directory whose name ends so. */
+/** Returns the first file below a directory whose name has this ending. */
 function fileIn(directory: string, end: string): string {
   const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
   return join(directory, names.find((name) => name.endsWith(end)) ?? "none");
 }
 
-/** Where the frames of a log file end: what follows is zeros. */
+/** Returns the offset at which the frames of a log file end; zeros follow. */
 function endOfFrames(path: string): number {
   const bytes = readFileSync(path);
   let end = bytes.length;
@@ -87,7 +88,7 @@ describe("verify", () => {
     expect({ code, told }).toEqual({ code: 0, told: "" });
     expect(text).toMatch(/is sound: \d+ files, [\d.]+ MB checked; 0 damaged places, 0 notes$/);
     expect(treeOf(killed)).toEqual(before);
-    // The files are what the fixture says, so that the tests below damage what they mean to.
+    // The files match the fixture's description, so that the tests below damage the intended ones.
     for (const name of ["catalog.sqlite-wal", WAL_1, WAL_2, WAL_3]) {
       expect(before[name], name).toBeDefined();
     }
@@ -102,8 +103,8 @@ describe("verify", () => {
     expect(treeOf(path)).toEqual(before);
   });
 
-  // Goal: no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in each kind
-  // of file whose bytes are all under a checksum, as far as something was written there.
+  // Goal: no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in the
+  // written part of each kind of file whose bytes are all covered by a checksum.
   test.each([
     ["format.json", at("format.json"), 20],
     ["the catalog's log", at("catalog.sqlite-wal"), 60],
@@ -157,22 +158,18 @@ describe("verify", () => {
   test("notices a whole deletion vector that is of an earlier generation", () => {
     const path = copyOf(killed);
     const file = below("segments/1", ".dv")(path);
-    const whole = DeletionVector.decode(readFileSync(file), file);
-    const earlier = new DeletionVector(whole);
-    whole.visitAll((row, seq) => {
-      if (earlier.count + 1 < whole.count) earlier.replace(row, seq);
-    });
-    writeFileSync(file, earlier.encode());
+    const earlier = withoutLastDeletion(readFileSync(file), file);
+    writeFileSync(file, earlier.bytes);
     const { code, lines } = maintain("verify", [path]);
     expect(code).toBe(1);
     expect(lines[0]).toMatch(/^damage {2}/);
-    expect(lines[0]).toContain(`with ${earlier.count} replaced rows, and not generation`);
+    expect(lines[0]).toContain(`with ${earlier.count} replaced rows, not generation`);
   });
 
   test("notices damage to the catalog, or the catalog still says the same", () => {
     const path = copyOf(killed);
     const file = `${path}/catalog.sqlite`;
-    // All of it in the one file, as after a server that was stopped.
+    // Everything is in this one file, as after an orderly shutdown.
     CatalogDatabase.open({ path: file, clock: new ManualClock(), log: silentLog }).close();
     const good = readFileSync(file);
     const truth = contentOf(file);
@@ -216,7 +213,7 @@ describe("verify", () => {
       rmSync(`${path}/${name}`, { force: true });
       mkdirSync(`${path}/${name}`);
       const { code, lines } = maintain("verify", [path]);
-      const what = `${path}/${name} at byte 0: it is a directory, and should be a file`;
+      const what = `${path}/${name} at byte 0: it is a directory, but should be a file`;
       expect([code, lines[0]]).toEqual([1, `damage  ${what}`]);
       const repaired = maintain("repair", [path]);
       expect(repaired.code).toBe(1);
@@ -224,12 +221,12 @@ describe("verify", () => {
     },
   );
 
-  test("tells a torn tail and unlisted files, which are no damage", () => {
+  test("reports a torn tail and unlisted files, which are no damage", () => {
     const path = copyOf(killed);
     const last = `${path}/${WAL_3}`;
     const bytes = readFileSync(last);
     const end = Math.ceil(endOfFrames(last) / 8) * 8;
-    // The beginning of a frame that never became whole, and was never acknowledged.
+    // The beginning of a frame that was never completed or acknowledged.
     bytes.copy(bytes, end, 64, 64 + 40);
     writeFileSync(last, bytes);
     writeFileSync(`${path}/segments/1/999.seg`, "left by a crash");
@@ -243,7 +240,7 @@ describe("verify", () => {
     expect(code).toBe(0);
   });
 
-  test("tells an upload that a crash cut off from one whose bytes are gone", () => {
+  test("distinguishes an upload that a crash cut off from one whose bytes are gone", () => {
     const path = copyOf(killed);
     const catalog = CatalogDatabase.open({
       path: `${path}/catalog.sqlite`,
@@ -255,7 +252,7 @@ describe("verify", () => {
     catalog.addFiles([{ ...entry, fileId: "77", storedName: "77-b.txt" }]);
     catalog.close();
     const cutOff = maintain("verify", [path]);
-    expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed and missing: a crash cut off/);
+    expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed but missing: a crash cut off/);
     expect(cutOff.code).toBe(0);
     rmSync(fileIn(`${path}/files`, ".txt"));
     const gone = maintain("verify", [path]);
@@ -307,7 +304,7 @@ describe("verify", () => {
     expect(maintain("verify", [path]).code).toBe(0);
   });
 
-  test("finds an empty catalog, but where the first start was stopped before it made one", () => {
+  test("finds an empty catalog, except after a first start that was stopped before it created one", () => {
     const path = copyOf(killed);
     rmSync(`${path}/catalog.sqlite-wal`);
     truncateSync(`${path}/catalog.sqlite`, 0);
@@ -322,7 +319,7 @@ describe("verify", () => {
     expect(maintain("repair", [unborn])).toMatchObject({ code: 0 });
   });
 
-  test("says every few seconds where it is", () => {
+  test("reports its progress every few seconds", () => {
     const clock = new ManualClock();
     let nowMs = 0;
     clock.monotonicMs = () => (nowMs += 1000);
@@ -332,7 +329,7 @@ describe("verify", () => {
   });
 });
 
-test.each(["verify", "repair"] as const)("%s says how it is used when it is asked", (command) => {
+test.each(["verify", "repair"] as const)("%s explains its usage on request", (command) => {
   for (const args of [["--help"], ["-h"], [killed, "--help"]]) {
     const { code, told, text } = maintain(command, args);
     expect({ code, told }).toEqual({ code: 0, told: "" });
@@ -347,26 +344,26 @@ describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothin
     expect({ code, lines }).toEqual({ code: 2, lines: [] });
   }
 
-  test("no path, two paths, an option that there is not", () => {
+  test("no path, two paths, an unknown option", () => {
     expectRefusal([], `Cannot ${command}: name the data directory\nusage: tidemark ${command}`);
     expectRefusal([""], "name the data directory");
-    expectRefusal([killed, "/tmp"], "name one data directory, and not also /tmp");
+    expectRefusal([killed, "/tmp"], "name only one data directory, not /tmp as well");
     expectRefusal([killed, "--force"], "unknown option --force");
     if (command === "verify") expectRefusal([killed, "--accept-loss"], "unknown option");
   });
 
-  test("a path that is not there, a file, a directory of something else", () => {
+  test("a missing path, a file, a directory of another program", () => {
     const directory = freshDirectory();
     const missing = join(directory, "missing");
     expectRefusal([missing], `Cannot ${command} ${missing}: there is no such directory`);
     expect(existsSync(missing)).toBe(false);
     const file = join(directory, "file");
     writeFileSync(file, "x");
-    expectRefusal([file], /it is a file, and not a directory/);
+    expectRefusal([file], /it is a file, not a directory/);
     const other = join(directory, "other");
     mkdirSync(other);
     writeFileSync(join(other, "precious.txt"), "x");
-    expectRefusal([other], /it is no data directory/);
+    expectRefusal([other], /it is not a data directory/);
     expect(readdirSync(other)).toEqual(["precious.txt"]);
   });
 
@@ -374,7 +371,7 @@ describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothin
     const path = copyOf(killed);
     writeFileSync(`${path}/format.json`, '{"format":2}\n');
     const before = treeOf(path);
-    expectRefusal([path], /it has format 2, and this version reads 1/);
+    expectRefusal([path], /it has format 2, but this version reads 1/);
     expect(treeOf(path)).toEqual(before);
 
     const other = copyOf(killed);
@@ -391,10 +388,10 @@ describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothin
     const path = copyOf(killed);
     const file = `${path}/segments/1/1.seg`;
     const bytes = readFileSync(file);
-    bytes.set(encodeHeader({ format: 9, segmentId: 1, tableId: 1 }));
+    bytes.set(headerOfFormat(9));
     writeFileSync(file, bytes);
     const before = treeOf(path);
-    expectRefusal([path], /1\.seg: it has format 9, and this version reads 3; start the newer/);
+    expectRefusal([path], /1\.seg: it has format 9, but this version reads 6; start the newer/);
     expect(treeOf(path)).toEqual(before);
   });
 
@@ -405,7 +402,7 @@ describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothin
     const holder = `another process is using it (pid ${process.pid}); stop the server that runs on`;
     expectRefusal([path], holder);
     expect(treeOf(path)).toEqual(before);
-    // What a server leaves that wrote no number yet, or is no number of a process.
+    // A server may have written no number yet, or the text is not a process id.
     for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
       writeFileSync(`${path}/LOCK`, text);
       expectRefusal([path], "another process is using it; stop the server");
@@ -438,7 +435,7 @@ describe("repair", () => {
     expect(text).toMatch(
       /^lost {4}table default\.first: segment 1, 300 row versions from seq \d+ to \d+/m,
     );
-    // Nothing of the segment stays where it was, and nothing is gone.
+    // Nothing of the segment remains in place, and nothing is lost.
     expect(readdirSync(`${path}/segments/1`).filter((file) => file.startsWith("1."))).toEqual([]);
     expect(readdirSync(`${path}/lost+found`).length).toBeGreaterThan(0);
     const again = maintain("verify", [path]);
@@ -449,7 +446,7 @@ describe("repair", () => {
     await expectFirstDamagedOnly(path);
   });
 
-  test("takes a segment with a damaged packed chunk out of use", async () => {
+  test("removes a segment with a damaged packed chunk from use", async () => {
     const path = copyOf(killed);
     const file = fileIn(`${path}/segments/2`, ".seg");
     const offset = offsetOfPacked(file);
@@ -463,11 +460,11 @@ describe("repair", () => {
     expect(maintain("verify", [path]).code).toBe(0);
     await using database = await OpenDirectory.open(path);
     const read = await database.ask("SELECT count(*) FROM default.second");
-    expect(read.error).toMatchObject({ condition: "DATA_DAMAGED" });
+    expect(read.error).toMatchObject({ code: "DATA_DAMAGED" });
     expect(await database.rows("SELECT count(*) FROM default.first")).toEqual([[300]]);
   });
 
-  // Nobody can drop its table, so without a repair it would never take an event again.
+  // No user can drop its table, so without a repair it would never accept an event again.
   test.each(["that nobody has met", "that a server has quarantined"])(
     "lets the audit log go on without what is damaged, %s",
     async (how) => {
@@ -485,7 +482,7 @@ describe("repair", () => {
       }
       const { code, text } = maintain("repair", [engine.dataPath]);
       expect(text).toMatch(
-        /^lost {4}system\.audit_log: segment 1, \d+ versions of events; it goes on/m,
+        /^lost {4}system\.audit_log: segment 1, \d+ versions of events; it continues without them/m,
       );
       expect(code).toBe(0);
       expect(readdirSync(segments)).toEqual([]);
@@ -497,7 +494,7 @@ describe("repair", () => {
     },
   );
 
-  test("mends the number files, and ids go on above those that were handed out", () => {
+  test("repairs the number files, and ids continue above those that were handed out", () => {
     const path = copyOf(killed);
     const idsBefore = readFileSync(`${path}/wal/IDS`).readUInt32LE(20);
     writeFileSync(`${path}/wal/HWM`, Buffer.alloc(32, 7));
@@ -511,7 +508,7 @@ describe("repair", () => {
   test.each([
     ["a directory", (path: string): void => mkdirSync(path)],
     ["a link to itself", (path: string): void => symlinkSync(basename(path), path)],
-  ])("puts %s aside that is in the place of a number file", (_, put) => {
+  ])("moves %s aside that is in the place of a number file", (_, put) => {
     for (const name of ["HWM", "IDS"]) {
       const path = copyOf(killed);
       rmSync(`${path}/wal/${name}`);
@@ -525,8 +522,8 @@ describe("repair", () => {
 
   test.each([
     ["of another length", (path: string) => writeFileSync(path, "short"), "it has 5 bytes"],
-    ["that has changed", (path: string) => damage(path, 7), "its checksum does not fit"],
-  ])("puts a secret %s aside: no server starts with it", async (_what, spoil, fault) => {
+    ["that has changed", (path: string) => damage(path, 7), "its checksum does not match"],
+  ])("moves a secret %s aside: no server starts with it", async (_what, spoil, fault) => {
     const path = copyOf(killed);
     spoil(`${path}/jwt_secret`);
     const damaged = readFileSync(`${path}/jwt_secret`);
@@ -537,7 +534,7 @@ describe("repair", () => {
     ]);
     const { code, text } = maintain("repair", [path]);
     expect(code).toBe(0);
-    expect(text).toMatch(/^lost {4}the secret that signs tokens: all users log in anew/m);
+    expect(text).toMatch(/^lost {4}the secret that signs tokens: all users must log in again/m);
     expect([...readFileSync(`${path}/lost+found/jwt_secret`)]).toEqual([...damaged]);
     expect(maintain("verify", [path]).code).toBe(0);
     await using server = await serverOn(path);
@@ -602,7 +599,7 @@ describe("repair of a damaged log", () => {
     const { code, lines } = maintain("repair", [path, "--accept-loss"]);
     expect(code).toBe(0);
     expect(maintain("verify", [path])).toMatchObject({ code: 0 });
-    // What was cut off is kept: whole files as they were, the rest of a file as a copy.
+    // The removed parts are kept: whole files unchanged, and the rest of a file as a copy.
     for (const line of lines.filter((text) => text.startsWith("kept "))) {
       const kept = line.slice("kept ".length).trim();
       const name = kept.slice(kept.lastIndexOf("/") + 1);
@@ -615,7 +612,7 @@ describe("repair of a damaged log", () => {
 
     await using database = await OpenDirectory.open(path);
     for (const table of ["default.first", "default.second"]) {
-      // In segments, so it is there whatever became of the log.
+      // These rows are in segments, so they exist whatever happened to the log.
       expect(await database.rows(`SELECT count(*) FROM ${table}`)).toEqual([[300]]);
     }
     const [[count] = []] = await database.rows("SELECT count(*) FROM default.logged");
@@ -629,7 +626,7 @@ describe("repair of a damaged log", () => {
     expect(after).toEqual([[Number(count) + 1]]);
   });
 
-  test("names the tables that keep rows from behind the cut", async () => {
+  test("names the tables that keep rows from after the cut", async () => {
     await using engine = await TestEngine.open();
     await engine.run("CREATE SHARED TABLE a (id INT PRIMARY KEY)");
     await engine.run("CREATE SHARED TABLE b (id INT PRIMARY KEY, v TEXT)");
@@ -639,7 +636,7 @@ describe("repair of a damaged log", () => {
     await engine.database.close();
     const seqs = manifestOf(engine.dataPath).segments.map(({ maxSeq }) => maxSeq);
     damage(`${engine.dataPath}/${WAL_1}`, 3000);
-    const line = `table default.a: its segments have rows from behind the cut, up to seq ${seqs[0]}`;
+    const line = `table default.a: its segments have rows from after the cut, up to seq ${seqs[0]}`;
     for (const [args, code] of [
       [[], 1],
       [["--accept-loss"], 0],
@@ -654,7 +651,7 @@ describe("repair of a damaged log", () => {
     expect(await engine.rows("SELECT id FROM b")).toEqual([]);
   });
 
-  test("lets nobody resume from before the cut", () => {
+  test("lets no client resume from before the cut", () => {
     const path = copyOf(killed);
     damage(`${path}/${WAL_2}`, 5000);
     expect(maintain("repair", [path, "--accept-loss"]).code).toBe(0);
@@ -667,16 +664,16 @@ describe("repair of a damaged log", () => {
     }
   });
 
-  // Goal: a repair that stops anywhere can be done again, and forgets no seq. Method: let the disk
-  // fail at each change in turn. The newest seqs lie in whole frames behind the damage only.
-  test("begins anew after it was stopped before any change to the disk", () => {
+  // Goal: a repair that stops anywhere can be repeated, and forgets no seq. Method: make the disk
+  // fail at each change in turn. The newest seqs lie only in intact frames after the damage.
+  test("starts over after it was stopped before any change to the disk", () => {
     const path = copyOf(killed);
     writeFileSync(`${path}/wal/HWM`, "");
     damage(`${path}/${WAL_2}`, 5000);
     damage(`${path}/segments/1/1.seg`, 300);
     const highWater = readFileSync(`${killed}/wal/HWM`);
     const newest = Math.max(u53At(highWater, 0), u53At(highWater, 16));
-    // A clock in the past gives no seq above those of the log.
+    // The clock is in the past, so no new seq is above the seqs in the log.
     const clock = new ManualClock();
     let stopCount = 0;
     for (; stopCount < 100; stopCount += 1) {
@@ -699,7 +696,7 @@ describe("repair of a damaged log", () => {
     expect(stopCount).toBeLessThan(100);
   }, 60_000);
 
-  test("gives up what the catalog's own log holds behind damage, and keeps a copy", () => {
+  test("gives up changes that the catalog's own log has after damage, and keeps a copy", () => {
     const path = copyOf(killed);
     const file = `${path}/catalog.sqlite-wal`;
     const bytes = readFileSync(file);
@@ -717,9 +714,9 @@ describe("repair of a damaged log", () => {
 /**
  * A database on the directory answers for every table but default.first, which names its damage.
  */
-/** Where the packed text of a segment's second column is. */
+/** Returns the offset of the packed text in a segment's second column. */
 function offsetOfPacked(file: string): number {
-  const reader = SegmentReader.open(bunDisk, file, readFileSync(file).length);
+  const reader = openSegmentFile(bunDisk, file, readFileSync(file).length);
   const entry = reader.chunkEntry(2, 0);
   reader.close();
   expect(entry?.isPacked).toBe(true);
@@ -729,11 +726,11 @@ function offsetOfPacked(file: string): number {
 async function expectFirstDamagedOnly(path: string): Promise<void> {
   await using database = await OpenDirectory.open(path);
   const read = await database.ask("SELECT count(*) FROM default.first");
-  expect(read.error).toMatchObject({ condition: "DATA_DAMAGED" });
+  expect(read.error).toMatchObject({ code: "DATA_DAMAGED" });
   expect(read.error?.message).toContain("segments/1/1.seg");
-  // Whether there is a row with this key, only the lost segment could tell.
+  // Only the lost segment could show whether a row with this key exists.
   const written = await database.ask("INSERT INTO default.first VALUES (50, 'again')");
-  expect(written.error).toMatchObject({ condition: "DATA_DAMAGED" });
+  expect(written.error).toMatchObject({ code: "DATA_DAMAGED" });
   expect(await database.rows("SELECT count(*) FROM default.second")).toEqual([[300]]);
   expect(await database.rows("SELECT v FROM default.second WHERE id = 20")).toEqual([["replaced"]]);
   expect(await database.rows("SELECT count(*) FROM default.logged")).toEqual([[400]]);

@@ -1,32 +1,32 @@
 /**
- * The table from conditions to wire codes, against the rules that the contract states in words.
+ * The table from error codes to wire codes, against the rules that the contract states in prose.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { Condition } from "../../src/base/condition.ts";
+import type { ErrorCode } from "../../src/base/error_code.ts";
 import { endsSubscription, type WireCode, wireErrorOf } from "../../src/protocol/mod.ts";
 
-/** Every condition, read from the type that declares them. */
-function conditions(): Condition[] {
-  const source = readFileSync(new URL("../../src/base/condition.ts", import.meta.url), "utf8");
-  const union = source.slice(source.indexOf("export type Condition ="), source.indexOf(";\n"));
-  return [...union.matchAll(/\| "(\w+)"/g)].map((match) => match[1] as Condition);
+/** Every error code, read from the type that declares them. */
+function errorCodes(): ErrorCode[] {
+  const source = readFileSync(new URL("../../src/base/error_code.ts", import.meta.url), "utf8");
+  const union = source.slice(source.indexOf("export type ErrorCode ="), source.indexOf(";\n"));
+  return [...union.matchAll(/\| "(\w+)"/g)].map((match) => match[1] as ErrorCode);
 }
 
-test("wireErrorOf knows every condition, and gives a reason exactly with SQL_EXECUTION_ERROR", () => {
-  const all = conditions();
+test("wireErrorOf knows every error code, and gives a reason exactly with SQL_EXECUTION_ERROR", () => {
+  const all = errorCodes();
   expect(all.length).toBeGreaterThan(60);
-  for (const condition of all) {
-    const { code, reason, status, sqlstate } = wireErrorOf(condition);
-    expect([condition, reason !== undefined]).toEqual([condition, code === "SQL_EXECUTION_ERROR"]);
+  for (const errorCode of all) {
+    const { code, reason, status, sqlstate } = wireErrorOf(errorCode);
+    expect([errorCode, reason !== undefined]).toEqual([errorCode, code === "SQL_EXECUTION_ERROR"]);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(sqlstate).toMatch(/^[0-9A-Z]{5}$/);
   }
 });
 
 test("wireErrorOf answers 400, but for the statuses that the contract names", () => {
-  const others = conditions()
-    .map((condition) => [condition, wireErrorOf(condition).status] as const)
+  const others = errorCodes()
+    .map((errorCode) => [errorCode, wireErrorOf(errorCode).status] as const)
     .filter(([, status]) => status !== 400);
   expect(Object.fromEntries(others)).toEqual({
     PERMISSION_DENIED: 403,
@@ -35,13 +35,14 @@ test("wireErrorOf answers 400, but for the statuses that the contract names", ()
     DISK_FULL: 507,
     DATA_DAMAGED: 500,
     SHUTTING_DOWN: 503,
+    TRANSACTION_NOT_FOUND: 404,
     COMMIT_UNKNOWN: 500,
     IDEMPOTENCY_CONFLICT: 409,
     INTERNAL_ERROR: 500,
   });
 });
 
-test.each<[Condition, WireCode, string | undefined]>([
+test.each<[ErrorCode, WireCode, string | undefined]>([
   ["UNSUPPORTED_FEATURE", "SQL_EXECUTION_ERROR", "not_implemented"],
   ["INVALID_QUERY", "INVALID_SQL", undefined],
   ["COLUMN_NOT_FOUND", "INVALID_SQL", undefined],
@@ -54,9 +55,9 @@ test.each<[Condition, WireCode, string | undefined]>([
   ["DISK_FULL", "STORAGE_FULL", undefined],
   ["DEPENDENT_OBJECTS", "SQL_EXECUTION_ERROR", "dependent_objects"],
   ["USER_NOT_FOUND", "SQL_EXECUTION_ERROR", "user_not_found"],
-])("wireErrorOf %s is %s, reason %p", (condition, code, reason) => {
-  expect(wireErrorOf(condition)).toMatchObject({ code });
-  expect(wireErrorOf(condition).reason).toBe(reason);
+])("wireErrorOf %s is %s, reason %p", (errorCode, code, reason) => {
+  expect(wireErrorOf(errorCode)).toMatchObject({ code });
+  expect(wireErrorOf(errorCode).reason).toBe(reason);
 });
 
 test("endsSubscription is false for what leaves the connection as it was", () => {

@@ -1,48 +1,96 @@
-/**
- * Scripts say how they are used, and run nothing for a word that they do not know.
- */
-import { expect, test } from "bun:test";
+/** Scripts explain their options, and do nothing if they do not recognize an argument. */
+import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { countOption, flag, helpText, oneOf } from "../../scripts/support/arguments.ts";
+import { nearestOf } from "../../scripts/support/nearest.ts";
+import { KINDS, TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
+import { isThorough } from "../support/thoroughness.ts";
 
-test.each(["check.ts", "slt.ts", "build_ui.ts", "write_golden.ts"])(
-  "%s prints its header when asked for help",
-  async (script) => {
-    for (const word of ["--help", "-h"]) {
-      const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, word]);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(stdout).toMatch(new RegExp(`\\n    bun scripts/${script}(?: |\\n)`));
-    }
-  },
-);
+/** Scripts in these folders are tasks; their parts are in subfolders. */
+const FOLDERS = ["scripts", "scripts/bench", "scripts/check", "tests/campaigns"];
 
-test.each([
-  [["check.ts", "--no-test"], 'Cannot read option "--no-test": there are --no-tests'],
-  [["slt.ts", "--all"], 'Cannot read option "--all": there is none but --help'],
-  [["slt.ts"], "Cannot begin: name a file or a directory"],
-  [["build_ui.ts", "--out"], 'Cannot read option "--out": there is none but --help'],
-  [["write_golden.ts"], "Cannot begin: name the number of its format"],
-])("%j ends with 2 and one line", async ([script = "", ...args], message) => {
-  expect(await runToEnd([`scripts/${script}`, ...args])).toEqual({
-    code: 2,
-    stdout: "",
-    stderr: `${message}. --help says more.\n`,
+test("every script is a task, except the entry of the tasks itself", () => {
+  const files = FOLDERS.flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => `${folder}/${name}`),
+  );
+  const named = ["scripts/task.ts", ...TASKS.map(({ file }) => file)];
+  expect(named.toSorted()).toEqual(files.toSorted());
+  expect(new Set(TASKS.map(({ name }) => name)).size).toBe(TASKS.length);
+});
+
+/**
+ * Starting a task takes a tenth of a second or two, so a normal run tries one task of each kind.
+ */
+const TRIED = isThorough
+  ? TASKS
+  : KINDS.flatMap((kind) => TASKS.find((task) => task.kind === kind) ?? []);
+
+describe.each(TRIED.map(({ name }) => name))("%s", (name) => {
+  test("explains itself", async () => {
+    const { code, stdout, stderr } = await runToEnd(["scripts/task.ts", name, "--help"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(new RegExp(`^[A-Z][^]+\\n\\nusage: bun task ${name}\\b`));
+    expect(stdout).toMatch(/\n {2}--help +prints this\n$/);
   });
 });
 
 test.each([
-  [["dump_wal.ts", "--rows"]],
-  [["dump_wal.ts"]],
-  [["dump_segment.ts", "--rows"]],
-  [["dump_segment.ts", "x.seg", "--rows", "1", "y.seg"]],
-])(
-  "%j ends with 2 and its usage, which is what it prints when asked",
-  async ([script = "", ...args]) => {
-    const [asked, misused] = await Promise.all([
-      runToEnd([`scripts/${script}`, "-h"]),
-      runToEnd([`scripts/${script}`, ...args]),
-    ]);
-    expect(asked).toMatchObject({ code: 0, stderr: "" });
-    expect(asked.stdout).toContain(`usage: bun scripts/${script} `);
-    expect(misused).toEqual({ code: 2, stdout: "", stderr: asked.stdout });
-  },
-);
+  [["check.ts", "--no-test"], 'Cannot read option "--no-test": did you mean --no-tests?'],
+  [["check.ts", "--all"], 'Cannot read option "--all": there is --no-tests'],
+  [["check.ts", "all"], 'Cannot read "all": there are only options'],
+  [["slt.ts", "--all"], 'Cannot read option "--all": there is none but --help'],
+  [["slt.ts"], "Cannot begin: name a file or a directory"],
+  [["build_ui.ts", "--out"], 'Cannot read option "--out": there is none but --help'],
+  [["write_golden.ts", "7", "8"], 'Cannot read "8": there is a word too many'],
+  [["dump_wal.ts"], "Cannot begin: name a file of <data_path>/wal"],
+  [
+    ["dump_segment.ts", "x.seg", "--rows", "few"],
+    'Cannot read --rows "few": it should be a whole number',
+  ],
+  [["dump_segment.ts", "x.seg", "--rows"], "Cannot read --rows: it needs a value, <count>"],
+  [
+    ["../tests/campaigns/abuse.ts", "--only", "silent,kind"],
+    'Cannot read --only "silent,kind": it should be silent,storm,',
+  ],
+  [
+    ["../tests/campaigns/torture.ts", "--inject", "none"],
+    'Cannot read --inject "none": it should be lost|invented|altered|reused|upload',
+  ],
+])("%j ends with 2 and one line", async ([script = "", ...args], message) => {
+  const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toStartWith(message);
+  expect(stderr).toMatch(/^[^\n]+[.?] --help says more\.\n$/);
+});
+
+test("helpText gives each option a line, with the value that it has if it is absent", () => {
+  const forms = {
+    kills: countOption("how often", 1000),
+    long: flag("goes on"),
+    inject: oneOf(["lost", "doubled", "altered", "invented"], "a fault", "lost"),
+  };
+  const words = { form: "<file> …", about: "what to read", countMin: 0 };
+  expect(helpText("bun task x", forms, words)).toBe(`usage: bun task x [options] <file> …
+
+  <file> …         what to read
+  --kills <count>  how often (1,000)
+  --long           goes on
+  --inject lost|doubled|altered|invented
+                   a fault (lost)
+  --help           prints this
+`);
+});
+
+test.each([
+  ["tortur", "torture"],
+  ["soka", undefined],
+  ["fuzz", "fuzz_sql"],
+  ["fuzzsql", "fuzz_sql"],
+  ["zzz", undefined],
+])("nearestOf %p is %p", (word, nearest) => {
+  const names = TASKS.map(({ name }) => name);
+  expect(nearestOf(word, names)).toBe(nearest);
+});

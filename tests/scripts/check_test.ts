@@ -1,18 +1,22 @@
 /**
- * The checks are trusted because they find what is planted for them.
+ * The checks can be trusted because they find the faults of their cases.
  */
 import { describe, expect, test } from "bun:test";
+import { hitsIn, isHeadless, sentencesIn } from "../../scripts/check/language.ts";
 import {
+  cyclesIn,
+  type FolderGraph,
+  folderOrderIn,
   foldersUsedIn,
-  knotsIn,
   layerFaultsIn,
-  noteRooms,
-  type RoomGraph,
+  noteFolders,
+  orderFaultsIn,
+  testFaultsIn,
   uiFaultsIn,
   unusedAllowances,
 } from "../../scripts/check/layers.ts";
 import { missingFrom, pathsIn } from "../../scripts/check/paths.ts";
-import { untidyIn } from "../../scripts/check/tidy.ts";
+import { repeatedTypes, untidyIn } from "../../scripts/check/tidy.ts";
 
 describe("layerFaultsIn", () => {
   const forbidden: readonly (readonly [path: string, source: string])[] = [
@@ -29,7 +33,6 @@ describe("layerFaultsIn", () => {
     ["src/storage/scan.ts", 'import { readFileSync } from "node:fs";'],
     ["src/storage/scan.ts", 'import { readFile } from "node:fs/promises";'],
     ["src/sql/execute/scan.ts", 'import { parse } from "pgsql-ast-parser";'],
-    ["src/sql/local_engine.ts", 'import { jwtVerify } from "jose";'],
     ["src/sql/local_engine.ts", 'import "left-pad";'],
     ["src/sql/local_engine.ts", 'const lib = await import("left-pad");'],
     ["src/base/clock.ts", 'import { x } from "../types/mod.ts";'],
@@ -45,7 +48,7 @@ describe("layerFaultsIn", () => {
     ["src/server/server.ts", 'import { Store } from "../storage/mod.ts";'],
     ["src/sql/local_engine.ts", 'import { cutLog } from "../storage/files.ts";'],
     ["src/storage/segment/reader.ts", 'import { segmentPath } from "../files.ts";'],
-    ["src/copies/backup.ts", 'import { x } from "../catalog/files.ts";'],
+    ["src/backup/backup.ts", 'import { x } from "../catalog/files.ts";'],
   ];
 
   test.each(forbidden)("finds the fault in %s: %s", (path, source) => {
@@ -58,7 +61,7 @@ describe("layerFaultsIn", () => {
     ["src/storage/scan.ts", 'import type { Vector } from "../types/mod.ts";'],
     ["src/server/server.ts", 'import { deflateSync } from "node:zlib";'],
     ["src/database.ts", 'import { Store } from "./storage/mod.ts";'],
-    ["src/copies/backup.ts", 'import { segmentPath } from "../storage/files.ts";'],
+    ["src/backup/backup.ts", 'import { segmentPath } from "../storage/files.ts";'],
     ["src/open_layers.ts", 'import { holdsRows } from "./storage/files.ts";'],
     ["src/main.ts", 'import { open } from "./database.ts";'],
     ["src/version.ts", 'import { version } from "../package.json";'],
@@ -70,7 +73,33 @@ describe("layerFaultsIn", () => {
   });
 });
 
-test("foldersUsedIn names what a file of a folder imports of others", () => {
+describe("testFaultsIn", () => {
+  test.each([
+    ["tests/live/program/read_size_test.ts", "../../../src/live/delivery/groups.ts"],
+    ["tests/sql/cases_test.ts", "../../src/sql/functions/registry.ts"],
+    ["tests/client/outgoing_test.ts", "../../src/server/admission/rate_limit.ts"],
+    ["tests/campaigns/crash_states/steps.ts", "../../../src/storage/commit/commit.ts"],
+    ["tests/auth/token_test.ts", "../../src/catalog/accounts.ts"],
+  ])("finds the fault in %s: %s", (path, module) => {
+    expect(testFaultsIn(path, `import { x } from "${module}";`)).toHaveLength(1);
+  });
+
+  test.each([
+    ["tests/sql/parse/text/lexer_test.ts", "../../../../src/sql/parse/parser.ts"],
+    ["tests/sql/parse_test.ts", "../../src/sql/parse/parser.ts"],
+    ["tests/auth/token_test.ts", "../../src/auth/token.ts"],
+    ["tests/live/recent_plans_test.ts", "../../src/live/recent_plans.ts"],
+    ["tests/smoke/live_test.ts", "../../src/client/mod.ts"],
+    ["tests/maintenance/maintenance_test.ts", "../../src/storage/files.ts"],
+    ["tests/simulation/live_worlds.ts", "../../src/base/clock.ts"],
+    ["tests/database_test.ts", "../src/database.ts"],
+    ["tests/support/forged_segment.ts", "../../src/storage/segment/format.ts"],
+  ])("lets %s pass: %s", (path, module) => {
+    expect(testFaultsIn(path, `import { x } from "${module}";`)).toEqual([]);
+  });
+});
+
+test("foldersUsedIn names the folders from which a file imports", () => {
   const source = `
 import { serve } from "bun";
 import { assert } from "../base/assert.ts";
@@ -83,24 +112,74 @@ import {
   expect(foldersUsedIn("ui/src/auth/auth.ts", source)).toEqual([]);
 });
 
-describe("knotsIn", () => {
+describe("orderFaultsIn", () => {
+  const tour = `# Tour
+
+| folder | contents |
+|---|---|
+| \`live/\` | the engine |
+| \`live/delivery\`, \`rows\` | groups, and rows in \`json\` |
+
+| other | table |
+|---|---|
+| \`sql/\` | another |
+`;
+
+  function faults(...files: readonly (readonly [path: string, source: string])[]): string[] {
+    const graph: FolderGraph = new Map();
+    for (const [path, source] of files) noteFolders(graph, path, source);
+    return orderFaultsIn(graph, folderOrderIn(tour));
+  }
+
+  const down = [
+    ["src/live/engine.ts", 'import { Group } from "./delivery/group.ts";'],
+    ["src/live/delivery/inner/group.ts", 'import { Row } from "../../rows/row.ts";'],
+  ] as const;
+
+  test("accepts imports of sub-folders further down or further right, at any depth", () => {
+    expect(folderOrderIn(tour)).toEqual(["live", "live/delivery", "live/rows"]);
+    expect(faults(...down)).toEqual([]);
+  });
+
+  test("finds an import that runs up, and one that runs left in a row", () => {
+    expect(faults(...down, ["src/live/rows/row.ts", 'from "../engine.ts"'])).toEqual([
+      "live/rows imports live, which the table lists above it",
+    ]);
+    expect(
+      faults(...down, ["src/live/rows/inner/row.ts", 'from "../../delivery/group.ts"']),
+    ).toEqual(["live/rows imports live/delivery, which the table lists above it"]);
+  });
+
+  test("finds sub-folders that the table or the source lacks", () => {
+    expect(faults(...down, ["src/live/delivery/x.ts", 'from "../replay/x.ts"'])).toEqual([
+      "live/replay is missing",
+    ]);
+    expect(faults(down[0])).toEqual(["live/rows is in no import"]);
+    expect(orderFaultsIn(new Map([["src/live", new Set(["src/live/rows"])]]), [])).toEqual([
+      "live is missing",
+      "live/rows is missing",
+    ]);
+  });
+});
+
+describe("cyclesIn", () => {
   const known = [
     ["src/sql/bind/expression/calls.ts", 'import { bindQuery } from "../query/select.ts";'],
     ["src/sql/bind/query/select.ts", 'import { bindCall } from "../expression/calls.ts";'],
   ] as const;
 
-  function knots(...files: readonly (readonly [path: string, source: string])[]): string[] {
-    const graph: RoomGraph = new Map();
-    for (const [path, source] of [...known, ...files]) noteRooms(graph, path, source);
-    return knotsIn(graph);
+  function cycles(...files: readonly (readonly [path: string, source: string])[]): string[] {
+    const graph: FolderGraph = new Map();
+    for (const [path, source] of [...known, ...files]) noteFolders(graph, path, source);
+    return cyclesIn(graph);
   }
 
-  test("lets rooms pass that are known to need one another, and those on top of each other", () => {
-    expect(knots(["src/storage/commit/commit.ts", 'from "../table/table.ts"'])).toEqual([]);
+  test("accepts sub-folders that are known to need each other, and those on top of each other", () => {
+    expect(cycles(["src/storage/commit/commit.ts", 'from "../table/table.ts"'])).toEqual([]);
   });
 
-  test("finds rooms that import one another by way of a third", () => {
-    const found = knots(
+  test("finds sub-folders that import each other through a third", () => {
+    const found = cycles(
       ["src/storage/commit/commit.ts", 'import { Table } from "../table/table.ts";'],
       ["src/storage/table/table.ts", 'import type { Store } from "../local_store.ts";'],
       ["src/storage/local_store.ts", 'import { Commit } from "./commit/commit.ts";'],
@@ -108,12 +187,12 @@ describe("knotsIn", () => {
     expect(found).toEqual(["src/storage ↔ src/storage/commit ↔ src/storage/table"]);
   });
 
-  test("says when rooms that were known to be a knot are none", () => {
-    expect(knotsIn(new Map())).toHaveLength(1);
+  test("reports a known cycle that no longer exists", () => {
+    expect(cyclesIn(new Map())).toHaveLength(1);
   });
 
-  test("leaves out the doors, which look into all rooms, and other layers", () => {
-    const found = knots(
+  test("ignores the doors, which import all sub-folders, and other layers", () => {
+    const found = cycles(
       ["src/storage/files.ts", 'export { planCommit } from "./commit/plan.ts";'],
       ["src/storage/mod.ts", 'export { Commit } from "./commit/commit.ts";'],
       ["src/storage/commit/commit.ts", 'import { x } from "../local_store.ts";'],
@@ -123,7 +202,7 @@ describe("knotsIn", () => {
   });
 });
 
-test("unusedAllowances lists what may be imported and is not", () => {
+test("unusedAllowances lists allowed imports that do not exist", () => {
   const all = new Set(unusedAllowances(new Set()));
   expect(all.has("auth → catalog")).toBe(true);
   expect(unusedAllowances(all)).toEqual([]);
@@ -143,38 +222,51 @@ test.each([
   expect(uiFaultsIn("ui/src/results.tsx", source)).toHaveLength(count);
 });
 
-/** A file with one untidy line, whose parts are apart here so that this file stays tidy itself. */
-function planted(line: string): string {
+/**
+ * Returns a file with one untidy line. The line's parts are separate here so that this file itself
+ * stays tidy.
+ */
+function sourceWith(line: string): string {
   return `/** Why. */\n${line.replace("|", "")}\n`;
 }
+
+test("repeatedTypes lists a type that two files declare, and no type of one file", () => {
+  const sources = new Map([
+    ["src/a.ts", "export interface Span {}\ninterface Own {}\ntype Spans = Span[];\n"],
+    ["src/b.ts", "class Span {}\nfunction f() {\n  type Own = 1;\n}\n"],
+  ]);
+  expect(repeatedTypes(sources)).toEqual([
+    "the type Span needs one name for each of src/a.ts, src/b.ts",
+  ]);
+});
 
 describe("untidyIn", () => {
   test.each([
     ["no header", "const a = 1;\n"],
-    ["an open end", planted("// TO|DO later")],
-    ["a confession", planted("// FIX|ME")],
-    ["a lonely test", planted('test.on|ly("x", () => {});')],
-    ["a template in assert", planted("ass|ert(a, `no`);")],
-    ["a silenced compiler", planted("// @ts-ign|ore")],
-    ["a banner", planted("// --|-- helpers")],
-    ["a long file", `/** Why. */\n${"const a = 1;\n".repeat(2000)}`],
+    ["an open end", sourceWith("// TO|DO later")],
+    ["a confession", sourceWith("// FIX|ME")],
+    ["a lonely test", sourceWith('test.on|ly("x", () => {});')],
+    ["a template in assert", sourceWith("ass|ert(a, `no`);")],
+    ["a silenced compiler", sourceWith("// @ts-ign|ore")],
+    ["a banner", sourceWith("// --|-- helpers")],
+    ["a long file", `/** Why. */\n${"const a = 1;\n".repeat(4000)}`],
     ["a wide line of a header", `/**\n * ${"word ".repeat(20)}\n */\n`],
     ["a line of 101 columns", `/**\n * ${"word ".repeat(19)}abc\n */\n`],
-    ["a wide line before a statement", planted(`  // ${"word ".repeat(20)}`)],
-    ["a wide comment of one line", planted(`/** ${"word ".repeat(19)}*/`)],
+    ["a wide line before a statement", sourceWith(`  // ${"word ".repeat(20)}`)],
+    ["a wide comment of one line", sourceWith(`/** ${"word ".repeat(19)}*/`)],
   ])("finds %s", (_name, source) => {
     expect(untidyIn("src/x.ts", source)).toHaveLength(1);
   });
 
   test("lets a tidy file pass, also one with an issue number or a first line for the shell", () => {
-    expect(untidyIn("src/x.ts", planted("const a = 1; // TODO(#12) widen"))).toEqual([]);
+    expect(untidyIn("src/x.ts", sourceWith("const a = 1; // TODO(#12) widen"))).toEqual([]);
     expect(untidyIn("src/x.ts", "#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
   });
 
   test.each([
     ["of a hundred columns", ` * ${"word ".repeat(19)}ab`],
     ["that cannot be broken", ` * - https://example.com/${"word".repeat(25)}`],
-    ["of a command", ` *     bun scripts/bench.ts ${"--only live ".repeat(8)}`],
+    ["of a command", ` *     bun scripts/bench/compare.ts ${"--only live ".repeat(8)}`],
     ["of a table", ` * a  ${"word ".repeat(20)}`],
     ["of a drawing", ` * a ──► ${"word ".repeat(20)}`],
   ])("lets a line %s pass", (_name, line) => {
@@ -189,7 +281,7 @@ describe("pathsIn", () => {
     ["a file, in a sentence", "See `src/main.ts`, then more.", ["src/main.ts"]],
     ["a folder of src", "In `storage/commit/`.", ["storage/commit/"]],
     ["a name without its folder", "In `profile.ts`.", ["profile.ts"]],
-    ["a command", "`bun scripts/bench.ts --only live`", ["scripts/bench.ts"]],
+    ["a command", "`bun scripts/bench/compare.ts --only live`", ["scripts/bench/compare.ts"]],
     ["each part of braces", "`src/{a,b}/{c,d}.ts`", "src/a/c.ts src/a/d.ts src/b/c.ts src/b/d.ts"],
     ["a drawing", "```\n 9 storage/commit/commit   one turn\n```\n", ["storage/commit/commit"]],
     [
@@ -204,9 +296,79 @@ describe("pathsIn", () => {
   });
 });
 
-test("missingFrom finds the path that leads nowhere, and no other", () => {
+test("missingFrom finds the path that does not exist, and no other", () => {
   const document = "`main.ts`, `storage/mod.ts`, `src/base/`, `base/errors`, `src/base/nowhere.ts`";
   expect(missingFrom(document, new Set(["src", "base", "storage"]))).toEqual([
     "src/base/nowhere.ts",
   ]);
+});
+
+describe("language", () => {
+  test.each([
+    "What a reader may see.",
+    "Who is connected; undefined before authentication.",
+    "Whoever reads the list is told.",
+    "Of a row, its place.",
+    "Of the three that failed.",
+    "Those of a table are dropped.",
+    "Where the file lies.",
+    "With its labels.",
+    "So that nobody waits.",
+    "As the planner does, and in its order.",
+    "For which there is no index.",
+    "But which of them is newer.",
+  ])("isHeadless() finds %p", (sentence) => {
+    expect(isHeadless(sentence)).toBe(true);
+  });
+
+  test.each([
+    "Of the three, one is kept.",
+    "Of course the log grows.",
+    "Those rows are dropped.",
+    "Where the disk is slow, writes wait for it.",
+    "With the lock held, no other writer runs.",
+    "As the planner knows the order, it skips the sort.",
+    "Who wrote this row?",
+    "Whether the row is visible.",
+    "The bytes of a page.",
+    "For each row, the key is computed once.",
+    "Whatsoever",
+  ])("isHeadless() lets %p pass", (sentence) => {
+    expect(isHeadless(sentence)).toBe(false);
+  });
+
+  function found(source: string, path = "src/storage/scan.ts"): string[] {
+    return hitsIn(sentencesIn(path, source)).map(({ line, kind }) => `${line} ${kind}`);
+  }
+
+  test("finds openings in comments, tags, items, messages and test names", () => {
+    expect(found("/**\n * Good. What a file\n * holds.\n */")).toEqual(["2 opening"]);
+    expect(found("const a = 1; // Of a row.")).toEqual(["1 opening"]);
+    expect(found("// Reads rows\n// of a table. Those that\n// fail end it.")).toEqual([
+      "2 opening",
+    ]);
+    expect(found("/** @returns what was read */")).toEqual(["1 opening"]);
+    expect(found("/**\n * Three:\n * - one is read\n * - which is not\n */")).toEqual([
+      "4 opening",
+    ]);
+    expect(found('fail("Where no table is given");')).toEqual(["1 opening"]);
+    expect(found('test("what nobody reads is dropped", () => {});')).toEqual(["1 opening"]);
+    expect(found("# Rows\n\nGood. Who reads.\n", "README.md")).toEqual(["3 opening"]);
+  });
+
+  test("finds phrases in every text", () => {
+    expect(found("// A copy for who asks.\nconst a = 1;")).toEqual(["1 phrase"]);
+    expect(found('fail("no row, as this hangs on its key");')).toEqual(["1 phrase"]);
+    expect(found("// A lock that hangs on to its owner.")).toEqual([]);
+  });
+
+  test("lets code, drawings, fences, SQL and continued lines pass", () => {
+    expect(found("// `What` is read.\n//\n//    What   bytes\n")).toEqual([]);
+    expect(found("// The rows that the reader of\n// Those tables has.\n")).toEqual([]);
+    expect(found("```\nWhat it is.\n```\n| What | Who |\n", "README.md")).toEqual([]);
+    expect(
+      found('run("SELECT who FROM t GROUP BY who", "WITH a AS (SELECT 1) SELECT 1");'),
+    ).toEqual([]);
+    expect(found('const pattern = /"/; // Rows.\nconst quote = "\'";')).toEqual([]);
+  });
 });

@@ -1,5 +1,5 @@
 /**
- * A figure of coverage counts what the runner's report says, and no line twice.
+ * A coverage figure counts the lines of the runner's report, and no line twice.
  */
 import { expect, test } from "bun:test";
 import { coverageFrom, spansOf, sumOf } from "../../scripts/support/coverage.ts";
@@ -22,6 +22,6 @@ test("lines that follow each other are a span", () => {
   expect(spansOf([1, 2, 3, 7, 9, 10])).toBe("1–3, 7, 9–10");
 });
 
-test("a report without its counts is no report", () => {
+test("a report without its counts is not a report", () => {
   expect(() => coverageFrom("SF:src/a.ts\nLF:1\nend_of_record")).toThrow("no LH");
 });

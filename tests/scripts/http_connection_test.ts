@@ -1,8 +1,8 @@
 /**
- * The load generator reads answers by itself: what it misreads would be measured wrongly.
+ * The load generator parses answers itself: an error there would distort the measurements.
  */
 import { expect, test } from "bun:test";
-import { answerFrom, HttpConnection } from "../../scripts/bench/http_connection.ts";
+import { answerFrom, HttpConnection } from "../../scripts/bench/places/http_connection.ts";
 
 test.each([
   ["by length", 'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{"a":1}'],

@@ -1,6 +1,6 @@
 /**
- * The launcher, under Bun in the part of Node, in a project of its own with a package manager that
- * only writes down that it was called.
+ * The launcher, with Bun in the role of Node, in its own project with a package manager that only
+ * records its calls.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Says what it was started with, and what reaches it. */
+/** Prints its arguments, and the signals that it receives. */
 const PROGRAM = `
   process.on("SIGTERM", () => { console.log("SIGTERM"); process.exit(7); });
   process.on("SIGINT", () => console.log("SIGINT"));
@@ -24,14 +24,22 @@ const PROGRAM = `
   else process.exit(Number(process.argv[3] ?? 0));
 `;
 
-/** Makes what an installation makes, as far as the launcher looks at it. */
+/**
+ * Creates the installation files that the launcher checks for. Fails if another installation is
+ * still in progress.
+ */
 const INSTALLER = `
-  import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+  import { appendFileSync, mkdirSync, rmdirSync, symlinkSync, writeFileSync } from "node:fs";
+  mkdirSync("installing");
+  await Bun.sleep(200);
   appendFileSync("calls", process.argv.slice(2).join(" ") + "\\n");
   mkdirSync("node_modules/bun/bin", { recursive: true });
   writeFileSync("node_modules/bun/package.json", JSON.stringify({ version: Bun.version }));
   try { symlinkSync(process.execPath, "node_modules/bun/bin/bun.exe"); } catch {}
+  rmdirSync("installing");
 `;
+
+const LOCK = "node_modules/.tidemark-installing";
 
 let root: string;
 
@@ -43,7 +51,6 @@ beforeEach(() => {
     writeFileSync(join(root, name), "{}");
   }
   writeFileSync(join(root, "src/main.ts"), PROGRAM);
-  writeFileSync(join(root, "src/allocator.json"), '{"KEPT_MS":"10","HOLES_MS":"20"}');
   writeFileSync(join(root, "installer.mjs"), INSTALLER);
 });
 
@@ -76,13 +83,13 @@ async function outcome(
   return { code, stdout, stderr };
 }
 
-/** The calls of the package manager so far. */
+/** Returns the calls of the package manager so far. */
 function calls(): string[] {
   const path = join(root, "calls");
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }
 
-test("launch installs once, and again when the demands change", async () => {
+test("launch installs once, and again when the requirements change", async () => {
   expect(await outcome(launch(["a b", "0"]))).toMatchObject({
     code: 0,
     stdout: '["a b","0"]\n',
@@ -114,18 +121,11 @@ test("launch keeps installed packages for development", async () => {
   expect(calls()).toEqual(["install --loglevel=error"]);
 });
 
-test("launch gives the settings of the allocator, but for those that are there", async () => {
-  const program = "console.log(process.env.KEPT_MS, process.env.HOLES_MS)";
-  writeFileSync(join(root, "src/main.ts"), program);
-  const { stdout } = await outcome(launch([], { HOLES_MS: "5" }));
-  expect(stdout).toBe("10 5\n");
-});
-
 test("launch passes on the exit code", async () => {
   expect(await outcome(launch(["x", "3"]))).toMatchObject({ code: 3 });
 });
 
-test("launch passes on signals, and takes two of a kind at once for one", async () => {
+test("launch passes on signals, and treats two of a kind at once as one", async () => {
   const child = launch(["stay"]);
   const reader = child.stdout.getReader();
   const decoder = new TextDecoder();
@@ -152,4 +152,52 @@ test("launch says so when the packages cannot be installed", async () => {
   const { code, stderr } = await outcome(launch(["x"]));
   expect(code).toBe(1);
   expect(stderr).toMatch(/Cannot install the packages with .*installer\.mjs install.*ended with 9/);
+});
+
+test("launch installs once when several start at once", async () => {
+  const outcomes = await Promise.all(["1", "2", "3", "4"].map((word) => outcome(launch([word]))));
+  expect(outcomes.map(({ code, stdout }) => ({ code, stdout }))).toEqual(
+    ["1", "2", "3", "4"].map((word) => ({ code: 0, stdout: `["${word}"]\n` })),
+  );
+  expect(calls()).toHaveLength(1);
+  expect(existsSync(join(root, LOCK))).toBe(false);
+});
+
+test("launch waits for a process that installs, and no longer than it lives", async () => {
+  const installing = Bun.spawn(["sleep", "60"]);
+  mkdirSync(join(root, "node_modules"));
+  writeFileSync(join(root, LOCK), String(installing.pid));
+  const child = launch(["x"]);
+  const reader = child.stderr.getReader();
+  const { value } = await reader.read();
+  expect(new TextDecoder().decode(value)).toContain(`Waiting for process ${installing.pid}`);
+  expect(calls()).toEqual([]);
+  installing.kill();
+  await installing.exited;
+  expect(await child.exited).toBe(0);
+  expect(calls()).toHaveLength(1);
+});
+
+test("launch removes the lock of a dead process, once for all that wait", async () => {
+  const dead = Bun.spawn(["true"]);
+  await dead.exited;
+  for (const content of [String(dead.pid), "", "no number"]) {
+    rmSync(join(root, "node_modules"), { recursive: true, force: true });
+    rmSync(join(root, "calls"), { force: true });
+    mkdirSync(join(root, "node_modules"));
+    writeFileSync(join(root, LOCK), content);
+    const outcomes = await Promise.all(["1", "2", "3"].map((word) => outcome(launch([word]))));
+    expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(calls()).toHaveLength(1);
+    expect(existsSync(join(root, LOCK))).toBe(false);
+  }
+});
+
+test("launch gives up the lock when the packages cannot be installed", async () => {
+  writeFileSync(join(root, "installer.mjs"), "process.exit(9)");
+  expect(await outcome(launch(["x"]))).toMatchObject({ code: 1 });
+  writeFileSync(join(root, "installer.mjs"), INSTALLER);
+  const { code, stderr } = await outcome(launch(["x"]));
+  expect(code).toBe(0);
+  expect(stderr).not.toContain("Waiting");
 });

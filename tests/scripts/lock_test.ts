@@ -1,6 +1,6 @@
 /**
- * Goal: `npm ci` takes the lock file, which it refuses when a package is missing there that another
- * one asks for. npm itself leaves out those of other platforms that its registry does not have.
+ * Goal: `npm ci` accepts the lock file, which it refuses if a package is missing there that another
+ * one requires. npm itself omits packages for other platforms that its registry does not have.
  */
 import { expect, test } from "bun:test";
 
@@ -19,13 +19,13 @@ const asked = Object.values(packages).flatMap(({ dependencies = {}, optionalDepe
   Object.entries({ ...dependencies, ...optionalDependencies }),
 );
 
-test("the lock file has every package that one of its packages asks for", () => {
+test("the lock file has every package that one of its packages requires", () => {
   expect(asked.length).toBeGreaterThan(100);
   const missing = asked.filter(([name]) => packages[`node_modules/${name}`] === undefined);
   expect(missing).toEqual([]);
 });
 
-test("packages of one platform say which, so that nobody else asks for them", () => {
+test("packages of one platform name it, so that no other platform requires them", () => {
   const unclear = Object.entries(packages).flatMap(([path, { cpu, os }]) =>
     /(?:darwin|win32|linux|android)-/.test(path) && (cpu ?? os) === undefined ? [path] : [],
   );

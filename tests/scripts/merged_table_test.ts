@@ -1,10 +1,10 @@
 /**
- * Goal: a run of a few jobs of the benchmark changes their rows of the README and no other.
+ * Goal: a benchmark run with a few jobs changes their rows in docs/performance.md and no others.
  */
 import { expect, test } from "bun:test";
-import type { Line } from "../../scripts/bench/jobs.ts";
-import { mergedTable } from "../../scripts/bench/merged_table.ts";
-import { tableOf } from "../../scripts/bench/report.ts";
+import type { Line } from "../../scripts/bench/compare/jobs.ts";
+import { mergedTable } from "../../scripts/bench/compare/merged_table.ts";
+import { tableOf } from "../../scripts/bench/compare/report.ts";
 
 function line(job: string, values: Line["values"], target?: Line["target"]): Line {
   return { job, unit: "ms", isRate: false, values, ...(target !== undefined && { target }) };
@@ -27,7 +27,7 @@ test("mergedTable replaces the rows of jobs that were run, in their places, and 
   ]);
 });
 
-test("mergedTable takes a place that only one of the tables has, and a row that is new", () => {
+test("mergedTable accepts a place that only one of the tables has, and a new row", () => {
   const latest = tableOf([line("d", { Tidemark: 4, DuckDB: 2 })]);
   expect(mergedTable(earlier, latest).split("\n").slice(0, 3)).toEqual([
     "| job | unit | Tidemark | SQLite | ratio | DuckDB | ratio | target |",
@@ -37,7 +37,7 @@ test("mergedTable takes a place that only one of the tables has, and a row that 
   expect(mergedTable(earlier, latest)).toEndWith("| d | ms | 4 |  |  | 2 | 0.50 × |  |");
 });
 
-test("mergedTable marks a row once, and no more when it is measured again", () => {
+test("mergedTable marks a row once, and no longer when it is measured again", () => {
   const once = mergedTable(earlier, tableOf([line("b", { Tidemark: 1 })]));
   const twice = mergedTable(once, tableOf([line("a", { Tidemark: 1 })]));
   expect(twice).toContain("| a |");
@@ -46,8 +46,8 @@ test("mergedTable marks a row once, and no more when it is measured again", () =
   expect(twice).not.toContain("° °");
 });
 
-test("mergedTable of the tables in README.md loses no row", async () => {
-  const text = await Bun.file(new URL("../../README.md", import.meta.url)).text();
+test("mergedTable of the tables in docs/performance.md loses no row", async () => {
+  const text = await Bun.file(new URL("../../docs/performance.md", import.meta.url)).text();
   for (const mark of ["bench", "bench live"]) {
     const [, part = ""] = new RegExp(`<!-- ${mark} -->([^]*)<!-- /${mark} -->`).exec(text) ?? [];
     const table = part.slice(part.indexOf("|")).trim();

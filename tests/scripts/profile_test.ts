@@ -1,11 +1,11 @@
 /**
- * Goal: a sample goes to the function of ours that lay there at that moment, and exits from
- * optimised code are counted by what caused them.
+ * Goal: a sample counts for the function of ours that was at that address at that moment, and exits
+ * from optimised code are counted by cause.
  */
 import { expect, test } from "bun:test";
-import { exitsIn } from "../../scripts/profile/exits.ts";
-import { JitDump } from "../../scripts/profile/jit_dump.ts";
-import { samplesIn } from "../../scripts/profile/samples.ts";
+import { exitsIn } from "../../scripts/bench/profile/exits.ts";
+import { JitDump } from "../../scripts/bench/profile/jit_dump.ts";
+import { samplesIn } from "../../scripts/bench/profile/samples.ts";
 
 interface Code {
   readonly start: number;
@@ -41,7 +41,7 @@ test("JitDump names the newest code at an address that was there by then", () =>
   expect(dump.nameAt(0xfff, 250)).toBeUndefined();
 });
 
-test("JitDump reads what is whole of notes that were cut", () => {
+test("JitDump reads the intact part of a file that was cut", () => {
   const whole = dumpOf([EARLY, LATE]);
   for (let size = 0; size < whole.length; size += 1) {
     const dump = new JitDump(whole.subarray(0, size));

@@ -49,7 +49,13 @@ test("a run names each reason once, with the number of skipped tests and their f
   });
   expect(code).toBe(0);
   const report = output.slice(output.indexOf("Skipped "));
-  expect(report.split("\n").toSorted()).toEqual(
+  const [table = "", files = ""] = report.split(
+    "Once nothing is missing, run them with: npm test -- ",
+  );
+  expect(files.trim().split(" ").toSorted()).toEqual(
+    ["a", "b", "c"].map((name) => `tests/${name}_test.ts`),
+  );
+  expect(table.split("\n").toSorted()).toEqual(
     [
       "Skipped 4 tests:",
       "    3  no-such-program is not installed (Debian: apt-get install no-such-package)",
@@ -73,5 +79,10 @@ test("SkippedTests reads coloured lines, too", () => {
   skipped.read("tests/a_test.ts:");
   skipped.read("(skip) one // skipped: it rains");
   skipped.read("\u001b[0m\u001b[33m»\u001b[0m\u001b[2m two // skipped: it rains\u001b[0m");
-  expect(skipped.report()).toBe("\nSkipped 2 tests:\n    2  it rains\n       tests/a_test.ts\n");
+  skipped.read("2 tests skipped:");
+  skipped.read("(skip) one // skipped: it rains");
+  expect(skipped.report()).toBe(
+    "\nSkipped 2 tests:\n    2  it rains\n       tests/a_test.ts\n" +
+      "Once nothing is missing, run them with: npm test -- tests/a_test.ts\n",
+  );
 });

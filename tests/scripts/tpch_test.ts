@@ -1,11 +1,9 @@
-/**
- * The data of TPC-H and the comparison of answers: what their script relies on.
- */
+/** The TPC-H data and the comparison of answers, on which the TPC-H script relies. */
 import { describe, expect, test } from "bun:test";
-import { differenceOf } from "../../scripts/peers/answers.ts";
-import { type Made, rowsOf, type TableName } from "../../scripts/tpch/data.ts";
-import { queriesAt } from "../../scripts/tpch/queries.ts";
-import { TABLES } from "../../scripts/tpch/schema.ts";
+import { differenceOf } from "../../scripts/bench/peers/answers.ts";
+import { type Made, rowsOf, type TableName } from "../../scripts/bench/tpch/data.ts";
+import { queriesAt } from "../../scripts/bench/tpch/queries.ts";
+import { TABLES } from "../../scripts/bench/tpch/schema.ts";
 
 const made: readonly Made[] = [...rowsOf(0.01, 1)];
 
@@ -14,7 +12,7 @@ function rowsIn(name: TableName): (readonly (string | number)[])[] {
 }
 
 describe("data", () => {
-  test("is the same for the same seed, and another for another", () => {
+  test("is the same for the same seed, and different for another", () => {
     const first = (seed: number): readonly Made[] => [...rowsOf(0.01, seed).take(500)];
     expect(first(1)).toEqual(made.slice(0, 500));
     expect(first(2)).not.toEqual(made.slice(0, 500));
@@ -52,7 +50,7 @@ describe("data", () => {
 });
 
 describe("differenceOf", () => {
-  test("numbers may come as text and be rounded, equal rows in any order", () => {
+  test("numbers may be text and rounded, and equal rows may be in any order", () => {
     expect(differenceOf([["1.50", "a"]], [[1.500001, "a"]])).toBeUndefined();
     expect(differenceOf([["x"], ["y"]], [["y"], ["x"]])).toBeUndefined();
     expect(differenceOf([["1995-01-02"]], [[new Date("1995-01-02")]])).toBeUndefined();

@@ -1,12 +1,10 @@
-/**
- * The data and the questions of the web-analytics set: what its script relies on.
- */
+/** The data and queries of the web analytics set, on which its script relies. */
 import { expect, test } from "bun:test";
-import { viewsOf } from "../../scripts/web_analytics/data.ts";
-import { QUERIES } from "../../scripts/web_analytics/queries.ts";
-import { COLUMNS, VIEWS } from "../../scripts/web_analytics/schema.ts";
+import { viewsOf } from "../../scripts/bench/web_analytics/data.ts";
+import { QUERIES } from "../../scripts/bench/web_analytics/queries.ts";
+import { COLUMNS, VIEWS } from "../../scripts/bench/web_analytics/schema.ts";
 
-test("a seed gives the same rows, another gives others, and a row has its hundred cells", () => {
+test("a seed gives the same rows, another seed gives others, and a row has its hundred cells", () => {
   const rows = [...viewsOf(200, 1)];
   expect([...viewsOf(200, 1)]).toEqual(rows);
   expect([...viewsOf(200, 2)]).not.toEqual(rows);
@@ -14,7 +12,7 @@ test("a seed gives the same rows, another gives others, and a row has its hundre
   expect(rows.every(({ row, table }) => row.length === 100 && table === VIEWS.name)).toBe(true);
 });
 
-test("cells hold nothing that a line of a file cannot", () => {
+test("cells contain nothing that a line of a file cannot", () => {
   const cells = [...viewsOf(500, 3)].flatMap(({ row }) => row);
   expect(cells.filter((cell) => /[|'"\\\n]/.test(String(cell)))).toEqual([]);
 });

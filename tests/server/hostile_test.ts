@@ -1,6 +1,6 @@
 /**
- * What no client library sends: requests cut in the middle, malformed heads, false lengths. The
- * server answers or hangs up, and nothing of it counts as a bug.
+ * Requests that no client library sends: cut off in the middle, with malformed heads, or with false
+ * lengths. The server answers or hangs up, and none of them counts as a bug.
  */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -27,8 +27,8 @@ function runningCount(): number {
 }
 
 /**
- * Sends bytes and returns what came back before either side hung up; itself it does so
- * once the server has begun with the request.
+ * Sends bytes and returns the reply that arrived before either side hung up. With `hangUp`, it
+ * hangs up once the server has begun to process the request.
  */
 async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<string> {
   const answered = Promise.withResolvers<void>();
@@ -73,7 +73,7 @@ test.each([
   ["a logout", "una", (token: string) => server.auth.logout(token, { address: "127.0.0.1" })],
   ["another role", "uri", () => server.catalog.changeUser("uri", { role: "service" })],
   ["DROP USER", "ute", () => server.catalog.dropUser("ute")],
-])("a body that is kept back until %s does nothing", async (_what, user, endSession) => {
+])("a body that is withheld until %s does nothing", async (_what, user, endSession) => {
   const token = await server.token(user);
   const before = server.requests.length;
   let answer = "";
@@ -107,39 +107,39 @@ test.each([
 
 test.each([
   ["a bad chunk", "POST /v1/api/sql", "Transfer-Encoding: chunked\r\n\r\nZZ\r\n{", 400],
-  ["a length that is none", "POST /v1/api/sql", "Content-Length: abc\r\n\r\n{", 400],
+  ["an invalid length", "POST /v1/api/sql", "Content-Length: abc\r\n\r\n{", 400],
   ["two lengths", "POST /v1/api/sql", "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}", 400],
   [
-    "a length and chunks",
+    "a length together with chunks",
     "POST /v1/api/sql",
     "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     400,
   ],
-  ["a length beyond all sizes", "POST /v1/api/sql", "Content-Length: 99999999999\r\n\r\n{", 413],
+  ["a length beyond any size", "POST /v1/api/sql", "Content-Length: 99999999999\r\n\r\n{", 413],
   ["no path", "OPTIONS *", "\r\n", 400],
   ["a dotted path", "GET /v1/../health/live", "\r\n", 200],
   ["a path that is percent-encoded", "GET /%68ealth/live", "\r\n", 404],
-])("%s is refused or read one way only", async (_what, line, rest, status) => {
+])("%s is refused or is read in one way only", async (_what, line, rest, status) => {
   const answer = await exchange(`${line} HTTP/1.1\r\n${head}${rest}`, { hangUp: false });
   expect(answer).toStartWith(`HTTP/1.1 ${status} `);
   expect(server.bugs).toEqual([]);
 });
 
-test("who asks for a tunnel is told that there is none", async () => {
+test("a request for a tunnel is told that there is none", async () => {
   const answer = await exchange(`CONNECT example.org:443 HTTP/1.1\r\n${head}\r\n`, {
     hangUp: false,
   });
   expect(answer).toContain('"message":"There is no example.org:443: ');
 });
 
-test("a Host that would shift the path is 400", async () => {
+test("a Host that would shift the path gets 400", async () => {
   for (const host of ["a/health/live?", "a/metrics#", "a b", "a\\b"]) {
     const answer = await exchange(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, { hangUp: false });
     expect(answer).toStartWith("HTTP/1.1 400 ");
   }
 });
 
-test("heads above the bound of the runtime are 431", async () => {
+test("heads above the bound of the runtime get 431", async () => {
   const answer = await exchange(
     `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"y".repeat(40_000)}\r\n\r\n`,
     { hangUp: false },

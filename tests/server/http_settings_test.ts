@@ -1,16 +1,16 @@
 /**
- * What the configuration changes about HTTP: CORS, sizes, rates, probes, the UI; and how a
- * server behaves when it fails or stops.
+ * The effect of the configuration on HTTP: CORS, sizes, rates, probes and the UI. The behaviour of
+ * a server that fails or stops.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
-import type { StorageGauge } from "../../src/server/common/metrics.ts";
+import type { MemoryGivenBack, ServerOptions } from "../../src/server/mod.ts";
 import { type SqlScript, startTestServer, withServer } from "../support/http.ts";
 
-test("a bug is 500, names nothing, and goes up", async () => {
+test("a bug is 500, reveals nothing, and is reported", async () => {
   const server = await startTestServer({
     script: () => {
       throw new TypeError("secret detail");
@@ -46,7 +46,7 @@ test("CORS: an origin may be listed in any spelling of its host and port", async
   });
 });
 
-/** A statement that runs until it is released. */
+/** Returns a script whose statement runs until it is released. */
 function heldScript(): { script: SqlScript; started: Promise<void>; release: () => void } {
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
@@ -61,7 +61,7 @@ function heldScript(): { script: SqlScript; started: Promise<void>; release: () 
   };
 }
 
-/** Whether a page of an origin gets a WebSocket. */
+/** Returns whether a page of an origin can open a WebSocket. */
 async function openSocket(url: string, origin: string): Promise<boolean> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/v1/ws`, {
     headers: { Origin: origin },
@@ -96,7 +96,7 @@ test("CORS: a listed origin is echoed, another gets nothing, and preflight is 20
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get("access-control-allow-methods")).toBe("GET, HEAD, POST, OPTIONS");
     expect(preflight.headers.get("access-control-allow-headers")).toBe(
-      "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID",
+      "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID, Tidemark-Transaction",
     );
     expect(preflight.headers.get("access-control-max-age")).toBe("77");
     const failed = await server.fetch("/nope", { headers: { Origin: origin } });
@@ -210,7 +210,7 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
   });
 });
 
-test("a server that stops waits for what runs, answers probes and refuses the rest", async () => {
+test("a server that stops waits for running requests, answers probes and refuses the rest", async () => {
   const { script, started, release } = heldScript();
   await withServer({ script }, async (server) => {
     const running = server.sql({ sql: "slow" });
@@ -235,20 +235,21 @@ test("a server that stops waits for what runs, answers probes and refuses the re
   });
 });
 
-test("a server without room on its disk is ready, and says so", async () => {
+test("a server without space on its disk is ready, and says so", async () => {
   let isReadOnly = false;
   const failedJobs = new Map([
     ["backup", 2],
     ["purge", 0],
   ]);
-  const storageState = (): StorageGauge => ({
+  const storageState = (): ReturnType<ServerOptions["storageState"]> => ({
     freeBytes: 4096,
     isReadOnly,
     logBytes: 123,
     quarantinedSegments: 1,
     failedJobs,
   });
-  const parts = { isReadOnly: () => isReadOnly, storageState };
+  const memoryGivenBack = (): MemoryGivenBack => ({ collections: 7, caches: 5, flushes: 3 });
+  const parts = { isReadOnly: () => isReadOnly, memoryGivenBack, storageState };
   await withServer({ parts }, async (server) => {
     const ready = async (): Promise<unknown> => (await server.fetch("/health/ready")).json();
     expect(await ready()).toEqual({ status: "ready" });
@@ -260,6 +261,9 @@ test("a server without room on its disk is ready, and says so", async () => {
     expect(values).toEqual(
       expect.arrayContaining([
         "tidemark_disk_free_bytes 4096",
+        'tidemark_memory_given_back_total{means="collection"} 7',
+        'tidemark_memory_given_back_total{means="cache"} 5',
+        'tidemark_memory_given_back_total{means="early_flush"} 3',
         "tidemark_read_only 1",
         "tidemark_log_bytes 123",
         "tidemark_quarantined_segments 1",
@@ -270,7 +274,7 @@ test("a server without room on its disk is ready, and says so", async () => {
   });
 });
 
-test("the log tells of failures, not of refusals or of what was logged where it was met", async () => {
+test("the log reports failures, but not refusals or failures that were logged where they occurred", async () => {
   const log = new RecentLog(silentLog, systemClock);
   const known = new CorruptionError("segments/1/1.seg", 8, "known");
   known.isLogged = true;
@@ -307,7 +311,7 @@ test("the log tells of failures, not of refusals or of what was logged where it 
   ]);
 });
 
-test("the log tells now and then that no more files can be opened, not for each request", async () => {
+test("the log reports only now and then that no more files can be opened, not for each request", async () => {
   const log = new RecentLog(silentLog, systemClock);
   const script: SqlScript = () => {
     throw new DiskError("EMFILE", "tmp/x", "open");
@@ -339,7 +343,7 @@ test("UI assets: type, caching, and the nonce in the page", async () => {
   });
 });
 
-test("performance.http_compression holds for /metrics as for every other answer", async () => {
+test("performance.http_compression applies to /metrics as to every other answer", async () => {
   const encodingOf = async (isOn: boolean): Promise<string | null> => {
     let encoding: string | null = null;
     await withServer({ config: { performance: { http_compression: isOn } } }, async (server) => {
@@ -376,5 +380,5 @@ test("startServer refuses an unreadable address list", async () => {
   } catch (error) {
     failure = error;
   }
-  expect(failure).toMatchObject({ condition: "INVALID_OPTION" });
+  expect(failure).toMatchObject({ code: "INVALID_OPTION" });
 });

@@ -1,6 +1,4 @@
-/**
- * The HTTP surface of the server in this process: paths, methods, headers, envelopes, limits.
- */
+/** The HTTP interface of a server in this process: paths, methods, headers, envelopes, limits. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { startTestServer, type TestServer } from "../support/http.ts";
@@ -82,7 +80,7 @@ describe("a server with defaults", () => {
     }
   });
 
-  test("X-Request-ID is echoed when well-formed, else made, and never repeated", async () => {
+  test("X-Request-ID is echoed if well-formed and otherwise generated, and never repeats", async () => {
     const id = async (given?: string): Promise<string | null> => {
       const headers = given === undefined ? {} : { "X-Request-ID": given };
       return (await server.fetch("/nope", { headers })).headers.get("x-request-id");
@@ -102,7 +100,7 @@ describe("a server with defaults", () => {
     expect(head.headers.get("content-length")).toBe(get.headers.get("content-length"));
   });
 
-  test("OPTIONS without CORS names the methods and nothing else", async () => {
+  test("OPTIONS without CORS lists the methods and nothing else", async () => {
     const headers = { Origin: "http://evil.example", "Access-Control-Request-Method": "POST" };
     const response = await server.fetch("/v1/api/sql", { method: "OPTIONS", headers });
     expect(response.status).toBe(204);
@@ -130,7 +128,7 @@ describe("a server with defaults", () => {
   });
 
   test.each(["/health", "/v1/api/healthcheck", "/v1/api/cluster/health"])(
-    "%s refuses who is not local, and a Host that is no name of this server",
+    "%s refuses callers that are not local, and a Host that does not name this server",
     async (path) => {
       const forwarded = await server.fetch(path, { headers: { "X-Forwarded-For": "127.0.0.1" } });
       expect([forwarded.status, await forwarded.json()]).toMatchObject([
@@ -285,7 +283,7 @@ describe("a server with defaults", () => {
     expect(server.requests.slice(before)).toMatchObject([{ format: "csv" }]);
   });
 
-  test("answers of 1 KiB and more are gzip when asked for, and say that it matters", async () => {
+  test("answers of 1 KiB and more are gzipped on request, and vary by it", async () => {
     const plain = await server.sql({ sql: "wide" }, { "Accept-Encoding": "identity" });
     expect(plain.headers.get("content-encoding")).toBeNull();
     expect(plain.headers.get("vary")).toBe("Accept-Encoding");
@@ -300,7 +298,7 @@ describe("a server with defaults", () => {
     expect(small.headers.get("content-encoding")).toBeNull();
   });
 
-  test("what counts for gzip are the bytes of an answer, not its characters", async () => {
+  test("the gzip threshold counts the bytes of an answer, not its characters", async () => {
     const euros = await server.sql({ sql: "euros" }, { "Accept-Encoding": "gzip" });
     expect(euros.headers.get("content-encoding")).toBe("gzip");
     expect(await euros.text()).toContain("€".repeat(400));
@@ -309,7 +307,7 @@ describe("a server with defaults", () => {
     expect(await letters.text()).toContain("x".repeat(400));
   });
 
-  test("a large result is streamed, whole, compressed or not, in each format", async () => {
+  test("a large result is streamed completely, compressed or not, in each format", async () => {
     for (const encoding of ["identity", "gzip"]) {
       const response = await server.sql({ sql: "big" }, { "Accept-Encoding": encoding });
       expect(response.headers.get("content-length")).toBeNull();

@@ -23,7 +23,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** A user of the test's own, so that tests do not see each other's rows. */
+/** Creates a user for one test, so that tests do not see each other's rows. */
 async function user(userId: string): Promise<{ token: string; owner: number }> {
   const token = await server.token(userId);
   return { token, owner: server.catalog.ownerNumber(userId, { create: true }) ?? 0 };
@@ -61,7 +61,7 @@ test("authenticate, subscribe, load, follow", async () => {
   client.close();
 });
 
-test("a header authenticates unasked", async () => {
+test("a header authenticates without a message", async () => {
   const { token } = await user("u2");
   const client = await SocketClient.connect(server.url, { token });
   expect(await client.expect("auth_success")).toMatchObject({ user: "u2" });
@@ -119,7 +119,7 @@ test("a MessagePack client may send binary, gzip and text", async () => {
   client.close();
 });
 
-test("message sizes: at the limit served, above it an error, above four times it 1009", async () => {
+test("message sizes: served at the limit, an error above it, and 1009 above four times the limit", async () => {
   const { token } = await user("u4");
   const client = await SocketClient.connect(server.url, { token });
   await client.expect("auth_success");
@@ -147,7 +147,7 @@ test("revoking a session closes its sockets 1008", async () => {
   expect((await client.closed()).code).toBe(1008);
 });
 
-test("origins: the server's own and none may connect, another may not", async () => {
+test("origins: the server's own and an absent one may connect, another may not", async () => {
   const upgrade = async (headers: Record<string, string>): Promise<number> => {
     const handshake = {
       Connection: "Upgrade",
@@ -164,7 +164,7 @@ test("origins: the server's own and none may connect, another may not", async ()
   own.close();
 });
 
-test("connections of one address are bounded, and those of others go on", async () => {
+test("connections of one address are bounded, and those of others continue", async () => {
   const security = {
     trusted_proxies: ["127.0.0.1"],
     allowed_hosts: [],
@@ -192,7 +192,7 @@ test("connections of one address are bounded, and those of others go on", async 
   await small.close();
 });
 
-test("connections in all are bounded", async () => {
+test("the total number of connections is bounded", async () => {
   const small = await startTestServer({ config: { performance: { max_connections: 1 } } });
   const first = await SocketClient.connect(small.url);
   const refused = await small.fetch("/v1/ws");
@@ -200,7 +200,7 @@ test("connections in all are bounded", async () => {
     503,
     {
       error: "TOO_MANY_CONNECTIONS",
-      message: "There are too many connections: the server takes 1",
+      message: "There are too many connections: the server accepts 1",
       retry_after_seconds: 5,
     },
   ]);
@@ -250,7 +250,7 @@ test("a client that does not read gets everything, in order, when it does", asyn
   await slow.close();
 });
 
-test("what is said behind one row above the frame size is not dropped", async () => {
+test("messages after a single row above the frame size are not dropped", async () => {
   const limits = { send_queue_bytes: 65_536, max_frame_bytes: 65_536 };
   const slow = await startTestServer({ config: { websocket: limits } });
   const token = await slow.token("u8");
@@ -263,10 +263,11 @@ test("what is said behind one row above the frame size is not dropped", async ()
     await client.expect("subscription_ack");
   }
   await settle();
-  // More than the network takes before the client, who shares this event loop, reads any of it.
+  // The row is larger than the network accepts before the client, which shares this event loop,
+  // reads.
   const rows = [message(1, "lobby", 0, "z".repeat(12_000_000))];
   slow.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();
   const closing = slow.close();
   await client.expect("change");
   for (const id of ids) {

@@ -1,17 +1,18 @@
 /**
  * A world of writers and subscribers around the live engine, driven by a seed: commits that become
- * visible late, batches asked for or not, sockets that fill and drain, connections that break and
- * resume, history that goes. An oracle keeps every version ever written and looks at each message
- * as it comes.
+ * visible late, batches that are requested or not, sockets that fill and drain, connections that
+ * drop and resume, and history that expires. An oracle keeps every version ever written and checks
+ * each message as it arrives.
  *
- * What it holds against the stream:
+ * It checks these rules of the stream:
  * - seqs ascend within a subscription, so nothing comes twice or out of order;
  * - every change is what the change matrix makes of its version, cell by cell;
- * - no version that does something to the result is passed over;
- * - a snapshot is the result as of its last_seq_id, and so is what the client holds at any
+ * - no version that affects the result is skipped;
+ * - a snapshot is the result at its last_seq_id, and the client's rows are the result at any
  *   position.
  *
- * Versions of a STREAM table expire meanwhile. Of what has expired a client may hear or not.
+ * Versions of a STREAM table expire in the meantime. A client may or may not be told of expired
+ * versions.
  */
 
 import { assert, defined } from "../../src/base/assert.ts";
@@ -20,12 +21,12 @@ import { silentLog } from "../../src/base/log.ts";
 import { type Seq, seqFromUnixMs } from "../../src/base/seq.ts";
 import { type LiveSubscription, LocalLiveEngine, SubscriptionError } from "../../src/live/mod.ts";
 import type {
-  CellObject,
-  Change,
+  ChangeMessage,
   DataMessage,
   ErrorMessage,
   InitialDataBatch,
   SubscribeOptions,
+  WireRow,
 } from "../../src/protocol/mod.ts";
 import type { LivePace } from "../../src/sql/mod.ts";
 import type { Commit, Store, TableWrite } from "../../src/storage/mod.ts";
@@ -44,14 +45,14 @@ import type { ManualClock } from "../support/manual_clock.ts";
 import { PromptedSearch } from "../support/prompted_search.ts";
 import type { SeededRandom } from "../support/seeded_random.ts";
 
-/** What the world needs of the store under the engine. */
+/** The operations that the world requires of the store below the engine. */
 export interface SimulatedStore {
   readonly store: Store;
   /** Makes everything applied visible. */
   sync(): Promise<void>;
-  /** Something that must change nothing: a flush, a merge. */
+  /** Performs an operation that must change nothing: a flush or a merge. */
   disturb(random: SeededRandom): Promise<void>;
-  /** Forgets history of an owner up to a seq, or more. */
+  /** Discards an owner's history up to a seq, or more. */
   discard(owner: number, upTo: Seq): Promise<void>;
 }
 
@@ -60,9 +61,12 @@ export interface Simulation {
   readonly clock: ManualClock;
   readonly world: SimulatedStore;
   readonly steps: number;
-  /** Of a STREAM table, whose rows are inserted and deleted; absent for one that keeps its rows. */
+  /**
+   * The time to live of a STREAM table, whose rows are inserted and deleted; absent if a table
+   * keeps its rows.
+   */
   readonly ttlMs?: number | undefined;
-  /** Damages what a socket delivers, to see whether it is noticed. */
+  /** Damages the messages of a socket, to see whether the oracle notices. */
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
@@ -71,7 +75,7 @@ export interface SimulationReport {
   readonly changes: number;
   readonly resumes: number;
   readonly expired: number;
-  /** The same for the same seed. */
+  /** The trace of the world; it is the same for the same seed. */
   readonly trace: string;
 }
 
@@ -81,22 +85,21 @@ const OWNERS = 3;
 const KEYS = 12;
 const ROOMS = ["lobby", "hall", "attic", null];
 
-const QUERIES: readonly { sql: string; hasParameter?: boolean; wire: (row: Row) => CellObject }[] =
-  [
-    { sql: "SELECT * FROM chat.messages", wire: whole },
-    { sql: "SELECT * FROM chat.messages WHERE room = 'lobby'", wire: whole },
-    { sql: "SELECT * FROM chat.messages WHERE room = $1", hasParameter: true, wire: whole },
-    {
-      sql: "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5",
-      wire: ([id, , n]) => ({ twice: n === null ? null : Number(n) * 2, id: Number(id) }),
-    },
-    {
-      sql: "SELECT id, body FROM chat.messages",
-      wire: ([id, , , body]) => ({ id: Number(id), body: body as string | null }),
-    },
-  ];
+const QUERIES: readonly { sql: string; hasParameter?: boolean; wire: (row: Row) => WireRow }[] = [
+  { sql: "SELECT * FROM chat.messages", wire: whole },
+  { sql: "SELECT * FROM chat.messages WHERE room = 'lobby'", wire: whole },
+  { sql: "SELECT * FROM chat.messages WHERE room = $1", hasParameter: true, wire: whole },
+  {
+    sql: "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5",
+    wire: ([id, , n]) => ({ twice: n === null ? null : Number(n) * 2, id: Number(id) }),
+  },
+  {
+    sql: "SELECT id, body FROM chat.messages",
+    wire: ([id, , , body]) => ({ id: Number(id), body: body as string | null }),
+  },
+];
 
-function whole([id, room, n, body]: Row): CellObject {
+function whole([id, room, n, body]: Row): WireRow {
   return {
     id: Number(id),
     room: room as string | null,
@@ -155,7 +158,7 @@ class Ledger {
     return versions;
   }
 
-  /** The newest version of a key; one that has expired is as good as none. */
+  /** Returns the newest version of a key, or undefined if it has expired. */
   newest(owner: number, id: number): Version | undefined {
     const newest = this.#newest.get(`${owner}/${id}`);
     return newest === undefined || this.hasExpired(newest) ? undefined : newest;
@@ -172,7 +175,7 @@ class Ledger {
     return this.of(owner).slice(this.#countBelow(owner, after + 1), end);
   }
 
-  /** The live rows at a seq, by id. */
+  /** Returns the live rows at a seq, by id. */
   rowsAt(owner: number, seq: number): Map<number, Version> {
     const rows = new Map<number, Version>();
     for (const version of this.of(owner)) {
@@ -183,7 +186,7 @@ class Ledger {
     return rows;
   }
 
-  /** How many versions of an owner lie below a seq. */
+  /** Returns how many versions of an owner lie below a seq. */
   #countBelow(owner: number, seq: number): number {
     const versions = this.of(owner);
     let low = 0;
@@ -197,7 +200,7 @@ class Ledger {
   }
 }
 
-/** What the oracle finds. */
+/** A violation found by the oracle. */
 export class StreamViolation extends Error {
   constructor(what: string) {
     super(`the stream is wrong: ${what}`);
@@ -209,33 +212,35 @@ function violation(what: string): never {
   throw new StreamViolation(what);
 }
 
-/** A subscriber that believes nothing. */
+/** A subscriber that verifies everything it receives. */
 class Client {
   readonly owner: number;
   readonly query: (typeof QUERIES)[number];
   readonly parameter: string;
-  readonly rows = new Map<number, CellObject>();
-  /** The connection, which others may share, and its own id on it. */
+  readonly rows = new Map<number, WireRow>();
+  /** The client's connection, which others may share. */
   sink = new RecordingSink();
   id = "";
   subscription: LiveSubscription | undefined;
-  /** Where it may resume from. */
+  /** The position from which it may resume. */
   position: number | undefined;
   #ledger: Ledger;
   #kind: "snapshot" | "partial" | "all" | "latest" | "live" = "snapshot";
-  /** Highest seq received. */
+  /** The highest received seq. */
   #highSeq = 0;
-  /** Every version up to here has been accounted for. */
+  /** Every version up to this seq has been accounted for. */
   #checkedSeq = 0;
   /**
-   * What it loaded is as of here, or reaches up to here: when loading breaks off and is resumed,
-   * it holds a mixture until it has come as far.
+   * The loaded rows are at this seq or reach up to it. If loading is interrupted and resumed, the
+   * rows are a mixture until the client has reached this seq.
    */
   #aheadSeq = 0;
   #isReady = false;
-  /** It began with less than everything, and resuming does not change that. */
+  /** The client began with less than everything, which resuming does not change. */
   #isPartial = false;
-  /** How many of the newest rows it asked for; undefined for all, or for what is no snapshot. */
+  /**
+   * The number of newest rows that the client asked for; undefined for all, or without a snapshot.
+   */
   #lastRows: number | undefined;
 
   constructor(owner: number, random: SeededRandom, ledger: Ledger) {
@@ -287,10 +292,10 @@ class Client {
     }
   }
 
-  /** What it holds must be the result at a seq. */
+  /** Checks that the client's rows are the result at a seq. */
   checkHeld(seq: number): void {
     if (seq < this.#aheadSeq) return;
-    const expected = new Map<number, CellObject>();
+    const expected = new Map<number, WireRow>();
     for (const [id, version] of this.#ledger.rowsAt(this.owner, seq)) {
       if (this.#ledger.hasExpired(version)) continue;
       if (this.#matches(version)) expected.set(id, this.#wire(version));
@@ -342,7 +347,7 @@ class Client {
     if (this.#lastRows !== undefined) this.#checkNewest(this.#lastRows, lastSeq);
   }
 
-  /** The newest rows of a result are those, and as many, that were asked for. */
+  /** Checks that a result holds the requested newest rows, and as many as requested. */
   #checkNewest(count: number, seq: number): void {
     const all = [...this.#ledger.rowsAt(this.owner, seq).values()]
       .filter((version) => this.#matches(version) && !this.#ledger.hasExpired(version))
@@ -352,7 +357,7 @@ class Client {
     if (!isSame(held, newest)) violation(`${held.join()} are not the newest ${count} rows`);
   }
 
-  #takeChange(change: Change): void {
+  #takeChange(change: ChangeMessage): void {
     if (!this.#isReady && this.#kind !== "all" && this.#kind !== "latest") {
       violation("a change while a snapshot loads");
     }
@@ -382,7 +387,7 @@ class Client {
     if (this.#kind !== "latest" || this.#isReady) this.position = this.#highSeq;
   }
 
-  #ascend(row: CellObject): number {
+  #ascend(row: WireRow): number {
     const seq = Number(row["_seq"]);
     if (seq <= this.#highSeq) violation(`${seq} came after ${this.#highSeq}`);
     this.#highSeq = seq;
@@ -390,7 +395,7 @@ class Client {
     return seq;
   }
 
-  /** No version below `seq` that was not accounted for may do anything to the result. */
+  /** Checks that each unaccounted version below `seq` leaves the result unchanged. */
   #passOver(seq: number): void {
     for (const version of this.#ledger.between(this.owner, this.#checkedSeq, seq - 1)) {
       if (this.#ledger.hasExpired(version.isDeleted ? (version.before ?? version) : version))
@@ -400,7 +405,7 @@ class Client {
     }
   }
 
-  /** Once the engine has nothing left to say. */
+  /** Checks the client once the engine has nothing left to send. */
   checkComplete(seq: number): void {
     this.#passOver(seq + 1);
     this.checkHeld(seq);
@@ -416,7 +421,7 @@ class Client {
     return isInResult(this.query.sql, version.row, this.parameter);
   }
 
-  #wire(version: Version): CellObject {
+  #wire(version: Version): WireRow {
     return { ...this.query.wire(version.row), _seq: version.seq };
   }
 
@@ -445,8 +450,8 @@ function isSame(left: unknown, right: unknown): boolean {
 /**
  * Runs one world.
  *
- * @throws {StreamViolation} When the stream is wrong.
- * @throws {AssertionError} When the engine met what cannot be.
+ * @throws {StreamViolation} If the stream is wrong.
+ * @throws {AssertionError} If the engine met an impossible state.
  */
 export async function simulateLive(simulation: Simulation): Promise<SimulationReport> {
   const { random, clock, world, steps } = simulation;
@@ -464,7 +469,7 @@ export async function simulateLive(simulation: Simulation): Promise<SimulationRe
   return state.report();
 }
 
-/** Rows that take long now and then, so that a turn ends behind any of them. */
+/** A pace with occasionally slow rows, so that a tick ends after any of them. */
 class FitfulPace implements LivePace {
   readonly #random: SeededRandom;
   readonly rows: { rowsMax: number; note(): void };
@@ -499,7 +504,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** A bug that the engine met, or an error that one of its turns threw. */
+  /** A bug of the engine, or an error in one of its ticks. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -528,19 +533,19 @@ class World {
       random,
       log: silentLog,
       onBug: (error) => this.#noteBug(error),
-      // Small turns, so that every piece of work is broken off somewhere.
+      // Small ticks, so that every piece of work is interrupted somewhere.
       pace: random.pick([
-        { turnUnits: 1, sliceUnits: 1, requestUnits: 1 },
-        { turnUnits: 20, sliceUnits: 5, requestUnits: 10 },
-        { turnUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 },
+        { tickUnits: 1, sliceUnits: 1, requestUnits: 1 },
+        { tickUnits: 20, sliceUnits: 5, requestUnits: 10 },
+        { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 },
       ]),
-      turns: {
-        soon: (turn) => queueMicrotask(() => this.#take(turn)),
-        later: (turn) => void clock.yield().then(() => this.#take(turn)),
+      ticks: {
+        soon: (tick) => queueMicrotask(() => this.#take(tick)),
+        later: (tick) => void clock.yield().then(() => this.#take(tick)),
       },
       limits: {
         ...LIMITS,
-        // Clients here are never so slow, whatever a jump of the clock says.
+        // No client here is too slow, whatever the clock says after a jump.
         loadingTimeoutMs: Infinity,
         replayChangesMax: random.pick([0, 3, 10_000]),
         frameBytesMax: random.pick([2200, 8 << 20]),
@@ -565,7 +570,7 @@ class World {
     this.#receive();
   }
 
-  /** The engine takes no turn any more: an abandoned world must not disturb the next. */
+  /** Stops the engine's ticks: an abandoned world must not disturb the next. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -602,7 +607,7 @@ class World {
     };
   }
 
-  /** Notes a bug that the engine contains; it fails this world. */
+  /** Records a bug that the engine contained. It fails this world. */
   #noteBug(error: unknown): void {
     this.#uncaught ??= { error: error instanceof StateInDoubtError ? error.cause : error };
   }
@@ -620,7 +625,7 @@ class World {
     return this.#clients.length === 0 ? undefined : this.#random.pick(this.#clients);
   }
 
-  /** One commit of a few rows of one or two owners, each key at most once. */
+  /** Writes one commit of a few rows of one or two owners, each key at most once. */
   #write(): void {
     const random = this.#random;
     const owner = 1 + random.below(OWNERS);
@@ -643,7 +648,7 @@ class World {
       rows.map((row) => ({ isDeleted: operation === "delete", row: [...row] })),
     );
     const commit: Commit = this.#world.store.apply({ writes });
-    // Ids of one commit follow each other but for where a millisecond is used up.
+    // The ids of one commit are consecutive unless a millisecond is used up.
     const seqs = versions.map(({ isDeleted, row }, index) => {
       return { isDeleted, row, seq: commit.firstSeq + index };
     });
@@ -671,7 +676,7 @@ class World {
     const taken = this.#clients.filter(({ sink }) => sink === client.sink).length;
     client.id = `s${taken < 2 ? this.#random.below(3) : taken}`;
     for (const other of this.#clients) {
-      // An id in use: the old subscription ends first.
+      // The id is in use, so the old subscription ends first.
       if (other !== client && other.sink === client.sink && other.id === client.id) {
         this.#close(other);
       }
@@ -708,7 +713,7 @@ class World {
   #breakOff(): void {
     const client = this.#pick();
     if (client === undefined) return;
-    // What was on its way may be lost with the connection.
+    // Messages in flight may be lost with the connection.
     if (this.#random.chance(0.5)) this.#receive();
     this.#close(client);
   }
@@ -773,7 +778,7 @@ class World {
   }
 }
 
-/** One turn of the event loop, with all its microtasks. */
+/** Waits for one tick of the event loop, with all its microtasks. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

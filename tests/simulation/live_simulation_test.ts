@@ -1,9 +1,9 @@
 /**
  * Goal: whatever writers, sockets and connections do, a subscriber sees every change of its result
- * exactly once and in order, and what it holds is the result.
- * Method: seeded worlds over the model store and over the real one on a simulated disk, judged by
- * an oracle that shares no code with the engine; and worlds with planted bugs, which it must find.
- * To repeat a failure: SEED=<n> bun test tests/simulation
+ * exactly once and in order, and its rows are the result. Method: seeded worlds over the model
+ * store and over the real one on a simulated disk, judged by an oracle that shares no code with the
+ * engine; and worlds with injected bugs, which the oracle must find. To repeat a failure: SEED=<n>
+ * bun test tests/simulation
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
@@ -13,15 +13,15 @@ import { ModelStore } from "../support/model_store.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
 import { SMALL_MERGES } from "../support/store_fixture.ts";
 import { amountOf } from "../support/thoroughness.ts";
-import { findPlanted, PLANTS } from "./live_plants.ts";
+import { findInjected, INJECTED_FAULTS } from "./live_injected_faults.ts";
 import { nextTurn } from "./live_simulation.ts";
 import { LocalWorld, simulateOverLocalStore, simulateOverModel } from "./live_worlds.ts";
 
 const SEED_FIRST = seedOf(1);
-const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 12, thorough: 30 }) : 1;
+const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 8, thorough: 30 }) : 1;
 const STEPS = 400;
 
-/** About a sixth of the time that passes in a world. */
+/** This is about a sixth of the time that passes in a world. */
 const TTL_MS = 40;
 
 test("subscribers see every change once, in order, and hold the result", async () => {
@@ -45,7 +45,7 @@ test("subscribers see every change once, in order, and hold the result", async (
   expect(expired).toBeGreaterThan(5);
 });
 
-test("over the real store, with flushes, they do as well", async () => {
+test("the same holds over the real store, with flushes", async () => {
   let changes = 0;
   let expired = 0;
   const seedCount = Math.min(SEED_COUNT, amountOf({ usual: 6, thorough: 12 }));
@@ -67,7 +67,7 @@ test.each([
   ["model", simulateOverModel],
   ["real", simulateOverLocalStore],
 ])(
-  "rows that expire over the %s store are told of as long as they last",
+  "expiring rows over the %s store are delivered as long as they live",
   async (_name, simulate) => {
     let changes = 0;
     let resumes = 0;
@@ -95,7 +95,7 @@ test("a world ends while a merge of its store waits for the disk", async () => {
     world.store.apply({ writes: [{ tableId: MESSAGES, owner: 1, operation: "insert", rows }] });
     await world.flush();
   }
-  // Turns enough for the merge to have come to its sync, which the disk holds back.
+  // After these ticks the merge has reached its sync, which the disk delays.
   for (let count = 0; count < 100; count += 1) await nextTurn();
   expect(world.store.segments().length).toBe(SMALL_MERGES.fanIn);
   await world.close();
@@ -118,7 +118,7 @@ class BrokenStore extends ModelStore {
   }
 }
 
-test("an assertion in a turn of the engine ends its world, and no other", async () => {
+test("an assertion in a tick of the engine ends its world, and no other", async () => {
   const store = (clock: ManualClock): ModelStore => new BrokenStore(clock);
   for (let seed = 1; seed <= 10; seed += 1) {
     const error: unknown = await simulateOverModel(seed, { steps: STEPS, store }).then(
@@ -129,7 +129,7 @@ test("an assertion in a turn of the engine ends its world, and no other", async 
   }
 });
 
-test.each(PLANTS)("a planted fault is found: %s", async (plant) => {
-  const finding = await findPlanted(plant, { seed: SEED_FIRST, steps: STEPS });
+test.each(INJECTED_FAULTS)("an injected fault is found: %s", async (injected) => {
+  const finding = await findInjected(injected, { seed: SEED_FIRST, steps: STEPS });
   expect(finding).toBeDefined();
 });

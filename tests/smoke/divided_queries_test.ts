@@ -1,24 +1,32 @@
 /**
- * Queries that the reader threads of the real process divide: right beside changes of their table,
+ * Queries that the reader threads of the real process divide: correct while their table changes,
  * and ended as one by everything that ends a statement.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 const MS_MAX = 60_000;
 
 const ROW_COUNT = 300_000;
 
-/** `a` and `b` have the same sum after every statement. Long enough to be divided. */
+/** `a` and `b` have the same sum after every statement. The query is long enough to be divided. */
 const SUMS = "SELECT k, sum(a), sum(b), count(*), max(id::TEXT) FROM d.t GROUP BY k ORDER BY k";
 
-/** Compares each row with some others: 6 billion pairs are more than readers get through here. */
+/**
+ * Returns a query that compares each row with some others: 6 billion pairs are more than readers
+ * can finish here.
+ */
 function pairs(otherCount: number): string {
   return `SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1 AND y.id <= ${otherCount}`;
 }
 
+const STEPS = amountOf({ usual: 8, thorough: 20 });
+
 let server: ServerProcess;
+/** How often the short form of the endless query has run. */
+let pairRuns = 0;
 
 beforeAll(async () => {
   server = await startReadyServer({ config: { server: { workers: 2 } } });
@@ -44,13 +52,13 @@ async function busyCount(): Promise<number> {
   return Number(value);
 }
 
-/** Why the endless query fails that `end` ends once both readers work on it. */
+/** Returns the error of the endless query after `end` ends it while both readers work on it. */
 async function endedBy(
   fields: Readonly<Record<string, unknown>>,
   end?: () => Promise<void>,
 ): Promise<readonly unknown[]> {
-  // A plan is divided once it has run often, and not in a moment.
-  for (let run = 1; run <= 5; run += 1) await server.rows(pairs(200));
+  // A plan is divided once it has run often and takes more than a moment.
+  for (; pairRuns < 5; pairRuns += 1) await server.rows(pairs(200));
   const running = server.sql(pairs(20_000), { fields });
   await until(async () => (await busyCount()) === 2);
   await end?.();
@@ -63,7 +71,7 @@ describe("a query that two reader threads divide", () => {
   test(
     "sees every change as a whole",
     async () => {
-      for (let step = 1; step <= 20; step += 1) {
+      for (let step = 1; step <= STEPS; step += 1) {
         const first = step * 14_000;
         const changing = server.rows(
           `UPDATE d.t SET a = a + ${step}, b = b + ${step} WHERE id BETWEEN ${first} AND ${first + 5000}`,
@@ -73,7 +81,7 @@ describe("a query that two reader threads divide", () => {
           expect([sumA, count]).toEqual([sumB, ROW_COUNT / 3]);
         }
         await changing;
-        if (step % 5 === 0) await server.rows("STORAGE FLUSH TABLE d.t");
+        if (step % 4 === 0) await server.rows("STORAGE FLUSH TABLE d.t");
       }
     },
     MS_MAX,
@@ -94,7 +102,7 @@ describe("a query that two reader threads divide", () => {
   );
 
   test(
-    "ends in both by the end of its time",
+    "ends in both at its time limit",
     async () => {
       expect(await endedBy({ timeout_ms: 1500 })).toEqual(["QUERY_TIMEOUT", undefined]);
     },
@@ -102,7 +110,7 @@ describe("a query that two reader threads divide", () => {
   );
 
   test(
-    "fails with the fault that one of them meets, and leaves both to the next one",
+    "fails with the fault that one of them encounters, and leaves both ready for the next one",
     async () => {
       const sums = (zero: number): string =>
         `SELECT sum(10 / (id - ${zero})), max(id::TEXT) FROM d.t`;

@@ -1,6 +1,6 @@
 /**
- * Every acknowledged commit of the real process is in the log, durable, and only then answered, as
- * the kernel saw it. Skipped where strace is not installed or not allowed.
+ * Every acknowledged commit of the real process is in the log and durable before it is answered, as
+ * observed in the kernel. Skipped if strace is not installed or not allowed.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ testUnless(straceMissing())(
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
     const file = join(directory, "trace");
-    // With -D the traced process keeps the process id that it was started under.
+    // With -D, the traced process keeps the process id under which it was started.
     const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
     const markers: string[] = [];
     {
@@ -32,7 +32,7 @@ testUnless(straceMissing())(
           (_, client) => `marker-${round}-${client}-end`,
         );
         markers.push(...batch);
-        // Several at once, so that commits share a sync.
+        // Several commits run at once, so that they share a sync.
         await Promise.all(
           batch.map((marker, client) =>
             server.rows("INSERT INTO default.t VALUES ($1, $2) RETURNING v", {

@@ -81,14 +81,14 @@ describe("a refusal is the only event of a stream", () => {
       status,
       message: expect.stringMatching(/./),
     });
-    // The refused position is forgotten; otherwise every later attempt would send it again.
+    // The client forgets the refused position; otherwise every later attempt would send it again.
     const isPosition = code === "INVALID_RESUME";
     expect(client.lastId).toBe(isPosition ? "" : "7");
     expect(client.others).toEqual([`retry: ${isPosition ? 2000 : 30_000}`]);
     expect(await client.next()).toBeUndefined();
   });
 
-  test("over a limit it reconnects when the server said", async () => {
+  test("over a limit, it reconnects after the server's delay", async () => {
     const first = await open({ sql: "SELECT * FROM app.t" });
     await first.expect("subscription_ack");
     const second = await open({ sql: "SELECT * FROM app.t" });
@@ -177,7 +177,7 @@ http { access_log off; ${temp}
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test("a stream begins at once, and a change arrives immediately", async () => {
+  test("a stream begins at once, and a change arrives without delay", async () => {
     const client = await open({ sql: "SELECT id FROM app.t" }, {}, url);
     expect(client.response.status).toBe(200);
     await client.expect("subscription_ack");
@@ -197,7 +197,7 @@ http { access_log off; ${temp}
     });
   });
 
-  test("a refused WebSocket learns which headers the proxy must pass on", async () => {
+  test("a refused WebSocket names the headers that the proxy must pass on", async () => {
     const answer = await fetch(`${url}/v1/ws`, {
       headers: {
         Connection: "Upgrade",
@@ -214,7 +214,7 @@ http { access_log off; ${temp}
   });
 });
 
-/** A port on which nothing was listening a moment ago. */
+/** Returns a port on which nothing was listening a moment ago. */
 function freePort(): number {
   const taken = Bun.listen({
     hostname: "127.0.0.1",

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/api/live` on the real process (8.2 of the wire contract): the messages of a WebSocket as
- * server-sent events, with positions that resume without a loss.
+ * `GET /v1/api/live` on the real process (8.2 of the wire contract): WebSocket messages as
+ * server-sent events, with positions from which a client resumes without loss.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
@@ -43,7 +43,7 @@ function open(
   return EventClient.open(server.url, query, all);
 }
 
-/** The rows and deletes until the stream is ready, as words. */
+/** Returns the rows and deletes that arrive until the stream is ready, as words. */
 async function loaded(client: EventClient): Promise<string[]> {
   await client.expect("subscription_ack");
   const words: string[] = [];
@@ -74,13 +74,13 @@ async function liveCountIs(count: number): Promise<void> {
   await until(async () => (await liveCount()) === count);
 }
 
-/** What a gauge of /metrics says. */
+/** Returns the value of a gauge of /metrics. */
 async function gauge(name: string): Promise<number> {
   const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
   return Number(new RegExp(`^tidemark_${name} (\\d+)$`, "m").exec(await answer.text())?.[1]);
 }
 
-test("a stream is the ack, all batches, then changes, each with a position as its id", async () => {
+test("a stream has the ack, all batches, then changes, each with a position as its id", async () => {
   const table = await newTable();
   const rows = Array.from({ length: 25 }, (_, id) => `(${id}, 'x')`).join(", ");
   await server.rows(`INSERT INTO ${table} VALUES ${rows}`);
@@ -120,7 +120,7 @@ test("a stream is the ack, all batches, then changes, each with a position as it
       commit_seq: SEQ,
     },
   });
-  // A stream is no socket.
+  // A stream does not count as a socket.
   expect([await gauge("event_streams"), await gauge("websocket_connections")]).toEqual([1, 0]);
   client.close();
   await liveCountIs(0);
@@ -139,7 +139,7 @@ test("last_rows and batch_size may be any whole number, as in a message", async 
   await liveCountIs(0);
 });
 
-test("Last-Event-ID resumes, and wins over from_seq_id and over live only", async () => {
+test("Last-Event-ID resumes, and overrides from_seq_id and live only", async () => {
   const table = await newTable();
   const sql = `SELECT id FROM ${table}`;
   await server.rows(`INSERT INTO ${table} VALUES (1, 'a'), (2, 'b')`);
@@ -189,7 +189,7 @@ test("a delete inside a net replay has no id: a client that breaks off there los
   net.close();
 });
 
-test("a client that does not read costs the queue, and gets everything in order later", async () => {
+test("a client that does not read occupies the queue, and gets everything in order later", async () => {
   const table = await newTable();
   await liveCountIs(0);
   const sql = encodeURIComponent(`SELECT id, text FROM ${table}`);
@@ -214,7 +214,7 @@ test("a client that does not read costs the queue, and gets everything in order 
     "SELECT transport, subscriptions, queued_bytes FROM system.connections WHERE transport = 'sse'",
   );
   expect(row?.slice(0, 2)).toEqual(["sse", 1]);
-  // The queue and the one message that filled it: far below the 20 MB that were written.
+  // The queue and the message that filled it are far below the 20 MB that were written.
   expect(Number(row?.[2])).toBeGreaterThan(0);
   expect(Number(row?.[2])).toBeLessThan(2_000_000);
   const [live] = await server.rows("SELECT status, queued > 0 FROM system.live");
@@ -277,7 +277,7 @@ test.each([
   ["gzip", "gzip"],
   ["identity", null],
 ])(
-  "a stream is %s for who accepts it, and a change is read when it comes",
+  "a stream is %s if the client accepts it, and a change is read when it comes",
   async (accepted, coding) => {
     const table = await newTable();
     const client = await open({ sql: `SELECT id FROM ${table}` }, { "Accept-Encoding": accepted });
@@ -303,7 +303,7 @@ test.each([
   const table = await newTable();
   const user = `user${tableCount}`;
   const token = await server.createUser(user, "dba");
-  // More than the buffers of the system take, packed as well.
+  // These rows exceed the system's buffers, even when compressed.
   for (let id = 0; id < 30; id += 1) {
     const params = [id, randomBytes(360_000).toString("base64")];
     await server.rows(`INSERT INTO ${table} VALUES ($1, $2)`, { params });
@@ -323,13 +323,13 @@ test.each([
   });
   await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
 
-  // What counts against the bound of connections, and not only what is listed.
+  // The gauge of event streams, which count toward the connection limit, returns to zero.
   await until(async () => (await gauge("event_streams")) === 0);
   expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
   socket.destroy();
 });
 
-describe("before it begins a stream is refused", () => {
+describe("before it begins, a stream is refused", () => {
   test.each<[Record<string, string>, number, string]>([
     [{}, 400, "INVALID_SQL"],
     [{ sql: "SELECT count(*) FROM app.t1" }, 400, "INVALID_SQL"],
@@ -340,7 +340,7 @@ describe("before it begins a stream is refused", () => {
     [{ sql: "SELECT * FROM app.t1", replay: "some" }, 400, "INVALID_OPTIONS"],
     [{ sql: "SELECT * FROM app.t1", from_seq_id: "9007199254740991" }, 400, "INVALID_RESUME"],
     [{ sql: "SELECT * FROM app.t1 WHERE id = $1" }, 400, "INVALID_PARAMETER"],
-    [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "[[1]]" }, 400, "INVALID_PARAMETER"],
+    [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "[[1]]" }, 400, "INVALID_SQL"],
     [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "1" }, 400, "INVALID_PARAMETER"],
     [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "[1" }, 400, "INVALID_PARAMETER"],
     [{ sql: "SELECT * FROM app.nope" }, 404, "NOT_FOUND"],
@@ -351,7 +351,7 @@ describe("before it begins a stream is refused", () => {
     expect(body).toMatchObject({ status: "error", results: [], error: { code } });
   });
 
-  test("without a good token, without the right, over the limit; a cookie will do", async () => {
+  test("without a valid token, without the right, over the limit; a cookie is enough", async () => {
     const table = await newTable();
     const sql = `SELECT * FROM ${table}`;
     for (const [headers, code] of [
@@ -399,7 +399,7 @@ describe("before it begins a stream is refused", () => {
     ["SELEC", 400],
     ["SELECT id FROM app.none_such", 404],
     ["SELECT user_id FROM system.users LIMIT 1", 400],
-  ])("HEAD of %s says what GET says: %p", async (sql, status) => {
+  ])("HEAD of %s has the same headers as GET: %p", async (sql, status) => {
     const statusOf = async (method: string): Promise<number> => {
       const headers = { Authorization: `Bearer ${server.token}` };
       const url = `${server.url}/v1/api/live?sql=${encodeURIComponent(sql)}`;
@@ -409,7 +409,7 @@ describe("before it begins a stream is refused", () => {
   });
 });
 
-test("a quiet stream is told now and then that the server is there", async () => {
+test("a quiet stream is told now and then that the server is alive", async () => {
   const table = await newTable();
   const client = await open({ sql: `SELECT * FROM ${table}` });
   await loaded(client);

@@ -1,12 +1,11 @@
 /**
- * The server compiled to one file does what only files beside it do otherwise: it serves the admin
- * page, and starts its threads.
+ * The server compiled to one file does what otherwise requires neighbouring files: it serves the
+ * admin page, and starts its threads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { linuxMissing, testUnless } from "../support/requirements.ts";
 import { COMPILED, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
@@ -22,9 +21,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-executable-"));
   program = COMPILED ?? build();
   const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
-  // Users start it without the settings of its allocator, so it begins anew with them.
-  const env = Object.fromEntries(Object.keys(ALLOCATOR_SETTINGS).map((name) => [name, undefined]));
-  server = await startReadyServer({ command: [program], config, env });
+  server = await startReadyServer({ command: [program], config });
 }, BUILD_MS_MAX);
 
 function build(): string {
@@ -50,15 +47,7 @@ test("it serves the admin page and what the page loads", async () => {
   expect([loaded.status, (await loaded.text()).length > 10_000]).toEqual([200, true]);
 });
 
-testUnless(linuxMissing)("it has begun anew as itself", () => {
-  const partsOf = (file: string): string[] =>
-    readFileSync(`/proc/${server.pid}/${file}`, "utf8").split("\0");
-  const wanted = Object.entries(ALLOCATOR_SETTINGS).map(([name, value]) => `${name}=${value}`);
-  expect(partsOf("environ")).toEqual(expect.arrayContaining(wanted));
-  expect(partsOf("cmdline").slice(1, -1)).toEqual([server.configPath]);
-});
-
-testUnless(linuxMissing)("it reads a configuration that is open already", () => {
+testUnless(linuxMissing)("it reads a configuration from an open descriptor", () => {
   const { exitCode, stderr } = Bun.spawnSync(
     ["bash", "-c", `exec "$0" <(echo 'server.prot = 1')`, program],
     { env: { PATH: process.env["PATH"] ?? "" } },
@@ -67,13 +56,13 @@ testUnless(linuxMissing)("it reads a configuration that is open already", () => 
   expect(exitCode).toBe(1);
 });
 
-test("its help calls it by its name", () => {
+test("its help uses its own name", () => {
   const help = Bun.spawnSync([program, "--help"]).stdout.toString();
   expect(help).toContain("\n  tidemark config.toml ");
   expect(help).not.toContain("npm");
 });
 
-test("it flushes and merges in threads of its own", async () => {
+test("it flushes and merges in its own threads", async () => {
   await server.rows("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, v TEXT)");
   for (const id of [1, 2, 3]) {
     await server.rows(`INSERT INTO app.t VALUES (${id}, 'row ${id}')`);
@@ -89,7 +78,7 @@ test("it flushes and merges in threads of its own", async () => {
   ]);
 });
 
-test("it brings a restore to a point in a thread of its own", async () => {
+test("it brings a restore to a point in its own thread", async () => {
   const base = join(directory, "base");
   const [job] = await server.rows(`BACKUP DATABASE TO '${base}'`);
   const seq = /_seq (\d+)$/.exec(String(job?.[5]))?.[1];

@@ -1,5 +1,6 @@
 /**
- * Files that come with a statement and are fetched by their owner (chapter 6 of the wire contract).
+ * Files that are uploaded with a statement and downloaded by their owner (chapter 6 of the wire
+ * contract).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -70,7 +71,7 @@ function fetchFile(path: string, headers: Record<string, string> = {}): Promise<
   return server.get(path, { Authorization: `Bearer ${ann}`, ...headers });
 }
 
-/** Every file below the data directory that holds uploads. */
+/** Returns every upload file below the data directory. */
 function storedFiles(): string[] {
   const root = join(server.dataPath, "files");
   return readdirSync(root, { recursive: true, withFileTypes: true })
@@ -81,7 +82,7 @@ function storedFiles(): string[] {
 const INSERT = "INSERT INTO app.docs VALUES ($1, $2, FILE('doc'))";
 
 describe("an upload", () => {
-  test("gives a reference, and the bytes come back", async () => {
+  test("returns a reference, and the bytes can be downloaded", async () => {
     const parts = { params: '[1, "one"]', "file:doc": textFile("hello") };
     expect((await upload({ sql: INSERT, parts })).body).toMatchObject({ status: "success" });
     const reference = await referenceOf(1);
@@ -109,7 +110,7 @@ describe("an upload", () => {
     }
   });
 
-  test("is attached, not shown, when a browser could run it", async () => {
+  test("is sent as an attachment if a browser could run it", async () => {
     const html = new File(["<script>"], "x.html", { type: "text/html" });
     await upload({ sql: INSERT, parts: { params: '[2, "two"]', "file:doc": html } });
     const { id, sub } = await referenceOf(2);
@@ -117,7 +118,7 @@ describe("an upload", () => {
     expect(answer.headers.get("Content-Disposition")).toMatch(/^attachment/);
   });
 
-  test("can be asked for again by its tag, and in parts", async () => {
+  test("can be requested again by its tag, and in parts", async () => {
     const { id, sub, sha256 } = await referenceOf(1);
     const path = `/v1/files/app/docs/${sub}/${id}`;
     expect((await fetchFile(path, { "If-None-Match": `"${sha256}"` })).status).toBe(304);
@@ -138,7 +139,7 @@ describe("an upload", () => {
     expect(stale.status).toBe(200);
   });
 
-  test("goes with its row", async () => {
+  test("is removed with its row", async () => {
     await upload({ sql: INSERT, parts: { params: '[3, "three"]', "file:doc": textFile("gone") } });
     const { id, sub } = await referenceOf(3);
     await server.rows("DELETE FROM app.docs WHERE id = 3", { token: ann });
@@ -249,7 +250,7 @@ describe("an upload that fails leaves nothing behind", () => {
     expect(await server.rows("SELECT id FROM app.docs WHERE id >= 90", { token: ann })).toEqual([]);
   });
 
-  test("that is to be checked only", async () => {
+  test("that is only checked", async () => {
     const before = storedFiles();
     const parts = { params: '[90,"x"]', check: "true", "file:doc": textFile("x") };
     const { body } = await upload({ sql: INSERT, parts });

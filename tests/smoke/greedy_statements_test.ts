@@ -1,11 +1,11 @@
 /**
- * Statements of a few bytes that ask for everything: each is refused within its time and memory,
- * and others are served again at once.
+ * Statements of a few bytes that demand huge resources: each is refused within its time and memory
+ * limits, and others are then served again at once.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** Of the server process, in bytes: far below what the statements ask for. */
+/** The memory of the server process in bytes, far below the demand of the statements. */
 const MEMORY_BYTES_MAX = 1_200_000_000;
 
 let server: ServerProcess;
@@ -46,7 +46,7 @@ test.each([
     "type",
   ],
 ])("too much of %s", async (_name, sql, reason) => {
-  // Long enough for a slow machine to come to the limit that is meant.
+  // Long enough for a slow machine to reach the intended limit.
   const { status, body } = await server.sql(sql, { fields: { timeout_ms: 20_000 } });
   expect([status, body.error?.code, body.error?.reason]).toEqual([
     400,
@@ -66,7 +66,7 @@ test.each([
   expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
 });
 
-test("too many rows to answer go out as they come, until the time is over", async () => {
+test("too many rows of an answer are sent as they are produced, until the time is up", async () => {
   const { status, body } = await server.sql(`SELECT a.v, b.v FROM ${PAIRS}`, {
     fields: { timeout_ms: 300 },
   });

@@ -1,6 +1,4 @@
-/**
- * First-time set-up, log-in, refresh, log-out and users (chapter 4 of the wire contract).
- */
+/** First-time setup, login, refresh, logout and users (chapter 4 of the wire contract). */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import {
@@ -52,7 +50,7 @@ describe("set-up", () => {
     expect((await server.login("root", "battery staple 7")).user).toMatchObject({ role: "system" });
   });
 
-  test("is done by one of 20 that try at once", async () => {
+  test("succeeds for one of 20 concurrent attempts", async () => {
     await using server = await startServer();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
@@ -65,7 +63,7 @@ describe("set-up", () => {
     ]);
   });
 
-  test("refuses what it cannot use, and stays needed", async () => {
+  test("refuses invalid requests, and stays needed", async () => {
     await using server = await startServer();
     const cases: readonly (readonly [change: Record<string, unknown>, error: string])[] = [
       [{ user: undefined }, "invalid_request"],
@@ -121,7 +119,7 @@ describe("a session", () => {
 
   const bearer = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` });
 
-  test("log-in gives tokens, the user and cookies", async () => {
+  test("login returns tokens, the user and cookies", async () => {
     const answer = await server.post(LOGIN, { user: ADMIN, password: PASSWORD });
     expect(await answer.json()).toEqual({
       access_token: expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
@@ -145,7 +143,7 @@ describe("a session", () => {
     const { access_token: token } = await server.login(ADMIN);
     const [, body = ""] = token.split(".");
     const claims = JSON.parse(Buffer.from(body, "base64url").toString()) as Record<string, unknown>;
-    // First, since the matchers of types below replace what they match.
+    // This comes first, since the type matchers below replace the matched values.
     expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(24 * 3600);
     expect(claims).toMatchObject({
       iss: "tidemark",
@@ -161,7 +159,7 @@ describe("a session", () => {
     });
   });
 
-  test("a wrong password and an unknown name are answered alike", async () => {
+  test("a wrong password and an unknown name get the same answer", async () => {
     const wrong = await server.post(LOGIN, { user: ADMIN, password: "wrong password" });
     const unknown = await server.post(LOGIN, { user: "nobody", password: "wrong password" });
     expect(wrong.status).toBe(401);
@@ -222,7 +220,7 @@ describe("a session", () => {
     expect([status, body.error?.code]).toEqual([401, "INVALID_CREDENTIALS"]);
   });
 
-  test("log-out ends the session, and leaves others", async () => {
+  test("logout ends the session, and leaves others", async () => {
     const [one, two] = [await server.login(ADMIN), await server.login(ADMIN)];
     const answer = await server.post(LOGOUT, {}, bearer(one.access_token));
     expect(answer.status).toBe(200);
@@ -231,14 +229,14 @@ describe("a session", () => {
     expect((await server.sql("SELECT 1", { token: two.access_token })).status).toBe(200);
   });
 
-  test("log-out of all ends every session of the user", async () => {
+  test("logout of all ends every session of the user", async () => {
     const token = await server.createUser("mia");
     const other = await server.login("mia");
     await server.post(LOGOUT, { all: true }, bearer(token));
     expect((await server.sql("SELECT 1", { token: other.access_token })).status).toBe(401);
   });
 
-  test("me tells who calls, by header or cookie", async () => {
+  test("me names the caller, by header or cookie", async () => {
     const { access_token: token } = await server.login(ADMIN);
     const wanted = { user: { id: "ada", role: "dba" }, admin_ui_access: true };
     expect(await (await server.get(ME, bearer(token))).json()).toMatchObject(wanted);
@@ -247,7 +245,7 @@ describe("a session", () => {
     expect(await statusAndError(await server.get(ME))).toEqual([401, "unauthorized"]);
   });
 
-  test("a cookie opens nothing but what is made for browsers", async () => {
+  test("a cookie gives access only to the endpoints for browsers", async () => {
     const { access_token: token } = await server.login(ADMIN);
     const headers = { Cookie: `tidemark_auth=${token}` };
     expect((await server.post("/v1/api/sql", { sql: "SELECT 1" }, headers)).status).toBe(401);
@@ -267,7 +265,7 @@ describe("a session", () => {
     expect(await socket.closed()).toMatchObject({ code: 1008 });
   });
 
-  test("roles decide who may define, and whom one may become", async () => {
+  test("roles decide who may define, and for whom one may act", async () => {
     const user = await server.createUser("uma");
     const service = await server.createUser("sid", "service");
     const code = async (sql: string, token: string): Promise<string | undefined> => {
@@ -283,12 +281,12 @@ describe("a session", () => {
     expect(await code("EXECUTE AS USER 'root' (SELECT 1)", server.token)).toBe("PERMISSION_DENIED");
   });
 
-  test("the audit names the request that an event came from", async () => {
+  test("the audit log names the request of each event", async () => {
     const body = { user: ADMIN, password: "wrong" };
     await server.post(LOGIN, body, { "X-Request-ID": "mine-7" });
     const named =
       "SELECT action, outcome FROM system.audit_log WHERE details ->> 'request_id' = 'mine-7'";
-    // Nobody waits for the event of a login; that of a user who is made comes behind it.
+    // Nothing waits for the login event; the event of a new user follows it.
     await server.createUser("una");
     expect(await server.rows(named)).toEqual([["login", "failed"]]);
   });

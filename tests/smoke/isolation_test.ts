@@ -1,7 +1,7 @@
 /**
- * Ways to reach the rows of another user, none of which may work. Every row, file and name that
- * belongs to alice carries a canary; nothing that bob is ever sent may hold it, in rows, errors,
- * plans, frames or files.
+ * Ways to reach another user's rows, none of which may work. Every row, file and name that belongs
+ * to alice contains a canary. Nothing that is sent to bob may contain it: no rows, errors, plans,
+ * frames or files.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -15,7 +15,7 @@ let bob: string;
 let sam: string;
 /** The sequence id of alice's newest row. */
 let aliceSeq = 0;
-/** Where alice's file is. */
+/** The path of alice's file. */
 let aliceFile = "";
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ beforeAll(async () => {
   await server.rows("INSERT INTO app.notes (id, title, stars) VALUES (1, 'of bob', 1)", {
     token: bob,
   });
-  // Half of alice's rows are in a segment, clustered beside bob's.
+  // Half of alice's rows are in a segment, clustered next to bob's.
   await server.rows("STORAGE FLUSH TABLE app.notes");
   await server.rows(`INSERT INTO app.notes (id, title, stars) VALUES (900, '${CANARY}', 9)`, {
     token: alice,
@@ -77,7 +77,7 @@ async function upload(): Promise<void> {
   aliceFile = `/v1/files/app/notes/${sub}/${id}`;
 }
 
-/** All that an answer says, names of headers and their values included. */
+/** Returns all contents of an answer, including the names and values of its headers. */
 async function everythingIn(answer: Response): Promise<string> {
   return JSON.stringify([...answer.headers]) + (await answer.text());
 }
@@ -100,7 +100,7 @@ test("the canary is where alice looks, so that the cases below could find it", a
   expect(hasCanary(await everythingIn(file))).toBe(true);
 });
 
-/** Statements that bob sends. The second element, where given, is all that he may see. */
+/** Statements that bob sends. The second element, if given, is everything that he may see. */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[] = [
   ["SELECT * FROM app.notes WHERE id > 1", []],
   ["SELECT title FROM app.notes", [["of bob"]]],
@@ -127,7 +127,7 @@ const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[]
   ["SELECT b.title FROM app.board a FULL JOIN app.notes b ON a.id = b.id"],
   ["SELECT (SELECT MAX(title) FROM app.notes)", [["of bob"]]],
   ["SELECT (SELECT title FROM app.notes WHERE id = 777)", [[null]]],
-  ["SELECT ARRAY(SELECT title FROM app.notes)", [['{"of bob"}']]],
+  ["SELECT ARRAY(SELECT title FROM app.notes)", [[["of bob"]]]],
   ["SELECT title FROM (SELECT * FROM app.notes) q", [["of bob"]]],
   ["SELECT 1 FROM app.board WHERE EXISTS (SELECT 1 FROM app.notes WHERE id = 777)", []],
   ["SELECT 1 FROM app.board b WHERE EXISTS (SELECT 1 FROM app.notes n WHERE n.id = b.id + 1)", []],
@@ -296,7 +296,7 @@ describe("bob sends", () => {
     },
   );
 
-  test("a key that alice has is free for him", async () => {
+  test("a key that alice uses is free for him", async () => {
     const { body } = await server.sql("INSERT INTO app.notes (id, title) VALUES (777, 'free')", {
       token: bob,
     });
@@ -317,14 +317,14 @@ describe("bob sends", () => {
   });
 });
 
-describe("a role above does not open rows of users", () => {
+describe("a higher role does not give access to rows of users", () => {
   test.each(["sam", "the administrator"])("%s sees no row of alice", async (who) => {
     const token = who === "sam" ? sam : server.token;
     const { body } = await server.sql("SELECT title FROM app.notes", { token });
     expect(body.results[0]?.rows).toEqual([]);
   });
 
-  test("EXECUTE AS gives sam what alice sees, and nothing that her role may not", async () => {
+  test("EXECUTE AS shows sam what alice sees, and nothing that her role may not see", async () => {
     const own = "EXECUTE AS USER 'alice' (SELECT COUNT(*) FROM app.notes)";
     expect(await server.rows(own, { token: sam })).toEqual([[5]]);
     const { status, body } = await server.sql("EXECUTE AS USER 'alice' (SELECT * FROM app.vault)", {
@@ -334,7 +334,7 @@ describe("a role above does not open rows of users", () => {
   });
 });
 
-describe("who may alter a table learns nothing of its rows", () => {
+describe("a user who may alter a table learns nothing about its rows", () => {
   test.each([
     "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title::int > 0)",
     "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title::date IS NULL)",
@@ -347,7 +347,7 @@ describe("who may alter a table learns nothing of its rows", () => {
     expect(hasCanary(JSON.stringify(body))).toBe(false);
   });
 
-  test("and the statistics of statements hold no string that somebody wrote", async () => {
+  test("and the statistics of statements contain no string that a user wrote", async () => {
     const many = Array.from({ length: 80 }, (_, i) => `(${7000 + i}, '${CANARY}')`).join();
     await server.rows(`SELECT '${CANARY}', E'${CANARY}\\n', $$${CANARY}$$`, { token: alice });
     await server.rows(`INSERT INTO app.notes (id, title) VALUES ${many}`, { token: alice });
@@ -375,7 +375,7 @@ describe("a request that is repeated by its key", () => {
     expect([refused, hasCanary(hers)]).toEqual([403, false]);
   });
 
-  test("answers nobody who has lost the right to run it", async () => {
+  test("answers no user who has lost the right to run it", async () => {
     const asked = [
       "EXECUTE AS USER 'alice' (SELECT title FROM app.notes WHERE id = 777)",
       "SELECT secret FROM app.vault",
@@ -392,7 +392,7 @@ describe("a request that is repeated by its key", () => {
       // The answer to a request that changed no row is not kept.
       expect([status, hasCanary(text)], sql).toEqual([index === 1 ? 400 : 403, false]);
     }
-    // Whoever gets the right back is told again.
+    // A user who regains the right gets the answer again.
     await server.rows("ALTER USER eve SET ROLE dba");
     token = (await server.login("eve")).access_token;
     const [status, text] = await repeat(asked[2] ?? "", token, "eve-2");
@@ -422,7 +422,7 @@ describe("bob streams", () => {
       return;
     }
     await server.rows(`UPDATE app.notes SET title = '${CANARY}?' WHERE id = 2`, { token: alice });
-    // A change of his own comes after hers, so that hers would have come by then.
+    // His own change follows hers, so hers would have arrived by then.
     await server.rows("UPDATE app.notes SET stars = 31 WHERE id = 1", { token: bob });
     await server.rows("UPDATE app.notes SET title = 'of bob, last' WHERE id = 1", { token: bob });
     let text = JSON.stringify([...answer.headers]);
@@ -470,7 +470,7 @@ describe("bob asks for the file of alice", () => {
 describe("bob follows", () => {
   const everything = "SELECT * FROM app.notes";
 
-  /** Subscribes as bob, lets alice write, and returns all frames that bob was sent. */
+  /** Subscribes as bob, lets alice write, and returns all frames that were sent to bob. */
   async function framesOf(sql: string, options: Record<string, unknown> = {}): Promise<string> {
     const socket = await SocketClient.connect(server.url, { token: bob });
     await socket.expect("auth_success");
@@ -479,7 +479,7 @@ describe("bob follows", () => {
     await server.rows(`UPDATE app.notes SET stars = stars + 1, title = '${CANARY}!' WHERE id = 2`, {
       token: alice,
     });
-    // A change of his own comes after hers, so that hers would have come by then.
+    // His own change follows hers, so hers would have arrived by then.
     await server.rows("UPDATE app.notes SET stars = stars + 1 WHERE id = 1", { token: bob });
     socket.send({ type: "ping", id: "last" });
     while ((await socket.next()).type !== "pong") continue;

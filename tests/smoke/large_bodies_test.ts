@@ -1,7 +1,7 @@
 /**
- * Goal: a user who keeps a large body back holds up the own large bodies and nothing else, and no
- * longer than the connection lasts. Method: requests byte by byte, to a server that gives each user
- * room for one and a half of them.
+ * Goal: a user who withholds a large body delays only their own large bodies, and only as long as
+ * the connection lasts. Method: requests sent byte by byte to a server that gives each user space
+ * for one and a half large bodies.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
@@ -10,7 +10,10 @@ import { type ServerProcess, startReadyServer } from "../support/server_process.
 const BODY_BYTES = 2 << 20;
 const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
 
-/** Other users' requests, in which one that waits wrongly would have been answered. */
+/**
+ * The number of other users' requests. In the time they take, a wrongly waiting request would have
+ * been answered.
+ */
 const OTHERS = 5;
 
 let server: ServerProcess;
@@ -22,6 +25,8 @@ beforeAll(async () => {
     config: {
       limits: { max_body_bytes: 3 << 20 },
       files: { max_size_bytes: 1 << 20, max_request_bytes: 3 << 20 },
+      // The limits are those of a large machine, whatever machine runs the test.
+      performance: { memory_bytes: 32 * 2 ** 30 },
     },
   });
   ann = await server.createUser("ann");
@@ -33,7 +38,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A request of which the body is sent by hand. */
+/** A request whose body is sent by hand. */
 class Sent {
   readonly #socket: Socket;
   readonly answer: Promise<string>;
@@ -57,7 +62,7 @@ class Sent {
     );
   }
 
-  /** Resolves once the bytes are with the system; of a body that is not read that may be never. */
+  /** Resolves once the system has the bytes. For a body that is not read, that may never happen. */
   send(text: string): Promise<void> {
     return new Promise((resolve) => this.#socket.write(text, () => resolve()));
   }
@@ -71,11 +76,11 @@ const declared = `Content-Length: ${BODY_BYTES}`;
 const chunked = "Transfer-Encoding: chunked";
 const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-/** Begins a large body of ann, of which more than half is there. */
+/** Starts a large body from ann and sends more than half of it. */
 async function heldBack(): Promise<Sent> {
   const request = new Sent(ann, declared);
   await request.send(BODY.slice(0, BODY_BYTES - 10));
-  // Its head is read before a later request of somebody else is answered.
+  // The server reads the head of the large request before it answers a later one of another user.
   expect(await small(bob)).toBe(200);
   return request;
 }
@@ -108,7 +113,7 @@ test.each([
   for (const request of [first, second]) expect(await request.answer).toContain('"seven"');
 });
 
-test("one that waits goes on when the client of the one before is gone", async () => {
+test("one that waits continues when the client of the preceding one is gone", async () => {
   const first = await heldBack();
   const second = new Sent(ann, declared);
   void second.send(BODY);
@@ -117,12 +122,12 @@ test("one that waits goes on when the client of the one before is gone", async (
   expect(await second.answer).toContain('"seven"');
 });
 
-/** Requests whose bodies never arrive; their declared size counts. */
+/** Returns requests whose bodies never arrive; their declared size counts. */
 function heads(count: number, path: string, headers: string): Sent[] {
   return Array.from({ length: count }, () => new Sent(ann, headers, path));
 }
 
-test("a user may hold back 128 MiB of bodies below a megabyte; beyond that requests are refused and closed", async () => {
+test("a user may withhold 128 MiB of bodies below a megabyte; beyond that requests are refused and closed", async () => {
   const bytes = 1_048_000;
   const count = Math.floor((128 << 20) / bytes);
   const kept = heads(count, "/v1/api/sql", `Content-Length: ${bytes}`);
@@ -148,7 +153,7 @@ test("bodies whose size is not declared count as a megabyte each", async () => {
   for (const request of kept) request.leave();
 });
 
-test("an address may hold back 16 MiB of bodies before a login", async () => {
+test("an address may withhold 16 MiB of bodies before a login", async () => {
   const login = "/v1/api/auth/login";
   const kept = heads(256, login, "Content-Length: 65536");
   expect(await small(ann)).toBe(200);
@@ -159,7 +164,7 @@ test("an address may hold back 16 MiB of bodies before a login", async () => {
   for (const request of kept) request.leave();
 });
 
-test("one that is refused for its size keeps no other", async () => {
+test("one that is refused for its size delays no other", async () => {
   const tooLarge = new Sent(ann, `Content-Length: ${4 << 20}`);
   expect(await tooLarge.answer).toContain(" 413 ");
   const next = new Sent(ann, declared);

@@ -1,7 +1,7 @@
 /**
- * Goal: statements with thousands of values share memory with one another, and no value.
- * Method: such statements at once, behind one another, failing and repeated; what is in the table
- * is compared with what was sent.
+ * Goal: statements with thousands of values share memory with one another, but no values. Method:
+ * such statements at once, one after another, failing and repeated; the rows of the table are
+ * compared with the values sent.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -36,7 +36,7 @@ function insertOf(from: number, last = ""): string {
   return `INSERT INTO items (id, body) VALUES ${rows.join(", ")}${last}`;
 }
 
-/** What COUNTED answers of rows with these numbers. */
+/** Returns the answer of COUNTED for rows with these numbers. */
 function countsOf(first: number, count: number): unknown[][] {
   return [[count, count, bodyOf(first), bodyOf(first + count - 1)]];
 }
@@ -49,7 +49,7 @@ test("large statements at once each write their own rows", async () => {
   expect(rows).toEqual(rows.map(([id]) => [id, bodyOf(Number(id))]));
 });
 
-test("a large statement that fails in its middle leaves the ones beside it whole", async () => {
+test("a large statement that fails in its middle does not affect the ones beside it", async () => {
   const [good, taken, faulty, other] = await Promise.all([
     server.sql(insertOf(0)),
     server.sql(insertOf(5000, `, (5000, 'again')`)),
@@ -64,7 +64,7 @@ test("a large statement that fails in its middle leaves the ones beside it whole
   expect(await server.rows(COUNTED)).toEqual(countsOf(0, 2 * ROWS));
 });
 
-test("large statements of different widths show nothing of one another", async () => {
+test("large statements of different widths reveal nothing of one another", async () => {
   const wide = Array.from({ length: ROWS }, (_, i) =>
     i % 3 === 0
       ? `(${i}, NULL, ${i}, 'c${i}', NULL, true)`
@@ -92,7 +92,7 @@ test("several large statements of one text are a transaction, also with RETURNIN
   expect(await server.rows(COUNTED)).toEqual(countsOf(0, 2 * ROWS));
 });
 
-test("a large statement with an idempotency_key is done once, and known again", async () => {
+test("a large statement with an idempotency_key runs once, and is recognized again", async () => {
   const keyed = { fields: { idempotency_key: "large" } };
   const first = await server.sql(insertOf(0), keyed);
   const again = await server.sql(insertOf(0), keyed);

@@ -1,7 +1,7 @@
 /**
  * Subscriptions on the real process through everything that ends, interrupts or resumes them, as
- * JSON and as MessagePack: KILL, revoked tokens, changed definitions, resumes that cannot be, and
- * a server that stops.
+ * JSON and as MessagePack: KILL, revoked tokens, changed definitions, impossible resumes, and a
+ * server that stops.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
@@ -32,14 +32,14 @@ async function newTable(columns = "n INT"): Promise<string> {
   return table;
 }
 
-/** A new user with a socket. */
+/** Creates a new user with a socket. */
 async function newUser(): Promise<{ user: string; token: string }> {
   count += 1;
   const user = `user${count}`;
   return { user, token: await server.createUser(user, "dba") };
 }
 
-/** The rows and changes of a subscription until it is ready, as words. */
+/** Returns the rows and changes of a subscription until it is ready, as words. */
 async function told(client: Client): Promise<string[]> {
   const words: string[] = [];
   for (;;) {
@@ -60,7 +60,7 @@ function wordsOf(message: ServerMessage): string[] {
   return (rows.length > 0 ? rows : old).map(({ id, n }) => `${type} ${String(id)}=${String(n)}`);
 }
 
-/** A client that speaks one serialization both ways. */
+/** A client that uses one serialization in both directions. */
 class Client {
   readonly #socket: SocketClient;
   readonly #isPacked: boolean;
@@ -87,7 +87,7 @@ class Client {
     return options === null ? [] : await told(this);
   }
 
-  /** Everything that was sent before now, without the pong. */
+  /** Returns everything that was sent before this call, without the pong. */
   async rest(): Promise<ServerMessage[]> {
     this.say({ type: "ping", id: "rest" });
     const messages: ServerMessage[] = [];
@@ -127,7 +127,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     return new Client(socket, serialization === "msgpack");
   }
 
-  test("system.live and system.connections tell who subscribes to what, and how far", async () => {
+  test("system.live and system.connections list who subscribes to which query, and how far", async () => {
     const table = await newTable();
     const { user, token } = await newUser();
     const client = await connect(token);
@@ -166,7 +166,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     const counted = [1, true, true, 0, true];
     const who = [live?.[0], "dba", "websocket", "127.0.0.1", serialization, "gzip"];
     expect(shown).toEqual([...who, ...counted]);
-    // Everybody sees the own ones, and nobody else's.
+    // All users see their own connections, and no others.
     const own = await server.rows(`${connection} FROM system.my_connections`, { token });
     expect(own).toHaveLength(1);
     const plain = await server.createUser(`${user}plain`);
@@ -199,7 +199,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     client.close();
   });
 
-  test("KILL CONNECTION closes one connection with 1008, and its client may come back", async () => {
+  test("KILL CONNECTION closes one connection with 1008, and its client may reconnect", async () => {
     const table = await newTable();
     const { user, token } = await newUser();
     const [victim, other] = [await connect(token), await connect()];
@@ -250,7 +250,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     await client.follow("a", `SELECT * FROM ${table}`);
     await revoke(user, token);
     await server.rows(`INSERT INTO ${table} VALUES (1, 1)`);
-    // The change that came after is not sent any more.
+    // The later change is no longer sent.
     expect(await client.next()).toMatchObject({
       type: "error",
       code: "TOKEN_REVOKED",
@@ -298,7 +298,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     client.close();
   });
 
-  test("last_rows is the newest of any number, in as many batches as it takes", async () => {
+  test("last_rows returns any number of the newest rows, in as many batches as needed", async () => {
     const table = await newTable();
     const all = Array.from({ length: 2500 }, (_, id) => `(${id}, ${id % 7})`);
     await server.rows(`INSERT INTO ${table} VALUES ${all.join(", ")}`);
@@ -316,7 +316,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     client.close();
   });
 
-  test("a replay is every change or the net effect, as asked", async () => {
+  test("a replay is every change or the net effect, as requested", async () => {
     const table = await newTable();
     const client = await connect();
     await server.rows(`INSERT INTO ${table} VALUES (1, 10), (2, 20), (3, 30)`);
@@ -341,7 +341,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
       "delete 4=40",
     ]);
     const net = await client.follow("a", sql, { from_seq_id, replay: "latest" });
-    // Row 4 came and went; a client that never had it may be told that it is gone.
+    // Row 4 was inserted and deleted. A client that never had it may be told that it is gone.
     expect(net.filter((word) => !word.startsWith("delete 4"))).toEqual([
       "row 1=12",
       "row 2=22",
@@ -350,7 +350,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     client.close();
   });
 
-  test("a stopping server says so and closes with 1001; a resume loses nothing", async () => {
+  test("a stopping server announces it and closes with 1001; a resume loses nothing", async () => {
     const table = await newTable();
     const client = await connect();
     const sql = `SELECT id, n FROM ${table}`;
@@ -413,7 +413,8 @@ test.each(["json", "msgpack"])(
       ended: true,
       earliest_seq: Number(second?.[0]),
     });
-    // From where history begins everything is there, and 0 is a client that holds nothing.
+    // A resume from the beginning of history includes everything; position 0 is a client without
+    // rows.
     expect(await client.follow("a", sql, { from_seq_id: Number(second?.[0]) })).toEqual([
       "row 3=3",
     ]);
@@ -422,7 +423,7 @@ test.each(["json", "msgpack"])(
   },
 );
 
-test("/metrics tells how long deliveries take, and who is behind", async () => {
+test("/metrics shows how long deliveries take, and who is behind", async () => {
   const table = await newTable();
   const value = async (name: string): Promise<number> => {
     const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });

@@ -1,6 +1,6 @@
 /**
- * Changes of many rows on the real process: what subscribers are sent of them, and that they can be
- * ended over HTTP.
+ * Changes of many rows on the real process: the messages to their subscribers, and how such a
+ * change is stopped over HTTP.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -30,7 +30,7 @@ test("a subscriber is sent exactly the committed changes, once and in order", as
   client.send({ type: "subscribe", subscription: { id: "s", sql, options } });
   await untilReady(client);
   const running = server.sql("UPDATE app.t SET v = v + 1 RETURNING id, _seq");
-  // Another commit in the middle, and one that never is.
+  // Another commit happens in the middle, and one never completes.
   await server.rows("INSERT INTO app.t VALUES (0 - 1, 5)");
   const { body } = await running;
   await server.sql(`UPDATE app.t SET v = 1 / (${ROWS} - id)`);
@@ -52,7 +52,7 @@ test("a subscriber is sent exactly the committed changes, once and in order", as
   client.close();
 });
 
-test("KILL QUERY ends a change, and nothing of it is there", async () => {
+test("KILL QUERY ends a change, and nothing of it remains", async () => {
   const before = await server.rows("SELECT COUNT(*), SUM(v), MAX(_seq) FROM app.t");
   const running = server.sql(
     "UPDATE app.t SET v = t.v + 1 FROM app.t a, app.t b WHERE a.id + b.id = t.id",

@@ -1,6 +1,6 @@
 /**
- * A storage that is not there, seen from outside: its tables answer with a code, and only an
- * administrator is told where on the server it should be.
+ * A missing storage, seen from outside: its tables answer with a code, and only an administrator is
+ * told where on the server it should be.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true });
 });
 
-test("a table of a missing storage tells administrators where it should be, and nobody else", async () => {
+test("a table of a missing storage tells only administrators where it should be", async () => {
   for (const statement of ["SELECT * FROM t", "SELECT 1; SELECT COUNT(*) FROM t WHERE id > 0"]) {
     const own = await server.sql(statement, { token });
     expect(own.body.error, statement).toMatchObject({
@@ -47,7 +47,7 @@ test("a table of a missing storage tells administrators where it should be, and 
   }
 });
 
-test("a live query of such a table ends without a word of where its files lie", async () => {
+test("a live query of such a table ends without revealing where its files are", async () => {
   const socket = await SocketClient.connect(server.url, { token });
   await socket.expect("auth_success");
   socket.send({ type: "subscribe", subscription: { id: "m1", sql: "SELECT * FROM default.t" } });

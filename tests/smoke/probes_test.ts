@@ -1,6 +1,6 @@
 /**
- * Probes, the page of the user interface and what every answer carries (chapters 1 and 8 of the
- * wire contract).
+ * Probes, the user interface page and the common parts of all answers (chapters 1 and 8 of the wire
+ * contract).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -39,13 +39,13 @@ describe("a probe", () => {
     },
   );
 
-  test("a name that is not ours is refused, against rebinding", async () => {
+  test("a foreign host name is refused, against rebinding", async () => {
     const answer = await server.get("/v1/api/healthcheck", { Host: "evil.example" });
     expect(answer.status).toBe(403);
     expect(await answer.json()).toMatchObject({ error: "host_not_allowed" });
   });
 
-  test("live and ready are for everybody", async () => {
+  test("live and ready are public", async () => {
     expect(await (await server.get("/health/live")).json()).toEqual({ status: "alive" });
     const ready = await server.get("/health/ready", { "X-Forwarded-For": "8.8.8.8" });
     expect(await ready.json()).toEqual({ status: "ready" });
@@ -81,7 +81,7 @@ describe("every path", () => {
     expect([answer.status, await answer.text()]).toEqual([200, ""]);
   });
 
-  test("lets an allowed origin in, and no other", async () => {
+  test("admits an allowed origin, and no other", async () => {
     const preflight = (origin: string): Promise<Response> =>
       fetch(`${server.url}/v1/api/sql`, {
         method: "OPTIONS",

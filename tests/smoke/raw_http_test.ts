@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** An answer that has not come by then does not come. */
-const ANSWER_MS_MAX = 3000;
+/** An answer that has not arrived by then will not arrive. */
+const ANSWER_MS_MAX = 20_000;
 
 let server: ServerProcess;
 
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Sends bytes and returns all that comes back until the server closes. */
+/** Sends bytes and returns everything that is received until the server closes. */
 function exchange(request: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
@@ -55,7 +55,7 @@ test.each(["a:99999", "[", "%zz", ":", "[::1", "999.999.999.999", ""])(
   },
 );
 
-test("a request without Host is found under its path", async () => {
+test("a request without Host is routed by its path", async () => {
   expect(await subscribeTo("", "1.0")).toContain(" 200 ");
   expect(await exchange("GET /health/live HTTP/1.0\r\n\r\n")).toContain('{"status":"alive"}');
 });

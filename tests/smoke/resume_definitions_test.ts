@@ -1,7 +1,7 @@
 /**
- * Goal: what a client that resumes holds is the current result, or it is told to begin anew: also
- * when the name stands for another table, another user or other columns by then.
- * Method: each case once on a server that goes on, and once over a kill between loss and resume.
+ * Goal: the rows of a client that resumes are the current result, or it is told to start again,
+ * even if the name by then refers to another table, another user or other columns. Method: each
+ * case once on a server that continues, and once with a kill between loss and resume.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** What comes of a subscription until it is ready or refused, and up to where it has come. */
+/** Returns the events of a subscription until it is ready or refused, and its last position. */
 async function follow(
   sql: string,
   { token, ...options }: SubscribeOptions & { token: string },
@@ -53,6 +53,17 @@ const CASES: Readonly<Record<string, Case>> = {
     query: "SELECT id, v FROM $t",
     kind: "SHARED",
     change: ["DROP TABLE $t", `CREATE SHARED TABLE $t ${ANEW}`, "INSERT INTO $t VALUES (3, 'c')"],
+    told: ["RESUME_EXPIRED", expect.any(Number)],
+  },
+  "the table was renamed, and another has its name": {
+    query: "SELECT id, v FROM $t",
+    kind: "SHARED",
+    change: [
+      "ALTER TABLE $t RENAME TO former_$u",
+      `CREATE SHARED TABLE $t ${ANEW}`,
+      "INSERT INTO $t VALUES (3, 'c')",
+      "DROP TABLE app.former_$u",
+    ],
     told: ["RESUME_EXPIRED", expect.any(Number)],
   },
   "the user was dropped and made again": {
@@ -138,12 +149,12 @@ describe.each([
 
     const resumed = await follow(named(query), { token, from_seq_id: position });
     expect(resumed.told).toEqual([...told]);
-    // From the beginning, and from what it has read then, it goes on.
-    const anew = await follow(named(query), { token });
-    const next = await follow(named(query), { token, from_seq_id: anew.position });
+    // The client starts again, and continues from the rows that it reads then.
+    const fresh = await follow(named(query), { token });
+    const next = await follow(named(query), { token, from_seq_id: fresh.position });
     expect(next.told).toEqual([]);
     const whole = await follow(named(query), { token, from_seq_id: 0 });
-    expect(new Set(whole.told)).toEqual(new Set(anew.told));
+    expect(new Set(whole.told)).toEqual(new Set(fresh.told));
   });
 });
 
@@ -170,22 +181,22 @@ test.each([
   expect(late.told).toEqual(refused);
   const whole = await follow(sql, { token: user, from_seq_id: 0 });
   expect(whole.told).toEqual([2]);
-  // Who has what is visible goes on from there, though nothing was written since.
+  // A client that has everything visible continues from there, even if nothing was written since.
   const here = await follow(sql, { token: user, from_seq_id: whole.position });
   expect(here.told).toEqual([]);
-  // What happened since is everybody's.
+  // Later changes are visible to everyone.
   await server.rows(`INSERT INTO ${table} VALUES (3, 'open')`);
   const next = await follow(sql, { token: user, from_seq_id: Number(earliest) });
   expect(next.told).toEqual([3]);
-  // Who is shut out again and let in by the same way sees no more of what was in between.
+  // A user who loses access and regains it in the same way sees nothing from in between.
   await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PRIVATE')`);
   await server.rows(`DELETE FROM ${table} WHERE id = 3`);
   await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PUBLIC')`);
-  const again = await follow(sql, { token: user, from_seq_id: Number(earliest) });
-  expect(again.told).toEqual(refused);
+  const fresh = await follow(sql, { token: user, from_seq_id: Number(earliest) });
+  expect(fresh.told).toEqual(refused);
 });
 
-test("a resume by events is refused before the stream when the columns have changed", async () => {
+test("a resume by events is refused before the stream if the columns have changed", async () => {
   await server.rows(`CREATE SHARED TABLE app.events ${COLUMNS}`);
   await server.rows("INSERT INTO app.events (id, v) VALUES (1, 'a')");
   const sql = "SELECT * FROM app.events";

@@ -1,6 +1,6 @@
 /**
- * Goal: on SIGHUP the real process reads its changeable settings again and continues the log in a
- * new file; it ignores SIGUSR1 and SIGUSR2.
+ * Goal: on SIGHUP the real process reloads its changeable settings and continues the log in a new
+ * file; it ignores SIGUSR1 and SIGUSR2.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ async function printed(server: ServerProcess, what: string, count = 1): Promise<
 
 const DONE = "SIGHUP: reopened the log files";
 
-test("SIGHUP continues the log in a new file, reads its level again and names other changed keys", async () => {
+test("SIGHUP continues the log in a new file, reloads its level and names other changed keys", async () => {
   await using server = await startReadyServer({ config: { logging: { level: "error" } } });
   const file = join(server.directory, "logs/tidemark.log");
   writeFileSync(file, "rotated\n");
@@ -50,7 +50,8 @@ test("SIGHUP continues the log in a new file, reads its level again and names ot
     ["logging.level", "debug", "file"],
     ["server.shutdown_timeout_secs", "10", "default"],
   ]);
-  // A reread setting is no change the second time; the others still wait for a restart.
+  // A reloaded setting does not count as a change the second time. The others still wait for a
+  // restart.
   rewrite(server, "shutdown_timeout_secs = 7\n", "");
   rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
   server.kill("SIGHUP");
@@ -66,12 +67,12 @@ test("SIGHUP logs a broken or missing configuration and keeps the old one", asyn
   server.kill("SIGHUP");
   await printed(server, DONE);
   expect(server.output).toMatch(
-    /ERROR cannot read the configuration again: the old settings still hold reason=".*unknown key/,
+    /ERROR cannot read the configuration again: the old settings still apply reason=".*unknown key/,
   );
   rmSync(server.configPath);
   server.kill("SIGHUP");
   await printed(server, DONE, 2);
-  expect(server.output).toMatch(/ERROR .*old settings still hold reason=".*config.toml.*ENOENT/);
+  expect(server.output).toMatch(/ERROR .*old settings still apply reason=".*config.toml.*ENOENT/);
   expect(await server.rows("SELECT 1")).toEqual([[1]]);
 });
 
@@ -105,7 +106,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");
     expect(server.output).toMatch(
-      /ERROR cannot use the TLS files as they are now: the old certificate still holds reason=".*is not the key of/,
+      /ERROR cannot use the TLS files as they are now: the old certificate is still used reason=".*is not the key of/,
     );
     expect(await nameOn(port)).toBe("first");
 
@@ -132,7 +133,7 @@ function makeCertificate(name: string, { cert, key }: { cert: string; key: strin
   expect(exitCode).toBe(0);
 }
 
-/** The name in the certificate that a new connection gets. */
+/** Returns the name in the certificate that a new connection receives. */
 function nameOn(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {

@@ -1,5 +1,5 @@
 /**
- * `/v1/ws` on the real process (chapter 9 of the wire contract): log-in, snapshot in batches,
+ * `/v1/ws` on the real process (chapter 9 of the wire contract): login, snapshot in batches,
  * changes, resume, formats. Frames are compared with those of the contract, over JSON and over
  * MessagePack.
  */
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 let tableCount = 0;
 
-/** A new table of messages, so that no test sees the rows of another. */
+/** Creates a new table of messages, so that no test sees the rows of another. */
 async function newTable(kind = "SHARED"): Promise<string> {
   tableCount += 1;
   const table = `chat.t${tableCount}`;
@@ -34,7 +34,7 @@ async function newTable(kind = "SHARED"): Promise<string> {
 
 type Speech = "json" | "msgpack";
 
-/** What the tests of a group speak. */
+/** The serialization of a group of tests. */
 let speech: Speech = "json";
 
 async function connect(query = "?compress=false"): Promise<SocketClient> {
@@ -73,7 +73,7 @@ async function follow(socket: SocketClient, spec: Spec): Promise<InitialDataBatc
 }
 
 describe("log-in", () => {
-  test("by header is answered unasked", async () => {
+  test("by header is answered without a message", async () => {
     const socket = await SocketClient.connect(server.url, { token: server.token });
     expect(await socket.next()).toEqual({
       type: "auth_success",
@@ -86,7 +86,7 @@ describe("log-in", () => {
     socket.close();
   });
 
-  test("by message is answered once asked, and shows what is in force", async () => {
+  test("by message is answered once requested, and shows the values in force", async () => {
     const socket = await SocketClient.connect(server.url, { query: "?compress=FALSE" });
     const protocol = { serialization: "msgpack", compression: "gzip" };
     socket.send({ type: "authenticate", method: "jwt", token: server.token, protocol });
@@ -97,7 +97,7 @@ describe("log-in", () => {
     socket.close();
   });
 
-  test("that does not come closes with 1008", async () => {
+  test("that is missing closes with 1008", async () => {
     const socket = await SocketClient.connect(server.url);
     socket.send({ type: "ping", id: "p" });
     expect(await socket.expect("pong")).toEqual({ type: "pong", id: "p", positions: {} });
@@ -116,7 +116,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
   });
 
   describe("a snapshot", () => {
-    test("comes in batches as the contract shows, then changes", async () => {
+    test("arrives in batches as the contract shows, followed by changes", async () => {
       const table = await newTable();
       await server.rows(
         `INSERT INTO ${table} VALUES (5, 'lobby', 'a'), (6, 'lobby', NULL), (7, 'lobby', 'hello'), (9, 'x', 'y')`,
@@ -144,7 +144,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
         ],
         batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: SEQ },
       });
-      // Written while the snapshot is under way: not in it, and not lost.
+      // Written while the snapshot is in progress: not in it, but not lost.
       await server.rows(`INSERT INTO ${table} VALUES (8, 'lobby', 'hi')`);
       socket.send({ type: "next_batch" });
       expect(await socket.next()).toEqual({
@@ -188,7 +188,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("holds rows from segments and from memory, each once, in order", async () => {
+    test("contains rows from segments and from memory, each once, in order", async () => {
       const table = await newTable();
       for (let round = 0; round < 4; round += 1) {
         const values = Array.from({ length: 500 }, (_, n) => `(${round * 500 + n}, 'r', 't')`);
@@ -217,7 +217,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
   });
 
   describe("a change", () => {
-    test("is an insert, update or delete by what matched before and matches now", async () => {
+    test("is an insert, update or delete by the matches before and now", async () => {
       const table = await newTable();
       const socket = await connect();
       await follow(socket, { sql: `SELECT id, text, _seq FROM ${table} WHERE room = 'lobby'` });
@@ -240,7 +240,8 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
         old_values: [{ id: 1, text: "a", _seq: SEQ }],
       } as unknown as ServerMessage);
 
-      // A change of nothing makes no version, and a column that is not asked for changes no value.
+      // An update that changes nothing makes no version, and changes to unselected columns are not
+      // sent.
       await write("UPDATE t! SET text = NULL WHERE id = 1");
       await write("UPDATE t! SET room = 'away' WHERE id = 1");
       expect(await socket.next()).toEqual({
@@ -258,7 +259,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("is of the rows that are there, also where the filter names _deleted", async () => {
+    test("contains only live rows, also if the filter names _deleted", async () => {
       const table = await newTable();
       await server.rows(`INSERT INTO ${table} (id) VALUES (1), (2)`);
       const [[first] = []] = await server.rows(`SELECT _seq FROM ${table} WHERE id = 1`);
@@ -285,7 +286,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("of one commit comes with its commit, in order", async () => {
+    test("of one commit arrives with its commit, in order", async () => {
       const table = await newTable();
       const socket = await connect();
       await follow(socket, { sql: `SELECT id, _seq FROM ${table}` });
@@ -384,7 +385,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       second.close();
     });
 
-    test("works over a kill of the server", async () => {
+    test("survives a kill of the server", async () => {
       const table = await newTable();
       const socket = await connect();
       const sql = `SELECT id, _seq FROM ${table}`;
@@ -411,7 +412,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       again.close();
     });
 
-    test("from 0 replays everything there was", async () => {
+    test("from 0 replays the whole history", async () => {
       const table = await newTable();
       await server.rows(`INSERT INTO ${table} VALUES (1,'r','a')`);
       const socket = await connect();
@@ -422,7 +423,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     });
   });
 
-  describe("what cannot be followed", () => {
+  describe("a query that cannot be followed", () => {
     test.each([
       ["SELECT a.id FROM chat.t1 a JOIN chat.t1 b ON a.id = b.id", "INVALID_SQL"],
       ["SELECT id FROM chat.t1, chat.t1 b", "INVALID_SQL"],
@@ -492,7 +493,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     });
   });
 
-  test("pong tells per subscription up to where everything has been sent", async () => {
+  test("pong reports for each subscription up to where everything has been sent", async () => {
     const table = await newTable();
     const socket = await connect();
     await follow(socket, { id: "quiet", sql: `SELECT id FROM ${table} WHERE id < 0` });
@@ -507,7 +508,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
 });
 
 describe("a format", () => {
-  test("MessagePack comes as binary frames, large ones compressed, control as text", async () => {
+  test("MessagePack arrives as binary frames, large ones compressed, and control messages as text", async () => {
     const table = await newTable();
     const values = Array.from({ length: 100 }, (_, id) => `(${id}, 'room', 'text')`).join(", ");
     await server.rows(`INSERT INTO ${table} VALUES ${values}`);
@@ -523,7 +524,7 @@ describe("a format", () => {
     socket.close();
   });
 
-  test("JSON is compressed from 512 bytes on, unless asked not to", async () => {
+  test("JSON of at least 512 bytes is compressed, unless declined", async () => {
     const table = await newTable();
     const values = Array.from({ length: 100 }, (_, id) => `(${id}, 'room', 'text')`).join(", ");
     await server.rows(`INSERT INTO ${table} VALUES ${values}`);

@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 describe("an answer", () => {
-  test("has a notice where milliseconds are stored as a moment", async () => {
+  test("has a notice if milliseconds are stored as a moment", async () => {
     await server.rows("CREATE TABLE chat.seen (id INT PRIMARY KEY, at TIMESTAMP)");
     const insert = "INSERT INTO chat.seen (id, at) VALUES (1, $1)";
     const { body } = await server.sql(insert, { params: [1_732_830_000_000] });
@@ -39,16 +39,51 @@ describe("an answer", () => {
     expect(await server.rows("SELECT at::text FROM chat.seen")).toEqual([["1970-01-21 01:20:30"]]);
   });
 
-  test("to a list or an object names the text to send, which is taken", async () => {
+  test("with lists and objects among the parameters reads them in the type of their place", async () => {
     const sql = "SELECT id FROM chat.messages WHERE id = ANY($1)";
-    const refused = await server.sql(sql, { params: [[1, 2, 3]] });
-    expect([refused.status, refused.body.error?.code]).toEqual([400, "INVALID_PARAMETER"]);
-    expect(refused.body.error?.message).toContain('send its text, as "{1,2,3}" for = ANY($1)');
+    expect(await server.rows(sql, { params: [[1, 2, 3]] })).toEqual([[1]]);
     expect(await server.rows(sql, { params: ["{1,2,3}"] })).toEqual([[1]]);
-    const json = "SELECT $1::jsonb -> 'a', jsonb_array_length($2::jsonb)";
-    expect(await server.rows(json, { params: ['{"a":1}', "[1,2,3]"] })).toEqual([
-      [expect.anything(), 3],
-    ]);
+    expect(await server.rows(sql, { params: [[]] })).toEqual([]);
+    const json = "SELECT $1::json, $2::jsonb, $3::text";
+    const written =
+      '{"sql":"JSON","params":[{ "n": 1.50 , "n":9007199254740993}, [1.0,{"a" : []}], {"b": 1}]}';
+    const body = written.replace("JSON", json);
+    const answer = await fetch(`${server.url}/v1/api/sql`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${server.token}` },
+      body,
+    });
+    expect(await answer.json()).toMatchObject({
+      results: [
+        { rows: [['{ "n": 1.50 , "n":9007199254740993}', '[1.0, {"a": []}]', '{"b": 1}']] },
+      ],
+    });
+    const arrays =
+      "SELECT $1::bigint[] = ARRAY[9007199254740993, NULL], $2::text[] = ARRAY['a\"b,{}', '1.5', 'true'], " +
+      "$3::timestamp[] = ARRAY[TIMESTAMP '2026-01-31 14:30'], $4::bytea = '\\x00ff', $5::json[] @> ARRAY['{\"a\":1}']::json[], " +
+      "$6::embedding(2) = '[1,0.5]'";
+    const params = [
+      ["9007199254740993", null],
+      ['a"b,{}', 1.5, true],
+      ["2026-01-31T14:30:00Z"],
+      [0, 255],
+      [{ a: 1 }],
+      [1, 0.5],
+    ];
+    expect(await server.rows(arrays, { params })).toEqual([[true, true, true, true, true, true]]);
+  });
+
+  test.each([
+    ["SELECT $1::int[]", [["a"]], 'Cannot read "a" as integer'],
+    ["SELECT $1::int[]", [{ a: 1 }], "as integer[]: the parameter is an object"],
+    ["SELECT 1 = $1", [[1]], 'Cannot read "[1]" as integer: the parameter is a list'],
+    ["SELECT now() > $1", [[1]], "the parameter is a list"],
+    ["SELECT $1::bytea", [[0, 256]], 'Cannot read "256" as a byte'],
+    ["SELECT $1::int", [{}], 'Cannot read "{}" as integer: the parameter is an object'],
+  ])("%s with %j says what it cannot read", async (sql, params, message) => {
+    const refused = await server.sql(sql, { params });
+    expect(refused.body.error?.code).toBe("SQL_EXECUTION_ERROR");
+    expect(refused.body.error?.message).toContain(message);
   });
 
   test("to INSERT is the example of the contract", async () => {
@@ -125,7 +160,7 @@ describe("an answer", () => {
     expect(body.results[3]?.last_seq).toBeNull();
   });
 
-  test("to a failure keeps the entries of what stays in effect", async () => {
+  test("to a failure keeps the entries that stay in effect", async () => {
     const { status, body } = await server.sql(
       "INSERT INTO chat.messages VALUES (50, 'x', 'stays'); SELECT 1/0; INSERT INTO chat.messages VALUES (51, 'x', 'never')",
     );
@@ -140,7 +175,7 @@ describe("an answer", () => {
     expect(await server.rows("SELECT id FROM chat.messages WHERE room = 'x'")).toEqual([[50]]);
   });
 
-  test("carries the request's id, and makes one when there is none", async () => {
+  test("carries the request's id, and generates one if there is none", async () => {
     const headers = { Authorization: `Bearer ${server.token}` };
     const named = await server.post(
       "/v1/api/sql",
@@ -157,7 +192,7 @@ describe("an answer", () => {
     expect(unnamed.headers.get("Cache-Control")).toBe("no-store");
   });
 
-  test("is compressed when it is large and the caller takes it", async () => {
+  test("is compressed if it is large and the caller accepts it", async () => {
     const sql = `SELECT '${"x".repeat(5000)}'`;
     const answer = await fetch(`${server.url}/v1/api/sql`, {
       method: "POST",
@@ -188,7 +223,7 @@ describe("an answer", () => {
 });
 
 describe("a namespace", () => {
-  test("comes with the request, is default without, and changes with USE", async () => {
+  test("is that of the request, default without one, and changes with USE", async () => {
     const sql = "SELECT COUNT(*) > 0 FROM messages";
     expect(await server.rows(sql, { namespace: "chat" })).toEqual([[true]]);
     expect((await server.sql(sql)).body.error?.code).toBe("TABLE_NOT_FOUND");
@@ -268,7 +303,7 @@ describe("streaming formats", () => {
     ]);
   });
 
-  test("CSV tells NULL from empty text", async () => {
+  test("CSV distinguishes NULL from empty text", async () => {
     const answer = await asked("SELECT 1 AS a, NULL::TEXT AS b, '' AS c, 'x,\"y' AS d", "text/csv");
     expect(await answer.text()).toBe('a,b,c,d\r\n1,,"","x,""y"\r\n');
   });

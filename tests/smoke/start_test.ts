@@ -1,13 +1,12 @@
 /**
- * How the server starts, and what it refuses to start with (chapters 11 and 12 of the wire
- * contract): one clear message on stderr, exit code 1, and nothing touched.
+ * How the server starts, and the cases in which it refuses to (chapters 11 and 12 of the wire
+ * contract): one clear message on stderr, exit code 1, and no side effects.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { SocketClient } from "../support/client.ts";
 import { fileMissing, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd, runToEnd } from "../support/run_to_end.ts";
@@ -33,24 +32,23 @@ function newFolder(): string {
   return folder;
 }
 
-/** The environment of every process of these tests, as the launcher sets it. */
+/** The environment of every process of these tests. */
 const ENVIRONMENT: Readonly<Record<string, string>> = {
   PATH: process.env["PATH"] ?? "",
   HOME: process.env["HOME"] ?? "",
-  ...ALLOCATOR_SETTINGS,
 };
 
-/** Runs the program in an environment of its own. */
+/** Runs the program in its own environment. */
 function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
   return runCommandToEnd([...PROGRAM, ...args], { ...ENVIRONMENT, ...env });
 }
 
-/** Runs the sources, whose messages name npm commands, and which can load further modules. */
+/** Runs the sources. Their messages name npm commands, and they can load further modules. */
 function runSources(args: readonly string[], flags: readonly string[] = []): Promise<Run> {
   return runToEnd([...flags, "src/main.ts", ...args], ENVIRONMENT);
 }
 
-/** A file with these sections besides paths of its own. */
+/** Returns a configuration file with these sections and its own paths. */
 function configFile(text: string): string {
   const folder = newFolder();
   const path = join(folder, "config.toml");
@@ -63,14 +61,14 @@ function configFile(text: string): string {
   return path;
 }
 
-/** A module that has every store fail to open as only a bug does. */
-function plantedBug(): string {
+/** Returns a module that makes every store fail to open in a way that only a bug can cause. */
+function injectedFault(): string {
   const path = join(newFolder(), "bug.ts");
   const store = JSON.stringify(join(ROOT, "src/storage/mod.ts"));
   writeFileSync(
     path,
     `import { LocalStore } from ${store};
-     LocalStore.open = () => { throw new TypeError("a planted bug"); };`,
+     LocalStore.open = () => { throw new TypeError("an injected fault"); };`,
   );
   return path;
 }
@@ -86,19 +84,19 @@ describe("the server does not start", () => {
     expectRefusal(await run([]), /config/i);
   });
 
-  test("with a file that is not there", async () => {
+  test("with a missing file", async () => {
     expectRefusal(await run(["/nowhere/config.toml"]), "/nowhere/config.toml");
   });
 
-  test("on a directory that it cannot use, and says what is in the way", async () => {
+  test("on a directory that it cannot use, and says why", async () => {
     const folder = newFolder();
     const path = join(folder, "config.toml");
     writeFileSync(join(folder, "file"), "");
     writeFileSync(path, tomlFromSections({ storage: { data_path: join(folder, "file/data") } }));
-    const part = "a part of the path is a file, and should be a directory";
+    const part = "a part of the path is a file, but should be a directory";
     expectRefusal(await run([path]), "ENOTDIR", part);
     expect((await run([folder])).stderr).toContain(
-      "cannot be read (EISDIR): it is a directory, and should be a file",
+      "cannot be read (EISDIR): it is a directory, but should be a file",
     );
   });
 
@@ -107,7 +105,7 @@ describe("the server does not start", () => {
     expectRefusal(await run([path]), path);
   });
 
-  // What a fault says is asked of parseConfig; here, that all of them are told, and nothing starts.
+  // The tests of parseConfig check each message. Here all faults are reported, and nothing starts.
   test("with faults, and names all of them", async () => {
     const text = `
 [server]
@@ -136,7 +134,7 @@ max_sql_byte = 5`;
     );
   });
 
-  test("with a range of addresses that is none", async () => {
+  test("with an invalid address range", async () => {
     const text = '[server]\nport = 0\n[security]\ntrusted_proxies = ["10.0.0.0/99"]';
     expectRefusal(
       await run([configFile(text)]),
@@ -144,7 +142,7 @@ max_sql_byte = 5`;
     );
   });
 
-  test("on an address of the network without a good secret", async () => {
+  test("on an address of the network without a valid secret", async () => {
     const path = configFile('[server]\nhost = "0.0.0.0"\nport = 0\n[auth]\njwt_secret = "short"');
     expectRefusal(await run([path]), /jwt_secret/, /make one|openssl/);
   });
@@ -154,14 +152,14 @@ max_sql_byte = 5`;
     expectRefusal(await run([configFile("")], env), "TIDEMARK_SERVER_PORT");
   });
 
-  test("on a data directory in use, which goes on undisturbed", async () => {
+  test("on a data directory in use, whose server continues undisturbed", async () => {
     await using server = await startReadyServer();
     const holder = `Cannot open ${server.dataPath}: another process is using it (pid ${server.pid})`;
     expectRefusal(await run([server.configPath]), holder);
     expect(await server.rows("SELECT 1")).toEqual([[1]]);
   });
 
-  test("on a catalog of a newer version, and says what would read it", async () => {
+  test("on a catalog of a newer version, and says which version reads it", async () => {
     const path = configFile("[server]\nport = 0");
     const catalogPath = join(path, "../data/catalog.sqlite");
     mkdirSync(join(path, "../data"));
@@ -173,8 +171,9 @@ max_sql_byte = 5`;
     expectRefusal(await run([path]), /version 99.*; start the newer Tidemark/);
   });
 
-  test("on a damaged catalog or log, and says which commands look at it", async () => {
-    const hint = "; npm start -- verify says what is damaged, npm start -- repair what can be done";
+  test("on a damaged catalog or log, and names the commands that examine it", async () => {
+    const hint =
+      "; npm start -- verify lists the damage, and npm start -- repair shows what can be done";
     await using server = await startReadyServer();
     await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
     for (const row of [1, 2]) await server.rows(`INSERT INTO default.t VALUES (${row})`);
@@ -191,12 +190,12 @@ max_sql_byte = 5`;
     }
   });
 
-  test("where it meets a bug, which is in the log and has an exit code of its own", async () => {
+  test("where it encounters a bug, which is in the log and has its own exit code", async () => {
     const path = configFile("");
-    const { code, stdout } = await runSources([path], ["--preload", plantedBug()]);
+    const { code, stdout } = await runSources([path], ["--preload", injectedFault()]);
     expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
     const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
-    expect(log).toMatch(/stopped by a bug.*TypeError: a planted bug/);
+    expect(log).toMatch(/stopped by a bug.*TypeError: an injected fault/);
   });
 
   test("on a port in use", async () => {
@@ -209,7 +208,7 @@ max_sql_byte = 5`;
 describe("the server says in terms of its configuration", () => {
   const secret = '[auth]\njwt_secret = "a secret for the network, with 32 bytes and more"';
 
-  test("that its host is none", async () => {
+  test("that its host is not an address", async () => {
     const path = configFile(`[server]\nhost = "192.0.2.1"\nport = 0\n${secret}`);
     expectRefusal(await run([path]), /cannot listen on .*server\.host is "192\.0\.2\.1"/);
   });
@@ -219,7 +218,7 @@ describe("the server says in terms of its configuration", () => {
     expectRefusal(await run([path]), /cannot listen on .*server\.host is "nowhere\.invalid"/);
   });
 
-  test("which file of TLS it cannot use", async () => {
+  test("that a file of TLS cannot be used", async () => {
     const path = configFile('[server]\nport = 0\ntls_cert = "/no/c.pem"\ntls_key = "/no/k.pem"');
     expectRefusal(await run([path]), "server.tls_cert /no/c.pem cannot be read (ENOENT)");
   });
@@ -237,7 +236,7 @@ describe("the server", () => {
     expect(stdout).toMatch(/\d+\.\d+\.\d+/);
   });
 
-  test("says how a command is used as it was called", async () => {
+  test("explains the usage of a command, as it was called", async () => {
     for (const command of ["verify", "repair", "restore"]) {
       const usage = `usage: npm start -- ${command} <`;
       expect(await runSources([command, "--help"])).toMatchObject({
@@ -254,7 +253,7 @@ describe("the server", () => {
     expectRefusal(refused, /^Cannot check the configuration:\n.*prot/);
   });
 
-  test("refuses with --check files that a start would refuse, in the same words", async () => {
+  test("refuses with --check the files that startup would refuse, in the same words", async () => {
     const folder = newFolder();
     const toml = tomlFromSections({
       server: { port: 0, tls_cert: "/no/c.pem", tls_key: "/no/k.pem" },
@@ -264,28 +263,28 @@ describe("the server", () => {
     const path = configFile(toml);
     const both = await run(["--check", path]);
     const [archive = "", tls = ""] = both.stderr.trimEnd().split("\n");
-    expectRefusal(both, `storage.archive_path names ${folder}/archive, and there is no such`);
+    expectRefusal(both, `storage.archive_path names ${folder}/archive, but there is no such`);
     expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
     expect(both.stdout).not.toContain("is valid");
     expect((await run([path])).stderr).toContain(archive);
-    // An archive that can be written stays as it is.
+    // An archive that can be written stays unchanged.
     mkdirSync(join(folder, "archive"));
     expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
     expect(readdirSync(join(folder, "archive"))).toEqual([]);
     expect((await run([path])).stderr).toContain(tls);
   });
 
-  test("refuses what is no command with 2 and its help, and starts nothing", async () => {
+  test("refuses an unknown command with 2 and its help, and starts nothing", async () => {
     const { code, stderr, stdout } = await run([configFile("[server]\nport = 0"), "chekc"]);
     expect(stderr).toMatch(/"chekc" is one argument too many\n\nTidemark .*verify <data_path>/s);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
-  test("the configuration that ships is valid", async () => {
+  test("the shipped configuration is valid", async () => {
     expect(await run(["--check", "config.toml"])).toMatchObject({ code: 0 });
   });
 
-  test("prints version, data directory, address and what to do next", async () => {
+  test("prints version, data directory, address and the next steps", async () => {
     await using server = await startServer({ config: { auth: { min_password_length: 12 } } });
     // The address is read as soon as it is printed; the rest follows.
     await server.outputHas(/first SQL/);
@@ -296,7 +295,7 @@ describe("the server", () => {
     expect(server.output).toContain('"password":"<at least 12>","root_password":"<at least 12>"');
   });
 
-  test.each([true, false])("names its admin UI where it has one: %p", async (hasUi) => {
+  test.each([true, false])("names its admin UI if it has one: %p", async (hasUi) => {
     await using server = await startServer({ config: { server: { ui_enabled: hasUi } } });
     await server.outputHas(/first SQL/);
     const before = server.output;
@@ -308,7 +307,7 @@ describe("the server", () => {
     for (const text of [before, server.output]) expect(/UI|\/ui/.test(text)).toBe(hasUi);
   });
 
-  test("goes on when nobody reads its console any more", async () => {
+  test("continues when its console is no longer read", async () => {
     const child = Bun.spawn([...PROGRAM, configFile("server.port = 0")], {
       cwd: ROOT,
       env: ENVIRONMENT,
@@ -340,30 +339,29 @@ describe("the server", () => {
     }
   });
 
-  test("warns of relaxed durability, and logs a missing secret and a missing launcher at info level", async () => {
+  test("warns of relaxed durability, and logs a missing secret at info level", async () => {
     await using server = await startReadyServer({
-      // Only a server that runs from its sources has a launcher.
-      command: [process.execPath, "src/main.ts"],
       config: { storage: { durability: "relaxed" } },
-      env: { MIMALLOC_PURGE_DELAY: undefined },
     });
     await server.outputHas(/ WARN .*relaxed/i);
     expect(
-      server.output.match(/INFO  auth.jwt_secret is not set: the start makes one/g),
+      server.output.match(/INFO  auth.jwt_secret is not set: the server creates a secret/g),
     ).toHaveLength(1);
-    expect(server.output.match(/INFO  started without the launcher/g)).toHaveLength(1);
-    expect(server.output).not.toMatch(/WARN .*(secret|launcher)|warning .*(secret|launcher)/);
-    // Each once in the log too, whose last lines are in its file when the server has stopped.
+    expect(server.output).not.toMatch(/WARN .*secret|warning .*secret/);
+    // Each line is also in the log once. The last lines are in the log file after the server has
+    // stopped.
     server.kill("SIGTERM");
     await server.exited();
     const log = readFileSync(join(server.directory, "logs/tidemark.log"), "utf8");
     expect(log.match(/INFO .*secret is not set/g) ?? []).toHaveLength(1);
     expect(log.match(/WARN .*durability is relaxed/g) ?? []).toHaveLength(1);
     const { stdout } = await run(["--check", server.configPath]);
-    expect(stdout).toContain("secret is not set: tokens are signed with the one that is kept");
+    expect(stdout).toContain(
+      "secret is not set: tokens are signed with the secret in the data directory",
+    );
   });
 
-  test("takes the environment before the file, and reads a value from a file", async () => {
+  test("prefers the environment to the file, and reads a value from a file", async () => {
     const folder = newFolder();
     writeFileSync(join(folder, "secret"), "a secret from a file, with 32 bytes and more");
     await using server = await startServer({
@@ -378,7 +376,7 @@ describe("the server", () => {
     expect(status).toBe(400);
   });
 
-  test("keeps users, tables, rows and tokens over a restart", async () => {
+  test("keeps users, tables, rows and tokens across a restart", async () => {
     await using server = await startReadyServer();
     await server.rows(
       "CREATE TABLE default.t (id INT PRIMARY KEY); INSERT INTO default.t VALUES (1)",
@@ -433,7 +431,7 @@ test("verify and repair refuse a directory in use, and run once the server has s
 });
 
 describe("a signal to stop", () => {
-  test("SIGTERM stops it cleanly as soon as it says that it listens", async () => {
+  test("SIGTERM stops it cleanly as soon as it reports that it listens", async () => {
     const preload = join(newFolder(), "end_when_listening.ts");
     writeFileSync(
       preload,
@@ -525,7 +523,7 @@ describe("a caller from elsewhere", () => {
   });
 });
 
-/** An address of this machine that is not loopback. */
+/** Returns an address of this machine that is not loopback. */
 function outsideAddress(): string | undefined {
   return Object.values(networkInterfaces())
     .flat()

@@ -1,11 +1,9 @@
-/**
- * `limits.storage_bytes_per_user` as users and administrators of a real server meet it.
- */
+/** `limits.storage_bytes_per_user` as seen by users and administrators of a real server. */
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { startReadyServer } from "../support/server_process.ts";
 
-test("a refusal is told on the wire, and a limit that is lowered keeps nobody from deleting", async () => {
+test("a refusal is reported on the wire, and a lowered limit does not prevent deletion", async () => {
   const limits = { storage_bytes_per_user: 10_000 };
   await using server = await startReadyServer({ config: { limits } });
   const token = await server.createUser("ann");

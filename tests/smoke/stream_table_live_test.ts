@@ -1,6 +1,4 @@
-/**
- * STREAM tables over the wire: a subscriber sees inserts and deletes, and nothing of expiry.
- */
+/** STREAM tables over the wire: a subscriber sees inserts and deletes, but no expiry. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -13,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test("a subscription follows inserts and deletes, and hears nothing of expiry", async () => {
+test("a subscription follows inserts and deletes, and is not told about expiry", async () => {
   await server.rows("CREATE STREAM TABLE typing (who TEXT) WITH (TTL_SECONDS = 1)");
   await server.rows("INSERT INTO typing VALUES ('ann')");
   const socket = await SocketClient.connect(server.url, {
@@ -39,13 +37,13 @@ test("a subscription follows inserts and deletes, and hears nothing of expiry", 
     old_values: [{ who: "bob", _row_seq: second?.["_seq"] }],
   });
 
-  // Once a row has vanished, so has all before it, the deletion too.
+  // Once a row has vanished, so has everything before it, including the deletion.
   await server.rows("INSERT INTO typing VALUES ('cat')");
   expect(await socket.expect("change")).toMatchObject({ rows: [{ who: "cat" }] });
   await until(async () => (await server.rows("SELECT * FROM typing")).length === 0);
   await server.rows("INSERT INTO typing VALUES ('late')");
   expect(await socket.expect("change")).toMatchObject({ rows: [{ who: "late" }] });
-  // A resume replays what the TTL has left.
+  // A resume replays the rows that have not expired.
   const from = snapshot.rows[0]?.["_seq"];
   socket.send({
     type: "subscribe",

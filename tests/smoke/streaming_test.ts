@@ -1,17 +1,17 @@
 /**
- * Answers that are written as their rows come (5.3 and 5.4 of the wire contract): the same bytes as
- * a whole answer, failures after the first bytes, and clients that read slowly or leave.
+ * Answers that are streamed as their rows are produced (5.3 and 5.4 of the wire contract): the same
+ * bytes as a whole answer, failures after the first bytes, and clients that read slowly or leave.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-/** Far more than one turn of the event loop makes. */
+/** These are far more rows than one turn of the event loop produces. */
 const ROW_COUNT = 200_000;
 const LONG = `SELECT n, 'row ' || n AS name FROM generate_series(1, ${ROW_COUNT}) g(n)`;
 /** Divides by zero after most of the rows. */
 const FAILING = `SELECT n, 10 / (150000 - n) AS q FROM generate_series(1, ${ROW_COUNT}) g(n)`;
-/** More than any buffer between client and server holds. */
+/** This is more than any buffer between client and server can hold. */
 const ENDLESS = "SELECT n, repeat('x', 100) AS t FROM generate_series(1, 100000000) g(n)";
 
 let server: ServerProcess;
@@ -41,7 +41,7 @@ function post(
   });
 }
 
-/** Ids of the queries that run, but for the one that asks. */
+/** Returns the ids of the running queries, excluding this one. */
 async function runningQueries(): Promise<readonly unknown[]> {
   const rows = await server.rows(
     "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'",
@@ -70,7 +70,7 @@ describe("a long answer", () => {
     expect(entry?.rows).toEqual(expected);
   });
 
-  test("stands between the entries of the other statements", async () => {
+  test("is placed between the entries of the other statements", async () => {
     const { body } = await server.sql(`SELECT 1 AS one; ${LONG}; SELECT 2 AS two; ${LONG}`);
     expect(body.status).toBe("success");
     expect(body.results.map(({ row_count }) => row_count)).toEqual([1, ROW_COUNT, 1, ROW_COUNT]);
@@ -108,7 +108,7 @@ describe("cells of every kind", () => {
     n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
     decode(lpad(to_hex(n), 8, '0'), 'hex') AS raw, ('{"n":' || n || '}')::JSONB AS j`;
   const rowCount = 60_000;
-  /** How many rows are asked for at a time for comparison: few enough for one piece. */
+  /** For comparison, rows are requested in parts that are small enough for one piece. */
   const part = 1000;
 
   async function textsOf(accept: string): Promise<{ whole: string; parts: readonly string[] }> {
@@ -185,7 +185,7 @@ describe("a failure after the first rows", () => {
 });
 
 describe("a client", () => {
-  test("that leaves while rows come ends the query", async () => {
+  test("that leaves while rows arrive ends the query", async () => {
     const controller = new AbortController();
     const answer = await post(ENDLESS, { signal: controller.signal });
     const reader = answer.body?.getReader();
@@ -193,6 +193,13 @@ describe("a client", () => {
     expect((await runningQueries()).length).toBe(1);
     controller.abort();
     await untilNoneRuns();
+    // The reader stays in use to the end, since the runtime disconnects once the response is
+    // garbage-collected.
+    const end = reader?.closed.then(
+      () => "whole",
+      () => "left",
+    );
+    expect(await end).toBe("left");
   });
 
   test("that leaves before the first row ends the query", async () => {

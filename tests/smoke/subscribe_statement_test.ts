@@ -1,6 +1,6 @@
 /**
- * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO on the real process: what the first returns is a
- * subscription that works, and the second tells how changes would find it.
+ * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO on the real process: the first returns a working
+ * subscription, and the second explains how changes would find it.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { SubscriptionSpec } from "../../src/protocol/mod.ts";
@@ -27,7 +27,7 @@ afterAll(async () => {
 test.each([
   "SUBSCRIBE TO app.notes WHERE n > 2 OPTIONS (last_rows = 4, batch_size = 3)",
   "SUBSCRIBE TO SELECT id, n FROM notes WHERE n > 2 OPTIONS (last_rows = 4)",
-])("%s gives what a client sends to the address it gives", async (sql) => {
+])("%s returns the message that a client sends, and the address to send it to", async (sql) => {
   const [row] = await server.rows(sql, { token: alice, namespace: "app" });
   const [status, url, text] = row ?? [];
   expect(status).toBe("active");
@@ -91,7 +91,7 @@ test.each([
   ["SELECT 1; SUBSCRIBE TO SELECT id FROM app.notes WHERE nope > 1", "nope > 1"],
   ["EXPLAIN SUBSCRIBE TO app.notes WHERE nope > 1", "nope > 1"],
   ["SELECT 1; SUBSCRIBE TO app.notes WHERE random() < 1", "random() < 1"],
-])("%s is refused where it is at fault", async (sql, at) => {
+])("%s is refused with the position of the fault", async (sql, at) => {
   const { body } = await server.sql(sql);
   expect(sql.slice(body.error?.position)).toStartWith(at);
 });
@@ -101,14 +101,14 @@ async function explained(sql: string): Promise<string[]> {
   return rows.map(([line]) => String(line).trim());
 }
 
-test("EXPLAIN SUBSCRIBE TO tells group, index, predicate and cost", async () => {
+test("EXPLAIN SUBSCRIBE TO shows group, index, predicate and cost", async () => {
   await server.rows(
     "CREATE SHARED TABLE app.board (id INT PRIMARY KEY, room TEXT, n INT) WITH (ACCESS_LEVEL = 'PUBLIC')",
   );
   const sql = "SELECT n FROM app.board WHERE room = 'a' AND n > 2";
   expect(await explained(sql)).toEqual([
     "Live query on app.board",
-    "rows: shared, of everybody",
+    "rows: shared, of all users",
     "columns read: id, room, n",
     "filter: room = 'a' AND n > 2",
     'index: room = "a", found by value',
@@ -135,7 +135,7 @@ test("EXPLAIN SUBSCRIBE TO tells group, index, predicate and cost", async () => 
   ]);
   const without = await explained("app.board WHERE n > 2");
   expect(without.slice(-3)).toEqual([
-    "index: none, every change of these rows is tested",
+    "index: none; every change of these rows is tested",
     "group: 0 open subscription(s) share it, evaluated once for all",
     "cost: a change is tested against 2 of 5 group(s), 2 of them unindexed",
   ]);

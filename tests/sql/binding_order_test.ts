@@ -1,10 +1,8 @@
 /**
- * What of a text is found before anything of it runs, and what is only known at its turn, because
- * an earlier statement defines what a later one uses.
+ * Faults in SQL text that are found before any of it runs, and faults that are found only when a
+ * statement runs, because it uses the definition of an earlier one.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { DefinedNames } from "../../src/sql/define/defined_names.ts";
-import type { Statement } from "../../src/sql/parse/ast/ast.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -18,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 beforeEach(() => engine.run("DELETE FROM app.t"));
 
-/** Each behind an INSERT, which must not have run. */
+/** Each fault follows an INSERT, which must not have run. */
 const FAULTS: readonly (readonly [string, string])[] = [
   ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
   ["SELECT missing FROM app.t", "COLUMN_NOT_FOUND"],
@@ -58,7 +56,7 @@ const FAULTS: readonly (readonly [string, string])[] = [
   ["SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPLAIN SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPORT USER DATA", "UNSUPPORTED_FEATURE"],
-  // Behind a definition, but with no use of what it defines.
+  // These follow a definition, but do not use it.
   ...(
     [
       ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
@@ -77,17 +75,17 @@ const FAULTS: readonly (readonly [string, string])[] = [
       ["DROP TABLE app.missing", "TABLE_NOT_FOUND"],
       ["CREATE NAMESPACE app", "ALREADY_EXISTS"],
     ] as const
-  ).map(([sql, condition]): readonly [string, string] => [
+  ).map(([sql, code]): readonly [string, string] => [
     `CREATE TABLE app.unused (id INT PRIMARY KEY); ${sql}`,
-    condition,
+    code,
   ]),
   ["CREATE USER unused INTERNAL; USE unused", "NAMESPACE_NOT_FOUND"],
   ["CREATE NAMESPACE unused; SELECT * FROM app.unused", "TABLE_NOT_FOUND"],
 ];
 
-test.each(FAULTS)("%s is found before anything runs", async (sql, condition) => {
+test.each(FAULTS)("%s is found before anything runs", async (sql, code) => {
   const { error, results } = await engine.ask(`INSERT INTO app.t VALUES (1, 1); ${sql}`);
-  expect(error?.condition).toBe(condition as NonNullable<typeof error>["condition"]);
+  expect(error?.code).toBe(code as NonNullable<typeof error>["code"]);
   expect(results).toEqual([]);
   expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
   expect(await engine.rows("SELECT * FROM system.tables WHERE table_name = 'unused'")).toEqual([]);
@@ -136,12 +134,12 @@ test.each([
     "a user",
     "CREATE USER uma INTERNAL; DROP USER uma; CREATE USER uma INTERNAL; EXECUTE AS uma (SELECT 1)",
   ],
-])("what depends on %s that is defined before is bound at its turn", async (_, sql) => {
+])("a statement that depends on %s that is defined before is bound at its turn", async (_, sql) => {
   const { error } = await engine.ask(sql);
   expect(error?.message).toBeUndefined();
 });
 
-test("a column whose type is changed before is written as it is then", async () => {
+test("a column whose type is changed before is written with the new type", async () => {
   await engine.run("CREATE TABLE app.typed (id INT PRIMARY KEY, f INT)");
   const text = "ALTER TABLE app.typed DROP COLUMN f, ADD COLUMN g BOOLEAN";
   expect(await engine.failure(`INSERT INTO app.typed VALUES (1, TRUE); ${text}`)).toStartWith(
@@ -151,21 +149,21 @@ test("a column whose type is changed before is written as it is then", async () 
   expect(await engine.rows("SELECT g FROM app.typed")).toEqual([[true]]);
 });
 
-test("EXECUTE AS reads what a definition before it opens to the user", async () => {
+test("EXECUTE AS reads a table that an earlier definition opens to the user", async () => {
   await engine.run(`CREATE USER una INTERNAL; INSERT INTO app.t VALUES (1, 1);
     ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')`);
   const read = "EXECUTE AS una (SELECT a FROM app.t)";
   const other = "CREATE TABLE app.unused (id INT PRIMARY KEY)";
-  for (const [refused, condition] of [
+  for (const [refused, code] of [
     [read, "TABLE_NOT_FOUND@2"],
     ["EXECUTE AS una (DROP TABLE app.unused)", "PERMISSION_DENIED@2"],
   ] as const) {
-    expect(await engine.failure(`${other}; ${refused}`)).toStartWith(condition);
+    expect(await engine.failure(`${other}; ${refused}`)).toStartWith(code);
   }
   expect(await engine.rows(`ALTER TABLE app.t SET (ACCESS_LEVEL = 'PUBLIC'); ${read}`)).toEqual([
     [1],
   ]);
-  // What is not opened is refused at its turn.
+  // A statement on a closed table is refused when its turn comes.
   const closes = "ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')";
   expect(await engine.failure(`${closes}; ${read}`)).toStartWith("TABLE_NOT_FOUND@2");
   await engine.run("CREATE USER sam INTERNAL ROLE service; CREATE USER dan INTERNAL ROLE dba");
@@ -178,29 +176,7 @@ test("EXECUTE AS reads what a definition before it opens to the user", async () 
   await engine.run("ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')");
 });
 
-test("DefinedNames asks no long list of literals for its nodes", () => {
-  const list = {
-    type: "list",
-    literals: { count: 2 },
-    get expressions(): never {
-      throw new Error("nobody needs them");
-    },
-  };
-  const node = { type: "select", where: list, from: [{ type: "table", name: { name: "t" } }] };
-  const isUsed = (table: string, namespace: string): boolean => {
-    const defined = new DefinedNames();
-    const creation = { type: "create table", name: { name: table } };
-    defined.add(creation as unknown as Statement, namespace);
-    return defined.isUsedBy(node as unknown as Statement, "app");
-  };
-  expect([isUsed("t", "app"), isUsed("u", "app"), isUsed("t", "other")]).toEqual([
-    true,
-    false,
-    false,
-  ]);
-});
-
-test("who may not alter a user changes nothing before", async () => {
+test("a caller who may not alter a user changes nothing before", async () => {
   await engine.run("CREATE USER dora INTERNAL ROLE dba");
   engine.userId = "dora";
   const text = "INSERT INTO app.t VALUES (1, 1); ALTER USER root SET EMAIL 'd@x'";
@@ -209,7 +185,7 @@ test("who may not alter a user changes nothing before", async () => {
   expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
 });
 
-test("a check says what a definition is refused for", async () => {
+test("a check reports why a definition is refused", async () => {
   expect(await engine.failure("DROP TABLE app.missing", { check: true })).toStartWith(
     "TABLE_NOT_FOUND",
   );

@@ -1,5 +1,5 @@
 /**
- * INSERT, UPDATE and DELETE: whole or not at all, and what `_seq` and RETURNING say.
+ * INSERT, UPDATE and DELETE: complete or not at all, and the values of `_seq` and RETURNING.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -16,6 +16,24 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 beforeEach(async () => {
   await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two')");
+});
+
+test("a key column that is set to itself stays as it is", async () => {
+  await engine.run("UPDATE t SET id = id, a = 5 WHERE id = 1; UPDATE t SET id = t.id WHERE id = 2");
+  await engine.run(
+    "INSERT INTO t VALUES (2, 7, 'z') ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id, a = EXCLUDED.a",
+  );
+  expect(await engine.rows("SELECT id, a, b FROM t ORDER BY id")).toEqual([
+    [1, 5, "one"],
+    [2, 7, "two"],
+  ]);
+  for (const sql of [
+    "UPDATE t SET id = id + 0",
+    "UPDATE t SET id = u.id FROM t AS u WHERE u.a = t.a",
+    "INSERT INTO t VALUES (2, 7, 'z') ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.a",
+  ]) {
+    expect(await engine.failure(sql)).toStartWith("INVALID_OPERATION");
+  }
 });
 
 const REFUSED: readonly (readonly [string, string])[] = [
@@ -70,7 +88,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["UPDATE t SET b = NULL WHERE id = 2", "NOT_NULL_VIOLATION@1"],
   ["UPDATE t SET a = 10 / (a - 2)", "DIVISION_BY_ZERO@1:17"],
   ["UPDATE t SET a = 9 RETURNING 1 / (id - 2)", "DIVISION_BY_ZERO@1"],
-  ["UPDATE t SET id = id", "INVALID_OPERATION@1:13"],
+  ["UPDATE t SET id = id + 0", "INVALID_OPERATION@1:13"],
   ["UPDATE t SET _deleted = TRUE", "SYSTEM_COLUMN@1:13"],
   ["UPDATE t SET a = 1, a = 2", "INVALID_QUERY@1:20"],
   ["UPDATE t SET a = b", "TYPE_MISMATCH@1:17"],
@@ -89,7 +107,7 @@ describe("a change that fails keeps nothing", () => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toBe(failure);
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
-    // The long way: in a text, where earlier statements stay.
+    // Within a text that begins with other statements, the statement takes the slow path.
     const text = `SELECT 1; ${sql}`;
     expect((await engine.failure(text)).split(":")[0]).toBe(
       failure.split(":")[0]?.replace("@1", "@2") ?? "",
@@ -106,12 +124,12 @@ describe("a change that fails keeps nothing", () => {
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
   });
 
-  test("statements before it in a text stay, and none behind it runs", async () => {
+  test("statements before it in a text are kept, and none after it runs", async () => {
     const text =
       "INSERT INTO t VALUES (3, 3, 'x'); UPDATE t SET a = 100; INSERT INTO t VALUES (4, 4, 'x')";
     const { error, results } = await engine.ask(text);
     expect(results).toHaveLength(1);
-    expect([error?.condition, error?.statementIndex]).toEqual(["CHECK_VIOLATION", 1]);
+    expect([error?.code, error?.statementIndex]).toEqual(["CHECK_VIOLATION", 1]);
     expect(await engine.rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [2], [3]]);
   });
 });
@@ -125,7 +143,7 @@ describe("_seq", () => {
     expect(await engine.rows("SELECT id, _seq FROM t")).toEqual(before);
   });
 
-  test("is the new one beside the kept ones where only some rows change", async () => {
+  test("is the new one beside the kept ones if only some rows change", async () => {
     const [[, first] = []] = await engine.rows("SELECT id, _seq FROM t");
     const returned = await engine.rows("UPDATE t SET a = 2 RETURNING id, _seq");
     expect(returned).toEqual(await engine.rows("SELECT id, _seq FROM t ORDER BY id"));
@@ -160,7 +178,7 @@ describe("_seq", () => {
 });
 
 describe("_deleted", () => {
-  test("in WHERE lets tombstones be read, and never be changed", async () => {
+  test("in WHERE makes tombstones readable, and never changeable", async () => {
     await engine.run("DELETE FROM t WHERE id = 2");
     expect(
       await engine.rows("SELECT id, _deleted FROM t WHERE _deleted = TRUE AND id = 2"),
@@ -185,12 +203,12 @@ describe("_deleted", () => {
     expect(await engine.rows(sql)).toEqual([[1, 2]]);
   });
 
-  test("is TRUE in what DELETE returns, with the tombstone's _seq", async () => {
+  test("is TRUE in the rows that DELETE returns, with the tombstone's _seq", async () => {
     const [entry] = await engine.run("DELETE FROM t WHERE id = 1 RETURNING id, a, _seq, _deleted");
     expect(entry?.rows).toEqual([[1, 1, entry?.lastSeq, true]]);
   });
 
-  test("in a transaction lists what it has deleted, and no key that it has inserted", async () => {
+  test("in a transaction lists deleted rows, and no key that it has inserted", async () => {
     await engine.run("DELETE FROM t WHERE id = 1");
     const gone = "SELECT id, a, _seq IS NULL FROM t WHERE _deleted AND id IN (1, 2, 9) ORDER BY id";
     const results = await engine.run(
@@ -211,7 +229,7 @@ describe("_deleted", () => {
     ]);
   });
 
-  test("is hidden from who may not read history", async () => {
+  test("is hidden from callers who may not read history", async () => {
     await engine.run(
       "CREATE USER sam INTERNAL ROLE service; CREATE TABLE h (id INT PRIMARY KEY);" +
         "INSERT INTO h VALUES (1), (2); DELETE FROM h WHERE id = 1",
@@ -223,7 +241,7 @@ describe("_deleted", () => {
   });
 });
 
-test("a deleted key may be inserted again, and is no conflict", async () => {
+test("a deleted key may be inserted again without a conflict", async () => {
   await engine.run("DELETE FROM t WHERE id = 1; STORAGE FLUSH TABLE t");
   const sql =
     "INSERT INTO t VALUES (1, 50, 'new') ON CONFLICT (id) DO UPDATE SET a = 60 RETURNING a";

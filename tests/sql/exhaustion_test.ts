@@ -1,6 +1,4 @@
-/**
- * Statements made to exhaust the server: each is answered rightly, or refused by what it asks for.
- */
+/** Statements made to exhaust the server: each is answered correctly, or refused for its demand. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -24,7 +22,7 @@ describe("lists of 100,000", () => {
     expect(await engine.rows(sql)).toEqual([[LISTED, LISTED - 1]]);
   });
 
-  test("rows of VALUES, inserted, and all of them or none", async () => {
+  test("rows of VALUES are inserted, all of them or none", async () => {
     expect(await engine.failure(`INSERT INTO n VALUES ${values},(7)`)).toStartWith("DUPLICATE_KEY");
     expect(await engine.rows("SELECT COUNT(*) FROM n")).toEqual([[0]]);
     await engine.run(`INSERT INTO n VALUES ${values}`);
@@ -71,7 +69,7 @@ describe("a literal of a megabyte", () => {
     expect(await engine.rows(sql)).toEqual([[answer]]);
   });
 
-  test("of digits is out of range, and so is one that is no JSON", async () => {
+  test("of digits is out of range, and so is one that is not JSON", async () => {
     expect(await engine.failure(`SELECT ${"9".repeat(1_000_000)} + 1`)).toMatch(
       /^(VALUE_|INVALID_)/,
     );
@@ -110,12 +108,12 @@ describe("queries that are read through each other", () => {
   });
 });
 
-test("more than a statement may hold is refused, or put elsewhere, and never half an answer", async () => {
+test("a result that exceeds the memory is refused, or spilled, and never incomplete", async () => {
   const sql =
     "SELECT s || REPEAT('x', 500) FROM generate_series(1, 100000) AS g(s) ORDER BY 1 DESC";
   const { error, results } = await engine.ask(`SELECT COUNT(*) FROM (${sql} OFFSET 10) AS q`);
   if (error === undefined) expect(results[0]?.rows).toEqual([[99_990]]);
-  else expect(error.condition).toBe("MEMORY_EXCEEDED");
+  else expect(error.code).toBe("MEMORY_EXCEEDED");
   expect(await engine.rows("SELECT 1")).toEqual([[1]]);
 });
 
@@ -127,7 +125,7 @@ describe("long values that an expression makes of many rows", () => {
     await engine.run(`INSERT INTO made SELECT s, 'x' FROM generate_series(1, ${MADE}) AS g(s)`);
   });
 
-  /** 4 MiB each in memory, more than twice the memory of a statement together. */
+  /** 4 MiB each in memory, together more than twice the memory of a statement. */
   const long = "REPEAT('ab', 1000000 + id)";
 
   test.each([
@@ -165,7 +163,7 @@ describe("long values that an expression makes of many rows", () => {
       `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON id = n AND LENGTH(${long}) > n`,
       MADE,
     ],
-  ])("are let go part by part: %s", async (_name, sql, answer) => {
+  ])("are released part by part: %s", async (_name, sql, answer) => {
     expect(await engine.rows(sql)).toEqual([[answer]]);
   });
 
@@ -184,7 +182,7 @@ describe("long values that an expression makes of many rows", () => {
       `SELECT ${Array.from({ length: 40 }, () => "REPEAT('ab', 900000)").join(",")}`,
     ],
     ["changed rows", "UPDATE made SET v = REPEAT('ab', 900000)"],
-  ])("are refused where they must be held: %s", async (_name, sql) => {
+  ])("are refused if they must be held: %s", async (_name, sql) => {
     expect(await engine.failure(sql)).toStartWith("MEMORY_EXCEEDED");
     expect(await engine.rows("SELECT COUNT(*), MAX(LENGTH(v)) FROM made")).toEqual([[MADE, 1]]);
   });
@@ -209,7 +207,7 @@ test("a statement of thousands of outputs, conditions, branches or sums answers 
   expect(sums?.at(-1)).toBe(500_500 + 1000 * 999);
 });
 
-test("thousands of short statements in one text let others run between them", async () => {
+test("thousands of short statements in one text yield to others between them", async () => {
   let isOver = false;
   const many = engine
     .run(Array.from({ length: 5000 }, (_, i) => `SELECT ${i}`).join(";"))

@@ -1,7 +1,7 @@
 /**
- * Goal: a join whose one side has few keys reads the other side by them, and answers as one that
- * scans both. Method: rows read as EXPLAIN ANALYZE counts them, and random joins beside the same
- * ones over an expression that hides the column.
+ * Goal: a join with few keys on one side reads the other side by them, and gives the same answer as
+ * one that scans both. Method: rows read as EXPLAIN ANALYZE counts them, and random joins compared
+ * with the same ones over an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** How many rows were read of a table. */
+/** Returns the number of rows read from a table. */
 async function readOf(table: string, sql: string): Promise<number> {
   const [entry] = await engine.run(`EXPLAIN ANALYZE ${sql}`);
   const lines = (entry?.rows ?? []).map(([line]) => String(line));
@@ -95,7 +95,7 @@ describe("a join with few keys reads rows by them", () => {
     expect(await readOf(table, sql)).toBeGreaterThan(4000);
   });
 
-  test("EXPLAIN says of which table", async () => {
+  test("EXPLAIN names the table", async () => {
     const [entry] = await engine.run(`EXPLAIN SELECT a.id ${FEW}`);
     expect(JSON.stringify(entry?.rows)).toContain("may look up: default.users");
   });
@@ -116,7 +116,7 @@ describe("a join that reads by keys", () => {
     ]);
   });
 
-  test("reports what fails on the side that is read first", async () => {
+  test("reports failures of the side that is read first", async () => {
     const left = "SELECT id, u / (id - 5) AS k, u FROM asks WHERE id < 9";
     const sql = `SELECT a.k FROM (${left}) a LEFT JOIN users u ON u.id = a.u`;
     expect(await engine.failure(sql)).toContain("DIVISION_BY_ZERO");
@@ -125,7 +125,7 @@ describe("a join that reads by keys", () => {
     expect(await engine.failure(choice)).toContain("DIVISION_BY_ZERO");
   });
 
-  test("gives what scans give, of random joins by a whole key", async () => {
+  test("returns the same as scans, for random joins by a whole key", async () => {
     for (let seed = 1; seed <= 120; seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
@@ -175,14 +175,14 @@ describe("a join that knows the first column of a key", () => {
       "SELECT a.id FROM asks a LEFT JOIN days x ON x.d = DATE '2024-01-01' + a.id WHERE a.id < 9",
     ],
     ["sums", "SELECT n FROM sums WHERE k IN (SELECT v FROM days WHERE d = DATE '2020-01-05')"],
-  ])("reads of %s only what may hold its values: %s", async (table, sql) => {
+  ])("reads of %s only groups that may contain its values: %s", async (table, sql) => {
     const [entry] = await engine.run(`EXPLAIN ANALYZE ${sql}`);
     const scan = (entry?.rows ?? []).map(([text]) => String(text));
     const read = scan.find((text) => text.includes(`Table Scan on default.${table} `)) ?? "";
     expect(read).toMatch(/segments read: 1; segments pruned: 1/);
   });
 
-  test("gives what scans give, of random joins by its first column", async () => {
+  test("returns the same as scans, for random joins by its first column", async () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);

@@ -28,7 +28,7 @@ beforeEach(async () => {
 const all = () => engine.rows("SELECT id, a, b FROM t ORDER BY id");
 
 describe("UPDATE … FROM", () => {
-  test("takes values of the row that it meets and leaves the others alone", async () => {
+  test("takes values of the row that it matches and leaves the others alone", async () => {
     const [entry] = await engine.run("UPDATE t SET a = v, b = w FROM s WHERE k = id");
     expect([entry?.rowCount, entry?.message]).toEqual([2, "Updated 2 row(s)"]);
     expect(await all()).toEqual([
@@ -64,7 +64,7 @@ describe("UPDATE … FROM", () => {
     expect(entry?.rows?.[0]?.slice(0, 5)).toEqual([1, 0, "one", 1, "x"]);
   });
 
-  test("a row that meets several changes once", async () => {
+  test("a row that matches several changes once", async () => {
     const [entry] = await engine.run(
       "UPDATE t SET a = t.a + 1 FROM pair, s WHERE pair.x = t.id RETURNING id, a",
     );
@@ -75,7 +75,7 @@ describe("UPDATE … FROM", () => {
         [2, 21],
       ],
     ]);
-    // By the whole of a key of two columns.
+    // The UPDATE compares both columns of the key.
     const [second] = await engine.run("UPDATE pair SET n = n + 10 FROM s");
     expect(second?.rowCount).toBe(3);
     expect(await engine.rows("SELECT n FROM pair ORDER BY n")).toEqual([[11], [12], [13]]);
@@ -206,7 +206,7 @@ describe("INSERT … query", () => {
     }
   });
 
-  test("ORDER BY and LIMIT behind VALUES choose the rows and their order", async () => {
+  test("ORDER BY and LIMIT after VALUES choose the rows and their order", async () => {
     const few = "VALUES (2, 0, 'b'), (4, 0, 'd'), (3, 0, 'c')";
     const many = `VALUES ${Array.from({ length: 200 }, (_, i) => `(${i + 2}, 0, 'x')`).join(", ")}`;
     for (const [sql, keys] of [

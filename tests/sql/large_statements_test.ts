@@ -1,5 +1,5 @@
 /**
- * Large and long statements: they work, or stop at their limit, and let others run meanwhile.
+ * Large and long statements: they work or stop at their limit, and yield to others in the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -81,7 +81,7 @@ describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
 describe("a long product", () => {
   const product = "SELECT count(*) FROM big a, big b, big c WHERE a.g + b.g + c.g < 0";
 
-  test("ends at its time, and lets others run", async () => {
+  test("ends at its time limit, and yields to others", async () => {
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -90,7 +90,8 @@ describe("a long product", () => {
     expect(await engine.rows("SELECT v FROM few WHERE id = 3")).toEqual([["three"]]);
     expect(await failing).toBe("STATEMENT_TIMEOUT@1");
     clearInterval(timer);
-    // A statement that kept the event loop until its time-out would let the timer run once at most.
+    // A statement that occupied the event loop until its timeout would let the timer run at most
+    // once.
     expect(turns).toBeGreaterThan(1);
   });
 
@@ -108,7 +109,7 @@ test("a change holds more of each row than its cells", async () => {
   await engine.run("CREATE TABLE filled (id INT PRIMARY KEY)");
   const fill = (count: number): string =>
     `INSERT INTO filled SELECT g FROM generate_series(1, ${count}) g`;
-  // 16 bytes of a cell and 48 besides, within 4 MiB.
+  // Each row takes 16 bytes for a cell and 48 more, within 4 MiB.
   expect(await engine.failure(fill(90_000))).toBe("MEMORY_EXCEEDED@1");
   expect(await engine.rows("SELECT count(*) FROM filled")).toEqual([[0]]);
   await engine.run(fill(40_000));
@@ -116,7 +117,7 @@ test("a change holds more of each row than its cells", async () => {
   await engine.run("DROP TABLE filled");
 });
 
-test("what a statement holds is limited where nothing may go to disk", async () => {
+test("the memory of a statement is limited if nothing may go to disk", async () => {
   const text = "repeat('x', 700)";
   for (const sql of [
     `SELECT id FROM big ORDER BY ${text} || id`,
@@ -234,7 +235,7 @@ describe("a list of outputs", () => {
     expect(row?.length).toBe(4096);
   });
 
-  test("is refused beyond, wherever it stands", async () => {
+  test("is refused beyond the limit, at any position", async () => {
     expect(await engine.failure(`SELECT ${listed(4097)}`)).toStartWith("LIMIT_EXCEEDED");
     const inner = `SELECT count(*) FROM (SELECT ${listed(4097)}) AS q`;
     expect(await engine.failure(inner)).toStartWith("LIMIT_EXCEEDED");

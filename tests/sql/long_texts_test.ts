@@ -1,13 +1,13 @@
 /**
- * Goal: a text of very many statements is one like any other, though few of them are kept bound.
- * Method: texts of more statements than are kept, with a fault, a definition or a change of names
- * among those behind.
+ * Goal: a text with very many statements behaves like any other, although only a few of them are
+ * kept bound. Method: texts with more statements than are kept, with a fault, a definition or a
+ * name change among the later ones.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** More than are kept bound. */
+/** This is more than are kept bound. */
 const COUNT = 1500;
 
 let engine: TestEngine;
@@ -36,12 +36,12 @@ test("a fault in the last means that nothing has run", async () => {
     index === COUNT - 1 ? "SELECT nowhere FROM kept" : `INSERT INTO kept VALUES (${index})`,
   );
   const { error, results } = await engine.ask(text);
-  expect(error?.condition).toBe("COLUMN_NOT_FOUND");
+  expect(error?.code).toBe("COLUMN_NOT_FOUND");
   expect(results).toEqual([]);
   expect(await engine.rows("SELECT COUNT(*) FROM kept")).toEqual([[0]]);
 });
 
-test("what a statement makes is known to those far behind it", async () => {
+test("the object that a statement creates is known to statements far after it", async () => {
   const text = textOf((index) => {
     if (index === 1) return "CREATE TABLE late (id INT PRIMARY KEY)";
     return index < 1200 ? `SELECT ${index}` : `INSERT INTO late VALUES (${index})`;
@@ -67,7 +67,7 @@ test("parameters count through a long transaction", async () => {
   ]);
 });
 
-test("a check tells of each what it would give", async () => {
+test("a check describes the result of each", async () => {
   const { error, results } = await engine.ask(
     textOf(() => "SELECT 1 AS one"),
     { check: true },

@@ -1,6 +1,6 @@
 /**
- * Calls on texts of megabytes: each is answered or refused quickly, and a query with many of them
- * yields between two rows.
+ * Calls on texts of several megabytes: each is answered or refused quickly, and a query with many
+ * of them yields between two rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -33,8 +33,8 @@ test.each([
   ["('[' || repeat('1,', 1000000) || '1]')::jsonb", "VALUE_TOO_LONG"],
   ["('{' || repeat('1,', 1000000) || '1}')::int[]", "VALUE_TOO_LONG"],
   ["repeat('a', 2097153)", "VALUE_TOO_LONG"],
-])("%s is refused", async (expression, condition) => {
-  expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${condition}@1`);
+])("%s is refused", async (expression, code) => {
+  expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${code}@1`);
 });
 
 test("rows with slow calls leave the event loop free, and the statement can time out between two", async () => {

@@ -1,6 +1,6 @@
 /**
- * What statements answer in words: the messages of definitions, and of errors the message, the
- * place in the text and the hint.
+ * The wording of answers: the messages for definitions, and for errors the message, the position in
+ * the text and the hint.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { principalFor } from "../support/principal_for.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** The message of a text that must fail, what stands at its position, and its hint. */
+/** Returns the message of SQL text that must fail, the text at its position, and its hint. */
 async function refusal(
   sql: string,
   parts: RequestParts = {},
@@ -31,7 +31,7 @@ async function refusal(
   return { message, at, hint };
 }
 
-test("what a view or its parameters are refused for names them", async () => {
+test("the refusal of a view or of its parameters names them", async () => {
   expect((await refusal("CREATE VIEW w AS SELECT 1 AS a, 2 AS a")).message).toContain(
     'Cannot create view app.w: it has two columns "a"',
   );
@@ -39,7 +39,7 @@ test("what a view or its parameters are refused for names them", async () => {
     "Cannot name 2 columns of view app.w: its query has 1",
   );
   expect((await refusal("SELECT 1", { params: [1] })).message).toContain(
-    "Cannot bind 1 parameter(s): the text names none",
+    "Cannot bind 1 parameter(s): the text has none",
   );
 });
 
@@ -72,7 +72,7 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
   );
 });
 
-test("what a CHECK fails with names it", async () => {
+test("the failure of a CHECK names it", async () => {
   await engine.run(
     "CREATE TABLE app.failing (id INT PRIMARY KEY, a INT CONSTRAINT tenth CHECK (10 / a > 0))",
   );
@@ -87,7 +87,7 @@ test("what a CHECK fails with names it", async () => {
   }
 });
 
-test("of several faulty rows the first is named, and of its faults the first", async () => {
+test("the first of several faulty rows is named, with its first fault", async () => {
   await engine.run(
     "CREATE TABLE app.faulty (id INT PRIMARY KEY, a INT CHECK (a > 0), b INT CHECK (b > 0), c INT NOT NULL)",
   );
@@ -100,7 +100,7 @@ test("of several faulty rows the first is named, and of its faults the first", a
   expect(await faultOf("(1, 0, 1, NULL)")).toContain('"c" must not be NULL');
 });
 
-test("of several checks the first decides about a row, and the first row whichever fails", async () => {
+test("the first of several checks decides about a row, and the first row that fails any is named", async () => {
   await engine.run(
     "CREATE TABLE app.divided (id INT PRIMARY KEY, a INT CONSTRAINT zero CHECK (a <> 0)" +
       " CONSTRAINT tenth CHECK (10 / a > 0), b INT CONSTRAINT above CHECK (b > 0))",
@@ -200,7 +200,7 @@ describe("a value that its column does not take", () => {
 
   test.each(SHORT)("%s", async (sql, message, at) => {
     expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
-    // By the plan that was kept, with the value at another place.
+    // The cached plan is used, with the value at another position.
     const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
     expect(`  ${sql}`.slice(position)).toStartWith(at);
     expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });
@@ -248,9 +248,8 @@ describe("a value that its column does not take", () => {
   });
 });
 
-describe("what is not available yet", () => {
+describe("features that are not available yet", () => {
   test.each([
-    ["CREATE TABLE u (id INT PRIMARY KEY, a INT UNIQUE)", "UNIQUE", "make the columns the"],
     ["CREATE DATABASE x", "CREATE DATABASE", "CREATE NAMESPACE"],
     ["DROP DATABASE x", "DROP DATABASE", "DROP NAMESPACE"],
     ["DROP TABLESPACE x", "DROP TABLESPACE", "DROP STORAGE"],
@@ -292,7 +291,7 @@ test.each([
   ["SELECT * FROM jsonb_path_query('{}'::jsonb, '$.a')", "function jsonb_path_query"],
 ])("UNSUPPORTED_FEATURE names what a later version has: %s", async (sql, construct) => {
   const { error } = await engine.ask(sql, { namespace: "app" });
-  expect(error?.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(error?.code).toBe("UNSUPPORTED_FEATURE");
   expect(error?.message).toBe(`Cannot run ${construct}: not available yet`);
 });
 
@@ -311,10 +310,10 @@ test.each([
 });
 
 test.each([
-  ["CREATE TABLE s (id INT PRIMARY KEY, a TEXT[])", "a JSONB column holds arrays"],
+  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store one row for each element"],
   [
-    "CREATE TABLE s (id INT PRIMARY KEY, a INTERVAL)",
-    "a TEXT column holds it; read it by ::interval",
+    "CREATE TABLE s (id INT[] PRIMARY KEY)",
+    "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()",
   ],
   [
     "WITH t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT * FROM t",
@@ -331,7 +330,7 @@ test.each([
   ["SELECT strangers.id FROM people p", undefined],
   [
     'SELECT * FROM people WHERE name = "x"',
-    "double quotes hold names; text stands in single quotes",
+    "double quotes are for names; write text in single quotes",
   ],
   ['SELECT * FROM people WHERE "nane" = 1', 'did you mean "name"?'],
   ["SELECT * FROM people WHERE name = x", undefined],
@@ -346,7 +345,7 @@ test.each([
   expect((await refusal(sql)).hint).toBe(hint);
 });
 
-test("what is proposed beside a DEFAULT for each row can be done", async () => {
+test("the advice beside a DEFAULT for each row can be followed", async () => {
   await engine.run("CREATE TABLE app.grown (id INT PRIMARY KEY)");
   await engine.run("INSERT INTO app.grown VALUES (1), (2)");
   await engine.run("ALTER TABLE app.grown ADD COLUMN u UUID");
@@ -364,13 +363,13 @@ test("PERMISSION_DENIED of a write says which role may write the table", async (
   const messageOf = async (sql: string): Promise<string | undefined> =>
     (await engine.database.sql.execute(principal, { sql, params: [] })).error?.message;
   expect(await messageOf("INSERT INTO app.seen VALUES (1)")).toBe(
-    "Cannot write table app.seen: it is a SHARED table of ACCESS_LEVEL 'PUBLIC', " +
-      "and role service or higher writes it, or the owner of the namespace",
+    "Cannot write to table app.seen: it is a SHARED table of ACCESS_LEVEL 'PUBLIC', " +
+      "and writing to it requires role service or higher, or ownership of the namespace",
   );
   expect(await messageOf("INSERT INTO app.hidden VALUES (1)")).toBe("table app.hidden not found");
 });
 
-test("what a table that the caller may not use has for columns is not told", async () => {
+test("the columns of a table that the caller may not use are not revealed", async () => {
   await engine.run(
     "CREATE USER curious INTERNAL; CREATE NAMESPACE curious AUTHORIZATION curious;" +
       "CREATE TABLE app.wages (id INT PRIMARY KEY, wage_of_boss INT);" +
@@ -390,10 +389,8 @@ test("what a table that the caller may not use has for columns is not told", asy
     "SELECT nope FROM system.users",
     "SUBSCRIBE TO SELECT wage_of_bos FROM app.wages",
   ]) {
-    const { condition, hint, message } = (await asked(sql)) ?? {};
-    expect(condition, sql).toBe(
-      sql.includes("system.users") ? "PERMISSION_DENIED" : "TABLE_NOT_FOUND",
-    );
+    const { code, hint, message } = (await asked(sql)) ?? {};
+    expect(code, sql).toBe(sql.includes("system.users") ? "PERMISSION_DENIED" : "TABLE_NOT_FOUND");
     expect(`${message} ${hint}`).not.toContain("boss");
   }
   const allowed = await asked("SELECT wage_of_bos FROM app.wages", engine.principal);
@@ -402,5 +399,5 @@ test("what a table that the caller may not use has for columns is not told", asy
     "EXECUTE AS USER curious (SELECT wage_of_bos FROM app.wages)",
     engine.principal,
   );
-  expect(acting?.condition).toBe("TABLE_NOT_FOUND");
+  expect(acting?.code).toBe("TABLE_NOT_FOUND");
 });

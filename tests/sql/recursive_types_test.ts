@@ -1,6 +1,7 @@
 /**
  * Goal: a recursive query holds the values that its steps compute. It neither rounds numbers to the
- * digits of the first row nor cuts texts. The expected numbers were compared with PostgreSQL 15.
+ * digits of the first row nor cuts texts off. The expected numbers were compared with PostgreSQL
+ * 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -12,7 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** The values of column x, or of another expression, ordered by n; without trailing zeros. */
+/**
+ * Returns the values of column x, or of another expression, ordered by n and without trailing
+ * zeros.
+ */
 async function values(first: string, next: string, shown = "x"): Promise<unknown[]> {
   const rows = await engine.rows(
     `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next}) ` +
@@ -66,7 +70,7 @@ describe("a recursive query", () => {
     expect(rows.flat()).toEqual([1, 1, 1, 1.5, 1.5, 1.5, 2.25, 2.25]);
   });
 
-  test("leaves room for the product of two columns", async () => {
+  test("leaves space for the product of two columns", async () => {
     const rows = await engine.rows(
       "WITH RECURSIVE r(n, x, y) AS (SELECT 1, 10.0, 1.0 UNION SELECT n + 1, x * 1.1, y * x FROM r " +
         "WHERE n < 4) SELECT x::float8, y::float8 FROM r ORDER BY n",
@@ -131,7 +135,7 @@ describe("a recursive query", () => {
     const { error } = await engine.ask(
       "WITH RECURSIVE r(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n * 100000, x FROM r WHERE n > 0) SELECT max(n) FROM r",
     );
-    expect(error?.condition).toBe("VALUE_OUT_OF_RANGE");
+    expect(error?.code).toBe("VALUE_OUT_OF_RANGE");
     expect(error?.hint).toBeUndefined();
     const plain = await engine.ask("SELECT 1e20 * 1e20::numeric(38,0)");
     expect(plain.error?.hint).toContain("a DECIMAL has at most 38 digits");
@@ -158,7 +162,7 @@ describe("a recursive query", () => {
       const { error } = await engine.ask(
         `WITH RECURSIVE r(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n + 1, x * ${factor} FROM r WHERE n < 60) SELECT max(n) FROM r`,
       );
-      expect(error?.condition).toBe("VALUE_OUT_OF_RANGE");
+      expect(error?.code).toBe("VALUE_OUT_OF_RANGE");
       expect(error?.hint).toContain("round the value in each step");
     }
     const rounded = await values("0.4", "round(x * 3.5 * (1 - x), 9) FROM r WHERE n < 40");
@@ -181,7 +185,7 @@ describe("a recursive query", () => {
     const { error } = await engine.ask(
       `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next}) SELECT * FROM r`,
     );
-    expect(error?.condition).toBe("TYPE_MISMATCH");
+    expect(error?.code).toBe("TYPE_MISMATCH");
     expect(error?.message).toBe(
       `Cannot run recursive query "r": column "x" is ${one} in its first query and ${other} in the recursive one`,
     );

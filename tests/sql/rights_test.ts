@@ -1,5 +1,6 @@
 /**
- * Who may run what, as whom, and what of it each sees.
+ * The rights of each role: the statements that it may run, the users for whom it may act, and the
+ * rows that it sees.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -23,7 +24,7 @@ beforeEach(() => {
   engine.userId = "root";
 });
 
-/** What root, dora (dba), sam (service) and alice (user) get; "" is success. */
+/** The results for root, dora (dba), sam (service) and alice (user); "" means success. */
 const MATRIX: readonly (readonly [string, readonly string[]])[] = [
   ["SELECT v FROM app.own", ["", "", "", ""]],
   ["SELECT v FROM app.open", ["", "", "", ""]],
@@ -71,7 +72,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
 
 describe("the role matrix", () => {
   test.each(MATRIX)("%s", async (sql, expected) => {
-    // DROP is only asked here: `check` runs nothing.
+    // DROP is only checked here: `check` runs nothing.
     const check = sql.startsWith("DROP");
     for (const [i, userId] of USERS.entries()) {
       engine.userId = userId;
@@ -79,7 +80,7 @@ describe("the role matrix", () => {
       expect(
         (expected[i] ?? "").split("|"),
         `${userId}: ${error?.message ?? "no error"}`,
-      ).toContain(error?.condition ?? "");
+      ).toContain(error?.code ?? "");
     }
   });
 
@@ -128,7 +129,7 @@ describe("EXECUTE AS", () => {
     expect(await engine.failure(sql)).toBe(failure);
   });
 
-  test("the same text stands for whom it names", async () => {
+  test("the same text means the rows of the user it names", async () => {
     for (const user of ["alice", "bob", "alice"]) {
       expect(await engine.rows(`EXECUTE AS USER '${user}' (SELECT CURRENT_USER)`)).toEqual([
         [user],
@@ -137,7 +138,7 @@ describe("EXECUTE AS", () => {
   });
 });
 
-describe("what is listed", () => {
+describe("the listed objects", () => {
   test.each([
     ["SHOW TABLES IN app", 1],
     [
@@ -158,7 +159,7 @@ describe("what is listed", () => {
     });
   });
 
-  test("information_schema.columns tells nothing of hidden tables", async () => {
+  test("information_schema.columns reveals nothing about hidden tables", async () => {
     engine.userId = "alice";
     const sql =
       "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = 'app' ORDER BY 1";
@@ -211,8 +212,8 @@ test("a table that the caller may not read is reported as missing", async () => 
     const { error } = await engine.ask(sql);
     const other = sql.replaceAll("closed", "absent");
     const { error: absent } = await engine.ask(other);
-    expect([error?.condition, error?.position, error?.hint], sql).toEqual([
-      absent?.condition,
+    expect([error?.code, error?.position, error?.hint], sql).toEqual([
+      absent?.code,
       absent?.position,
       absent?.hint,
     ]);

@@ -5,7 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
-import { parseSlt, runSlt, type SltAnswer } from "../support/slt.ts";
+import {
+  parseSlt,
+  runSlt,
+  type SltAnswer,
+  type SltRequest,
+  type SltResult,
+} from "../support/slt.ts";
 import { runSltOn } from "../support/slt_server.ts";
 import { tableTranslator } from "../support/slt_tables.ts";
 import { amountOf } from "../support/thoroughness.ts";
@@ -35,6 +41,15 @@ describe("slt", () => {
   }
 });
 
+test("LICENSES.md names the origin of every file of the corpus, and no other", async () => {
+  const folder = join(import.meta.dir, "slt");
+  const text = await Bun.file(join(folder, "LICENSES.md")).text();
+  const named = [...text.matchAll(/^\| `([^`]+)` \| `?[^|`]/gm)].map(([, name = ""]) => name);
+  const files = readdirSync(folder).filter((name) => name !== "LICENSES.md");
+  expect(new Set(named)).toEqual(new Set(files));
+  expect(named).toHaveLength(files.length);
+});
+
 describe("runSlt", () => {
   test("compares values as the corpus prints them, in the order that the case asks for", async () => {
     const rows = rowsOf([10, "b", 1.5], [9, "", null], [true, "é", 2]);
@@ -55,7 +70,7 @@ describe("runSlt", () => {
     expect(await reasonOf(query, rowsOf([1]))).toContain("should be 2");
   });
 
-  test("tells an expected error from an unexpected one, and what waits from both", async () => {
+  test("distinguishes expected and unexpected errors, and waiting cases from both", async () => {
     const refused: SltAnswer = { ok: false, isUnsupported: false, message: "no" };
     expect(await reasonOf("statement ok\nX", refused)).toBe("no");
     expect(await reasonOf("statement error\nX", refused)).toBeUndefined();
@@ -75,6 +90,73 @@ describe("runSlt", () => {
     const execute = (): Promise<SltAnswer> => Promise.resolve(rowsOf([(value += 1)]));
     const report = await runSlt(text, { execute });
     expect(report.failures).toMatchObject([{ line: 6 }]);
+  });
+});
+
+describe("the extensions", () => {
+  test("send parts of a request: a user stays, parameters and a namespace go with one", async () => {
+    const requests: SltRequest[] = [];
+    const execute = (request: SltRequest): Promise<SltAnswer> => {
+      requests.push(request);
+      return Promise.resolve(rowsOf());
+    };
+    const text = [
+      "statement ok\nA",
+      'user bob two words\n\nparams [1, "# x"]\nnamespace app\nstatement ok\nB',
+      "statement ok\nC",
+      "user root 1\nskipif postgresql\nparams [2]\nstatement ok\nD",
+      "user bob\nstatement ok\nE",
+    ].join("\n\n");
+    expect(await runSlt(text, { execute })).toMatchObject({ passedCount: 4, failures: [] });
+    const user = { name: "bob", password: "two words" };
+    expect(requests).toEqual([
+      { sql: "A" },
+      { sql: "B", user, params: [1, "# x"], namespace: "app" },
+      { sql: "C", user },
+      { sql: "E", user },
+    ]);
+    expect(() => parseSlt("user eve\nstatement ok\nA", "postgresql")).toThrow("a password");
+  });
+
+  test("name the codes of an error and the statement that raises it", async () => {
+    const refused: SltAnswer = {
+      ok: false,
+      isUnsupported: false,
+      message: "no",
+      codes: ["A", "B"],
+      statement: 2,
+    };
+    expect(await reasonOf("statement error\nX", refused)).toBeUndefined();
+    expect(await reasonOf("statement error C|B at 2\nX", refused)).toBeUndefined();
+    expect(await reasonOf("statement error C\nX", refused)).toContain("fail with C");
+    expect(await reasonOf("statement error B at 1\nX", refused)).toContain("2 does");
+    expect(await reasonOf("statement error B at 1\nX", rowsOf())).toContain("it succeeded");
+  });
+
+  test("check the count, columns, rows and text of every result of a request", async () => {
+    const answer: SltAnswer = {
+      ok: true,
+      results: [
+        resultOf({ count: 3 }),
+        resultOf({ columns: ["a", "b c"], rows: [["x", 1.5]], text: '{"t":"\\\"q\\\""}' }),
+      ],
+    };
+    const faultOf = (checks: string): Promise<string | undefined> =>
+      reasonOf(`statement ok\nX\n\n${checks}`, answer);
+    expect(await reasonOf('query UU\nX\n----\n"x"\n1.5', answer)).toBeUndefined();
+    expect(await reasonOf("statement count 3\nX", answer)).toContain("should be 3");
+    expect(await faultOf("result 1 count 3")).toBeUndefined();
+    expect(await faultOf("result 1 count 4")).toContain("1: its count is 3");
+    expect(await faultOf("result columns a, b c")).toBeUndefined();
+    expect(await faultOf("result columns a, b")).toContain("a, b c");
+    expect(await faultOf('result 2 contains "t":""q""')).toBeUndefined();
+    expect(await faultOf("result 1 contains t")).toContain("does not contain t");
+    expect(await faultOf('result 2 query UU\n----\n"x"\n1.5')).toBeUndefined();
+    expect(await faultOf('result 2 query UU\n----\n"x"\n2')).toContain("wanted");
+    expect(await faultOf("result 3 count 0")).toContain("no result");
+    // Every check counts, not only the last one.
+    expect(await faultOf("result 1 count 4\nresult 1 count 3")).toContain("1: its count is 3");
+    expect(() => parseSlt("statement ok\nX\n\nresult 1 number 3", "postgresql")).toThrow("line 4");
   });
 });
 
@@ -106,10 +188,14 @@ test("tableTranslator adds a key, names the columns of an INSERT, and expands a 
 });
 
 function rowsOf(...rows: unknown[][]): SltAnswer {
-  return { ok: true, names: [], rows };
+  return { ok: true, results: [resultOf({ rows })] };
 }
 
-/** Why the first case fails when everything is answered alike. */
+function resultOf(parts: Partial<SltResult>): SltResult {
+  return { columns: [], rows: [], count: undefined, text: "", ...parts };
+}
+
+/** Returns why the first case fails when every request gets the same answer. */
 async function reasonOf(text: string, answer: SltAnswer): Promise<string | undefined> {
   const report = await runSlt(text, { execute: () => Promise.resolve(answer) });
   return report.failures[0]?.reason;

@@ -1,7 +1,8 @@
 /**
  * Goal: a number that looks like milliseconds or seconds, as from `Date.now()`, is stored in a
  * timestamp column as microseconds, as the wire contract says, and a notice in the answer names the
- * stored timestamp. A date or time that takes no such number names the form to send.
+ * stored timestamp. If a date or time type does not accept such a number, the error names the form
+ * to send.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -118,7 +119,7 @@ test.each([
   ],
 ])("%s refuses milliseconds, and names the form to send", async (sql, code, message, hint) => {
   const { error } = await engine.ask(sql, { params: [MILLISECONDS] });
-  expect([error?.condition, error?.message, error?.hint]).toEqual([code as never, message, hint]);
+  expect([error?.code, error?.message, error?.hint]).toEqual([code as never, message, hint]);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 /**
  * STREAM tables: rows are inserted and deleted, belong to their writer, and vanish when their time
- * is over, from reads at once and from the disk soon.
+ * is over, from reads at once and from the disk soon after.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO } from "../../src/base/seq.ts";
@@ -24,7 +24,7 @@ async function count(table: string): Promise<unknown> {
   return (await engine.rows(`SELECT count(*) FROM ${table}`))[0]?.[0];
 }
 
-/** Lets everything that is ready run, and the disk besides, until something is so. */
+/** Runs everything that is ready, and the disk, until a condition holds. */
 async function settled(isDone: () => boolean): Promise<void> {
   while (!isDone()) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -87,7 +87,7 @@ test("a key is unique among the rows that have not expired", async () => {
   expect(await engine.rows("SELECT v FROM k")).toEqual([["third"]]);
 });
 
-test("what a STREAM table does not take is refused", async () => {
+test("statements that a STREAM table does not accept are refused", async () => {
   const refusals: [string, string][] = [
     ["UPDATE s SET who = 'c'", "INVALID_OPERATION@1:0"],
     ["INSERT INTO k VALUES (1, 'a') ON CONFLICT DO NOTHING", "INVALID_OPERATION"],
@@ -104,12 +104,12 @@ test("what a STREAM table does not take is refused", async () => {
     ["SELECT _deleted FROM s", "COLUMN_NOT_FOUND"],
     ["SELECT who, n FROM s GROUP BY who", "INVALID_QUERY"],
   ];
-  for (const [sql, condition] of refusals) {
-    expect(await engine.failure(sql), sql).toStartWith(condition);
+  for (const [sql, code] of refusals) {
+    expect(await engine.failure(sql), sql).toStartWith(code);
   }
 });
 
-test("rows belong to who wrote them, and the catalogs say the kind", async () => {
+test("rows belong to the user who wrote them, and the catalogs say the kind", async () => {
   await engine.run("CREATE USER ann INTERNAL; INSERT INTO s VALUES ('root', 1)");
   await engine.run("EXECUTE AS USER 'ann' (INSERT INTO s VALUES ('ann', 1))");
   expect(await engine.rows("SELECT who FROM s")).toEqual([["root"]]);
@@ -123,7 +123,7 @@ test("rows belong to who wrote them, and the catalogs say the kind", async () =>
   expect(columns).toEqual([["who"], ["n"], ["_seq"]]);
 });
 
-test("a longer TTL brings nothing back, and a shorter one takes at once", async () => {
+test("a longer TTL brings nothing back, and a shorter one applies at once", async () => {
   await engine.run("INSERT INTO s VALUES ('old', 1)");
   clock.advance(8000);
   await engine.run("INSERT INTO s VALUES ('young', 1)");
@@ -140,7 +140,7 @@ test("a longer TTL brings nothing back, and a shorter one takes at once", async 
   expect(await count("s")).toBe(0);
 });
 
-test("segments of expired rows go, and those that are half expired are written anew", async () => {
+test("segments of expired rows are removed, and those that are half expired are rewritten", async () => {
   const { store, catalog } = engine.database;
   const tableId = catalog.table("default", "s")?.tableId ?? 0;
   const insert = async (n: number): Promise<void> => {
@@ -165,7 +165,7 @@ test("segments of expired rows go, and those that are half expired are written a
   await insert(4);
   await store.flush(tableId);
   const before = store.stats(tableId).bytes;
-  // Half of the time between the two is over, and the next look comes within ten seconds.
+  // Half of the interval between the two has passed, and the next check comes within ten seconds.
   clock.advance(80_000);
   await settled(() => store.stats(tableId).bytes < before);
   expect(await engine.rows("SELECT n FROM s")).toEqual([[4], [4]]);
@@ -189,7 +189,7 @@ test("a clock that is set back brings no row back beside the one that took its k
   ]);
 });
 
-test("what has vanished stays away when the clock is set back, and new rows do not vanish with it", async () => {
+test("vanished rows stay away when the clock is set back, and new rows do not vanish with them", async () => {
   await engine.run("INSERT INTO k VALUES (1, 'old')");
   const nowMs = clock.nowMs();
   clock.advance(11_000);

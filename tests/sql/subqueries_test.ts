@@ -1,6 +1,5 @@
 /**
- * Queries in queries: what they answer at the edges, what of them is refused, and that no run
- * leaves anything to the next one.
+ * Subqueries: their answers in edge cases, their refusals, and that no run affects the next one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -21,7 +20,8 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // IN and NOT IN: a NULL among the rows makes "no" unknown, an empty set makes everything known.
+  // IN and NOT IN: a NULL among the rows makes "no" unknown; with an empty set, everything is
+  // known.
   ["SELECT id FROM t WHERE x IN (SELECT x FROM s) ORDER BY 1", [[1], [4]]],
   ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s)", []],
   ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s WHERE x IS NOT NULL)", [[2]]],
@@ -51,7 +51,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
   ["SELECT 1 <> ANY (SELECT x FROM s), 1 = ALL (SELECT 1 UNION ALL SELECT 1)", [[true, true]]],
   ["SELECT id FROM t WHERE x >= SOME (SELECT s.x FROM s WHERE s.id = t.id) ORDER BY 1", [[1], [2]]],
-  // Rows are in the order of their first pair that differs; a NULL before it leaves that unknown.
+  // Rows are ordered by their first pair that differs; a NULL before it leaves the order unknown.
   ["SELECT id FROM t WHERE (x, y) < ANY (SELECT 1, 'b') ORDER BY 1", [[1]]],
   [
     "SELECT id, (x, y) >= ALL (SELECT x, y FROM s WHERE id < 3) FROM t ORDER BY 1",
@@ -66,7 +66,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT (1, 2.5, 'x') > ANY (VALUES (1, 2, 'z'), (1, 3, 'a')), (1, 2) <= ALL (SELECT 1, NULL::int), (1, NULL) < ANY (SELECT 2, 0)",
     [[true, null, true]],
   ],
-  // An entry of WITH that reads what is around it, read in a query inside.
+  // A WITH entry that reads outer columns and is read in an inner query.
   [
     "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) + count(*) FROM c)) FROM t ORDER BY 1",
     [
@@ -83,7 +83,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 11],
     ],
   ],
-  // The name in the entry means what it means there.
+  // The name in the entry refers to its definition there.
   [
     "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) FROM c) FROM s AS t WHERE t.id = 4) FROM t WHERE id < 3 ORDER BY 1",
     [
@@ -100,7 +100,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [4, 3],
     ],
   ],
-  // EXISTS never asks what a row holds.
+  // EXISTS never reads the values of a row.
   [
     "SELECT EXISTS (SELECT 1 / 0), EXISTS (SELECT FROM none), EXISTS (SELECT count(*) FROM none)",
     [[true, false, true]],
@@ -110,7 +110,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[false, false]],
   ],
   ["SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.x = t.x) ORDER BY 1", [[2], [3]]],
-  // Scalars: NULL without a row; an aggregate has one for a key that no row has.
+  // Scalar subqueries: NULL without a row; an aggregate has a value for a key that no row has.
   ["SELECT (SELECT x FROM none), (SELECT count(*) FROM none)", [[null, 0]]],
   [
     "SELECT id, (SELECT count(*) FROM s WHERE s.x = t.x) FROM t ORDER BY 1",
@@ -149,17 +149,17 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   [
     "SELECT id, ARRAY(SELECT s.id FROM s WHERE s.x = t.x ORDER BY 1 DESC) FROM t WHERE id < 3 ORDER BY 1",
     [
-      [1, "{2,1}"],
-      [2, "{}"],
+      [1, [2, 1]],
+      [2, []],
     ],
   ],
   ["SELECT id FROM t WHERE (x, y) = (SELECT s.x, s.y FROM s WHERE s.id = t.id)", [[1]]],
-  // A row that no outer row asks for must not fail the statement.
+  // A row that no outer row needs must not fail the statement.
   [
     "SELECT (SELECT 1 / (s.x - 7) FROM s WHERE s.id = t.x AND s.y = t.y) FROM t WHERE id = 1",
     [[0]],
   ],
-  // Correlated at any depth, and in every clause.
+  // Subqueries correlated at any depth, and in every clause.
   [
     "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s WHERE s.id = t.id AND EXISTS (SELECT 1 FROM s u WHERE u.y = t.y AND u.x = s.x))",
     [[1], [2]],
@@ -194,7 +194,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT y FROM t GROUP BY y HAVING EXISTS (SELECT 1 FROM s WHERE s.id = sum(t.x)) ORDER BY 1",
     [["a"], ["b"], [null]],
   ],
-  // A name is the nearest one.
+  // A name refers to the nearest definition.
   ["SELECT (SELECT count(*) FROM s WHERE x = 1) FROM t WHERE id = 2", [[2]]],
   ["SELECT count(*) FROM none WHERE x IN (SELECT x)", [[0]]],
   // Set operations: NULLs are equal, and ALL counts.
@@ -402,7 +402,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT s.n+1 FROM (SELECT n, (SELECT max(n) FROM a) m FROM a) s WHERE s.n < 5 AND s.m = s.n)) SELECT * FROM t",
     [[1], [2], [3], [4], [5]],
   ],
-  // Entries of WITH RECURSIVE read those behind them, too.
+  // Entries of WITH RECURSIVE read later ones, too.
   [
     "WITH RECURSIVE a AS (SELECT x + 1 AS x FROM b), b AS (SELECT x * 2 AS x FROM c), c AS (SELECT 5 AS x) SELECT a.x, b.x, c.x FROM a, b, c",
     [[11, 10, 5]],
@@ -419,7 +419,8 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // Twice by the plan cache, once by the long way: a run leaves nothing to the next one.
+  // The statement runs twice through the plan cache and once on the slow path: a run leaves nothing
+  // behind.
   expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
   expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
   expect((await engine.run(`BEGIN; ${sql}; COMMIT`))[1]?.rows).toEqual(rows as unknown[][]);
@@ -513,7 +514,7 @@ describe("changes", () => {
   });
 });
 
-test("a query over a table that the same text makes", async () => {
+test("a query over a table that the same text creates", async () => {
   const text =
     "CREATE TABLE made (id INT PRIMARY KEY); SELECT EXISTS (SELECT 1 FROM made); WITH m AS (SELECT id FROM made) INSERT INTO made SELECT 1 UNION SELECT id FROM m; SELECT id FROM t WHERE id IN (SELECT id FROM made)";
   expect(await engine.rows(text)).toEqual([[1]]);
@@ -574,13 +575,13 @@ describe("limits", () => {
     await engine.run(`INSERT INTO big VALUES ${rows.join(", ")}`);
   });
 
-  test("equality is found by hash, not by trying all pairs", async () => {
+  test("equality is found by hash, not by comparing all pairs", async () => {
     const sql =
       "SELECT count(*) FROM big a WHERE EXISTS (SELECT 1 FROM big b WHERE b.v = a.id) AND (SELECT count(*) FROM big c WHERE c.v = a.v) = 4";
     expect(await engine.rows(sql)).toEqual([[5000]]);
   });
 
-  test("a subquery that takes too long stops, and lets others run meanwhile", async () => {
+  test("a subquery that takes too long stops, and yields to others in the meantime", async () => {
     const started = systemClock.monotonicMs();
     const slow = engine.failure(
       "SELECT count(*) FROM big a WHERE EXISTS (SELECT 1 FROM big b WHERE b.v + a.id < 0)",
@@ -599,11 +600,11 @@ describe("limits", () => {
   test("rows held for a subquery count as memory", async () => {
     const many = "SELECT a.id::text || repeat('x', 400) AS v FROM big a";
     expect(await engine.failure(`SELECT 'y' IN (${many})`)).toBe("MEMORY_EXCEEDED@1");
-    // What WITH and a join hold goes to disk instead.
+    // The rows of WITH and of a join are written to disk instead.
     expect(
       await engine.rows(`WITH a AS (${many}) SELECT count(*) FROM a, a b WHERE a.v = b.v`),
     ).toEqual([[20_000]]);
-    // What one reading of many took is given back after it.
+    // Each of many readings releases its memory when it is done.
     const sql =
       "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM big b WHERE b.id + t.id < 0 ORDER BY v OFFSET 1)";
     expect(await engine.rows(sql)).toEqual([[0]]);
@@ -623,14 +624,14 @@ describe("limits", () => {
 });
 
 // Goal: a key that is computed on either side of such a join is its own column. Method: the same
-// condition as a value, which is asked row by row.
+// condition as a value, which is evaluated row by row.
 test.each([
   "s.c = t.c AND upper(s.c) = upper(t.c)",
   "s.b = t.b AND abs(s.a) = abs(t.a)",
   "s.a = t.a AND upper(s.c) = upper(t.c) AND s.b + 1 > t.b",
   "s.a = t.a AND length(s.c) = length(t.c)",
   "s.c = t.c AND length(s.c) = length(t.c)",
-])("EXISTS over %s finds what it finds row by row", async (condition) => {
+])("EXISTS over %s finds the same as row by row", async (condition) => {
   await using own = await TestEngine.open({ clock: systemClock });
   const rows = "(1, 1, 0, 'x'), (2, 2, 2, 'y'), (3, NULL, 3, NULL), (4, 4, 0, '10')";
   for (const table of ["t", "s"]) {

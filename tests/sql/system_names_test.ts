@@ -1,6 +1,6 @@
 /**
- * Statements that name what is in `system` and `information_schema`: what there is is described to
- * who may read it, and nothing of it is made, changed or dropped.
+ * Statements that name objects of `system` and `information_schema`: a caller who may read an
+ * object can describe it, but no caller can create, change or drop one.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 async function told(sql: string, namespace = "app"): Promise<string> {
   const { error } = await engine.ask(sql, { namespace });
-  return error === undefined ? "" : `${error.condition}: ${error.message} | ${error.hint ?? ""}`;
+  return error === undefined ? "" : `${error.code}: ${error.message} | ${error.hint ?? ""}`;
 }
 
 test.each([
@@ -27,7 +27,7 @@ test.each([
   "DESC TABLE system.users HISTORY",
   "SHOW COLUMNS FROM system.users",
   "USE system; DESCRIBE users",
-])("%s tells of the columns that SELECT has", async (sql) => {
+])("%s describes the columns that SELECT has", async (sql) => {
   const [result] = (await engine.run("SELECT * FROM system.users")).slice(-1);
   const rows = await engine.rows(sql);
   expect(rows.map(([name, ordinal]) => [name, ordinal])).toEqual(
@@ -36,13 +36,14 @@ test.each([
   expect(rows[0]?.[3]).toBe("text");
 });
 
-test("users describe and list what they may read of the system, and nothing else", async () => {
+test("users describe and list the readable parts of the system, and nothing else", async () => {
   engine.userId = "uma";
   expect(await engine.rows("DESCRIBE system.my_account")).toHaveLength(8);
   expect(await engine.rows("DESCRIBE information_schema.tables")).toHaveLength(5);
   expect(await told("DESCRIBE system.users")).toStartWith("PERMISSION_DENIED");
   const listed = await engine.rows("SHOW TABLES IN system");
   expect(listed.map((row) => [row[1], row[3]])).toEqual([
+    ["indexes", "SYSTEM"],
     ["my_account", "SYSTEM"],
     ["my_connections", "SYSTEM"],
     ["my_files", "SYSTEM"],
@@ -51,7 +52,7 @@ test("users describe and list what they may read of the system, and nothing else
   ]);
   engine.userId = "root";
   expect((await engine.rows("SHOW TABLES IN system")).length).toBeGreaterThan(listed.length);
-  expect(await engine.rows("SHOW TABLES IN information_schema")).toHaveLength(7);
+  expect(await engine.rows("SHOW TABLES IN information_schema")).toHaveLength(10);
   const all = await engine.rows("SHOW TABLES");
   expect(all.filter((row) => row[3] !== "SYSTEM")).toHaveLength(1);
   for (const namespace of ["system", "information_schema"]) {
@@ -92,13 +93,13 @@ test.each([
   "DROP VIEW system.user",
   "ALTER TABLE system.user ADD COLUMN x INT",
   "STORAGE FLUSH TABLE system.user",
-])("%s names what was meant", async (sql) => {
+])("%s names the probable intention", async (sql) => {
   expect(await told(sql)).toBe(
     "TABLE_NOT_FOUND: system view system.user not found | did you mean system.users?",
   );
 });
 
-test("IF EXISTS passes over what the system has not", async () => {
+test("IF EXISTS ignores names that the system does not have", async () => {
   for (const sql of [
     "DROP TABLE IF EXISTS system.user",
     "DROP VIEW IF EXISTS information_schema.user",
@@ -119,7 +120,7 @@ test.each([
   );
 });
 
-test("a namespace of the request that is not there is told as such", async () => {
+test("a missing namespace of the request is reported as missing", async () => {
   for (const sql of ["SELECT * FROM t", "DROP TABLE t", "DROP VIEW t", "DESCRIBE t"]) {
     expect(await told(sql, "nowhere"), sql).toStartWith(
       "NAMESPACE_NOT_FOUND: namespace nowhere not found",

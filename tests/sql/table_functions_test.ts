@@ -1,5 +1,6 @@
 /**
- * Table functions in FROM and in select lists. What is expected was compared with PostgreSQL 15.
+ * Table functions in FROM and in select lists. The expected answers were compared with PostgreSQL
+ * 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -81,7 +82,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     `SELECT * FROM json_to_record('{"a":[1,2],"b":{"c":1}}') AS x(a INT[], b JSON)`,
     [["{1,2}", '{"c":1}']],
   ],
-  // A function reads the items before it, with or without LATERAL.
+  // A function reads the preceding items, with or without LATERAL.
   [
     "SELECT id, p FROM t, string_to_table(a, ',') p ORDER BY 1, 2",
     [
@@ -130,7 +131,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 2],
     ],
   ],
-  // A nested call runs before the call around it, beside calls that read no other call.
+  // A nested call runs before the enclosing call, next to calls that read no other call.
   [
     "SELECT generate_series(1, 2), generate_series(1, generate_series(1, 3))",
     [
@@ -176,11 +177,11 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 
 describe("table functions", () => {
   for (const [sql, rows] of ANSWERS) {
-    test(sql, async () => expect(await engine.rows(sql)).toEqual(rows));
+    test(sql, async () => expect(await engine.printed(sql)).toEqual(rows));
   }
 
   test("EXPLAIN shows where rows are expanded", async () => {
-    const plan = await engine.rows(
+    const plan = await engine.printed(
       "EXPLAIN SELECT id, generate_series(1, 2) FROM t ORDER BY id LIMIT 3",
     );
     expect(plan.flat().map((line) => String(line).trim().split(" ")[0])).toEqual([
@@ -260,7 +261,7 @@ describe("table functions", () => {
     [
       "SELECT id FROM t ORDER BY (jsonb_each(j)).*",
       "Cannot use (…).* in ORDER BY",
-      "it stands alone in a select list; elsewhere name one column, as in (…).c",
+      "it must be a whole item of a select list; elsewhere, name one column, as in (…).c",
     ],
   ])("%s is refused with advice", async (sql, message, hint) => {
     const { error } = await engine.ask(sql);
@@ -268,23 +269,23 @@ describe("table functions", () => {
     expect(error?.hint).toBe(hint);
   });
 
-  test("one call gives the columns that a select list reads of it", async () => {
+  test("one call returns the columns that a select list reads of it", async () => {
     const sql = `SELECT (jsonb_each('{"a":1,"b":2}')).value, (jsonb_each('{"a":1,"b":2}')).*`;
     const [result] = await engine.run(sql);
     expect(result?.schema?.map(({ name }) => name)).toEqual(["value", "key", "value"]);
-    expect((await engine.rows(`EXPLAIN ${sql}`)).join("\n").match(/call: /g)).toHaveLength(1);
+    expect((await engine.printed(`EXPLAIN ${sql}`)).join("\n").match(/call: /g)).toHaveLength(1);
   });
 
   test("a series without end stops at the deadline, and at a LIMIT", async () => {
     const endless = "SELECT count(*) FROM generate_series(1, 9000000000000000)";
     expect(await engine.failure(endless, { timeoutMs: 50 })).toBe("STATEMENT_TIMEOUT@1");
     const first = "SELECT * FROM generate_series(1, 9000000000000000) LIMIT 2";
-    expect(await engine.rows(first)).toEqual([[1], [2]]);
+    expect(await engine.printed(first)).toEqual([[1], [2]]);
   });
 
   test("INSERT … SELECT of fewer columns fills the first ones", async () => {
     await engine.run("INSERT INTO t SELECT g, 'n' || g FROM generate_series(100, 101) g");
-    expect(await engine.rows("SELECT id, a, j FROM t WHERE id >= 100")).toEqual([
+    expect(await engine.printed("SELECT id, a, j FROM t WHERE id >= 100")).toEqual([
       [100, "n100", null],
       [101, "n101", null],
     ]);

@@ -1,8 +1,9 @@
 /**
- * BEGIN … COMMIT: one snapshot, own writes, one commit; and who wins when two meet.
+ * BEGIN … COMMIT: one snapshot, own writes, one commit; and the winner of two conflicting
+ * transactions.
  *
- * Two requests meet at a place that the test chooses: the first SELECT of the paused one lets
- * others run, as if its turn were over.
+ * Two requests meet at a point that the test chooses: the first SELECT of the paused one yields to
+ * others, as if its turn were over.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../src/sql/mod.ts";
@@ -12,10 +13,10 @@ import { TestEngine } from "../support/sql_engine.ts";
 /** Stack frames in which a request yields between its statements, or while they are bound. */
 const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
-/** Looks at the clock that each take 10 ms. */
+/** This many clock checks take 10 ms each. */
 const HURRIES_MAX = 100;
 
-/** A clock that, once asked to, holds the next reader that lets others run. */
+/** A clock that, once armed, holds the next reader that yields to others. */
 class PausingClock extends ManualClock {
   #isArmed = false;
   #hurriedCount = 0;
@@ -23,7 +24,7 @@ class PausingClock extends ManualClock {
   #resumed = Promise.withResolvers<void>();
 
   override monotonicMs(): number {
-    // The turn of the reader is over soon, and its time is not.
+    // The reader's turn is over soon, but its time is not.
     if (this.#isArmed && this.#hurriedCount < HURRIES_MAX) {
       this.#hurriedCount += 1;
       this.advance(10);
@@ -38,7 +39,7 @@ class PausingClock extends ManualClock {
     return this.#resumed.promise;
   }
 
-  /** Starts something and waits until it is held. */
+  /** Starts a piece of work and waits until it is held. */
   async hold<T>(start: () => Promise<T>): Promise<{ resume: () => Promise<T> }> {
     this.#entered = Promise.withResolvers();
     this.#resumed = Promise.withResolvers();
@@ -112,7 +113,7 @@ describe("COMMIT writes the net effect", () => {
     expect(await engine.rows("SELECT id, v, _seq FROM t")).toEqual(before);
   });
 
-  test("of several changes of a key: one version", async () => {
+  test("several changes of a key make one version", async () => {
     await engine.run(
       "BEGIN; UPDATE t SET v = 1 WHERE id = 1; UPDATE t SET v = 2 WHERE id = 1; DELETE FROM t WHERE id = 2;" +
         "INSERT INTO t VALUES (2, 5); COMMIT",
@@ -125,14 +126,14 @@ describe("COMMIT writes the net effect", () => {
   });
 });
 
-describe("a second request meanwhile", () => {
+describe("a second request in the meantime", () => {
   async function interleaved(first: string, second: string): Promise<[string, string]> {
     const held = await clock.hold(() => engine.failure(first));
     const b = await engine.failure(second);
     return [await held.resume(), b];
   }
 
-  test("wins when it changes what the transaction has written", async () => {
+  test("wins if it changes what the transaction has written", async () => {
     const [a, b] = await interleaved(
       "BEGIN; UPDATE t SET v = 0 WHERE id = 2; SELECT count(*) FROM t; COMMIT",
       "UPDATE t SET v = 99 WHERE id = 2",
@@ -145,7 +146,7 @@ describe("a second request meanwhile", () => {
   test.each([
     ["inserts a key that the transaction inserts", "INSERT INTO t VALUES (7, 7)"],
     ["deletes a row that the transaction changes", "DELETE FROM t WHERE id = 1"],
-  ])("wins when it %s; nothing of the loser is kept", async (_, second) => {
+  ])("wins when it %s; no change of the loser is kept", async (_, second) => {
     const [a] = await interleaved(
       "BEGIN; INSERT INTO t VALUES (7, 0), (8, 0); UPDATE t SET v = 0 WHERE id = 1; SELECT count(*) FROM t; COMMIT",
       second,
@@ -162,20 +163,20 @@ describe("a second request meanwhile", () => {
       "an upsert",
       "INSERT INTO t SELECT id, 0 FROM t WHERE id < 3 ON CONFLICT (id) DO UPDATE SET v = 0",
     ],
-  ])("wins over %s when it writes one of its keys, and only then", async (_, change) => {
+  ])("wins over %s if it writes one of its keys, and only then", async (_, change) => {
     const text = `BEGIN; ${change}; SELECT count(*) FROM t; COMMIT`;
     const touching = change.startsWith("INSERT INTO t SELECT id + 6")
       ? "INSERT INTO t VALUES (8, 8)"
       : "UPDATE t SET v = 99 WHERE id = 2";
     const [lost] = await interleaved(text, touching);
     expect(lost).toStartWith("SERIALIZATION_FAILURE@4");
-    // What it only read, another may write.
+    // Another request may write rows that this transaction has only read.
     await engine.run("DELETE FROM t WHERE id > 3");
     const [won] = await interleaved(text, "UPDATE t SET v = 31 WHERE id = 3");
     expect(won).toStartWith("succeeded");
   });
 
-  test("that is not durable yet is no part of the snapshot, and wins", async () => {
+  test("that is not durable yet is not in the snapshot, and wins", async () => {
     const writing = engine.run("UPDATE t SET v = 11 WHERE id = 1");
     const failure = await engine.failure("BEGIN; UPDATE t SET v = v + 1 WHERE id = 1; COMMIT");
     await writing;
@@ -230,7 +231,17 @@ describe("a transaction refuses", () => {
     ["BEGIN; DROP TABLE t; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
     ["BEGIN; STORAGE FLUSH TABLE t; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
     ["BEGIN; CREATE USER x INTERNAL; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
-    ["BEGIN; SAVEPOINT a; COMMIT", "UNSUPPORTED_FEATURE@2:7"],
+    ["SAVEPOINT a", "TRANSACTION_REQUIRED@1:0"],
+    ["BEGIN; DELETE FROM t; RELEASE a; COMMIT", "OBJECT_NOT_FOUND@3:22"],
+    ["BEGIN; SAVEPOINT a; DELETE FROM t; RELEASE a; ROLLBACK TO a; COMMIT", "OBJECT_NOT_FOUND@5"],
+    [
+      "BEGIN; DELETE FROM t; SAVEPOINT a; SELECT 1 / 0; COMMIT; ROLLBACK TO a",
+      "DIVISION_BY_ZERO@4",
+    ],
+    [
+      "BEGIN; DELETE FROM t; SAVEPOINT a; SELECT 1 / 0; ROLLBACK TO b; COMMIT",
+      "DIVISION_BY_ZERO@4",
+    ],
     ["BEGIN ISOLATION LEVEL SERIALIZABLE; COMMIT", "UNSUPPORTED_FEATURE@1"],
     ["BEGIN READ ONLY; DELETE FROM t; COMMIT", "INVALID_OPERATION@2"],
     ["BEGIN READ ONLY; DELETE FROM t WHERE FALSE; COMMIT", "INVALID_OPERATION@2"],
@@ -278,7 +289,7 @@ describe("a definition while a statement runs", () => {
     ["UPDATE d SET v = v + 1 FROM generate_series(1, 3000) g WHERE d.id = g % 5 + 1", [1, 7]],
     ["DELETE FROM d WHERE id IN (SELECT g FROM generate_series(1, 20000) g)", [0, null]],
     ["UPDATE t SET v = (SELECT max(d.v) FROM d WHERE d.id <= t.id) WHERE id < 3", [1, 6]],
-  ])("that makes a table anew: %s is run with the new one", async (sql, after) => {
+  ])("that creates a table again: %s runs on the new one", async (sql, after) => {
     expect((await meanwhile(sql, AGAIN)).error).toBeUndefined();
     expect(await engine.rows("SELECT count(*), sum(v) FROM d")).toEqual([after]);
   });
@@ -288,10 +299,112 @@ describe("a definition while a statement runs", () => {
     "UPDATE d SET v = v + 1",
   ])("that drops a table ends a transaction that is writing it: %s", async (sql) => {
     const { error } = await meanwhile(`BEGIN; ${sql}; COMMIT`, "DROP TABLE d");
-    expect(error?.condition).toBe("SERIALIZATION_FAILURE");
-    expect(error?.message).toStartWith("Cannot go on writing default.d: it was ");
+    expect(error?.code).toBe("SERIALIZATION_FAILURE");
+    expect(error?.message).toStartWith("Cannot continue writing default.d: it was ");
     expect(error?.statementIndex).toBe(1);
   });
+});
+
+test.each([
+  ["BEGIN; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT 1; COMMIT", undefined],
+  ["BEGIN; SET TRANSACTION ISOLATION LEVEL SNAPSHOT, READ WRITE; COMMIT", undefined],
+  ["SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ", undefined],
+  ["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "TRANSACTION_REQUIRED@1:0"],
+  ["BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; COMMIT", "UNSUPPORTED_FEATURE@2"],
+  ["BEGIN; SET TRANSACTION READ ONLY; COMMIT", "UNSUPPORTED_FEATURE@2"],
+  ["BEGIN READ ONLY; SET TRANSACTION READ WRITE; COMMIT", "INVALID_OPERATION@2:17"],
+  ["BEGIN; SET TRANSACTION; COMMIT", "INVALID_SQL@2"],
+])("the modes of a transaction may be set within it: %s", async (sql, failure) => {
+  if (failure === undefined) await engine.run(sql);
+  else expect(await engine.failure(sql)).toStartWith(failure);
+});
+
+test("SHOW tells the isolation level and the time zone in PostgreSQL's words", async () => {
+  expect((await engine.rows("SHOW TRANSACTION ISOLATION LEVEL"))[0]?.slice(0, 2)).toEqual([
+    "transaction_isolation",
+    "repeatable read",
+  ]);
+  expect((await engine.rows("SHOW TIME ZONE"))[0]?.slice(0, 2)).toEqual(["timezone", "UTC"]);
+});
+
+describe("ROLLBACK TO", () => {
+  const after = async (sql: string): Promise<readonly (readonly unknown[])[]> => {
+    await engine.run(`BEGIN; ${sql}; COMMIT`);
+    return await engine.rows("SELECT id, v FROM t ORDER BY id");
+  };
+
+  test("undoes inserts, updates and deletes since the savepoint, and nothing before it", async () => {
+    expect(
+      await after(
+        "UPDATE t SET v = 11 WHERE id = 1; INSERT INTO t VALUES (4, 40); SAVEPOINT a;" +
+          "UPDATE t SET v = 12 WHERE id = 1; DELETE FROM t WHERE id = 2; DELETE FROM t WHERE id = 4;" +
+          "INSERT INTO t VALUES (5, 50); UPDATE t SET v = 51 WHERE id = 5; ROLLBACK TO a;" +
+          "INSERT INTO t VALUES (6, 60)",
+      ),
+    ).toEqual([
+      [1, 11],
+      [2, 20],
+      [3, 30],
+      [4, 40],
+      [6, 60],
+    ]);
+  });
+
+  test("may be repeated, and later savepoints are gone", async () => {
+    const text =
+      "SAVEPOINT a; UPDATE t SET v = 1; SAVEPOINT b; UPDATE t SET v = 2; ROLLBACK TO a; UPDATE t SET v = 3; ROLLBACK TO a";
+    expect(await after(text)).toEqual([
+      [1, 10],
+      [2, 20],
+      [3, 30],
+    ]);
+    expect(await engine.failure(`BEGIN; ${text}; ROLLBACK TO b; COMMIT`)).toStartWith(
+      "OBJECT_NOT_FOUND",
+    );
+  });
+
+  test("uses the latest savepoint of a name until it is released", async () => {
+    expect(
+      await after(
+        "SAVEPOINT a; UPDATE t SET v = 1 WHERE id = 1; SAVEPOINT a; UPDATE t SET v = 2 WHERE id = 2; ROLLBACK TO a;" +
+          "RELEASE a; UPDATE t SET v = 3 WHERE id = 3; ROLLBACK TO a; UPDATE t SET v = 9 WHERE id = 3",
+      ),
+    ).toEqual([
+      [1, 10],
+      [2, 20],
+      [3, 9],
+    ]);
+  });
+
+  test("is where a text continues after a failed statement", async () => {
+    const results = await engine.run(
+      "BEGIN; UPDATE t SET v = 11 WHERE id = 1; SAVEPOINT a; INSERT INTO t VALUES (4, 40), (1, 1); DELETE FROM t;" +
+        "ROLLBACK TO a; INSERT INTO t VALUES (5, 50); COMMIT",
+    );
+    expect(results.map(({ message }) => message)).toEqual([
+      "Transaction started",
+      "Updated 1 row(s)",
+      "Savepoint a created",
+      "Failed and undone: Cannot insert into default.t: key (id) = (1) already exists",
+      "Skipped",
+      "Transaction rolled back to savepoint a",
+      "Inserted 1 row(s)",
+      "Transaction committed",
+    ]);
+    expect(await engine.rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [2], [3], [5]]);
+  });
+
+  test("restores the settings at the savepoint", async () => {
+    const results = await engine.run(
+      "BEGIN; SET application_name = 'x'; SAVEPOINT a; SET application_name = 'y'; ROLLBACK TO a; SHOW application_name; COMMIT; SHOW application_name",
+    );
+    expect([results[5]?.rows?.[0]?.[1], results[7]?.rows?.[0]?.[1]]).toEqual(["x", "x"]);
+  });
+});
+
+test("a transaction has at most a thousand savepoints", async () => {
+  const text = `BEGIN; ${"SAVEPOINT a;".repeat(1001)} COMMIT`;
+  expect(await engine.failure(text)).toStartWith("TRANSACTION_LIMIT@1002");
 });
 
 test("several transactions and single statements follow each other in one text", async () => {
@@ -318,7 +431,7 @@ describe("a request that fails answers with the entries that stay in effect", ()
     }
   });
 
-  test("those of transactions that ended before, either way", async () => {
+  test("the statements of transactions that ended before, either way", async () => {
     const ended = "BEGIN; INSERT INTO t VALUES (8, 8); COMMIT; BEGIN; DELETE FROM t; ROLLBACK;";
     expect(await kept(`${ended} BEGIN; DELETE FROM t; SELECT 1 / 0`)).toEqual([
       "Transaction started",
@@ -331,7 +444,7 @@ describe("a request that fails answers with the entries that stay in effect", ()
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[4]]);
   });
 
-  test("those of one that was committed, whatever fails behind it", async () => {
+  test("the statements of a committed transaction, whatever fails after it", async () => {
     const committed = "BEGIN; INSERT INTO t VALUES (9, 9); COMMIT;";
     expect(await kept(`${committed} SELECT 1 / 0`)).toHaveLength(3);
     await engine.run("DELETE FROM t WHERE id = 9");
@@ -343,7 +456,7 @@ describe("a request that fails answers with the entries that stay in effect", ()
     );
     await engine.run("UPDATE t SET v = 5 WHERE id = 1");
     const { error, results } = await held.resume();
-    expect([error?.condition, results]).toEqual(["SERIALIZATION_FAILURE", []]);
+    expect([error?.code, results]).toEqual(["SERIALIZATION_FAILURE", []]);
   });
 });
 

@@ -1,9 +1,10 @@
 /**
- * Calls over windows: what they answer, what of them is refused, and that what they cost grows with
- * the rows and not with the frames. The answers are those of PostgreSQL.
+ * Window calls: their answers, their refusals, and that their cost grows with the rows rather than
+ * with the frames. The answers are PostgreSQL's.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
+import { withArrayTexts } from "../support/slt_arrays.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -20,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // Numbers of rows; equal rows share a rank.
+  // Row numbers; peer rows share a rank.
   [
     "SELECT id, row_number() OVER w, rank() OVER (w), dense_rank() OVER w FROM t WINDOW w AS (ORDER BY x DESC NULLS LAST) ORDER BY x DESC NULLS LAST, 2",
     [
@@ -62,7 +63,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [5, 2],
     ],
   ],
-  // Values of other rows.
+  // Values from other rows.
   [
     "SELECT id, lag(x) OVER w, lead(x, 2) OVER w, lag(x, 1, 0) OVER w, lead(x, -1) OVER w, lag(x, 0) OVER w, lag(x, NULL) OVER w FROM t WINDOW w AS (PARTITION BY g ORDER BY id) ORDER BY id",
     [
@@ -103,7 +104,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 5, 5, null],
     ],
   ],
-  // The default frame ends with the last equal row.
+  // The default frame ends with the last peer row.
   [
     "SELECT id, sum(x) OVER (PARTITION BY g ORDER BY x), sum(x) OVER (PARTITION BY g), count(*) OVER (), max(x) OVER (ORDER BY id) FROM t ORDER BY id",
     [
@@ -126,7 +127,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 1],
     ],
   ],
-  // Frames of ROWS.
+  // ROWS frames.
   [
     "SELECT id, sum(id) OVER (ORDER BY id ROWS 2 PRECEDING), sum(id) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING), sum(id) OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING) FROM t ORDER BY id",
     [
@@ -168,7 +169,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [3, "{1,2,3}", 3],
     ],
   ],
-  // Frames of RANGE: nulls see each other and are seen by no offset.
+  // RANGE frames: NULLs include each other, and no offset includes them.
   [
     "SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 5 PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x DESC RANGE BETWEEN 5 PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x NULLS FIRST RANGE BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x RANGE BETWEEN 3 FOLLOWING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id",
     [
@@ -216,7 +217,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["9223372036854775807", 2],
     ],
   ],
-  // Frames of GROUPS, and what EXCLUDE leaves out.
+  // GROUPS frames, and the rows that EXCLUDE leaves out.
   [
     "SELECT id, sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW), sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM t ORDER BY id",
     [
@@ -287,7 +288,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 6, 1],
     ],
   ],
-  // Where calls over windows may stand.
+  // Places in which window calls are allowed.
   [
     "SELECT DISTINCT count(*) OVER (PARTITION BY g) FROM t ORDER BY count(*) OVER (PARTITION BY g)",
     [[1], [2], [3]],
@@ -358,13 +359,14 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // By the plan cache, and by the long way.
-  expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
-  expect((await engine.run(`BEGIN; ${sql}; COMMIT`))[1]?.rows).toEqual(rows as unknown[][]);
+  // The statement runs both through the plan cache and on the slow path.
+  expect(await engine.printed(sql)).toEqual(rows as unknown[][]);
+  const [, entry] = await engine.run(`BEGIN; ${sql}; COMMIT`);
+  expect(withArrayTexts(entry?.rows ?? [], entry?.schema ?? [])).toEqual(rows as unknown[][]);
 });
 
 const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
-  // Where calls over windows may not stand.
+  // Places in which window calls are refused.
   ["SELECT id FROM t WHERE rank() OVER (ORDER BY id) = 1", "INVALID_QUERY@1:23"],
   ["SELECT id FROM t GROUP BY rank() OVER (ORDER BY id)", "INVALID_QUERY@1:26"],
   ["SELECT rank() OVER (ORDER BY id) AS r FROM t GROUP BY r", "INVALID_QUERY@1:54"],
@@ -376,7 +378,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT 1 LIMIT rank() OVER ()", "INVALID_QUERY@1:15"],
   ["UPDATE t SET x = rank() OVER ()", "INVALID_QUERY@1:17"],
   ["VALUES (rank() OVER ())", "INVALID_QUERY@1:8"],
-  // What may not stand with them.
+  // Refused combinations.
   ["SELECT rank() FROM t", "INVALID_QUERY@1:7"],
   ["SELECT upper(g) OVER () FROM t", "INVALID_QUERY@1:7"],
   ["SELECT nothing(g) OVER () FROM t", "FUNCTION_NOT_FOUND@1:7"],
@@ -392,7 +394,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT lag(x, 1, g) OVER () FROM t", "TYPE_MISMATCH@1:11"],
   ["SELECT x, sum(id) OVER () FROM t GROUP BY g", "INVALID_QUERY@1:7"],
   ["SELECT g, rank() OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:32"],
-  // Windows that say too much or nothing.
+  // Contradictory and incomplete windows.
   ["SELECT rank() OVER w FROM t", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (), w AS ()", "INVALID_QUERY@1:44"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (v), v AS ()", "INVALID_QUERY@1:41"],
@@ -445,7 +447,7 @@ test("a plain SELECT with a window does not show system columns", async () => {
 test("parameters are arguments, offsets and defaults", async () => {
   const sql =
     "SELECT lag(id, $1, $2) OVER w, sum(id) OVER (w ROWS $1 PRECEDING) FROM t WINDOW w AS (ORDER BY id)";
-  const rows = await engine.rows(`${sql} LIMIT 4`, { params: [2, -1] });
+  const rows = await engine.printed(`${sql} LIMIT 4`, { params: [2, -1] });
   expect(rows).toEqual([
     [-1, 1],
     [-1, 3],
@@ -468,16 +470,16 @@ describe("many rows", () => {
     }
   });
 
-  /** What a call gives for each row, in the order of the rows. */
+  /** Returns the result of a call for each row, in row order. */
   async function valuesOf(call: string): Promise<unknown[]> {
     const sql = `SELECT v FROM (SELECT id, ${call} AS v FROM n) q WHERE id % 97 = 0 ORDER BY id`;
-    return (await engine.rows(sql)).map(([value]) => value);
+    return (await engine.printed(sql)).map(([value]) => value);
   }
 
   const x = (id: number): number => (id * 7919) % 1009;
   const ids = Array.from({ length: COUNT }, (_, id) => id).filter((id) => id % 97 === 0);
 
-  /** The values of a frame of rows, told in the simplest way. */
+  /** Returns the values over a ROWS frame, computed in the simplest way. */
   function framed(before: number, after: number, fold: (values: readonly number[]) => number) {
     return ids.map((id) => {
       const start = Math.max(0, id - before);
@@ -488,7 +490,7 @@ describe("many rows", () => {
 
   const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 
-  test("sliding frames give what reading them again would", async () => {
+  test("sliding frames give the same as reading them again", async () => {
     const rows = "OVER (ORDER BY id ROWS BETWEEN 500 PRECEDING AND 300 FOLLOWING";
     expect(await valuesOf(`sum(x) ${rows})`)).toEqual(framed(500, 300, sum));
     expect(await valuesOf(`max(x) ${rows})`)).toEqual(framed(500, 300, (v) => Math.max(...v)));
@@ -498,7 +500,7 @@ describe("many rows", () => {
   });
 
   test("frames with an open side are one pass", async () => {
-    // Reading every frame again would look at 400 million rows for each of these.
+    // Reading every frame again would visit 400 million rows for each of these.
     const calls = ["sum(x)", "avg(d)", "max(x)", "stddev(x)", "count(*)", "bool_or(x > 5)"];
     for (const frame of ["UNBOUNDED PRECEDING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]) {
       for (const call of calls) {
@@ -506,10 +508,10 @@ describe("many rows", () => {
         expect(values).toHaveLength(ids.length);
       }
     }
-    const last = await engine.rows(
+    const last = await engine.printed(
       "SELECT s FROM (SELECT id, sum(x) OVER (ORDER BY id DESC) AS s FROM n) q WHERE id = 0",
     );
-    expect(last).toEqual(await engine.rows("SELECT sum(x) FROM n"));
+    expect(last).toEqual(await engine.printed("SELECT sum(x) FROM n"));
   }, 20_000);
 
   test("the memory and the time of the statement bound them", async () => {

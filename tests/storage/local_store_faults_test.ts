@@ -1,6 +1,4 @@
-/**
- * What the store does when the disk is full, fails, or stops anywhere.
- */
+/** The behaviour of the store when the disk is full, fails, or stops at any point. */
 
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -8,13 +6,10 @@ import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
-import {
-  dataPathsOf,
-  deletionVectorPath,
-  segmentPath,
-} from "../../src/storage/directory/file_names.ts";
+import type { Seq } from "../../src/base/seq.ts";
+import { dataPathsOf, deletionVectorPath, segmentPath } from "../../src/storage/files.ts";
 import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
-import type { Row } from "../../src/types/mod.ts";
+import { type Row, valuesOf } from "../../src/types/mod.ts";
 import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
@@ -42,12 +37,12 @@ async function conditionOf(promise: Promise<unknown>): Promise<string | undefine
   try {
     await promise;
   } catch (error) {
-    return error instanceof DatabaseError ? error.condition : String(error);
+    return error instanceof DatabaseError ? error.code : String(error);
   }
   return undefined;
 }
 
-test("every acknowledged commit was written and then synced before its writer heard of it", async () => {
+test("every acknowledged commit was written and then synced before its writer was answered", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE] });
   await Promise.all(
@@ -106,7 +101,7 @@ test("a flush syncs segment and directory before it publishes, and removes only 
 });
 
 for (const operation of ["write", "sync"] as const) {
-  test(`an error of the log's ${operation} fails all who wait as unknown, and the store stops`, async () => {
+  test(`an error of the log's ${operation} fails all waiting commits as unknown, and the store stops`, async () => {
     const disk = new SimulatedDisk();
     let fatal: unknown;
     const onFatal = (cause: unknown): void => {
@@ -127,7 +122,7 @@ for (const operation of ["write", "sync"] as const) {
     disk.faultPlan = undefined;
     expect(await conditionOf(insert(5))).toBe("STORAGE_UNAVAILABLE");
     expect(syncCount, "a failed sync is not tried again").toBe(syncsBefore);
-    expect(idsOf(store), "what is not known to be durable stays invisible").toEqual([1]);
+    expect(idsOf(store), "a commit that is not known to be durable stays invisible").toEqual([1]);
     await store.close();
     const again = await openStore({ disk: disk.crash({ keep: "none" }), definitions: [TABLE] });
     expect(idsOf(again)).toEqual([1]);
@@ -150,7 +145,7 @@ test("a full disk takes the group back whole, and the store recovers by itself",
     operation === "write" && path.endsWith(".wal") && !isWipe
       ? { code: "ENOSPC", bytesWritten: 50 }
       : undefined;
-  // The wipe of what was written overwrites bytes that are there, for which there is room.
+  // The wipe overwrites existing bytes, for which there is always space.
   let isWipe = false;
   const plan = disk.faultPlan;
   disk.faultPlan = (operation, path) => {
@@ -175,7 +170,7 @@ test("a full disk takes the group back whole, and the store recovers by itself",
     1, 2, 3,
   ]);
   disk.faultPlan = undefined;
-  // The same keys can be written again: nothing of the group is left.
+  // The keys of the refused group can be written again: nothing of the group remains.
   await commit(store, 1, "insert", [[4, "d"]]);
   await commit(store, 1, "update", [[1, "e"]]);
   await commit(store, 1, "delete", [[2, "b"]]);
@@ -186,7 +181,51 @@ test("a full disk takes the group back whole, and the store recovers by itself",
   await Promise.all([store.close(), again.close()]);
 });
 
-test("a full disk that cannot hold another log file makes the store read-only until there is room", async () => {
+/** Returns the ids of all rows in order, as far as an order exists. */
+function orderedIdsOf(store: Store, upTo: Seq): unknown[] {
+  const scan = store.scanOrdered(1, {
+    owner: SHARED_OWNER,
+    upTo,
+    columnId: 1,
+    columnIds: [1],
+    isDescending: false,
+  });
+  const ids: unknown[] = [];
+  for (let batch = scan?.next(1000); batch !== undefined; batch = scan?.next(1000)) {
+    for (const column of batch.columns) ids.push(...valuesOf(column));
+  }
+  scan?.close();
+  return ids;
+}
+
+test("rows that were hidden by a deletion are visible again once a full disk took it back", async () => {
+  const rows = Array.from({ length: 6000 }, (_, id): Row => [id, "x"]);
+  const ids = rows.map(([id]) => id);
+  for (const isFlushed of [true, false]) {
+    const disk = new SimulatedDisk();
+    const store = await openStore({ disk, definitions: [TABLE, OTHER] });
+    await commit(store, 1, "insert", rows);
+    if (isFlushed) await store.flush(1);
+    // The second request for an order creates it.
+    expect(orderedIdsOf(store, store.visibleSeq)).toBeEmpty();
+    disk.faultPlan = failNth("write", 1, { code: "ENOSPC" });
+    const { lastSeq } = store.apply({
+      writes: [{ tableId: 1, owner: SHARED_OWNER, operation: "delete", rows: rows.slice(0, 5000) }],
+    });
+    // A statement that runs in the meantime finds them deleted.
+    expect(readRows(store, TABLE, { upTo: lastSeq })).toHaveLength(1000);
+    expect(orderedIdsOf(store, lastSeq)).toEqual(ids.slice(5000));
+    expect(await conditionOf(store.durable(lastSeq))).toBe("DISK_FULL");
+    disk.faultPlan = undefined;
+    await commit(store, 2, "insert", [[1]]);
+    expect(store.visibleSeq).toBeGreaterThan(lastSeq);
+    expect(idsOf(store)).toEqual(ids);
+    expect(orderedIdsOf(store, store.visibleSeq)).toEqual(ids);
+    await store.close();
+  }
+});
+
+test("a full disk that cannot hold another log file makes the store read-only until there is space", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096, minFreeBytes: 10000 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -205,7 +244,7 @@ test("a full disk that cannot hold another log file makes the store read-only un
   await store.close();
 });
 
-test("a log that may open no more files takes commits back, and goes on once it may", async () => {
+test("a log that may open no more files takes commits back, and continues once it may", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   let fatal: unknown;
@@ -229,7 +268,7 @@ test("a log that may open no more files takes commits back, and goes on once it 
   await store.close();
 });
 
-test("a log that may open no more files says so now and then, not with every commit", async () => {
+test("a log that may open no more files reports it now and then, not with every commit", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
   const log = new RecentLog(silentLog, clock);
@@ -241,8 +280,8 @@ test("a log that may open no more files says so now and then, not with every com
     await conditionOf(commit(store, 1, "insert", [[id, "x".repeat(id < 20 ? 900 : 3000)]]));
   }
   const told = log.lines.map(({ message }) => message);
-  const ahead = "cannot make the next log file ahead";
-  const needed = "the log needs another file, and no more can be opened";
+  const ahead = "cannot create the next log file ahead of time";
+  const needed = "the log needs another file, but no more can be opened";
   expect(told.toSorted()).toEqual([ahead, needed]);
   clock.advance(10_000);
   await conditionOf(commit(store, 1, "insert", [[100, "x".repeat(3000)]]));
@@ -253,7 +292,7 @@ test("a log that may open no more files says so now and then, not with every com
 });
 
 test.each(["EMFILE", "EACCES"] as const)(
-  "a segment that cannot be opened for %s is named, quarantines nothing, and is read once it can",
+  "a segment that cannot be opened for %s is named, quarantines nothing, and is read once it can be",
   async (code) => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -267,10 +306,10 @@ test.each(["EMFILE", "EACCES"] as const)(
     disk.faultPlan = (operation, path) =>
       operation === "open" && path.endsWith(".seg") ? { code } : undefined;
     for (let count = 0; count < 3; count += 1) {
-      const named = `Cannot open ${PATHS.segments}/1/1.seg: the system says ${code}; `;
+      const named = `Cannot open ${PATHS.segments}/1/1.seg: the system reports ${code}; `;
       expect(() => idsOf(store)).toThrow(
         expect.objectContaining({
-          condition: "STORAGE_UNAVAILABLE",
+          code: "STORAGE_UNAVAILABLE",
           message: expect.stringContaining(named),
         }),
       );
@@ -284,7 +323,7 @@ test.each(["EMFILE", "EACCES"] as const)(
   },
 );
 
-test("whole files that changed places are damage, and are not read for each other", async () => {
+test("intact files that changed places are damage, and are not read for each other", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const twin = { ...TABLE, tableId: 2, name: "app.t2" };
@@ -330,8 +369,8 @@ test("whole files that changed places are damage, and are not read for each othe
 });
 
 /**
- * A segment whose deletion vector has come to its second generation, beside what the first one
- * held.
+ * Returns a segment whose deletion vector has reached its second generation, and the contents of
+ * the first one.
  */
 async function secondGeneration(): Promise<{
   readonly disk: SimulatedDisk;
@@ -377,7 +416,7 @@ test("a deletion vector of an older generation under the name of the newer is da
   file.close();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
   const what =
-    "it is another deletion vector of segment 1, with 1 replaced rows, and not generation 2, which the manifest lists";
+    "it is another deletion vector of segment 1, with 1 replaced rows, not generation 2, which the manifest lists";
   expect(() => idsOf(store)).toThrow(expect.objectContaining({ path, what }));
   expect(store.segments()[0]?.status).toBe("quarantined");
   await store.close();
@@ -399,26 +438,7 @@ test.each([
   await store.close();
 });
 
-test("the deletion vector of a merged segment is known by its hash", async () => {
-  const { disk, manifest } = await secondGeneration();
-  const store = await openStore({ disk, manifest, definitions: [TABLE] });
-  await commit(store, 1, "insert", [[4, "one"]]);
-  await store.flush(1);
-  await store.compact(1);
-  const listed = manifest
-    .load()
-    .segments.filter(({ deletionGeneration }) => deletionGeneration > 0);
-  expect(listed.length).toBeGreaterThan(0);
-  for (const { deletionGeneration, deletionHash } of listed) {
-    expect(deletionHash?.generation).toBe(deletionGeneration);
-  }
-  await store.close();
-  const again = await openStore({ disk: disk.restart(), manifest, definitions: [TABLE] });
-  expect(idsOf(again)).toEqual([3, 4]);
-  await again.close();
-});
-
-/** A disk that does not say how much of it is free. */
+/** A disk that does not report its free space. */
 class SilentDisk extends ForwardingDisk {
   isSilent = false;
 
@@ -428,7 +448,7 @@ class SilentDisk extends ForwardingDisk {
   }
 }
 
-test("a disk that does not say what is free keeps nobody from writing", async () => {
+test("a disk that does not report its free space prevents no writes", async () => {
   const disk = new SilentDisk(new SimulatedDisk());
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   let fatal: unknown;
@@ -437,14 +457,16 @@ test("a disk that does not say what is free keeps nobody from writing", async ()
   };
   const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   disk.isSilent = true;
-  // Enough for another log file, and for a look at the free space.
+  // This is enough for another log file, and for a check of the free space.
   for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
   expect([fatal, idsOf(store).length]).toEqual([undefined, 300]);
   expect(() => store.lookAtSpace()).toThrow(DiskError);
   await store.close();
 });
 
-/** A full disk refuses the sync of the first log file, when it is asked for in the same turn. */
+/**
+ * A full disk that refuses the sync of the first log file when it is requested in the same turn.
+ */
 class FullAtRollDisk extends ForwardingDisk {
   override open(path: string, options: OpenOptions): DiskFile {
     const file = super.open(path, options);
@@ -458,7 +480,7 @@ class FullAtRollFile extends ForwardingFile {
   }
 }
 
-/** A full disk refuses to make the name of the second log file durable. */
+/** Returns a full disk that refuses to make the name of the second log file durable. */
 function fullAtName(): SimulatedDisk {
   const disk = new SimulatedDisk();
   disk.faultPlan = (operation, path) =>
@@ -468,7 +490,7 @@ function fullAtName(): SimulatedDisk {
   return disk;
 }
 
-// A full disk is one that can be waited for, but not where it leaves open what is on it.
+// The store can wait for a full disk, but not if the disk's state is unknown.
 test.each([
   ["the sync of the file before", "relaxed", () => new FullAtRollDisk(new SimulatedDisk())],
   ["the name of the new file", "sync", fullAtName],
@@ -500,7 +522,7 @@ test("a commit that a full disk undoes leaves a table alone that was dropped aft
   await store.close();
 });
 
-test("snowflakeId says that the disk is full, and goes on once there is room", async () => {
+test("snowflakeId reports that the disk is full, and continues once there is space", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
   disk.faultPlan = (operation, path) =>
@@ -529,7 +551,7 @@ test("below the reserve only deletes are let in", async () => {
   await store.close();
 });
 
-test("a disk of which less than a tenth is free is told in the log, once each time", async () => {
+test("the log reports a disk with less than a tenth free, once each time", async () => {
   const disk = new SimulatedDisk();
   const warnings: string[] = [];
   const log = { ...silentLog, warn: (text: string) => warnings.push(text) };
@@ -570,7 +592,7 @@ test("a flush that fails leaves the rows readable, and is tried again", async ()
     await commit(store, 1, "delete", [[1, "a"]]);
     clock.advance(5000);
     for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    // What failed, and what was written since: a segment each.
+    // The failed flush and the later writes make one segment each.
     expect(store.stats(1), operation).toMatchObject({ segments: 2, unflushedVersions: 0 });
     expect(idsOf(store)).toEqual([2]);
     const crashed = disk.crash({ keep: "none" });
@@ -605,7 +627,7 @@ test("damage in a segment fails its table, quarantines the file, and leaves othe
 test.each([
   ["segment", "1.seg"],
   ["deletion vector", "1.1.dv"],
-])("a start goes on beside a damaged %s that the log touches", async (_what, name) => {
+])("a start continues beside a damaged %s that the log touches", async (_what, name) => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -620,13 +642,13 @@ test.each([
   await commit(store, 1, "update", [[2, "replaced in the log"]]);
   await store.close();
   for (let at = 8; at < 6000; at += 40) disk.damage(`${PATHS.segments}/1/${name}`, at);
-  // The first start meets the damage, the second knows of it.
+  // The first start finds the damage; the second already knows of it.
   for (let start = 0; start < 2; start += 1) {
     const again = await openStore({ disk, manifest, definitions });
     expect(manifest.load().segments.map(({ quarantined }) => quarantined)).toEqual([true, false]);
     expect(() => idsOf(again)).toThrow(`${PATHS.segments}/1/1.seg`);
     expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
-    // What is newer than the damage is told as it is.
+    // A version newer than the damage is returned unchanged.
     const lookup = { owner: SHARED_OWNER, columnIds: [2], upTo: again.visibleSeq };
     expect(again.lookup(1, { ...lookup, key: [2] })).toEqual(["replaced in the log"]);
     expect(() => again.lookup(1, { ...lookup, key: [3] })).toThrow();
@@ -636,11 +658,11 @@ test.each([
   }
 });
 
-// Goal: a file that is away for a moment costs its table the rest of the process, and no row.
-// Method: it is away when it is first read; a row of it, replaced before, is replaced again
-// meanwhile.
+// Goal: a file that is missing for a moment makes its table unavailable for the rest of the
+// process, but loses no row. Method: it is missing when it is first read. One of its rows, replaced
+// before, is replaced again in the meantime.
 test.each(["ENOENT", "EIO"])(
-  "a segment that %s kept from being read is whole after a start",
+  "a segment that %s kept from being read is intact after a start",
   async (code) => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -679,9 +701,10 @@ test.each(["ENOENT", "EIO"])(
   },
 );
 
-// Goal: a replacement that was taken back, while the segment of the replaced row could not be read,
-// hides no row for good. Method: the disk fails both the log and the segment behind one update.
-test("a segment that notes what was taken back meanwhile stays quarantined", async () => {
+// Goal: a replacement that was rolled back while the segment of the replaced row could not be read
+// does not hide a row permanently. Method: the disk fails both the log and the segment after one
+// update.
+test("a segment that notes replacements taken back meanwhile stays quarantined", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const definitions = [TABLE];
@@ -700,7 +723,7 @@ test("a segment that notes what was taken back meanwhile stays quarantined", asy
   const fullOnce = failNth("write", 1, { code: "ENOSPC" });
   disk.faultPlan = (operation, touched) =>
     operation === "read" && touched === path ? { code: "EIO" } : fullOnce(operation, touched);
-  expect(() => idsOf(store)).toThrow("the disk says EIO");
+  expect(() => idsOf(store)).toThrow("the disk reports EIO");
   expect(await durable).toBe("DISK_FULL");
   disk.faultPlan = undefined;
   await commit(store, 1, "update", [[3, "later"]]);
@@ -713,7 +736,7 @@ test("a segment that notes what was taken back meanwhile stays quarantined", asy
   await last.close();
 });
 
-test("a place of a segment that the disk cannot read is damage in that segment, and named", async () => {
+test("a place in a segment that the disk cannot read is damage in that segment, and is named", async () => {
   const disk = new SimulatedDisk();
   const definitions = [TABLE, OTHER];
   const path = `${PATHS.segments}/1/1.seg`;
@@ -721,12 +744,12 @@ test("a place of a segment that the disk cannot read is damage in that segment, 
   await commit(store, 1, "insert", [[1, "a"]]);
   await commit(store, 2, "insert", [[1]]);
   await store.flush(1);
-  // Opens the file, and touches no chunk of it.
+  // Opens the file, but reads no chunk of it.
   const key = { owner: SHARED_OWNER, key: [2], columnIds: [2], upTo: store.visibleSeq };
   expect(store.lookup(1, key)).toBeUndefined();
   disk.faultPlan = (operation, touched) =>
     operation === "read" && touched === path ? { code: "EIO" } : undefined;
-  expect(() => idsOf(store)).toThrow(/1\.seg at byte [1-9][0-9]*: the disk says EIO/);
+  expect(() => idsOf(store)).toThrow(/1\.seg at byte [1-9][0-9]*: the disk reports EIO/);
   disk.faultPlan = undefined;
   expect(() => idsOf(store)).toThrow("could not be read, and is quarantined");
   expect(readRows(store, OTHER).length).toBe(1);
@@ -734,8 +757,8 @@ test("a place of a segment that the disk cannot read is damage in that segment, 
 });
 
 // Goal: a segment that recovery could not read is no more lost than one that a statement could not.
-// Method: a row of it was replaced, as only the log says, and the disk reads it again before the
-// flush that lets the log forget, at that flush, or not even then.
+// Method: one of its rows was replaced according to the log alone, and the disk can read it again
+// before the flush that lets the log discard this record, during that flush, or not even then.
 test.each([
   ["before the next start", "live"],
   ["before the flush", "live"],
@@ -755,7 +778,7 @@ test.each([
     await commit(store, 2, "insert", [[1]]);
     await store.close();
 
-    // The file opens, and its rows cannot be read.
+    // The file opens, but its rows cannot be read.
     let readCount = 0;
     disk.faultPlan = (operation, touched) => {
       if (operation !== "read" || touched !== path) return undefined;
@@ -784,22 +807,22 @@ test.each([
   },
 );
 
-/** What a run had acknowledged, and everything a next process would find, at one moment. */
+/** The acknowledgements of a run at one moment, and everything that the next process would find. */
 interface Moment {
   readonly operation: string;
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
-  /** Text of each row; undefined for one that was deleted. */
+  /** The text of each acknowledged row; undefined for a deleted row. */
   readonly acked: ReadonlyMap<number, string | undefined>;
-  /** The write under way, which may be found or not. */
+  /** The pending write, which may be found or not. */
   readonly pending: { readonly id: number; readonly text: string | undefined } | undefined;
 }
 
 /**
  * Goal: a crash before any single disk operation loses nothing that was acknowledged, and shows
- * nothing that was never written.
- * Method: one run of commits, updates, deletes and flushes over several log files; before each of
- * its operations the disk is crashed, in three ways, and opened again.
+ * nothing that was never written. Method: one run of commits, updates, deletes and flushes over
+ * several log files; before each of its operations the disk is crashed in three ways and opened
+ * again.
  */
 test("LocalStore recovers from a crash before any disk operation", async () => {
   const moments: Moment[] = [];
@@ -866,13 +889,13 @@ async function checkMoment(moment: Moment, options: object): Promise<void> {
     expect(text, `crash before ${operation}: row ${id}`).toBe(acked.get(id));
   }
   expect([...found.keys()], `crash before ${operation}`).toEqual([]);
-  // What was found can be built upon.
+  // The recovered store accepts further commits.
   await commit(store, 1, "insert", [[999, "after"]]);
   expect(idsOf(store).at(-1)).toBe(999);
   await store.close();
 }
 
-test("a damaged segment keeps no store from opening, also when the log replaces its rows", async () => {
+test("a damaged segment does not keep a store from opening, also when the log replaces its rows", async () => {
   for (const file of ["1.seg", "1.1.dv"]) {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -886,7 +909,7 @@ test("a damaged segment keeps no store from opening, also when the log replaces 
     await commit(store, 2, "insert", [[1]]);
     await store.close();
     disk.damage(`${PATHS.segments}/1/${file}`, 7);
-    // The first start finds the damage, and the second knows of it.
+    // The first start finds the damage; the second already knows of it.
     for (let start = 1; start <= 2; start += 1) {
       const again = await openStore({ disk, manifest, definitions });
       expect(readRows(again, OTHER).length).toBe(1);
@@ -902,7 +925,7 @@ test("a damaged segment keeps no store from opening, also when the log replaces 
   }
 });
 
-/** A store that keeps room, once it has taken it. */
+/** Returns a store that has allocated its ballast. */
 async function storeWithBallast(disk: SimulatedDisk): Promise<LocalStore> {
   const options = { minFreeBytes: 20_000, ballastBytes: 100_000, walSegmentBytes: 16384 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -913,7 +936,7 @@ async function storeWithBallast(disk: SimulatedDisk): Promise<LocalStore> {
 
 const BALLAST = `${DATA_PATH}/ballast`;
 
-test("room that is kept is given back when the disk is full, and taken again when it is not", async () => {
+test("the ballast is released when the disk is full, and taken again when it is not", async () => {
   const disk = new SimulatedDisk();
   const store = await storeWithBallast(disk);
   await commit(store, 1, "insert", [[1, "a"]]);
@@ -923,7 +946,7 @@ test("room that is kept is given back when the disk is full, and taken again whe
   expect(disk.exists(BALLAST)).toBe(false);
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
-  // As much again is not enough: the room that is kept is none for rows.
+  // Another allocation of that size is not enough: rows may not use the ballast.
   store.lookAtSpace();
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   disk.capacityBytes = 1e9;
@@ -934,7 +957,7 @@ test("room that is kept is given back when the disk is full, and taken again whe
   expect(disk.sizeOf(BALLAST)).toBe(100_000);
 });
 
-test("LocalStore.noteFullDisk gives back the room that is kept, once, and lets only deletes in", async () => {
+test("LocalStore.noteFullDisk releases the ballast, once, and accepts only deletes", async () => {
   const disk = new SimulatedDisk();
   const store = await storeWithBallast(disk);
   await commit(store, 1, "insert", [[1, "a"]]);
@@ -954,7 +977,7 @@ test.each([
   { missingBytes: 1, isTaken: false },
   { missingBytes: 0, isTaken: true },
 ])(
-  "room is kept only where the reserve stays free beside it: $missingBytes bytes missing",
+  "the ballast is taken only if the reserve stays free beside it: $missingBytes bytes missing",
   async ({ isTaken, missingBytes }) => {
     const disk = new SimulatedDisk();
     const options = { minFreeBytes: 50_000, ballastBytes: 100_000 };
@@ -976,7 +999,7 @@ test.each([
   },
 );
 
-test("where there is no room to keep, none is taken, and the store goes on", async () => {
+test("without space for the ballast, none is allocated, and the store continues", async () => {
   const disk = new SimulatedDisk();
   disk.faultPlan = (operation, path) =>
     path === BALLAST && (operation === "write" || operation === "sync")
@@ -992,7 +1015,7 @@ test("where there is no room to keep, none is taken, and the store goes on", asy
   await store.close();
 });
 
-test("a store that closes while it takes room leaves none behind", async () => {
+test("a store that closes while it allocates the ballast leaves none behind", async () => {
   const disk = new SimulatedDisk();
   const options = { minFreeBytes: 0, ballastBytes: 5_000_000 };
   const store = await openStore({ disk, definitions: [TABLE], options });

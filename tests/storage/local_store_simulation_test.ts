@@ -1,10 +1,10 @@
 /**
- * Goal: whatever is committed, flushed, crashed and reopened in whatever order, every read answers
- * as a plain list of row versions does, and no acknowledged commit is ever lost.
- * Method: a random schedule over three tables (shared, per user with a compound key and in a
- * storage of its own, without a key) on a simulated disk that loses what was not synced. After each
- * crash the commits that survive must be a prefix of those applied, and contain every one that was
- * acknowledged. To repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
+ * Goal: whatever is committed, flushed, crashed and reopened in whatever order, every read gives
+ * the same answer as a plain list of row versions, and no acknowledged commit is ever lost. Method:
+ * a random schedule over three tables (shared, per user with a compound key and in its own storage,
+ * without a key) on a simulated disk that loses what was not synced. After each crash the commits
+ * that survive must be a prefix of those applied, and contain every one that was acknowledged. To
+ * repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
@@ -38,7 +38,7 @@ const SHARED: TableDefinition = {
   ...defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]),
   compression: "zstd",
 };
-/** With its segments in a storage, on another file system. */
+/** A table whose segments are in a storage, on another file system. */
 const USER = inStorage(
   defineTable(2, [{ kind: "text" }, { kind: "bigint" }, { kind: "boolean" }], [1, 2]),
   { storageId: "second", root: `${STORAGES_PATH}/second` },
@@ -56,7 +56,7 @@ interface SimulationOptions extends Partial<LocalStoreOptions> {
 class Simulation {
   readonly random: SeededRandom;
   readonly options: Partial<LocalStoreOptions>;
-  /** Of a hundred steps. */
+  /** The number of flushes in a hundred steps. */
   readonly flushSteps: number;
   mergeCount = 0;
   disk = diskWithStorages();
@@ -65,7 +65,7 @@ class Simulation {
   clock = new ManualClock();
   model = new StoreModel(TABLES);
   ackedSeq = 0;
-  /** Counts restarts; what an earlier store still does is not this one's. */
+  /** Counts restarts, so that effects of an earlier store are ignored. */
   life = 0;
   store: LocalStore | undefined;
 
@@ -127,7 +127,7 @@ class Simulation {
     return isByRows ? write : byColumns(write, table);
   }
 
-  /** The way of large commits, whatever their size; undefined when it writes a key twice. */
+  /** Stages a write like a large commit, whatever its size; undefined if a key is written twice. */
   #staged(store: LocalStore, { writes }: { writes: readonly TableWrite[] }): Commit | undefined {
     const keys = writes.flatMap(({ owner, rows, tableId }) =>
       rows.map((row) => `${tableId} ${owner} ${this.model.keyOf(tableId, row, this.random.u32())}`),
@@ -141,7 +141,7 @@ class Simulation {
 
   async flush(store: LocalStore): Promise<void> {
     const flushing = store.flush(this.random.pick(TABLES).tableId);
-    // Now and then others get in between.
+    // Occasionally, other commits come in between.
     if (this.random.chance(0.5)) {
       await settled(this.random.below(3));
       this.commit(store);
@@ -164,7 +164,8 @@ class Simulation {
       expect(readRows(store, table, { ...bounds, batchRows, seqMax })).toEqual(
         found.filter(([seq]) => Number(seq) <= seqMax),
       );
-      expect(readChanges(store, table, { ...bounds, batchRows })).toEqual(
+      // Each version names the one that it replaces, as far back as a reader asks.
+      expect(readChanges(store, table, { ...bounds, batchRows, prevsAfter: 0 })).toEqual(
         model.changes(table.tableId, bounds),
       );
       const live = model.rows(table.tableId, { owner, upTo: store.visibleSeq });
@@ -181,7 +182,7 @@ class Simulation {
     this.manifest = this.manifest.restart();
     this.clock = new ManualClock(this.clock.nowMs() + 1);
     this.life += 1;
-    // The old process still runs against its own disk; nobody listens.
+    // The old process still runs against its own disk, but no caller waits for it.
     void store.close();
     return this.#afterRestart(ackedSeq);
   }
@@ -277,7 +278,7 @@ class Simulation {
   }
 }
 
-/** Lets everything that is ready run, a few times. */
+/** Runs everything that is ready, for a few rounds. */
 async function settled(rounds: number): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -303,7 +304,7 @@ test("LocalStore answers as a list of versions does, through flushes and crashes
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});
 }, 60_000);
 
-test("LocalStore does so when commits span log files and the log is recycled", async () => {
+test("LocalStore does the same when commits span log files and the log is recycled", async () => {
   // Each file holds a few commits, so most are rolled, released and read back in parts.
   const options = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 3 * 4096 };
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
@@ -311,7 +312,7 @@ test("LocalStore does so when commits span log files and the log is recycled", a
   }
 }, 60_000);
 
-test("LocalStore does so while segments are merged", async () => {
+test("LocalStore does the same while segments are merged", async () => {
   let mergeCount = 0;
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     const mergeBounds = seed % 2 === 0 ? { mergeBounds: SMALL_MERGES } : {};

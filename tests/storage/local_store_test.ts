@@ -1,10 +1,8 @@
-/**
- * What a caller of the store may rely on, one promise a test.
- */
+/** The store's promises to its callers, one per test. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import { type ChangedPartition, LocalStore, type Store } from "../../src/storage/mod.ts";
-import { laterConditionOf } from "../support/conditions.ts";
+import { errorCodeOf, laterErrorCodeOf } from "../support/error_codes.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
@@ -89,7 +87,7 @@ test("onVisible is called with each changed partition once, before writers are a
   await store.close();
 });
 
-test("apply takes nothing of a batch when one of its rows is refused", async () => {
+test("apply takes no row of a batch if one of its rows is refused", async () => {
   const store = await openStore({ definitions: [TABLE, OTHER] });
   await commit(store, 1, "insert", [[1, "a"]]);
   const before = store.appliedSeq;
@@ -108,10 +106,10 @@ test("apply takes nothing of a batch when one of its rows is refused", async () 
         },
       ],
     });
-  expect(await laterConditionOf(refused)).toBe("DUPLICATE_KEY");
+  expect(await laterErrorCodeOf(refused)).toBe("DUPLICATE_KEY");
   expect(store.appliedSeq).toBe(before);
   expect(rowsOf(store, store.appliedSeq)).toEqual([[1, "a"]]);
-  // The key of the row that was taken back is free again, and the replaced row can be replaced.
+  // The key of the row that was rolled back is free again, and the replaced row can be replaced.
   await commit(store, 1, "insert", [[2, "c"]]);
   await commit(store, 1, "update", [[1, "d"]]);
   expect(rowsOf(store)).toEqual([
@@ -133,16 +131,16 @@ test("apply refuses a key twice, within a batch, a memtable and a segment, but n
         keys.map((key) => [key, "x"]),
         owner,
       );
-  expect(await laterConditionOf(insert(1, 5, 5))).toBe("DUPLICATE_KEY");
+  expect(await laterErrorCodeOf(insert(1, 5, 5))).toBe("DUPLICATE_KEY");
   await insert(1, 5)();
-  expect(await laterConditionOf(insert(1, 5))).toBe("DUPLICATE_KEY");
+  expect(await laterErrorCodeOf(insert(1, 5))).toBe("DUPLICATE_KEY");
   await store.flush(1);
-  expect(await laterConditionOf(insert(1, 5))).toBe("DUPLICATE_KEY");
-  expect(await laterConditionOf(insert(2, 5))).toBeUndefined();
+  expect(await laterErrorCodeOf(insert(1, 5))).toBe("DUPLICATE_KEY");
+  expect(await laterErrorCodeOf(insert(2, 5))).toBeUndefined();
   await store.close();
 });
 
-test("apply says which key is there", async () => {
+test("apply names the key that exists", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[5, "x"]]);
   expect(() =>
@@ -179,10 +177,26 @@ test("a transaction fails on a key that changed after its snapshot, and only on 
   await commit(store, 1, "delete", [[2, "b"]]);
   const writes = (operation: "insert" | "update", id: number) => () =>
     store.apply({ writes: [{ tableId: 1, owner: 0, operation, rows: [[id, "t"]] }], snapshotSeq });
-  expect(await laterConditionOf(writes("update", 1))).toBe("SERIALIZATION_FAILURE");
-  expect(await laterConditionOf(writes("update", 2))).toBe("SERIALIZATION_FAILURE");
-  expect(await laterConditionOf(writes("insert", 2))).toBe("SERIALIZATION_FAILURE");
-  expect(await laterConditionOf(writes("update", 3))).toBeUndefined();
+  expect(await laterErrorCodeOf(writes("update", 1))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterErrorCodeOf(writes("update", 2))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterErrorCodeOf(writes("insert", 2))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterErrorCodeOf(writes("update", 3))).toBeUndefined();
+  await store.close();
+});
+
+test("a transaction writes a key that changed after its snapshot, if the row is of this turn", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  const snapshotSeq = store.visibleSeq;
+  await commit(store, 1, "update", [[1, "A"]]);
+  const rows = [[1, "t"]];
+  const write = { tableId: 1, owner: 0, operation: "update", rows } as const;
+  expect(errorCodeOf(() => store.apply({ writes: [write], snapshotSeq }))).toBe(
+    "SERIALIZATION_FAILURE",
+  );
+  const { lastSeq } = store.apply({ writes: [{ ...write, isCurrent: true }], snapshotSeq });
+  await store.durable(lastSeq);
+  expect(rowsOf(store)).toEqual([[1, "t"]]);
   await store.close();
 });
 
@@ -229,7 +243,7 @@ test("scan reads any earlier seq as it was, before and after a flush", async () 
   await store.close();
 });
 
-test("a scan goes on over the rows that it opened with while they are flushed and replaced", async () => {
+test("a scan continues over the rows that it opened with while they are flushed and replaced", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [
     [1, "a"],
@@ -343,7 +357,7 @@ test("a table that is written fast is flushed every four seconds, or when it hol
   await store.close();
 });
 
-test("a memtable that holds too much is flushed when the log begins another file, and at a start", async () => {
+test("a memtable that holds too much is flushed when the log begins another file, and on startup", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -374,7 +388,81 @@ test("a memtable that holds too much is flushed when the log begins another file
   await leftOver.close();
 });
 
-test("rows that wait for the pace of flushes are not flushed later than their age wants", async () => {
+test("a few rows keep at most one full log file, also after a restart", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const clock = new ManualClock();
+  const flush = { rowsMax: 999_999, ageMsMax: 1e12 };
+  const definitions = [1, 2].map((tableId) =>
+    Object.assign({}, TABLE, { tableId, name: `chat.messages${tableId}`, flush }),
+  );
+  const options = { walMaxBytes: 1 << 30, walSegmentBytes: 1 << 20 };
+  const parts = { disk, manifest, clock, definitions };
+  const others = async (): Promise<void> => {
+    for (let turn = 0; turn < 100; turn += 1) await clock.yield();
+  };
+  const store = await openStore({ ...parts, options });
+  let id = 0;
+  /** Fills about this many log files with rows of the first table. */
+  const fill = async (fileCount: number): Promise<void> => {
+    for (const end = id + fileCount * 262; id < end; id += 1) {
+      await commit(store, 1, "insert", [[id, "x".repeat(4000)]]);
+    }
+    await others();
+  };
+  const firstFile = (): number => manifest.load().firstLogFile ?? 0;
+  const flushed = (of: LocalStore): readonly number[] => of.segments().map((each) => each.tableId);
+  await commit(store, 2, "insert", [[1, "a"]]);
+  await fill(0.5);
+  expect(flushed(store)).toEqual([]);
+  await fill(1);
+  // The first table has as many rows as the log, and the second would keep the file for one row.
+  expect(flushed(store)).toEqual([2]);
+  expect(firstFile()).toBeLessThan(2);
+  await store.flush(1);
+  expect(firstFile()).toBe(2);
+  await commit(store, 2, "insert", [[2, "b"]]);
+  await fill(1);
+  await store.flush(1);
+  // At most one flush in four seconds is for the sake of the log.
+  expect(store.stats(2).unflushedVersions).toBe(1);
+  await store.close();
+
+  const started = await openStore({ ...parts, options });
+  await others();
+  expect(started.stats(2).unflushedVersions).toBe(0);
+  expect(firstFile()).toBe(3);
+  await started.close();
+});
+
+test("memtables that hold too much together are flushed, the largest first, down to a half", async () => {
+  const clock = new ManualClock();
+  const flush = { rowsMax: 999_999, ageMsMax: 1e12 };
+  const table = (tableId: number): typeof TABLE =>
+    Object.assign({}, TABLE, { tableId, name: `chat.messages${tableId}`, flush });
+  const store = await openStore({
+    clock,
+    definitions: [table(1), table(2), table(3)],
+    options: { walMaxBytes: 1 << 30, memtableBytesMax: 100_000 },
+  });
+  const add = async (tableId: number, count: number): Promise<void> => {
+    for (let id = 0; id < count; id += 1) {
+      await commit(store, tableId, "insert", [[id, "x".repeat(4000)]]);
+    }
+    for (let turn = 0; turn < 100; turn += 1) await clock.yield();
+  };
+  const flushed = (): readonly number[] => store.segments().map(({ tableId }) => tableId);
+  await add(1, 8);
+  await add(2, 12);
+  expect(flushed()).toEqual([]);
+  await add(3, 6);
+  // The second has the most, and the others together have a little more than half.
+  expect(flushed().toSorted((left, right) => left - right)).toEqual([1, 2]);
+  expect(store.stats(3).unflushedVersions).toBe(6);
+  await store.close();
+});
+
+test("rows that wait for the pace of flushes are not flushed later than their age requires", async () => {
   const clock = new ManualClock();
   const both = { ...TABLE, flush: { rowsMax: 2, ageMsMax: 3000 } };
   const store = await openStore({ clock, definitions: [both] });
@@ -414,7 +502,7 @@ test("flush of an empty table writes nothing; flush twice at once writes each ro
   await store.close();
 });
 
-test("defineTable adds, drops and widens columns of rows that are already there", async () => {
+test("defineTable adds, drops and widens columns of existing rows", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const decimal = defineTable(1, [{ kind: "int" }, { kind: "decimal", precision: 9, scale: 1 }]);
@@ -462,7 +550,7 @@ test("dropTable makes a table unreadable at once and removes its files after the
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds: [1] });
   manifest.forget(1);
   store.dropTable(1);
-  expect(await laterConditionOf(() => rowsOf(store))).toBe("TABLE_NOT_FOUND");
+  expect(await laterErrorCodeOf(() => rowsOf(store))).toBe("TABLE_NOT_FOUND");
   expect(disk.list(`${DATA_PATH}/segments/1`).length).toBe(1);
   expect(scan.next()?.rowCount).toBe(1);
   scan.close();
@@ -483,7 +571,7 @@ test("recovery skips the rows of a table that the catalog no longer knows", asyn
   expect(manifest.load().segments).toEqual([]);
   expect(again.segments()).toEqual([]);
   expect(readRows(again, OTHER).map(([, ...row]) => row)).toEqual([[1, "kept"]]);
-  // The file was not deleted: nobody but the catalog says that it is not wanted.
+  // The file was not deleted: only the catalog says that it is not needed.
   expect(disk.list(`${DATA_PATH}/lost+found`).map(({ name }) => name)).toEqual(["1-1.seg"]);
   await again.close();
 });
@@ -526,13 +614,13 @@ test("LocalStore.open refuses a catalog that is older than the log", async () =>
   await commit(store, 2, "insert", [[1, "a"]]);
   await store.close();
   const opening = (): unknown => openStore({ disk, manifest: older, definitions: [TABLE] });
-  expect(await laterConditionOf(opening)).toBe("STORAGE_UNAVAILABLE");
+  expect(await laterErrorCodeOf(opening)).toBe("STORAGE_UNAVAILABLE");
   const again = await openStore({ disk, manifest, definitions: [TABLE, OTHER] });
   expect(readRows(again, OTHER).length).toBe(1);
   await again.close();
 });
 
-test("LocalStore.open that is refused changes nothing of the manifest", async () => {
+test("LocalStore.open that is refused changes nothing in the manifest", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -545,15 +633,15 @@ test("LocalStore.open that is refused changes nothing of the manifest", async ()
   await store.close();
   // The first table, whose segment is listed, has no definition either.
   const opening = (): unknown => openStore({ disk, manifest: older, definitions: [OTHER] });
-  expect(await laterConditionOf(opening)).toBe("STORAGE_UNAVAILABLE");
+  expect(await laterErrorCodeOf(opening)).toBe("STORAGE_UNAVAILABLE");
   expect(older.load()).toEqual(manifest.load());
 });
 
-test("snowflakeId never repeats an id, also one that no durable row has", async () => {
+test("snowflakeId never repeats an id, not even one that no durable row has", async () => {
   let disk = new SimulatedDisk();
   let last = 0;
   for (let life = 0; life < 4; life += 1) {
-    // Each life begins at the same time of the clock, right after a power loss.
+    // Each life begins at the same clock time, right after a power loss.
     const store = await openStore({ disk, definitions: [TABLE] });
     for (let count = 0; count < 5000; count += 1) {
       const id = store.snowflakeId();
@@ -569,7 +657,7 @@ test("snowflakeId never repeats an id, also one that no durable row has", async 
 test("LocalStore.open refuses a directory in use, and a newer one without changing a byte", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
-  expect(await laterConditionOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
+  expect(await laterErrorCodeOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
     "STORAGE_UNAVAILABLE",
   );
   await store.close();
@@ -583,7 +671,7 @@ test("LocalStore.open refuses a directory in use, and a newer one without changi
     if (!["read", "list", "map"].includes(operation)) changeCount += 1;
     return undefined;
   };
-  expect(await laterConditionOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
+  expect(await laterErrorCodeOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
     "STORAGE_UNAVAILABLE",
   );
   expect(changeCount).toBe(0);
@@ -647,24 +735,24 @@ test("a policy without an age sets no timer, and log files too small for a row a
   expect(clock.timerCount).toBe(0);
   await store.close();
   const small = { walSegmentBytes: 8192, rowBytesMax: 8192 };
-  expect(await laterConditionOf(() => openStore({ definitions: [TABLE], options: small }))).toBe(
+  expect(await laterErrorCodeOf(() => openStore({ definitions: [TABLE], options: small }))).toBe(
     "INVALID_OPTION",
   );
 });
 
-test("apply refuses a row that is too large, a table that is not there, and a delete without a key", async () => {
+test("apply refuses a row that is too large, a table that does not exist, and a delete without a key", async () => {
   const keyless = defineTable(3, [{ kind: "text" }], []);
   const store = await openStore({ definitions: [TABLE, keyless] });
   const write = (tableId: number, operation: "insert" | "delete", row: unknown[]) => () =>
     store.apply({ writes: [{ tableId, owner: 0, operation, rows: [row as never] }] });
-  expect(await laterConditionOf(write(1, "insert", [1, "x".repeat(9000)]))).toBe("ROW_TOO_LARGE");
-  expect(await laterConditionOf(write(9, "insert", [1, "x"]))).toBe("TABLE_NOT_FOUND");
-  expect(await laterConditionOf(write(3, "delete", ["x"]))).toBe("UNSUPPORTED_FEATURE");
+  expect(await laterErrorCodeOf(write(1, "insert", [1, "x".repeat(9000)]))).toBe("ROW_TOO_LARGE");
+  expect(await laterErrorCodeOf(write(9, "insert", [1, "x"]))).toBe("TABLE_NOT_FOUND");
+  expect(await laterErrorCodeOf(write(3, "delete", ["x"]))).toBe("UNSUPPORTED_FEATURE");
   expect(store.appliedSeq).toBe(SEQ_ZERO);
   await store.close();
 });
 
-test("apply tells the seq of each row when it is asked to", async () => {
+test("apply returns the seq of each row on request", async () => {
   const store = await openStore({ definitions: [TABLE, OTHER] });
   const { seqs, firstSeq, lastSeq } = store.apply({
     wantsSeqs: true,

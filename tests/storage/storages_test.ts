@@ -1,6 +1,6 @@
 /**
- * Storages on a simulated disk: how they are made, found and refused, and that tables in them lose
- * nothing, whatever the disk does meanwhile.
+ * Storages on a simulated disk: how they are created, found and refused, and that tables in them
+ * lose nothing, whatever the disk does in the meantime.
  */
 import { describe, expect, test } from "bun:test";
 import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
@@ -8,7 +8,7 @@ import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../src
 import { type LogFields, silentLog } from "../../src/base/log.ts";
 import { storageFault } from "../../src/storage/files.ts";
 import { type ListedStorage, type LocalStore, Storages } from "../../src/storage/mod.ts";
-import { laterConditionOf } from "../support/conditions.ts";
+import { laterErrorCodeOf } from "../support/error_codes.ts";
 import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
@@ -55,7 +55,7 @@ function storagesOn(disk: Disk, seed = 2): Storages {
   return new Storages({ disk, log: silentLog, random, allowedRoots, dataPath: DATA_PATH });
 }
 
-/** Lets a disk fail as a plan says. Returns whether it has come to that. */
+/** Makes a disk fail as a plan says. Returns a function that tells whether it has failed. */
 function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
   let isMet = false;
   disk.faultPlan = (...args) => {
@@ -74,7 +74,7 @@ function faultOf(disk: SimulatedDisk, listed: ListedStorage): string | undefined
   return fault;
 }
 
-/** Files of segments below a directory. */
+/** Returns the segment files below a directory. */
 function filesIn(disk: SimulatedDisk, directory: string): string[] {
   return disk.list(directory).flatMap(({ isDirectory, name }) => {
     const path = `${directory}/${name}`;
@@ -82,12 +82,12 @@ function filesIn(disk: SimulatedDisk, directory: string): string[] {
   });
 }
 
-/** Why a storage is not created. */
+/** Returns the reason why a storage is not created. */
 async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
   return await creation.then(() => "it is created", String);
 }
 
-test("Storages.create is whole or not at all after a loss of power at any operation", async () => {
+test("Storages.create is complete or undone after a loss of power at any operation", async () => {
   const disk = diskWithStorages();
   const crashed: SimulatedDisk[] = [];
   const random = new SeededRandom(3);
@@ -112,7 +112,7 @@ test("Storages.create is whole or not at all after a loss of power at any operat
   expect(crashed.length).toBeGreaterThan(30);
 });
 
-test("Storages.create lets others work while a disk takes long to sync", async () => {
+test("Storages.create yields to others while a disk takes long to sync", async () => {
   const disk = diskWithStorages();
   disk.holdsSyncs = true;
   const storages = storagesOn(disk);
@@ -121,7 +121,7 @@ test("Storages.create lets others work while a disk takes long to sync", async (
     isCreated = true;
     return listed;
   });
-  // The root and the probe; its parent, the mark and its name.
+  // These syncs are for the root and the probe, its parent, the mark, and the name of the mark.
   for (let count = 0; count < 5; count += 1) {
     await new Promise((resolve) => setImmediate(resolve));
     expect(isCreated).toBe(false);
@@ -141,7 +141,7 @@ test.each([
   ],
   ["its directory", { storageId: "other", root: ROOT }, /storage fast lies in/],
   ["a directory in it", { storageId: "other", root: `${ROOT}/tmp` }, /storage fast lies in/],
-])("Storages.create leaves %s to the statement that was there first", async (_what, other, why) => {
+])("Storages.create leaves %s to the statement that came first", async (_what, other, why) => {
   const disk = diskWithStorages();
   disk.holdsSyncs = true;
   const storages = storagesOn(disk);
@@ -184,7 +184,7 @@ test.each(OPERATIONS)(
         expect(isMet() && operation !== "list").toBe(false);
       } catch (error) {
         expect(error).toBeInstanceOf(DatabaseError);
-        expect((error as DatabaseError).condition).toBe("STORAGE_UNAVAILABLE");
+        expect((error as DatabaseError).code).toBe("STORAGE_UNAVAILABLE");
         disk.faultPlan = undefined;
         const listed = await storages.create(WANTED);
         expect(storageFault(disk, listed)).toBeUndefined();
@@ -196,7 +196,7 @@ test.each(OPERATIONS)(
 );
 
 test.each(OPERATIONS)(
-  "Storages.drop that fails at a %s lets go of the directory",
+  "Storages.drop that fails at a %s releases the directory",
   async (operation) => {
     for (let nth = 1; ; nth += 1) {
       const disk = diskWithStorages();
@@ -205,7 +205,7 @@ test.each(OPERATIONS)(
       const isMet = failsOnce(disk, failNth(operation, nth, { code: "EIO" }));
       storages.drop("fast");
       disk.faultPlan = undefined;
-      // Only where the mark could not be removed it may be a storage of somebody.
+      // The directory may belong to a storage only if the mark could not be removed.
       if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
       expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       storages.close();
@@ -214,7 +214,7 @@ test.each(OPERATIONS)(
   },
 );
 
-test("Storages.drop removes every directory but the root, and what holds a file", () => {
+test("Storages.drop removes every directory except the root and those that hold a file", () => {
   for (const [path, left] of [
     ["lost+found", []],
     ["lost+found/1-99.seg", ["lost+found"]],
@@ -239,8 +239,8 @@ test("Storages.open refuses a mark with any byte changed, and one of another sto
     damaged.damage(`${ROOT}/STORAGE`, at);
     expect(faultOf(damaged, listed), `byte ${at}`).toBeDefined();
   }
-  expect(faultOf(disk, { ...listed, key: "other" })).toMatch(/names another storage/);
-  expect(faultOf(disk, { ...listed, storageId: "slow" })).toMatch(/names another storage/);
+  expect(faultOf(disk, { ...listed, key: "other" })).toMatch(/belongs to another storage/);
+  expect(faultOf(disk, { ...listed, storageId: "slow" })).toMatch(/belongs to another storage/);
   expect(faultOf(disk, { ...listed, root: `${STORAGES_PATH}/slow` })).toMatch(/no directory/);
   expect(faultOf(disk, listed)).toBeUndefined();
 });
@@ -255,7 +255,7 @@ test("Storages.open refuses one that another process uses, and one with a newer 
   expect(faultOf(disk, listed)).toBeUndefined();
 });
 
-test("Storages.open tells one that cannot be written as a fault, until a start finds that it can", () => {
+test("Storages.open reports one that cannot be written as a fault, until startup finds it writable", () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   disk.faultPlan = (operation, path) =>
@@ -265,7 +265,7 @@ test("Storages.open tells one that cannot be written as a fault, until a start f
   expect(faultOf(disk, listed)).toBeUndefined();
 });
 
-test("Storages.adopt takes a directory that is there and empty, and no other", () => {
+test("Storages.adopt takes an existing, empty directory, and no other", () => {
   const disk = diskWithStorages();
   const storages = storagesOn(disk);
   expect(storages.adopt(WANTED)).toBeUndefined();
@@ -276,7 +276,7 @@ test("Storages.adopt takes a directory that is there and empty, and no other", (
   if (adopted !== undefined) expect(faultOf(disk, adopted)).toBeUndefined();
 });
 
-/** Syncs of files end when a test says so; none may be waited for in place. */
+/** Syncs of files end when a test says so. No caller may wait for one synchronously. */
 class StalledDisk extends ForwardingDisk {
   readonly synced: PromiseWithResolvers<void> = Promise.withResolvers<void>();
 
@@ -302,7 +302,7 @@ class StalledFile extends ForwardingFile {
   }
 }
 
-test("Storages.examine lets others work while a disk takes long to sync", async () => {
+test("Storages.examine yields to others while a disk takes long to sync", async () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   const stalled = new StalledDisk(disk);
@@ -324,7 +324,7 @@ test("Storages.examine lets others work while a disk takes long to sync", async 
 
 describe("a table in a storage", () => {
   test.each([false, true])(
-    "that is dropped with it has its files removed by the last reader, another's in its place: %p",
+    "that is dropped with it has its files removed by the last reader, but not another's in its place: %p",
     async (isTaken) => {
       const disk = diskWithStorages();
       const storage = makeStorage(disk, "fast");
@@ -352,7 +352,7 @@ describe("a table in a storage", () => {
     },
   );
 
-  /** Drops a storage with the table in it, whose files a reader has for as long as it is open. */
+  /** Drops a storage that contains the table, whose files a reader keeps as long as it is open. */
   async function droppedWhileRead(disk: SimulatedDisk): Promise<{
     store: LocalStore;
     scan: { close(): void };
@@ -369,7 +369,7 @@ describe("a table in a storage", () => {
     return { store, scan };
   }
 
-  test("that is dropped with it leaves what others have put there meanwhile", async () => {
+  test("that is dropped with it keeps files that others have put there in the meantime", async () => {
     const disk = diskWithStorages();
     const { scan, store } = await droppedWhileRead(disk);
     const others = [`${ROOT}/tmp/theirs`, `${ROOT}/segments/theirs/1.seg`];
@@ -384,7 +384,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  test("that is dropped with it leaves a directory that another process locks", async () => {
+  test("that is dropped with it keeps a directory that another process locks", async () => {
     const disk = diskWithStorages();
     const { scan, store } = await droppedWhileRead(disk);
     const release = disk.lock(`${ROOT}/LOCK`);
@@ -399,7 +399,7 @@ describe("a table in a storage", () => {
   });
 
   test.each(OPERATIONS)(
-    "that is dropped with it can be made again after a %s failed",
+    "that is dropped with it can be created again after a %s failed",
     async (at) => {
       for (let nth = 1; ; nth += 1) {
         const disk = diskWithStorages();
@@ -418,7 +418,7 @@ describe("a table in a storage", () => {
     },
   );
 
-  test("has its files there, and what the manifest does not list goes to the storage's lost+found", async () => {
+  test("has its files there, and files that the manifest does not list go to the storage's lost+found", async () => {
     const disk = diskWithStorages();
     const storages = [makeStorage(disk, "fast")];
     const manifest = new MemoryManifest();
@@ -496,7 +496,8 @@ describe("a table in a storage", () => {
     ]);
     await again.compact(1);
     expect(filesIn(disk, `${DATA_PATH}/segments`)).toEqual([]);
-    expect(manifest.load().segments.map(({ home }) => home?.storageId)).toEqual(["fast"]);
+    // These are the current segment and its history.
+    expect(manifest.load().segments.map(({ home }) => home?.storageId)).toEqual(["fast", "fast"]);
     await again.close();
   });
 
@@ -541,7 +542,7 @@ describe("a table in a storage", () => {
     },
   );
 
-  test("takes no more rows while its disk is full, and other tables do", async () => {
+  test("accepts no more rows while its disk is full, and other tables do", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -552,7 +553,7 @@ describe("a table in a storage", () => {
       operation === "write" && path.startsWith(ROOT) ? { code: "ENOSPC" } : undefined;
     await store.flush(1).catch((error: unknown) => expect(error).toBeInstanceOf(DiskError));
     const insert = (): unknown => commit(store, 1, "insert", [[2, "b"]]);
-    expect(await laterConditionOf(insert)).toBe("DISK_FULL");
+    expect(await laterErrorCodeOf(insert)).toBe("DISK_FULL");
     await commit(store, 1, "delete", [[1, "a"]]);
     await commit(store, 2, "insert", [[1, "a"]]);
     expect(store.isReadOnly).toBe(false);
@@ -563,7 +564,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  test("takes no more rows while its storage is away or refuses it, until a flush finds it again", async () => {
+  test("accepts no more rows while its storage is missing or refuses it, until a flush finds it again", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -577,8 +578,8 @@ describe("a table in a storage", () => {
     await insert(1);
     disk.rename(ROOT, `${STORAGES_PATH}/away`);
     await failedFlush();
-    expect(() => insert(2)).toThrow(/storage fast does not take its rows: .* no directory/);
-    expect(await laterConditionOf(() => insert(2))).toBe("STORAGE_UNAVAILABLE");
+    expect(() => insert(2)).toThrow(/storage fast does not accept its rows: .* no directory/);
+    expect(await laterErrorCodeOf(() => insert(2))).toBe("STORAGE_UNAVAILABLE");
     await commit(store, 2, "insert", [[1, "a"]]);
     disk.rename(`${STORAGES_PATH}/away`, ROOT);
     clock.advance(5000);
@@ -587,7 +588,7 @@ describe("a table in a storage", () => {
     disk.faultPlan = (operation, path) =>
       operation === "open" && path.startsWith(`${ROOT}/tmp`) ? { code: "EACCES" } : undefined;
     await failedFlush();
-    expect(await laterConditionOf(() => insert(3))).toBe("STORAGE_UNAVAILABLE");
+    expect(await laterErrorCodeOf(() => insert(3))).toBe("STORAGE_UNAVAILABLE");
     expect(readRows(store, TABLE).map(([, id]) => id)).toEqual([1, 2]);
     disk.faultPlan = undefined;
     await store.flush(1);
@@ -595,7 +596,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  test("is named when the log grows as its storage is away, and the log shrinks once it is back", async () => {
+  test("is named when the log grows because its storage is missing, and the log shrinks once it is back", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -624,7 +625,7 @@ describe("a table in a storage", () => {
     await without.flush(2);
     expect(without.condition().logBytes).toBeGreaterThan(262_144);
     expect(new Set(warnings)).toEqual(
-      new Set(["the log grows, as a table cannot be flushed: app.t1"]),
+      new Set(["the log grows because a table cannot be flushed: app.t1"]),
     );
     await without.close();
     disk.rename(`${STORAGES_PATH}/away`, ROOT);
@@ -634,7 +635,7 @@ describe("a table in a storage", () => {
     await again.close();
   });
 
-  test("is not taken for full when the disk of the data directory is", async () => {
+  test("does not count as full when the disk of the data directory is", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const manifest = new MemoryManifest();
@@ -651,10 +652,13 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  describe("whose storage another one has taken the place of while it was open", () => {
+  describe("after another storage replaced its own while that was open", () => {
     const entryPath = `${ROOT}/segments/app/t/1/1.seg`;
 
-    /** A store with a flushed table, and a file of another storage where its segment lay. */
+    /**
+     * Returns a store with a flushed table, whose segment was replaced by a file from another
+     * storage.
+     */
     async function withAnother(): Promise<{
       disk: SimulatedDisk;
       manifest: MemoryManifest;
@@ -699,7 +703,7 @@ describe("a table in a storage", () => {
       await store.close();
     }
 
-    test("is refused, and no segment of it is taken for damaged", async () => {
+    test("is refused, and none of its segments counts as damaged", async () => {
       const { again, disk, manifest } = await withAnother();
       const store = await again();
       swap(disk);
@@ -709,7 +713,7 @@ describe("a table in a storage", () => {
       await expectWhole(disk, manifest, again);
     });
 
-    test("has damage that a copy of it met forgotten", async () => {
+    test("has the damage forgotten that a copy of it met", async () => {
       const { again, disk, manifest } = await withAnother();
       const store = await again();
       swap(disk);
@@ -731,7 +735,7 @@ describe("a table in a storage", () => {
     });
   });
 
-  test("is refused while its storage is away, and its rows of the log are kept", async () => {
+  test("is refused while its storage is missing, and its rows of the log are kept", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const manifest = new MemoryManifest();
@@ -754,7 +758,7 @@ describe("a table in a storage", () => {
         without.lookup(1, { owner: 0, key: [1], upTo: without.visibleSeq, columnIds: [] }),
       ).toThrow(/storage fast/);
       const insert = (): unknown => commit(without, 1, "insert", [[3, "d"]]);
-      expect(await laterConditionOf(insert)).toBe("STORAGE_UNAVAILABLE");
+      expect(await laterErrorCodeOf(insert)).toBe("STORAGE_UNAVAILABLE");
       expect(() =>
         without.stage({}).add({ tableId: 1, owner: 0, operation: "insert", rows: [[3, "d"]] }),
       ).toThrow(/storage fast/);

@@ -1,6 +1,6 @@
 /**
- * What a start puts back into memtables from the log: the values, keys and replacements that were
- * there when the last process was cut off.
+ * Startup restores memtables from the log: the values, keys and replacements that existed when the
+ * last process was cut off.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
@@ -19,7 +19,7 @@ import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
-/** What a process finds that starts after this one was cut off. */
+/** Returns the state that a process finds if it starts after this one was cut off. */
 function afterCrash(
   { disk, manifest }: { disk: SimulatedDisk; manifest: MemoryManifest },
   definitions: readonly TableDefinition[],
@@ -31,7 +31,7 @@ function afterCrash(
   });
 }
 
-test("a replayed row has the values that were committed, of every form", async () => {
+test("a replayed row has the committed values, of every form", async () => {
   const types = [BIGINT, INT, DOUBLE, BOOLEAN, TEXT, JSON_TEXT, BYTES, decimalType(30, 2)];
   const table = defineTable(1, types);
   const rows: Row[] = [
@@ -130,7 +130,7 @@ test("replacements and deletions are as before, for keys of text and of two colu
   await store.close();
 });
 
-test("rows that are in a segment are passed over, those behind them are not", async () => {
+test("rows that are in a segment are skipped, the later ones are not", async () => {
   const table = defineTable(1, [BIGINT, TEXT]);
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();

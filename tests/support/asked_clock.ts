@@ -1,6 +1,6 @@
 /**
- * A clock that moves only when a test moves it, and counts how often it was asked for the time:
- * long work has to ask often.
+ * A clock that advances only when a test says so. It counts how often it was asked for the time,
+ * because long work must ask often.
  */
 import { ManualClock } from "./manual_clock.ts";
 

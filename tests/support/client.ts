@@ -1,5 +1,5 @@
 /**
- * A WebSocket client that writes down what it is sent, and can wait for it.
+ * A WebSocket client that records the messages it is sent, and can wait for them.
  */
 
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -7,10 +7,10 @@ import { Packr, Unpackr } from "msgpackr";
 import { defined } from "../../src/base/assert.ts";
 import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 
-/** How long a test waits for what must come. */
-const WAIT_MS_MAX = 5000;
+/** A test waits this long for a message. */
+const WAIT_MS_MAX = 20_000;
 
-/** One data frame as it came. */
+/** One data frame as it arrived. */
 export interface Frame {
   readonly isText: boolean;
   readonly isGzip: boolean;
@@ -34,7 +34,7 @@ const unpackr = new Unpackr({
 
 const packr = new Packr({ useRecords: false });
 
-/** From here on it pays to compress what a client sends, so some of it is. */
+/** A client compresses messages from this size, so some of them are compressed. */
 const GZIP_BYTES_MIN = 100;
 
 export class SocketClient {
@@ -89,7 +89,7 @@ export class SocketClient {
     this.#socket.send(frame);
   }
 
-  /** The next message that has not been read. */
+  /** Returns the next message that has not been read. */
   async next(): Promise<ServerMessage> {
     await this.#until(() => this.frames.length > this.#readIndex || this.#closed !== undefined);
     const frame = this.frames[this.#readIndex];
@@ -97,7 +97,7 @@ export class SocketClient {
     return defined(frame, "a message comes before the socket closes").message;
   }
 
-  /** The next message, which must be of this type. */
+  /** Returns the next message, which must be of this type. */
   async expect<T extends Received["type"]>(type: T): Promise<OfType<T>> {
     const message = await this.next();
     if (message.type !== type) {
@@ -112,7 +112,7 @@ export class SocketClient {
     return await this.expect("auth_success");
   }
 
-  /** How the server closed the socket. */
+  /** Returns how the server closed the socket. */
   async closed(): Promise<Closed> {
     await this.#until(() => this.#closed !== undefined);
     return defined(this.#closed, "the socket is closed");
@@ -136,12 +136,12 @@ export class SocketClient {
 }
 
 export interface ConnectOptions {
-  /** With its question mark. */
+  /** The query string, with its question mark. */
   query?: string;
-  /** Sent as a header of the upgrade. */
+  /** The token, which is sent as a header of the upgrade. */
   token?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Messages go out as MessagePack; ask for it in the query. */
+  /** Sends messages as MessagePack. The query string must ask for it. */
   packs?: boolean;
 }
 

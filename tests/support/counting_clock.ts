@@ -1,6 +1,6 @@
 /**
- * A clock that moves only when a test moves it, and counts how often somebody lets others run; who
- * wants to know of each is called.
+ * A clock that advances only when a test says so. It counts how often work yields to others, and
+ * calls a listener each time.
  */
 import { ManualClock } from "./manual_clock.ts";
 

@@ -1,15 +1,15 @@
 /**
- * A database opened in this process, on a directory of the caller's: every layer real, under the
- * configuration that the caller adds.
+ * A database opened in this process, in the caller's directory: every layer is real, and the caller
+ * may add configuration.
  */
 
+import type { PointBringer } from "../../src/backup/mod.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type Random, systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config/mod.ts";
-import type { PointBringer } from "../../src/copies/backup_jobs.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 import type { DatabaseParts, ReaderThreads } from "../../src/open_layers.ts";
 import { readerThreads } from "../../src/reader_threads.ts";
@@ -17,37 +17,37 @@ import { inProcessReader, type OpenReader } from "../../src/sql/mod.ts";
 import type { HeldReaders } from "./held_readers.ts";
 
 export interface OpenOptions {
-  /** Further lines of the configuration, each key with its section. */
+  /** Additional configuration lines. Each key is written with its section. */
   readonly config?: string;
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly log?: Log;
   readonly random?: Random;
   readonly jwtSecret?: () => Uint8Array;
-  /** Sends every query that can be read elsewhere to readers, which run in this thread. */
+  /** Sends every query that readers can run to readers that run in this thread. */
   readonly readsElsewhere?: boolean;
-  /** Divides every query that can be divided over three such readers. */
+  /** Divides every query that can be divided among three readers in this thread. */
   readonly divides?: boolean;
-  /** Long queries are read in threads, as in a server; the clock should be that of the system. */
+  /** Reads long queries in threads, as a server does. The clock should be the system's. */
   readonly inThreads?: boolean;
-  /** Whether they are sent statements before these turn out to be long; absent: they are. */
+  /** Whether readers get statements before they turn out to be long; true if absent. */
   readonly takesAll?: boolean;
-  /** Holds, fails or refuses those readers. */
+  /** Holds, fails or refuses the readers in this thread. */
   readonly heldReaders?: HeldReaders;
-  /** Who brings a backup to a point: a thread, as in a server. */
+  /** Brings a backup to a point, in a thread as in a server. */
   readonly bringInThread?: PointBringer;
 }
 
 /**
- * Lines of the configuration without which most of the time of a start is spent on zeros: every
- * file of the log is written full of them, and the reserve is, too.
+ * Without these configuration lines, opening spends most of its time on zeros: it fills every log
+ * file and the reserve with them.
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
 
-/** The readers of a test run whose queries do not stay on the event loop. */
+/** Whether the queries of a test run leave the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
-/** A failure of the log, after which a server would stop, is thrown. */
+/** A log failure is thrown; a server would stop after it. */
 export function openAt(
   dataPath: string,
   {
@@ -84,7 +84,10 @@ export function openAt(
   });
 }
 
-/** Each reader runs straight through, so the first would read all if they did not take turns. */
+/**
+ * Each reader runs without interruption, so the first would read everything if they did not take
+ * turns.
+ */
 const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
 
 function readersHere(

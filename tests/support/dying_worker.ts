@@ -1,6 +1,6 @@
 /**
- * Stands in for the threads that write segments: flushes, and dies of each merge after it has
- * begun, by an error that nobody catches, or without a word.
+ * Replaces the threads that write segments: it flushes, but dies during each merge, either by an
+ * uncaught error or silently.
  */
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { flushSteps } from "../../src/storage/mod.ts";
@@ -17,8 +17,10 @@ self.addEventListener("message", ({ data: { work } }: MessageEvent<JobMessage>) 
     self.postMessage({ kind: "flush", outcome: step.value });
     return;
   }
-  const draft = bunDisk.open(work.job.draft, { create: true });
-  draft.write(new Uint8Array(4096), 0);
-  if (work.job.segmentId % 2 === 0) process.exit(1);
+  const current = work.kind === "merge" ? work.job.current : undefined;
+  if (current === undefined) throw new Error("This thread merges what is current");
+  const pending = bunDisk.open(current.pendingPath, { create: true });
+  pending.write(new Uint8Array(4096), 0);
+  if (current.segmentId % 2 === 0) process.exit(1);
   throw new Error("This thread dies of every merge");
 });

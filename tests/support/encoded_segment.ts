@@ -17,7 +17,7 @@ export interface SegmentInput extends Omit<SegmentRows, "vectors">, SegmentOutli
   readonly columns: readonly (SegmentColumn & { readonly vector: Vector })[];
 }
 
-/** The bytes of a segment file, in memory. */
+/** Returns the bytes of a segment file, in memory. */
 export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(65536);
   const pieces = segmentChunks(input);
@@ -33,7 +33,7 @@ export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** The bytes of a segment file in order; some pieces are empty, to let other work run. */
+/** Yields the bytes of a segment file in order. Some pieces are empty, to let other work run. */
 export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentEnd> {
   const vectors = input.columns.map(({ vector }) => vector);
   const rowCount = input.seqs.length;
@@ -49,6 +49,7 @@ export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, Segme
       prevs: input.prevs.subarray(start, end),
       commitSeqs: input.commitSeqs.subarray(start, end),
       deleted: input.deleted.subarray(start, end),
+      replacingSeqs: input.replacingSeqs?.subarray(start, end),
     });
     start = end;
   }

@@ -1,25 +1,25 @@
 /**
- * A reader of server-sent events, which keeps each event as it came and knows its last id, as a
- * browser's EventSource does.
+ * A reader of server-sent events. It stores each event as it arrived, and remembers the last id, as
+ * a browser's EventSource does.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 
-/** How long a test waits for what must come. */
-const WAIT_MS_MAX = 5000;
+/** A test waits this long for an event. */
+const WAIT_MS_MAX = 20_000;
 
 export interface StreamEvent {
   readonly event: string;
-  /** Undefined when the event had none: the last one holds on. */
+  /** The event's id; undefined if it had none, in which case the last id remains valid. */
   readonly id: string | undefined;
   readonly message: ServerMessage;
 }
 
 export class EventClient {
   readonly response: Response;
-  /** What a browser would send as `Last-Event-ID`. */
+  /** The value that a browser would send as `Last-Event-ID`. */
   lastId = "";
-  /** Lines that are no events: comments, and the time to wait before a reconnect. */
+  /** Lines that are not events: comments, and the delay before a reconnect. */
   readonly others: string[] = [];
   #chunks: AsyncIterator<Uint8Array> | undefined;
   readonly #decoder = new TextDecoder();
@@ -31,7 +31,7 @@ export class EventClient {
     this.#abort = abort;
   }
 
-  /** Opens a stream. A refusal is a response like any other: look at its status. */
+  /** Opens a stream. A refusal is a normal response: check its status. */
   static async open(
     url: string,
     query: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ export class EventClient {
     return new EventClient(response, abort);
   }
 
-  /** The next event; undefined when the stream has ended. */
+  /** Returns the next event, or undefined if the stream has ended. */
   async next(): Promise<StreamEvent | undefined> {
     for (;;) {
       const lines = await this.#nextLines();
@@ -60,26 +60,26 @@ export class EventClient {
     }
   }
 
-  /** The next event, which must be of this name. */
+  /** Returns the next event, which must have this name. */
   async expect(name: string): Promise<ServerMessage> {
     const next = await this.next();
     if (next?.event === name) return next.message;
     throw new Error(`Expected ${name}, got ${JSON.stringify(next)}`);
   }
 
-  /** Waits for a comment, which must be what comes next. */
+  /** Waits for a comment, which must come next. */
   async expectComment(): Promise<void> {
     const lines = await this.#nextLines();
     if (lines?.length === 1 && lines[0]?.startsWith(":") === true) return;
     throw new Error(`Expected a comment, got ${JSON.stringify(lines)}`);
   }
 
-  /** Breaks off, whatever is still to come. */
+  /** Closes the stream, even if more is to come. */
   close(): void {
     this.#abort.abort();
   }
 
-  /** The lines up to the next empty one; undefined when the stream has ended. */
+  /** Returns the lines up to the next empty one, or undefined if the stream has ended. */
   async #nextLines(): Promise<readonly string[] | undefined> {
     for (;;) {
       const end = this.#text.indexOf("\n\n");

@@ -1,6 +1,6 @@
 /**
- * Segment files that say something else than was written, under checksums that hold: what no damage
- * of a disk makes, and a reader must not believe all the same.
+ * Forged segment files: their contents differ from what was written, but their checksums are valid.
+ * Disk damage cannot produce them, but a reader must still reject them.
  */
 import { defined } from "../../src/base/assert.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
@@ -16,12 +16,12 @@ import {
 import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import { SimulatedDisk } from "./simulated_disk.ts";
 
-/** Where the number of a trailer's place among the columns of seeds is drawn in `format.ts`. */
+/** The seed column has this number where `format.ts` draws the position of a trailer. */
 const TRAILER_PLACE = -101;
 
 /**
- * Changes a column's chunk in a file of one row group, and seals chunk, directory and trailer
- * again. Columns have the ids 1, 2, 3 ….
+ * Changes a column's chunk in a file of one row group, and recomputes the checksums of chunk,
+ * directory and trailer. The columns have the ids 1, 2, 3 ….
  */
 export function forgedSegment(
   file: Uint8Array,

@@ -1,5 +1,5 @@
 /**
- * A disk that hands everything on to another, for those that change or watch a few operations.
+ * A disk that forwards every call to another, for subclasses that change or watch a few operations.
  */
 import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
 
@@ -50,7 +50,7 @@ export class ForwardingDisk implements Disk {
     this.disk.remove(path);
   }
 
-  /** In this turn, so that a simulation is the same each time. */
+  /** Acts synchronously, so that a simulation is the same each time. */
   removeSoon(path: string): Promise<void> | undefined {
     this.remove(path);
     return undefined;
@@ -64,7 +64,7 @@ export class ForwardingDisk implements Disk {
     this.disk.syncDirectory(path);
   }
 
-  /** In this turn, so that a simulation is the same each time. */
+  /** Acts synchronously, so that a simulation is the same each time. */
   async syncDirectorySoon(path: string): Promise<void> {
     this.syncDirectory(path);
   }
@@ -90,7 +90,7 @@ export class ForwardingDisk implements Disk {
   }
 }
 
-/** A file that hands everything on to another. */
+/** A file that forwards everything to another. */
 export class ForwardingFile implements DiskFile {
   readonly path: string;
   protected readonly file: DiskFile;
@@ -112,7 +112,9 @@ export class ForwardingFile implements DiskFile {
     this.file.write(bytes, offset);
   }
 
-  /** By the two calls that it stands for, so that who overrides one of them meets it here. */
+  /**
+   * Makes the two calls that it combines, so that a subclass that overrides one of them sees it.
+   */
   async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     this.write(bytes, offset);
     await this.sync();

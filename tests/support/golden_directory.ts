@@ -1,10 +1,10 @@
 /**
- * Golden data directories: what one version wrote, kept for ever, and what every later one must
- * read in it.
+ * Golden data directories: the files of one version, kept permanently, and everything that every
+ * later version must read in them.
  *
- * `writeGolden` makes a directory that has something of everything, by SQL, with a clock and chance
- * of its own; `contentsOf` says all that can be read in it, as JSON. Formats that a program writes
- * have a folder `tests/fixtures/format-<n>/`, with the directory and the contents as they were when
+ * `writeGolden` uses SQL to create a directory with an example of everything, with its own clock
+ * and random numbers. `contentsOf` returns everything that can be read in it, as JSON. Each format
+ * has a folder `tests/fixtures/format-<n>/`, with the directory and the contents as they were when
  * it was written.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,25 +13,25 @@ import { assert, defined } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import type { TableEntry } from "../../src/catalog/mod.ts";
 import type { Database } from "../../src/database.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../src/storage/mod.ts";
+import { DELETED_COLUMN_ID, type ListedSegment, SEQ_COLUMN_ID } from "../../src/storage/mod.ts";
 import { valuesOf } from "../../src/types/mod.ts";
 import { openAt } from "./database.ts";
 import { ManualClock } from "./manual_clock.ts";
 import { principalFor } from "./principal_for.ts";
 import { SeededRandom } from "./seeded_random.ts";
 
-/** Of the accounts that can log in: root, ada and eve. */
+/** The password of the accounts that can log in: root, ada and eve. */
 export const GOLDEN_PASSWORD = "correct horse battery";
 
 export const LOCAL_CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** A log file as small as one may be, since its zeros are kept for ever, too. */
+/** Log files have the smallest allowed size, since their zeros are kept permanently, too. */
 const CONFIG = `
 storage.wal_segment_bytes = 1048576
 limits.max_row_bytes = 65536
 `;
 
-/** Opens a golden directory, or makes one. */
+/** Opens or creates a golden directory. */
 export function openGolden(directory: string, clock: ManualClock): Promise<Database> {
   const roots = JSON.stringify([dirname(directory)]);
   const config = `${CONFIG}storage.allowed_roots = ${roots}`;
@@ -44,7 +44,7 @@ const EVERY_TYPE = `
   raw BYTES, doc JSON, tree JSONB, moment TIMESTAMP, instant DATETIME, day DATE, hour TIME,
   tag UUID, place EMBEDDING(3)`;
 
-/** Values of each column behind the key; what is missing in a row is NULL. */
+/** Values of each column after the key. Values that are missing in a row are NULL. */
 const TYPE_ROWS: readonly string[] = [
   `true, 32767, 2147483647, 9223372036854775807, 0.1, 1e300, 9999999999.99,
    12345678901234567890123456789012.123456, 'ä€𝄞', 'ÄÖÜß', '\\x00ff10', '{"b": 1.50, "a": [null]}',
@@ -56,7 +56,7 @@ const TYPE_ROWS: readonly string[] = [
   Array.from({ length: 19 }, () => "NULL").join(", "),
 ];
 
-/** Writes everything there is into a new directory, and gives back its contents. */
+/** Writes an example of everything into a new directory, and returns its contents. */
 export async function writeGolden(directory: string): Promise<unknown> {
   const clock = new ManualClock();
   const database = await openGolden(directory, clock);
@@ -80,10 +80,12 @@ export async function writeGolden(directory: string): Promise<unknown> {
     `CREATE USER TABLE app.docs (id INT PRIMARY KEY, scan FILE);
      CREATE TABLE app.dropped (id INT PRIMARY KEY) WITH (TYPE='SHARED'); INSERT INTO app.dropped VALUES (1)`,
   );
-  // No table is in it, as nobody has the directory later.
+  // The storage has no table, because its directory will not exist later.
   await run(`CREATE STORAGE elsewhere TYPE filesystem PATH '${directory}-elsewhere' NAME 'Gone'`);
   await fill(database, { clock, run });
   await fillPacked(database, run);
+  await fillLists(database, run);
+  await fillReferences(database, run);
   const contents = await contentsOf(database);
   await database.close();
   return contents;
@@ -114,7 +116,10 @@ function runner(database: Database, clock: ManualClock): Run {
   };
 }
 
-/** Merged segments, younger ones with deletion vectors, and a tail that only the log has. */
+/**
+ * Creates merged segments and their history, younger segments with deletion vectors, and a tail
+ * that only the log contains.
+ */
 async function fill(
   database: Database,
   { clock, run }: { clock: ManualClock; run: Run },
@@ -158,9 +163,58 @@ async function fill(
   await run("DROP TABLE app.dropped");
   const segments = database.store.segments();
   assert(segments.length > 4, "there are several segments");
+  const kinds = new Set(segments.map(({ kind }) => kind));
+  assert(kinds.size === 2, "there are segments of current versions, and of history");
 }
 
-/** Segments with packed chunks of most encodings, one of them with a deletion vector. */
+/**
+ * Creates segments with arrays and intervals, their history, and rows that only the log contains.
+ */
+async function fillLists(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE TABLE app.lists (id INT PRIMARY KEY, words TEXT[], grid BIGINT[], every INTERVAL)
+     WITH (TYPE='SHARED')`,
+  );
+  const flush = async (): Promise<void> => {
+    await database.store.flush(tableIdOf(database, "lists"));
+    await settled();
+  };
+  for (let id = 1; id <= 4; id += 1) {
+    await run(
+      `INSERT INTO app.lists VALUES (${id}, '{a,"b c",NULL}', '{{1,9223372036854775807},{NULL,-1}}',
+         '1 mon -2 days 03:04:05.000006'), (${id + 10}, '{}', NULL, NULL)`,
+    );
+    await run(
+      `UPDATE app.lists SET words = array_append(words, 'd'), every = every * 2 WHERE id < ${id}`,
+    );
+    await flush();
+  }
+  await run("STORAGE COMPACT TABLE app.lists");
+  await settled();
+  await run("INSERT INTO app.lists VALUES (20, '{log}', '{7}', '30 days')");
+}
+
+/** Creates index files, a sequence, and rows that refer to others by a key and a unique index. */
+async function fillReferences(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE SHARED TABLE app.teams (id SERIAL PRIMARY KEY, code TEXT UNIQUE);
+     CREATE SHARED TABLE app.members (id INT PRIMARY KEY, team INT REFERENCES app.teams ON DELETE CASCADE,
+       code TEXT REFERENCES app.teams (code) ON UPDATE CASCADE);
+     CREATE INDEX members_code ON app.members (code, id);
+     INSERT INTO app.teams (code) SELECT 'team ' || g FROM generate_series(1, 9) x(g);
+     INSERT INTO app.members SELECT g, 1 + g % 9, 'team ' || (1 + g % 9) FROM generate_series(1, 90) x(g)`,
+  );
+  for (const name of ["teams", "members"]) {
+    await database.store.flush(tableIdOf(database, name));
+    await settled();
+  }
+  await run(
+    `UPDATE app.teams SET code = 'moved' WHERE code = 'team 2'; DELETE FROM app.members WHERE id = 5;
+     INSERT INTO app.teams (code) VALUES ('late'); INSERT INTO app.members VALUES (91, 10, 'late')`,
+  );
+}
+
+/** Creates segments with packed chunks in most encodings, one of them with a deletion vector. */
 async function fillPacked(database: Database, run: Run): Promise<void> {
   await run(
     `CREATE USER TABLE app.packed (id INT PRIMARY KEY, large BIGINT, exact DOUBLE, yes BOOLEAN,
@@ -195,14 +249,16 @@ function tableIdOf({ catalog }: Database, name: string): number {
   return defined(catalog.table("app", name), "it is there").tableId;
 }
 
-/** Lets a merge that was begun in the background come to its end. */
+/** Waits until a background merge has ended. */
 async function settled(): Promise<void> {
   for (let round = 0; round < 20; round += 1) {
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
 
-/** All that a database holds but what a later program may well hold otherwise, as plain JSON. */
+/**
+ * Returns the contents of a database as plain JSON, without parts that a later program may change.
+ */
 export async function contentsOf(database: Database): Promise<unknown> {
   const { catalog, store, blobs } = database;
   const owners: string[] = [];
@@ -215,6 +271,8 @@ export async function contentsOf(database: Database): Promise<unknown> {
     visibleSeq: store.visibleSeq,
     namespaces: catalog.namespaces(),
     users: catalog.users(),
+    // The directories of older formats have none.
+    ...(catalog.sequences().length === 0 ? {} : { sequences: catalog.sequences() }),
     owners,
     files: await Promise.all(
       catalog.files().map(async (file) => {
@@ -224,7 +282,10 @@ export async function contentsOf(database: Database): Promise<unknown> {
     ),
     tables: catalog.tables().map((table) => ({
       definitions: catalog.tableVersions(table.tableId),
-      segments: store.segments().filter(({ tableId }) => tableId === table.tableId),
+      segments: store
+        .segments()
+        .filter(({ tableId }) => tableId === table.tableId)
+        .map(asWritten),
       unflushed: store.stats(table.tableId).unflushedVersions,
       owners: [0, ...owners.keys().map((index) => index + 1)].map((owner) =>
         rowsOf(database, table, owner),
@@ -234,7 +295,12 @@ export async function contentsOf(database: Database): Promise<unknown> {
   return JSON.parse(JSON.stringify(contents, plain));
 }
 
-/** The rows of an owner, tombstones too, and every version that ever was. */
+/** Returns the entry in the form that preceded history segments. */
+function asWritten({ kind, ...segment }: ListedSegment): object {
+  return kind === "current" ? segment : { ...segment, kind };
+}
+
+/** Returns an owner's rows, tombstones included, and every version that ever existed. */
 function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: number): unknown {
   const columnIds = columns.map(({ columnId }) => columnId);
   const bounds = { owner, after: 0 as Seq, upTo: store.visibleSeq };
@@ -262,7 +328,7 @@ function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: nu
   return { owner, rows, changes };
 }
 
-/** What JSON has no form for. */
+/** Converts values that JSON has no form for. */
 function plain(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   if (value instanceof Uint8Array) return { bytes: value.toHex() };
@@ -270,7 +336,7 @@ function plain(_key: string, value: unknown): unknown {
   return value;
 }
 
-/** Every file below a directory, by its path in it, as base64. */
+/** Returns every file below a directory, by its path in it, as base64. */
 export function filesIn(directory: string): Record<string, string> {
   const files: Record<string, string> = {};
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
@@ -280,7 +346,7 @@ export function filesIn(directory: string): Record<string, string> {
   return files;
 }
 
-/** The text that holds a directory in a fixture: its files, without the lock of who wrote it. */
+/** Returns a directory as fixture text: its files without the lock. */
 export function packed(directory: string): Uint8Array<ArrayBuffer> {
   const { LOCK: _, ...files } = filesIn(directory);
   return Bun.gzipSync(new TextEncoder().encode(JSON.stringify(files)), { level: 9 });

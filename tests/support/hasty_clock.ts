@@ -1,6 +1,6 @@
 /**
- * A clock by which a turn is over at each look, so that work that is done in steps lets others run
- * after every one of them, however fast the machine is; it counts how often.
+ * A clock by which a turn is over at each check, so that stepwise work yields after every step,
+ * however fast the machine is. It counts the steps.
  */
 import { CountingClock } from "./counting_clock.ts";
 

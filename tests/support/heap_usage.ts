@@ -1,9 +1,12 @@
-/** What the runtime says of its heap, as a test wants it. */
+/** Fakes what the runtime reports about its heap. */
 
 export const MIB: number = 2 ** 20;
 
-/** An answer of `process.memoryUsage`: a heap of so many bytes, all in use. */
-export function heapOf(bytes: number): NodeJS.MemoryUsageFn {
-  const usage = { rss: 0, heapTotal: bytes, heapUsed: bytes, external: 0, arrayBuffers: 0 };
+/**
+ * Returns a `process.memoryUsage` that reports a fully used heap of this size, and arrays besides
+ * it.
+ */
+export function heapOf(bytes: number, external = 0): NodeJS.MemoryUsageFn {
+  const usage = { rss: 0, heapTotal: bytes, heapUsed: bytes, external, arrayBuffers: 0 };
   return Object.assign(() => usage, { rss: () => 0 });
 }

@@ -1,6 +1,6 @@
 /**
- * Readers in this thread that do nothing until a test lets them, that fail when it says so, and of
- * which it may refuse to open any.
+ * Readers in this thread that do nothing until a test lets them, and fail when a test says so. A
+ * test may also refuse to open any.
  */
 import type { OpenReader, ToReader } from "../../src/sql/mod.ts";
 
@@ -20,25 +20,29 @@ const NOTHING: ReturnType<OpenReader> = {
 export class HeldReaders {
   readonly #open = new Set<HeldReader>();
   #isHolding = false;
-  /** Whether no reader can be opened. */
+  #started: (() => void)[] = [];
+  /** True if no reader can be opened. */
   isRefusing = false;
-  /** Whether readers that are opened end before they have started. */
+  /** True if opened readers exit before they have started. */
   isFailingStarts = false;
-  /** Statements that readers were sent. */
+  /** True if opened readers report their start only after a release. */
+  isHoldingStarts = false;
+  /** The number of statements sent to readers. */
   jobCount = 0;
 
-  /** Has readers keep what they are sent. */
+  /** Makes readers queue the messages that they receive. */
   hold(): void {
     this.#isHolding = true;
   }
 
-  /** Has readers take what they kept, and go on. */
+  /** Makes readers process the queued messages, and continue. */
   release(): void {
     this.#isHolding = false;
+    for (const started of this.#started.splice(0)) started();
     for (const { held, pass } of this.#open) for (const message of held.splice(0)) pass(message);
   }
 
-  /** Ends all readers, as if their threads had. */
+  /** Ends all readers as if their threads had ended. */
   failAll(): void {
     for (const reader of this.#open) {
       this.#open.delete(reader);
@@ -53,7 +57,14 @@ export class HeldReaders {
         setImmediate(() => events.onFailure("it did not start"));
         return NOTHING;
       }
-      const port = open(number, events);
+      const port = open(number, {
+        ...events,
+        onMessage: (message) => {
+          const isHeld = this.isHoldingStarts && message.kind === "ready";
+          if (isHeld) this.#started.push(() => events.onMessage(message));
+          else events.onMessage(message);
+        },
+      });
       if (port === undefined) return undefined;
       const reader: HeldReader = {
         pass: (message) => port.post(message),

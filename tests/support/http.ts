@@ -1,7 +1,7 @@
 /**
- * The real server in this process, on a free port: real HTTP and WebSocket, a real catalog, real
- * identity, the real live engine over the model store. Statements are answered by a script, since
- * what SQL does is not what tests of the server ask.
+ * The real server in this process, on a free port: real HTTP and WebSocket, a real catalog, a real
+ * identity, and the real live engine over the model store. A script answers the statements, since
+ * server tests do not depend on SQL behaviour.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -23,6 +23,7 @@ import {
 import type { FileAccess, SqlEngine, SqlRequest, SqlResponse } from "../../src/sql/mod.ts";
 import { KnownQueries, LIMITS, messagesTable } from "./live_fixture.ts";
 import { ModelStore } from "./model_store.ts";
+import { NO_TOPICS, NO_WEBHOOKS } from "./no_topics.ts";
 
 /** Sections of the configuration, each merged over the defaults of a test. */
 export type ConfigChange = { readonly [S in keyof ServerConfig]?: Partial<ServerConfig[S]> };
@@ -46,6 +47,7 @@ const DEFAULTS: ServerConfig = {
     connections_per_ip: 0,
     max_message_size: 1048576,
     messages_per_sec: 1000,
+    max_poll_secs: 60,
   },
   performance: {
     request_timeout: 30,
@@ -77,7 +79,15 @@ const DEFAULTS: ServerConfig = {
   cluster: { node_id: 0 },
 };
 
-/** A disk with room, and nothing damaged or failed. */
+/** The memory of a large machine. */
+const MEMORY: ServerOptions["memory"] = {
+  bodyBytes: 512 * 2 ** 20,
+  largeBodyBytes: 800 * 2 ** 20,
+  messageBytes: 512 * 2 ** 20,
+  sendQueueBytes: 2 ** 30,
+};
+
+/** A disk with free space, without damage or failures. */
 const HEALTHY_STORAGE: ReturnType<ServerOptions["storageState"]> = {
   freeBytes: 1e12,
   isReadOnly: false,
@@ -86,7 +96,7 @@ const HEALTHY_STORAGE: ReturnType<ServerOptions["storageState"]> = {
   failedJobs: new Map(),
 };
 
-/** A whole configuration from the sections that a test changes. */
+/** Returns a complete configuration that includes the sections a test changes. */
 export function serverConfig(change: ConfigChange = {}): ServerConfig {
   return {
     server: { ...DEFAULTS.server, ...change.server },
@@ -105,7 +115,7 @@ export type SqlScript = (
   principal: Principal,
 ) => SqlResponse | Promise<SqlResponse>;
 
-/** Answers what a test says, and remembers what it was asked. */
+/** Gives the answers that a test sets, and records the requests. */
 class ScriptedSql implements SqlEngine {
   readonly requests: SqlRequest[] = [];
   readonly #script: SqlScript;
@@ -118,6 +128,18 @@ class ScriptedSql implements SqlEngine {
   async execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
     this.requests.push(request);
     return await this.#script(request, principal);
+  }
+
+  openTransaction(): never {
+    throw new Error("a script has no transactions");
+  }
+
+  transaction(): never {
+    throw new Error("a script has no transactions");
+  }
+
+  endTransaction(): never {
+    throw new Error("a script has no transactions");
   }
 
   /** Scripts end by themselves. */
@@ -133,20 +155,22 @@ class ScriptedSql implements SqlEngine {
 export interface TestServer {
   readonly url: string;
   readonly server: RunningServer;
-  /** What the server was made of. */
+  /** The parts of the server. */
   readonly options: ServerOptions;
   readonly catalog: CatalogDatabase;
   readonly auth: Auth;
   readonly store: ModelStore;
-  /** What the SQL engine was asked, in order. */
+  /** The requests to the SQL engine, in order. */
   readonly requests: readonly SqlRequest[];
-  /** Errors that went up as bugs; a test that expects none checks that it is empty. */
+  /**
+   * The errors that were reported as bugs. A test that expects none checks that the list is empty.
+   */
   readonly bugs: readonly unknown[];
   readonly directory: string;
-  /** The access token of a user who is made at first use; "ada" is a DBA. */
+  /** Returns a user's access token, creating the user on first use. "ada" is a DBA. */
   token(userId?: string): Promise<string>;
   fetch(path: string, init?: RequestInit): Promise<Response>;
-  /** `POST /v1/api/sql` as ada. */
+  /** Sends `POST /v1/api/sql` as ada. */
   sql(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   close(): Promise<void>;
 }
@@ -156,7 +180,7 @@ export interface TestServerOptions {
   script?: SqlScript;
   /** Replaces parts of the server. */
   parts?: Partial<ServerOptions>;
-  /** There are none unless given. */
+  /** The files; none if absent. */
   files?: (world: { catalog: CatalogDatabase; store: ModelStore }) => FileAccess;
 }
 
@@ -194,9 +218,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   });
   const made: ServerOptions = {
     config: serverConfig(options.config),
+    memory: MEMORY,
     auth,
     sql,
     live,
+    topics: NO_TOPICS,
+    webhookFigures: () => NO_WEBHOOKS,
     files: options.files?.({ catalog, store }) ?? { open: noFiles },
     uiAssets: undefined,
     clientAssets: loadClient(silentLog),
@@ -210,6 +237,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     archiveLag: () => undefined,
     isReadOnly: () => false,
     storageState: () => HEALTHY_STORAGE,
+    memoryParts: () => [],
+    memoryGivenBack: () => ({ collections: 0, caches: 0, flushes: 0 }),
     readerCounts: () => undefined,
     ...options.parts,
   };
@@ -248,7 +277,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
 }
 
-/** Lends a server, and closes it. @throws When it met a bug. */
+/** Runs a test with a server, and closes it. @throws If the server encountered a bug. */
 export async function withServer(
   options: TestServerOptions,
   use: (server: TestServer) => Promise<void>,
@@ -282,7 +311,7 @@ export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"
 
 const CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** Logs users in, making them when they are new. */
+/** Logs users in, creating them on first use. */
 class Users {
   readonly #auth: Auth;
   readonly #catalog: CatalogDatabase;

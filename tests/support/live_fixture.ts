@@ -1,6 +1,6 @@
 /**
- * What tests of the live layer share: a table of chat messages, a planner that knows a handful of
- * queries by heart, and a socket that writes down what it was sent.
+ * The parts that tests of the live layer share: a table of chat messages, a planner that knows a
+ * few fixed queries, and a socket that records the messages it is sent.
  */
 
 import type { Principal } from "../../src/auth/mod.ts";
@@ -17,7 +17,7 @@ import {
   type SharedMessage,
 } from "../../src/live/mod.ts";
 import type {
-  Change,
+  ChangeMessage,
   DataMessage,
   ErrorMessage,
   InitialDataBatch,
@@ -80,7 +80,7 @@ const COLUMN_NAMES: ReadonlyMap<number, string> = new Map([
   [DELETED_COLUMN_ID, "_deleted"],
 ]);
 
-/** `chat.messages (id BIGINT PRIMARY KEY, room TEXT, n INT, body TEXT)`. */
+/** Returns `chat.messages (id BIGINT PRIMARY KEY, room TEXT, n INT, body TEXT)`. */
 export function messagesTable(tableId: number = MESSAGES): TableDefinition {
   return {
     tableId,
@@ -187,7 +187,10 @@ export function queryTexts(): string[] {
   return Object.keys(KNOWN);
 }
 
-/** Whether a row of `chat.messages` is in the result of a query: the tests' own evaluation. */
+/**
+ * Returns whether a row of `chat.messages` is in the result of a query, by the tests' own
+ * evaluation.
+ */
 export function isInResult(sql: string, row: Row, parameter?: string): boolean {
   const known = defined(KNOWN[sql], "the query is known");
   if (sql.endsWith("$1")) return row[1] === parameter;
@@ -196,16 +199,16 @@ export function isInResult(sql: string, row: Row, parameter?: string): boolean {
 
 /** Plans the known queries; anything else is a syntax error. */
 export class KnownQueries implements Pick<SqlEngine, "planLive"> {
-  /** Set to change what planning answers. */
+  /** If set, planning fails with this error. */
   refusal: DatabaseError | undefined;
   mayRead = true;
   schemaVersion = 1;
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
-  /** Of the queries planned from now on. */
+  /** The pace of subsequently planned queries. */
   pace: LivePace | undefined;
-  /** Likewise: where their rows are found. */
+  /** Returns the row search for subsequently planned queries. */
   searchFor: ((plan: LivePlan) => RowSearch) | undefined;
 
   planLive(principal: Principal, { sql, params }: LiveRequest): LivePlan {
@@ -292,13 +295,15 @@ function compiled(
   };
 }
 
-/** A socket. Messages are copied as they come, so that what changes later shows. */
+/** A socket. It copies messages on arrival, so that later changes to them are visible. */
 export class RecordingSink implements LiveSink {
   readonly messages: (DataMessage | ErrorMessage)[] = [];
   readonly shared: SharedMessage[] = [];
   readonly queuedBytes = 0;
   connectionId = "c";
-  /** How many more messages fit; the one that fills it is taken too. */
+  /**
+   * The number of further messages that fit. The message that fills the socket is accepted, too.
+   */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;
 
@@ -318,7 +323,7 @@ export class RecordingSink implements LiveSink {
     return this.messages.filter((sent) => sent.type === "initial_data_batch");
   }
 
-  changes(): Change[] {
+  changes(): ChangeMessage[] {
     return this.messages.filter((sent) => sent.type === "change");
   }
 
@@ -326,7 +331,7 @@ export class RecordingSink implements LiveSink {
     return this.messages.filter((sent) => sent.type === "error");
   }
 
-  /** Takes the messages out. */
+  /** Returns the messages and removes them. */
   drain(): (DataMessage | ErrorMessage)[] {
     return this.messages.splice(0);
   }
@@ -347,7 +352,9 @@ export function subscriber(userId: string, owner: number): Principal {
 export const ANN: Principal = subscriber("ann", 1);
 export const BOB: Principal = subscriber("bob", 2);
 
-/** Of a catalog without tables, as that of tests whose tables only the store knows. */
+/**
+ * The definition history of a catalog without tables, for tests whose tables only the store knows.
+ */
 export const NO_DEFINITIONS: DefinitionHistory = {
   tableAt: () => undefined,
   tableById: () => undefined,
@@ -378,7 +385,7 @@ export interface LiveFixture<S extends Store = ModelStore> {
   ): { sink: RecordingSink; subscription: LiveSubscription };
 }
 
-/** An engine over the model store, with `chat.messages` in it. */
+/** Returns an engine over the model store, with `chat.messages` in it. */
 export function liveFixture(limits: Partial<LiveLimits> = {}, log: Log = silentLog): LiveFixture {
   const clock = new ManualClock();
   const store = new ModelStore(clock);
@@ -425,9 +432,9 @@ export function fixtureOver<S extends Store>(
   };
 }
 
-/** Lets the pump work until it has nothing left to do. */
+/** Lets the scheduler work until nothing is left to do. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 8; turn += 1) {
+  for (let tick = 0; tick < 8; tick += 1) {
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
     });

@@ -1,5 +1,6 @@
 /**
- * Lists of literals so long that they are read without a tree, and who asks for their nodes.
+ * Literal lists so long that they are read without a tree, and a counter of the accesses to their
+ * nodes.
  */
 import type { Statement } from "../../src/sql/parse/ast/ast.ts";
 import { partsOf } from "../../src/sql/parse/ast/tree_parts.ts";
@@ -7,16 +8,16 @@ import { parseStatements } from "../../src/sql/parse/parser.ts";
 
 export interface CountedStatement {
   readonly statement: Statement;
-  /** How often the nodes of its lists of literals were asked for. */
+  /** How often the nodes of the statement's literal lists were accessed. */
   readonly asked: { count: number };
 }
 
-/** At least so many characters of literals. */
+/** Returns at least this many characters of literals. */
 export function literalsOf(chars: number): string {
   return Array.from({ length: Math.ceil(chars / 7) }, (_, i) => 100_000 + (i % 900_000)).join();
 }
 
-/** A statement with long lists of literals, which notes who asks for nodes of them. */
+/** Parses a statement with long literal lists, and counts the accesses to their nodes. */
 export function listWithLiterals(sql: string): CountedStatement {
   const [statement] = parseStatements(sql);
   if (statement === undefined) throw new Error("a text has a statement");
@@ -27,7 +28,7 @@ export function listWithLiterals(sql: string): CountedStatement {
     listCount += 1;
     const key = "expressions" in part ? "expressions" : "values";
     const made = Object.getOwnPropertyDescriptor(part, key);
-    if (made?.get === undefined) throw new Error("a list makes its nodes for who asks");
+    if (made?.get === undefined) throw new Error("a list makes its nodes when asked");
     Object.defineProperty(part, key, {
       enumerable: true,
       get: () => {

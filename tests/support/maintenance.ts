@@ -12,7 +12,7 @@ import type { Disk, DiskFile } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import type { Database } from "../../src/database.ts";
-import { runMaintenance } from "../../src/maintenance/maintenance.ts";
+import { runMaintenance } from "../../src/maintenance/mod.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openAt } from "./database.ts";
 import { ForwardingFile } from "./forwarding_disk.ts";
@@ -25,7 +25,7 @@ const CONFIG = {
   limits: { max_row_bytes: 65536 },
 };
 
-/** The same for a database of this process. */
+/** The configuration of `CONFIG` for a database in this process. */
 const DIRECTORY_CONFIG: string = [
   "storage.ballast_bytes = 0",
   `storage.wal_segment_bytes = ${CONFIG.storage.wal_segment_bytes}`,
@@ -35,7 +35,7 @@ const DIRECTORY_CONFIG: string = [
 
 const directories: string[] = [];
 
-/** For `afterAll` of every test file that uses this. */
+/** Call this in `afterAll` of every test file that uses these directories. */
 export function removeDirectories(): void {
   for (const directory of directories.splice(0))
     rmSync(directory, { recursive: true, force: true });
@@ -48,10 +48,10 @@ export function freshDirectory(): string {
 }
 
 /**
- * Path of a data directory with two tables of 300 rows each, `default.first` (id 1) and
+ * Returns the path of a data directory with two tables of 300 rows each, `default.first` (id 1) and
  * `default.second` (id 2), whose chunks are packed. Both have two segments, the older one with a
- * deletion vector, and rows in the log that replace rows of both; `default.logged` (id 3) has 400
- * rows in three log files and nowhere else; `default.files` (id 4) names an uploaded file.
+ * deletion vector, and rows in the log that replace rows of both. `default.logged` (id 3) has 400
+ * rows that exist only in three log files. `default.files` (id 4) names an uploaded file.
  */
 export async function killedDirectory(): Promise<string> {
   await using server = await startReadyServer({ config: CONFIG });
@@ -91,14 +91,14 @@ function rowsText(start: number, end: number, length: number): string {
   ).join();
 }
 
-/** A copy of a data directory, in a directory of its own that a server can be started on. */
+/** Copies a data directory to a new directory on which a server can be started. */
 export function copyOf(dataPath: string): string {
   const copy = join(freshDirectory(), "data");
   cpSync(dataPath, copy, { recursive: true });
   return copy;
 }
 
-/** Starts a server on a copy that `copyOf` made, and logs the administrator in. */
+/** Starts a server on a copy made by `copyOf`, and logs the administrator in. */
 export async function serverOn(dataPath: string): Promise<ServerProcess> {
   const server = new ServerProcess(join(dataPath, ".."), { config: CONFIG });
   directories.splice(directories.indexOf(server.directory), 1);
@@ -107,7 +107,7 @@ export async function serverOn(dataPath: string): Promise<ServerProcess> {
   return server;
 }
 
-/** A data directory opened in this process, by the configuration of its server. */
+/** A data directory opened in this process with the configuration of its server. */
 export class OpenDirectory {
   readonly #path: string;
   #database: Database;
@@ -126,7 +126,7 @@ export class OpenDirectory {
     return await engine.execute(principalFor({ catalog }, "root"), { sql, params: [] });
   }
 
-  /** The rows of the last statement of a text that must succeed. */
+  /** Returns the rows of the last statement of SQL text that must succeed. */
   async rows(sql: string): Promise<readonly (readonly unknown[])[]> {
     const { error, results } = await this.ask(sql);
     if (error !== undefined) throw error;
@@ -138,7 +138,7 @@ export class OpenDirectory {
     this.#database = await openAt(this.#path, { config: DIRECTORY_CONFIG });
   }
 
-  /** What would be there if the process were killed now. */
+  /** Returns the directory as it would be if the process were killed at this moment. */
   async killed(): Promise<OpenDirectory> {
     return await OpenDirectory.open(copyOf(this.#path));
   }
@@ -150,10 +150,10 @@ export class OpenDirectory {
 
 export interface MaintenanceRun {
   readonly code: number;
-  /** Lines of the result. */
+  /** The lines of the result. */
   readonly lines: readonly string[];
   readonly text: string;
-  /** Lines about the work. */
+  /** The lines about the work. */
   readonly told: string;
 }
 
@@ -201,7 +201,7 @@ class AskingFile extends ForwardingFile {
   }
 }
 
-/** The real disk, but for what is asked, and may throw, before each change of a file. */
+/** The real disk, with a function that is called before each change to a file and may throw. */
 export function diskThatAsks(ask: (path: string, change: Change) => void): Disk {
   return {
     ...bunDisk,
@@ -215,9 +215,7 @@ export function diskThatAsks(ask: (path: string, change: Change) => void): Disk 
   };
 }
 
-/**
- * The real disk until so many changes below a path were made; the next one fails, and all after.
- */
+/** The real disk, except that all changes below a path fail after the first `changesBefore`. */
 export function diskThatFails(root: string, changesBefore: number): Disk {
   let count = 0;
   return diskThatAsks((path, change) => {
@@ -227,7 +225,7 @@ export function diskThatFails(root: string, changesBefore: number): Disk {
   });
 }
 
-/** Every file and directory with its bytes, times and mode, but for those that are left out. */
+/** Returns every file and directory with its bytes, times and mode, except the excluded ones. */
 export function treeOf(root: string, leftOut: readonly string[] = []): Record<string, string> {
   const names = readdirSync(root, { recursive: true, encoding: "utf8" }).toSorted();
   const tree: Record<string, string> = {};

@@ -1,6 +1,4 @@
-/**
- * A clock that moves only when a test moves it.
- */
+/** A clock that advances only when a test says so. */
 import { assert } from "../../src/base/assert.ts";
 import type { CancelTimer, Clock } from "../../src/base/clock.ts";
 import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
@@ -11,7 +9,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Starts an hour after the epoch of seqs, so that seqs are small but not zero. */
+/** Starts an hour after the seq epoch, so that seqs are small but not zero. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #monotonicMs = 0;
@@ -43,12 +41,14 @@ export class ManualClock implements Clock {
     return new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Timers that have not fired. */
+  /** The number of timers that have not fired. */
   get timerCount(): number {
     return this.#timers.length;
   }
 
-  /** Moves both clocks on and fires what becomes due, in order of time, at its time. */
+  /**
+   * Advances both clocks and fires the timers that become due, in time order, each at its own time.
+   */
   advance(ms: number): void {
     assert(ms >= 0, "time goes on");
     const untilMs = this.#monotonicMs + ms;
@@ -64,7 +64,7 @@ export class ManualClock implements Clock {
     this.#move(untilMs - this.#monotonicMs);
   }
 
-  /** Sets the wall clock alone, as an operator or a time server does; either way. */
+  /** Sets only the wall clock, forward or back, as an operator or a time server does. */
   setWall(nowMs: number): void {
     this.#nowMs = nowMs;
   }

@@ -1,6 +1,4 @@
-/**
- * The clock of the tests: timers fire in order of time, at their time, and not once cancelled.
- */
+/** The tests' clock: timers fire in time order, at their own time, and not if cancelled. */
 import { expect, test } from "bun:test";
 import { ManualClock } from "./manual_clock.ts";
 

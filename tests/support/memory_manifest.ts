@@ -1,5 +1,5 @@
 /**
- * A manifest in memory. What was published survives any crash of the store; `restart` gives the
+ * A manifest in memory. A published change survives any crash of the store; `restart` returns the
  * manifest as the next process finds it.
  */
 import { assert } from "../../src/base/assert.ts";
@@ -16,7 +16,7 @@ import type {
 export class MemoryManifest implements Manifest {
   /** Called before a change takes effect; may throw. */
   onPublish: (change: ManifestChange) => void = () => {};
-  /** What `highestSeq` answers at least: the newest seq that the catalog ever knew. */
+  /** The minimum value of `highestSeq`: the newest seq that the catalog ever knew. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
   isBroken = false;
@@ -51,7 +51,7 @@ export class MemoryManifest implements Manifest {
     this.#firstLogFile = change.firstLogFile ?? this.#firstLogFile;
   }
 
-  /** A definition is dropped, and with it goes what is listed of its table. */
+  /** Drops a definition, and all entries of its table with it. */
   forget(tableId: number): void {
     const ofTable = [...this.#segments.values()].filter((entry) => entry.tableId === tableId);
     for (const { segmentId } of ofTable) this.#segments.delete(segmentId);
@@ -64,14 +64,14 @@ export class MemoryManifest implements Manifest {
     return this.#segmentCount;
   }
 
-  /** Never goes back, also when what had the seq is removed. */
+  /** Never decreases, even if the entry with that seq is removed. */
   highestSeq(): Seq {
     for (const { maxSeq } of this.#segments.values()) this.#raise(maxSeq);
     for (const { flushedSeq } of this.#tables.values()) this.#raise(flushedSeq);
     return this.catalogSeq;
   }
 
-  /** A copy, as the next process finds it after a crash now. */
+  /** Returns a copy, as the next process would find it after a crash at this moment. */
   restart(): MemoryManifest {
     const copy = new MemoryManifest();
     copy.catalogSeq = this.catalogSeq;

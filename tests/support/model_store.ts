@@ -1,9 +1,10 @@
 /**
- * A store that is nothing but its definition: every version in one array, every read a filter over
- * it. The live engine runs on it in tests, and the simulation asks it what must have been seen.
+ * A store that follows its definition literally: all versions are in one array, and every read is a
+ * filter over it. The live engine runs on it in tests, and the simulation derives from it which
+ * rows and changes must have been seen.
  *
- * A commit is applied by `apply` and becomes visible by `sync`, so that a test decides what falls
- * between the two. History is discarded by `discard` alone.
+ * A commit is applied by `apply` and becomes visible by `sync`, so that a test decides what happens
+ * between the two. Only `discard` removes history.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { Clock } from "../../src/base/clock.ts";
@@ -52,7 +53,7 @@ export interface ModelVersion {
   readonly prev: number;
   readonly isDeleted: boolean;
   readonly row: Row;
-  /** Seq of the version that replaced it; Infinity while it is the newest. */
+  /** The seq of the version that replaced it; Infinity while it is the newest. */
   replacedBy: number;
 }
 
@@ -69,15 +70,17 @@ export class ModelStore implements Store {
   readonly #batchRows: number;
   #visibleSeq: Seq = SEQ_ZERO;
   #changed = new Map<string, ChangedPartition>();
-  /** Calls of `changes`, for tests of how often the store is read. */
+  /** The number of calls of `changes`, for tests of how often the store is read. */
   changesCount = 0;
-  /** Versions within the bounds of calls of `scan`, which each has to look at. */
+  /**
+   * The number of versions within the bounds of `scan` calls, all of which each call must examine.
+   */
   scannedCount = 0;
-  /** What restores and crashes took away. */
+  /** The seqs that restores and crashes removed. */
   lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 
-  /** Small batches by default, so that readers meet their edges. */
+  /** Batches are small by default, so that readers reach their edges. */
   constructor(clock: Clock, { batchRows = BATCH_ROWS }: { batchRows?: number } = {}) {
     this.#seqs = new SeqGenerator({
       clock,
@@ -97,8 +100,8 @@ export class ModelStore implements Store {
     return this.#seqs.last;
   }
 
-  /** There is always some. */
-  requireRoom(): void {}
+  /** The model always has free space. */
+  requireFreeSpace(): void {}
 
   defineTable(definition: TableDefinition): void {
     const before = this.#definitions.get(definition.tableId);
@@ -173,7 +176,7 @@ export class ModelStore implements Store {
     };
   }
 
-  /** Makes everything applied visible, and wakes. */
+  /** Makes everything applied visible, and wakes the listeners. */
   sync(): void {
     const changed = [...this.#changed.values()];
     this.#changed = new Map();
@@ -181,7 +184,7 @@ export class ModelStore implements Store {
     this.onVisible(changed, this.#visibleSeq);
   }
 
-  /** Applies and makes visible. */
+  /** Applies the writes and makes them visible. */
   write(...writes: WriteBatch["writes"]): Commit {
     const commit = this.apply({ writes });
     this.sync();
@@ -193,7 +196,7 @@ export class ModelStore implements Store {
     return Promise.resolve();
   }
 
-  /** Forgets versions replaced at or below `upTo`, and tombstones there. */
+  /** Removes versions that were replaced at or below `upTo`, and tombstones up to it. */
   discard(tableId: number, owner: number, upTo: Seq): void {
     let earliest = this.earliestSeq(tableId, owner);
     for (let index = this.versions.length - 1; index >= 0; index -= 1) {
@@ -211,6 +214,14 @@ export class ModelStore implements Store {
   }
 
   scanOrdered(): undefined {
+    return undefined;
+  }
+
+  scanIndex(): undefined {
+    return undefined;
+  }
+
+  lookupIndex(): undefined {
     return undefined;
   }
 
@@ -251,7 +262,7 @@ export class ModelStore implements Store {
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
-    const { owner, upTo, columnIds } = options;
+    const { owner, upTo } = options;
     const after = Math.max(options.after, this.#expiredSeq(tableId));
     if (upTo > this.#visibleSeq) throw new Error("Cannot read above the visible seq");
     const found = this.versions.filter(
@@ -269,7 +280,7 @@ export class ModelStore implements Store {
       next: (): ChangeBatch | undefined => {
         const part = found.slice(start, start + size);
         start += part.length;
-        return part.length === 0 ? undefined : this.#changeBatch(tableId, columnIds, part);
+        return part.length === 0 ? undefined : this.#changeBatch(tableId, options, part);
       },
       close: () => {
         this.openScanCount -= 1;
@@ -337,6 +348,14 @@ export class ModelStore implements Store {
     ).length;
   }
 
+  buildIndex(): Promise<boolean> {
+    throw new Error("A model has no indexes");
+  }
+
+  checkIndex(): Promise<boolean> {
+    throw new Error("A model has no indexes");
+  }
+
   compact(): Promise<CompactResult> {
     return Promise.resolve({ mergedSegments: 0, discardedVersions: 0 });
   }
@@ -364,7 +383,7 @@ export class ModelStore implements Store {
   }
 
   flushedStats(): FlushedStats {
-    // Nothing is flushed here, and nobody asks.
+    // The model flushes nothing, and no test depends on this.
     return {
       segments: 0,
       versions: 0,
@@ -373,6 +392,7 @@ export class ModelStore implements Store {
       unflushedVersions: 0,
       lastFlushedAtMs: undefined,
       isDamaged: false,
+      isCountable: true,
     };
   }
 
@@ -394,15 +414,18 @@ export class ModelStore implements Store {
 
   #changeBatch(
     tableId: number,
-    columnIds: readonly number[],
+    { columnIds, prevsAfter }: ChangesOptions,
     part: readonly ModelVersion[],
   ): ChangeBatch {
     const old = part.map((version) => this.#bySeq.get(version.prev));
+    // The model reports each tombstone as if it were in history before its key was written again.
+    const isBuried = (prev: number): boolean =>
+      prev <= (prevsAfter ?? Infinity) && this.#bySeq.get(prev)?.isDeleted === true;
     return {
       rowCount: part.length,
       seqs: Float64Array.from(part, (version) => version.seq),
       commitSeqs: Float64Array.from(part, (version) => version.commitSeq),
-      prevs: Float64Array.from(part, (version) => version.prev),
+      prevs: Float64Array.from(part, ({ prev }) => (isBuried(prev) ? 0 : prev)),
       deleted: Uint8Array.from(part, (version) => (version.isDeleted ? 1 : 0)),
       hasOld: Uint8Array.from(old, (version) => (version?.isDeleted === false ? 1 : 0)),
       columns: columnIds.map((columnId) => this.#column(tableId, columnId, part)),
@@ -442,7 +465,7 @@ export class ModelStore implements Store {
     return definition;
   }
 
-  /** Versions up to here are past their time to live. */
+  /** Returns the seq up to which versions have outlived their time to live. */
   #expiredSeq(tableId: number): number {
     const { ttlMs } = this.#definition(tableId);
     return ttlMs === undefined ? 0 : this.#seqs.agedSeq(ttlMs);

@@ -1,7 +1,7 @@
 /**
- * A real PostgreSQL on a data directory of its own, as a peer to measure against and an oracle to
- * compare with. It syncs what it acknowledges, as installed. It refuses to run as root, so root
- * lends it the account that Debian's package made for it.
+ * A real PostgreSQL on its own data directory, as a peer to measure against and an oracle to
+ * compare with. As installed, it syncs what it acknowledges. It refuses to run as root, so root
+ * runs it under the account that its Debian package created.
  */
 import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ export interface Postgres {
   stop(): Promise<void>;
 }
 
-/** Where the newest installed PostgreSQL has its programs, or undefined without one. */
+/** Returns the folder with the programs of the newest installed PostgreSQL, or undefined. */
 export function postgresPrograms(): string | undefined {
   const root = "/usr/lib/postgresql";
   const versions = statSync(root, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(root);
@@ -23,7 +23,7 @@ export function postgresPrograms(): string | undefined {
   return newest === undefined ? undefined : join(root, newest, "bin");
 }
 
-/** @throws When PostgreSQL is not installed, or does not start. */
+/** @throws If PostgreSQL is not installed, or does not start. */
 export async function startPostgres(): Promise<Postgres> {
   const programs = postgresPrograms();
   if (programs === undefined) throw new Error("Cannot start PostgreSQL: it is not installed");
@@ -38,7 +38,7 @@ export async function startPostgres(): Promise<Postgres> {
   if (!made.success) throw new Error(`Cannot make a PostgreSQL cluster: ${made.stderr.toString()}`);
   const port = freePort();
   const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`];
-  // Checkpoints during a short measurement would measure the checkpoints.
+  // Checkpoints during a short measurement would distort it.
   settings.push("max_wal_size=4GB", "shared_buffers=256MB", "log_min_messages=fatal");
   const child = Bun.spawn(
     [
@@ -75,7 +75,7 @@ export async function startPostgres(): Promise<Postgres> {
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** Put before a command, runs it under the account, in the same process. */
+  /** A command prefix that runs the command under the account, in the same process. */
   readonly prefix: readonly string[];
 }
 
@@ -86,7 +86,7 @@ function accountFor(uid: number): Account | undefined {
   );
   const account = { uid: user, gid: group };
   const ids = [`--reuid=${user}`, `--regid=${group}`];
-  // With the death signal it does not outlive a caller that was killed.
+  // The death signal ends PostgreSQL when its parent is killed.
   return { ...account, prefix: ["setpriv", ...ids, "--clear-groups", "--pdeathsig=QUIT"] };
 }
 

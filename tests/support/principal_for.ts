@@ -1,11 +1,8 @@
-/**
- * Callers without a log-in: what statements are run for where no credential is the matter of a
- * test.
- */
+/** Callers without a login, for tests in which credentials do not matter. */
 import type { Principal } from "../../src/auth/mod.ts";
 import type { Catalog } from "../../src/catalog/mod.ts";
 
-/** A user as {@linkcode Auth} would know it after a log-in, without a session. */
+/** Returns a user as {@linkcode Auth} would know it after a login, without a session. */
 export function principalFor(
   { catalog }: { readonly catalog: Catalog },
   userId: string,

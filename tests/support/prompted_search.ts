@@ -1,6 +1,6 @@
 /**
- * The search of a live query without another thread: rows are found at once, as of the range, and
- * handed out in pieces when the test says so.
+ * A live query's row search without another thread: it finds rows at once, at the range's boundary,
+ * and returns them in pieces when the test says so.
  */
 import type { FoundRows, LivePlan, RowSearch, SearchRange } from "../../src/sql/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../src/storage/mod.ts";
@@ -10,15 +10,18 @@ export interface PromptedSearchOptions {
   readonly store: Store;
   readonly plan: LivePlan;
   readonly takesAll: boolean;
-  /** How many rows the next piece has, 1 or more; "refused" where the event loop is to read. */
+  /**
+   * Returns the number of rows in the next piece, at least 1, or "refused" if the event loop must
+   * read.
+   */
   readonly nextPiece: () => number | "refused";
-  /** Makes a piece arrive later; called once for each "waiting". */
+  /** Delays a piece until `arrive` is called. It is called once for each "waiting". */
   readonly later: (arrive: () => void) => void;
 }
 
 export class PromptedSearch implements RowSearch {
   readonly takesAll: boolean;
-  /** The ranges that were asked for. */
+  /** The ranges that were requested. */
   readonly ranges: SearchRange[] = [];
   readonly #options: PromptedSearchOptions;
   readonly #open = new Set<Pieces>();
@@ -28,7 +31,7 @@ export class PromptedSearch implements RowSearch {
     this.takesAll = options.takesAll;
   }
 
-  /** Searches that were begun and not ended. */
+  /** The number of searches that have begun but not ended. */
   get openCount(): number {
     return this.#open.size;
   }
@@ -47,7 +50,7 @@ export class PromptedSearch implements RowSearch {
 
 interface Found {
   readonly rows: readonly Row[];
-  /** The error that the filter threw behind those rows. */
+  /** The error that the filter threw after these rows. */
   readonly failure: { readonly error: unknown } | undefined;
 }
 

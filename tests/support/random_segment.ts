@@ -1,5 +1,5 @@
 /**
- * Segments with random contents, beside the plain arrays that they were made from.
+ * Segments with random contents, and the plain arrays from which they were made.
  */
 
 import {
@@ -15,6 +15,7 @@ import {
   FILE,
   FLOAT,
   INT,
+  INTERVAL,
   JSONB,
   SMALLINT,
   TEXT,
@@ -29,14 +30,15 @@ import {
 import type { SegmentInput } from "./encoded_segment.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
-/** How the values of a column look: what decides about its encoding. */
+/** The kind of values in a column, which determines its encoding. */
 export type Shape = "one" | "few" | "near" | "any";
 export type NullShape = "none" | "some" | "most" | "all";
 
 export const SHAPES: readonly Shape[] = ["one", "few", "near", "any"];
 export const NULL_SHAPES: readonly NullShape[] = ["none", "some", "most", "all"];
 
-export const COLUMN_TYPES: readonly DataType[] = [
+/** The types of columns that files of format 2 hold. */
+export const SCALAR_TYPES: readonly DataType[] = [
   BOOLEAN,
   SMALLINT,
   INT,
@@ -57,11 +59,25 @@ export const COLUMN_TYPES: readonly DataType[] = [
   FILE,
 ];
 
+export const COLUMN_TYPES: readonly DataType[] = [
+  ...SCALAR_TYPES,
+  INTERVAL,
+  { kind: "array", element: TEXT },
+  { kind: "array", element: BIGINT },
+];
+
 const TEXTS = ["", "a", "tide", "Ebbe", "naïve", "日本語", "\u{1f30a}\u{1f41a}", "x".repeat(300)];
 
 const NULL_CHANCE: Readonly<Record<NullShape, number>> = { none: 0, some: 0.2, most: 0.9, all: 1 };
 
-/** One value of a type, never NULL. `index` makes it one of few. */
+/** Returns an array of up to four elements, or of two dimensions. */
+function randomArray(random: SeededRandom, element: DataType, shape: Shape): Value {
+  const list = (length: number): Value[] =>
+    Array.from({ length }, () => (random.chance(0.1) ? null : randomValue(random, element, shape)));
+  return random.chance(0.2) ? [list(2), list(2)] : list(random.below(5));
+}
+
+/** Returns one value of a type, never NULL. `index` makes it one of a few. */
 function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
   const index = shape === "one" ? 0 : shape === "few" ? random.below(5) : random.below(100_000);
   switch (type.kind) {
@@ -92,6 +108,10 @@ function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value 
       return new Uint8Array(random.bytes(shape === "one" ? 0 : index % 20));
     case "embedding":
       return Float32Array.from({ length: type.dimensions }, () => random.unit() - 0.5);
+    case "interval":
+      return { months: index % 50, days: -index, micros: index * 1_000_003 };
+    case "array":
+      return randomArray(random, type.element, shape);
     default:
       if (shape === "one") return "one";
       return shape === "few" ? (TEXTS[index] ?? "") : `${random.pick(TEXTS)}${index}`;
@@ -104,7 +124,7 @@ function randomBigint(random: SeededRandom, words: number): bigint {
   return value;
 }
 
-/** Values of one column, with NULLs. */
+/** Returns values of one column, including NULLs. */
 export function randomValues(
   random: SeededRandom,
   type: DataType,
@@ -117,7 +137,7 @@ export function randomValues(
   });
 }
 
-/** The same values in one of the kinds of vector that their type may come in. */
+/** Returns the same values in one of the vector kinds in which their type may occur. */
 export function randomVector(random: SeededRandom, type: DataType, values: Value[]): Vector {
   const [first = null] = values;
   const isOne = values.every((value) => value === first);
@@ -129,7 +149,7 @@ export function randomVector(random: SeededRandom, type: DataType, values: Value
 }
 
 function utf8Vector(values: readonly Value[]): Vector {
-  // Bytes before the first and after the last, as a slice of a larger vector has them.
+  // There are bytes before the first and after the last text, as in a slice of a larger vector.
   const texts = [
     "before",
     ...values.map((value) => (typeof value === "string" ? value : "?")),
@@ -166,11 +186,13 @@ function nullsOf(values: readonly Value[]): Uint8Array | undefined {
 
 export interface SegmentModel {
   readonly input: SegmentInput;
-  /** Values of each column, by its id. */
+  /** The values of each column, by its id. */
   readonly values: ReadonlyMap<number, readonly Value[]>;
 }
 
-/** Key columns come first: ids 1 …; then one column for each type. */
+/**
+ * Returns a segment. Key columns come first, with ids from 1, followed by one column for each type.
+ */
 export function randomSegment(
   random: SeededRandom,
   options: { rowCount: number; ownerCount: number; keyTypes: readonly DataType[] },
@@ -189,7 +211,7 @@ export function randomSegment(
     seqs[row] = seq;
   }
   const values = new Map<number, readonly Value[]>();
-  const columns = [...keyTypes, ...COLUMN_TYPES].map((type, index) => {
+  const columns = [...keyTypes, ...SCALAR_TYPES].map((type, index) => {
     const isKey = index < keyTypes.length;
     const shape = isKey ? random.pick(["few", "near"] as const) : random.pick(SHAPES);
     const nulls = isKey ? "none" : random.pick(NULL_SHAPES);

@@ -1,6 +1,6 @@
 /**
- * Writes down everything that is done to a disk, in order, together with a test's own marks: to
- * prove that something was written, then synced, and only then told to somebody.
+ * Records every disk operation in order, together with a test's own marks, to prove that data was
+ * written, then synced, and only then acknowledged.
  */
 import type { DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
 import { ForwardingDisk, ForwardingFile } from "./forwarding_disk.ts";
@@ -23,9 +23,9 @@ export interface DiskEvent {
     | "removeDirectory"
     | "syncDirectory"
     | "mark";
-  /** The file; the label of a mark. */
+  /** The path of the file, or the label of a mark. */
   readonly path: string;
-  /** The new name, for a rename. */
+  /** The new name of a renamed file. */
   readonly to?: string;
   readonly offset?: number;
   readonly byteCount?: number;
@@ -34,19 +34,22 @@ export interface DiskEvent {
 export class RecordingDisk extends ForwardingDisk {
   readonly events: DiskEvent[] = [];
 
-  /** Notes that something happened now. */
+  /** Records a mark at this point. */
   mark(label: string): void {
     this.events.push({ kind: "mark", path: label });
   }
 
-  /** Index of the first event of a kind on a path that ends so, at or after `from`; else -1. */
+  /**
+   * Returns the index of the first event of a kind, at or after `from`, on a path with this ending;
+   * -1 if there is none.
+   */
   indexOf(kind: DiskEvent["kind"], pathEnd: string, from = 0): number {
     return this.events.findIndex(
       (event, index) => index >= from && event.kind === kind && event.path.endsWith(pathEnd),
     );
   }
 
-  /** The events as lines like "write wal/1.wal", for a failed expectation. */
+  /** Returns the events as lines like "write wal/1.wal", for a failed expectation. */
   describe(): string[] {
     return this.events.map(
       ({ kind, path, to }) => `${kind} ${path}${to === undefined ? "" : ` ${to}`}`,

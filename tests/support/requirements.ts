@@ -1,6 +1,6 @@
 /**
  * Tests that need more than Bun, such as a program, a device or an operating system. A machine that
- * lacks it skips the test, whose name then says what is missing and how to get it.
+ * lacks the requirement skips the test, whose name then says what is missing and how to get it.
  * `scripts/test.ts` repeats these reasons at the end of a run.
  */
 import { describe, test } from "bun:test";
@@ -38,7 +38,7 @@ export function fileMissing(path: string): Missing {
   return existsSync(path) ? undefined : `this system has no ${path}`;
 }
 
-/** Whether strace can trace another process here and make its system calls fail. */
+/** Returns undefined if strace can trace another process here and make its system calls fail. */
 export function straceMissing(): Missing {
   const absent = programMissing("strace", "strace");
   if (absent !== undefined) return absent;
@@ -47,15 +47,19 @@ export function straceMissing(): Missing {
   return tried.success ? undefined : `strace does not work here: ${tried.stderr.toString().trim()}`;
 }
 
-/** `test`, or `test.skip` with a name that ends with the reason. */
+/** Returns `test`, or `test.skip` with a name that ends with the reason. */
 export function testUnless(missing: Missing): typeof test {
   if (missing === undefined) return test;
   const skip = (name: string, ...rest: Rest): void =>
     test.skip(skippedName(name, missing), ...rest);
-  return skip as typeof test;
+  const each =
+    (cases: readonly unknown[]) =>
+    (name: string): void =>
+      test.skip.each(cases)(skippedName(name, missing), () => undefined);
+  return Object.assign(skip, { each }) as unknown as typeof test;
 }
 
-/** `describe`, or `describe.skip` with a name that ends with the reason. */
+/** Returns `describe`, or `describe.skip` with a name that ends with the reason. */
 export function describeUnless(missing: Missing): (name: string, body: () => void) => void {
   if (missing === undefined) return describe;
   return (name, body) => describe.skip(skippedName(name, missing), body);

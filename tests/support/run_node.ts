@@ -1,4 +1,4 @@
-/** Runs a script in Node until it ends. */
+/** Runs a script in Node to completion. */
 export async function runNode(...args: readonly string[]): Promise<{
   stdout: string;
   stderr: string;

@@ -1,4 +1,4 @@
-/** A program of this project, run to its end, which must come soon. */
+/** Runs a program of this project to completion, which must happen soon. */
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -10,8 +10,8 @@ export interface Run {
 }
 
 /**
- * @param args Of the runtime: its flags, the program below the root, and what that is given.
- * @param env The whole environment; this process's own when absent.
+ * @param args The runtime's flags, the program's path below the root, and the program's arguments.
+ * @param env The whole environment; this process's own if absent.
  */
 export function runToEnd(
   args: readonly string[],

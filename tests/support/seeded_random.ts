@@ -1,5 +1,5 @@
 /**
- * Chance that repeats: the same seed gives the same run.
+ * Reproducible random numbers: the same seed gives the same run.
  *
  * The generator is sfc32 (Chris Doty-Humphrey, PractRand), which is small, fast and passes the
  * usual test batteries.
@@ -22,7 +22,7 @@ export class SeededRandom implements Random {
     for (let round = 0; round < 12; round += 1) this.u32();
   }
 
-  /** 32 random bits. */
+  /** Returns 32 random bits. */
   u32(): number {
     const sum = (this.#a + this.#b + this.#counter) | 0;
     this.#counter = (this.#counter + 1) | 0;
@@ -41,18 +41,18 @@ export class SeededRandom implements Random {
     return Uint8Array.from({ length: count }, () => this.u32() & 255);
   }
 
-  /** A whole number from 0 to `bound` - 1. */
+  /** Returns a whole number from 0 to `bound` - 1. */
   below(bound: number): number {
     assert(bound >= 1, "there is a number below the bound");
     return Math.floor(this.unit() * bound);
   }
 
-  /** A whole number, both bounds included. */
+  /** Returns a whole number between both bounds, inclusive. */
   between(min: number, max: number): number {
     return min + this.below(max - min + 1);
   }
 
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return this.unit() < probability;
   }
@@ -61,7 +61,7 @@ export class SeededRandom implements Random {
     return items[this.below(items.length)] as T;
   }
 
-  /** The items in another order, as an array of their own. */
+  /** Returns a new array with the items in random order. */
   shuffle<T>(items: readonly T[]): T[] {
     const shuffled = [...items];
     for (let last = shuffled.length - 1; last > 0; last -= 1) {
@@ -74,7 +74,7 @@ export class SeededRandom implements Random {
   }
 }
 
-/** The seed of a run: SEED of the environment to repeat one, else the given one. */
+/** Returns the seed of a run: the environment variable SEED if set, otherwise `fallback`. */
 export function seedOf(fallback: number): number {
   const text = process.env["SEED"];
   return text === undefined ? fallback : Number(text);

@@ -1,15 +1,14 @@
 /**
- * The real server as its users run it: `bun src/main.ts <config.toml>`, or the executable, in a
- * process of its own on a free port, with its data in a temporary directory. Tests of behaviour on
- * the wire start it here, and so do the scripts that torture and measure.
+ * The real server as its users run it: `bun src/main.ts <config.toml>`, or the executable, in its
+ * own process on a free port, with its data in a temporary directory. Tests of wire behaviour start
+ * it here, and so do the torture and measurement scripts.
  *
- * The process sees nothing of the caller's environment but what it needs to run, and does not
+ * The process sees only the parts of the caller's environment that it needs to run, and it does not
  * outlive the caller.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import type { SchemaField } from "../../src/protocol/mod.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
@@ -18,35 +17,40 @@ const ROOT: string = join(import.meta.dir, "../..");
 export const COMPILED: string | undefined = process.env["TIDEMARK_TEST_PROGRAM"];
 
 /**
- * The command that starts a server: the executable if there is one, because a start from the
+ * The command that starts a server: the executable if there is one, because starting from the
  * sources spends 0.3 s of processor time on loading them.
  */
 export const PROGRAM: readonly string[] =
   COMPILED === undefined ? [process.execPath, "src/main.ts"] : [COMPILED];
 
-/** Whether the test runner runs this: a script measures a server as it is. */
+/** Whether the test runner runs this. A script measures a server as it is. */
 const isTest: boolean = process.env["NODE_ENV"] === "test";
 
-/** Every file of the log is written full of zeros, which took half of the time of a start. */
+/**
+ * Startup fills every log file with zeros, which would take half of its time with the default size.
+ */
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
-/** A server that has printed no address by then has failed, whatever it does later. */
+/** A server that has printed no address by then has failed. */
 const START_MS_MAX = 20_000;
 
-/** What is printed is read a moment later than the address. */
+/** Output may arrive a moment after the address. */
 const OUTPUT_MS_MAX = 20_000;
 
 export type ConfigValue = string | number | boolean | readonly string[];
 
-/** Section name, dotted when nested, to its keys. */
+/** Maps the name of each section, dotted if nested, to its keys. */
 export type ConfigSections = Readonly<Record<string, Readonly<Record<string, ConfigValue>>>>;
 
 export interface ServerOptions {
-  /** Merged over what a test needs: a free local port and paths in the temporary directory. */
+  /** Merged over the test's own needs: a free local port and paths in the temporary directory. */
   config?: ConfigSections;
-  /** `undefined` takes away what is there unless said otherwise. */
+  /**
+   * Environment variables to add. Variables that are `undefined` here are removed from the
+   * inherited ones.
+   */
   env?: Readonly<Record<string, string | undefined>>;
-  /** Put before the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
+  /** A prefix for the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
   wrapper?: readonly string[];
   /** The command to run instead of the usual one. */
   command?: readonly string[];
@@ -89,9 +93,9 @@ export interface SqlAnswer {
 export interface SqlOptions {
   params?: readonly unknown[];
   namespace?: string;
-  /** Whose request it is; without it the administrator's that `setup()` made. */
+  /** The caller's token; if absent, the token of the administrator that `setup()` created. */
   token?: string;
-  /** Further fields of the request body. */
+  /** Additional fields of the request body. */
   fields?: Readonly<Record<string, unknown>>;
 }
 
@@ -104,7 +108,7 @@ export interface Login {
   readonly user: { readonly id: string; readonly role: string; readonly email: string | null };
 }
 
-/** The administrator that `setup()` makes, and the password of every user a test makes. */
+/** The administrator that `setup()` creates. Every test user has the password below. */
 export const ADMIN = "ada";
 export const PASSWORD = "correct horse 9";
 
@@ -142,10 +146,10 @@ export async function startReadyServer(options: ServerOptions = {}): Promise<Ser
 }
 
 export class ServerProcess {
-  /** Holds the configuration, the data and the logs; removed by `stop()`. */
+  /** The directory of the configuration, the data and the logs; removed by `stop()`. */
   readonly directory: string;
   readonly configPath: string;
-  /** The administrator's, once there is one. */
+  /** The administrator's token, once there is an administrator. */
   token = "";
   readonly #options: ServerOptions;
   #child: Bun.Subprocess<"ignore", "pipe", "pipe"> | undefined;
@@ -161,7 +165,7 @@ export class ServerProcess {
     writeFileSync(this.configPath, tomlFromSections(this.#sections()));
   }
 
-  /** Base address, without a slash at the end. A restart may change it. */
+  /** The base address, without a trailing slash. A restart may change it. */
   get url(): string {
     return this.#url;
   }
@@ -178,19 +182,18 @@ export class ServerProcess {
     return this.#started().pid;
   }
 
-  /** Everything the current process has written to stdout and stderr, in order of arrival. */
+  /** Everything that the current process has written to stdout and stderr, in order of arrival. */
   get output(): string {
     return this.#output;
   }
 
-  /** Starts the process. @throws If it ends, or prints no address, before it listens. */
+  /** Starts the process. @throws If it exits, or prints no address, before it listens. */
   async start(): Promise<void> {
     const { wrapper = [], command = PROGRAM, env = {} } = this.#options;
     this.#output = "";
     this.#child = Bun.spawn([...wrapper, ...command, this.configPath], {
       cwd: ROOT,
-      // As the launcher starts it.
-      env: { ...inheritedEnvironment(), ...ALLOCATOR_SETTINGS, ...env },
+      env: { ...inheritedEnvironment(), ...env },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
@@ -210,12 +213,12 @@ export class ServerProcess {
       throw error;
     } finally {
       clearTimeout(timer);
-      // The race may be won by the address; the end of the process is then no failure of a start.
+      // The address may come first; the process may then exit without a startup failure.
       ended.catch(() => undefined);
     }
   }
 
-  /** Makes the first administrator and logs in as it. */
+  /** Creates the first administrator and logs in as it. */
   async setup(): Promise<Login> {
     const answer = await this.post("/v1/api/auth/setup", {
       user: ADMIN,
@@ -234,7 +237,7 @@ export class ServerProcess {
     return (await answer.json()) as Login;
   }
 
-  /** Makes a user and logs it in; returns its access token. */
+  /** Creates a user and logs it in. Returns its access token. */
   async createUser(user: string, role = "user"): Promise<string> {
     await this.rows(`CREATE USER '${user}' WITH PASSWORD '${PASSWORD}' ROLE ${role}`);
     return (await this.login(user)).access_token;
@@ -252,7 +255,7 @@ export class ServerProcess {
     return fetch(`${this.#url}${path}`, { headers, redirect: "manual" });
   }
 
-  /** Runs statements; a refusal is an answer like any other. */
+  /** Runs statements. A refusal is a normal answer. */
   async sql(text: string, options: SqlOptions = {}): Promise<SqlAnswer> {
     const { params, namespace, token = this.token, fields = {} } = options;
     const body: Record<string, unknown> = { sql: text, ...fields };
@@ -266,7 +269,7 @@ export class ServerProcess {
     };
   }
 
-  /** Runs statements that must succeed; returns the rows of the last. */
+  /** Runs statements that must succeed. Returns the rows of the last. */
   async rows(text: string, options: SqlOptions = {}): Promise<readonly (readonly unknown[])[]> {
     const { body } = await this.sql(text, options);
     if (body.status !== "success") {
@@ -275,7 +278,7 @@ export class ServerProcess {
     return body.results.at(-1)?.rows ?? [];
   }
 
-  /** Waits until the process has printed what matches. @throws When it does not, in time. */
+  /** Waits until the output of the process matches. @throws If it does not match in time. */
   async outputHas(pattern: RegExp): Promise<void> {
     const deadlineMs = Date.now() + OUTPUT_MS_MAX;
     while (!pattern.test(this.#output)) {
@@ -284,33 +287,33 @@ export class ServerProcess {
     }
   }
 
-  /** Sends a signal, if the process is there to take it. */
+  /** Sends a signal if the process is running. */
   kill(signal: NodeJS.Signals): void {
     this.#child?.kill(signal);
   }
 
-  /** Whether the process runs, or how it ended. */
+  /** Whether the process is running, or how it ended. */
   get condition(): string {
     const { exitCode, signalCode } = this.#started();
     if (exitCode === null && signalCode === null) return "running";
     return `ended with ${signalCode ?? exitCode}`;
   }
 
-  /** Waits for the end of the process. @returns Its exit code, 128 + n after signal n. */
+  /** Waits for the process to exit. @returns Its exit code, or 128 + n after signal n. */
   async exited(): Promise<number> {
     const code = await this.#started().exited;
     running.delete(this);
     return code;
   }
 
-  /** Ends the process, politely unless told otherwise, and starts it again on the same data. */
+  /** Ends the process, by default with SIGTERM, and starts it again on the same data. */
   async restart(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
     this.kill(signal);
     await this.exited();
     await this.start();
   }
 
-  /** Leaves the directory behind when this script ends, for people to look at. */
+  /** Keeps the directory when this script ends, for inspection. */
   keepDirectory(): void {
     directories.delete(this.directory);
   }
@@ -353,7 +356,10 @@ export class ServerProcess {
   }
 }
 
-/** What a program needs to run at all, and nothing that could configure the server. */
+/**
+ * Returns the variables that a program needs to run at all, but none that could configure the
+ * server.
+ */
 function inheritedEnvironment(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ"];
   return Object.fromEntries(
@@ -364,7 +370,7 @@ function inheritedEnvironment(): Record<string, string> {
   );
 }
 
-/** Writes sections as TOML. JSON's strings, numbers, booleans and lists are TOML's too. */
+/** Returns sections as TOML. JSON's strings, numbers, booleans and lists are also valid TOML. */
 export function tomlFromSections(sections: ConfigSections): string {
   return Object.entries(sections)
     .map(([section, keys]) => {

@@ -1,6 +1,6 @@
 /**
- * Preloaded into a server process (`bun --preload`), so that it lives some hours later than the
- * machine: what takes an hour in production can then be waited for in a test.
+ * Preloaded into a server process (`bun --preload`), so that its clock is some hours ahead of the
+ * machine's. A test can then wait for events that take an hour in production.
  */
 const now = Date.now.bind(Date);
 const shiftMs = Number(process.env["SHIFT_CLOCK_MS"] ?? "0");

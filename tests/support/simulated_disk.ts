@@ -1,17 +1,18 @@
 /**
  * A disk in memory that can lose power.
  *
- * For every file it keeps the bytes that are durable and, in order, what was done since; for every
- * directory likewise the names. `crash` makes a new disk as it may be found after power returns:
+ * For every file it keeps the durable bytes and, in order, the changes since. For every directory
+ * it does the same with the names. `crash` makes a new disk as it may be found after power returns:
  *
- * - A sector of 512 bytes is whole, but each sector independently holds what the last sync left,
- *   or any later state: writes are lost, torn and reordered. The file length likewise.
- * - A name that was made, moved or removed without `syncDirectory` is there or not, each by itself.
- *   A move is one event, but once its target directory is synced the old name may come back.
- * - A sync that failed makes nothing durable, and the next one that succeeds does not help the
- *   writes before it (as Linux behaves): only a crash shows what became of them.
+ * - A sector of 512 bytes is whole, but each sector independently holds the state of the last sync,
+ *   or any later state: writes are lost, torn and reordered. The same holds for the file length.
+ * - A name that was created, moved or removed without `syncDirectory` is present or not, each
+ *   independently. A move is one event, but once its target directory is synced the old name may
+ *   reappear.
+ * - A sync that failed makes nothing durable, and the next one that succeeds does not make the
+ *   earlier writes durable (Linux behaves like this): only a crash shows their outcome.
  *
- * The disk that crashed goes on unharmed, so one run can be crashed at every step.
+ * The disk that crashed continues unharmed, so one run can be crashed at every step.
  */
 import { assert, defined } from "../../src/base/assert.ts";
 import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
@@ -24,7 +25,7 @@ import {
   SimulatedInode,
 } from "./simulated_nodes.ts";
 
-/** Capacity that is never counted against. */
+/** A capacity that is not enforced. */
 export const UNLIMITED_BYTES: number = 2 ** 40;
 
 export type DiskOperation =
@@ -40,16 +41,16 @@ export type DiskOperation =
   | "remove"
   | "syncDirectory";
 
-/** What goes wrong with one operation. */
+/** The failure of one operation. */
 export interface Fault {
   readonly code: "EIO" | "ENOSPC" | "EMFILE" | "EACCES";
-  /** For a write: how many bytes still reach the file. Default 0. */
+  /** For a write, how many bytes still reach the file. Default 0. */
   readonly bytesWritten?: number;
 }
 
 export type FaultPlan = (operation: DiskOperation, path: string) => Fault | undefined;
 
-/** A plan that fails the n-th (from 1) operation of one kind, once. */
+/** Returns a plan that fails the n-th operation of one kind once, counted from 1. */
 export function failNth(operation: DiskOperation, nth: number, fault: Fault): FaultPlan {
   let count = 0;
   return (each) => {
@@ -61,17 +62,17 @@ export function failNth(operation: DiskOperation, nth: number, fault: Fault): Fa
 
 /** A volume of unlimited size unless `capacityBytes` says otherwise. */
 export class SimulatedDisk implements Disk {
-  /** Asked before each operation; undefined lets it pass. */
+  /** Called before each operation. The operation proceeds if it returns undefined. */
   faultPlan: FaultPlan | undefined;
-  /** Bytes of all files together; above it, writes fail with ENOSPC. */
+  /** The maximum size of all files together, in bytes. Writes beyond it fail with ENOSPC. */
   capacityBytes: number = UNLIMITED_BYTES;
-  /** Directories with file systems of their own: nothing is moved into or out of them. */
+  /** Directories with their own file systems: nothing can be moved into or out of them. */
   readonly mounts: readonly string[];
   /** While true, syncs off the event loop wait for {@linkcode releaseSyncs}. */
   holdsSyncs = false;
-  /** Syncs of files that have been asked for. */
+  /** The number of requested syncs of files. */
   syncCount = 0;
-  /** All operations so far. */
+  /** The number of operations so far. */
   operationCount = 0;
   readonly #root: SimulatedDirectory;
   readonly #locks = new Set<string>();
@@ -163,7 +164,7 @@ export class SimulatedDisk implements Disk {
     parent.unlink(name);
   }
 
-  /** In this turn, so that a simulation is the same each time. */
+  /** Acts synchronously, so that a simulation is the same each time. */
   removeSoon(path: string): undefined {
     this.remove(path);
   }
@@ -182,7 +183,7 @@ export class SimulatedDisk implements Disk {
     this.#directoryAt(path, "sync").sync();
   }
 
-  /** Covers the names that are there when it is asked for, and takes effect later. */
+  /** Covers the names that exist at the time of the call, and takes effect later. */
   async syncDirectorySoon(path: string): Promise<void> {
     this.#begin("syncDirectory", path);
     const directory = this.#directoryAt(path, "sync");
@@ -191,7 +192,7 @@ export class SimulatedDisk implements Disk {
     directory.sync(covered);
   }
 
-  /** There are no links here. */
+  /** This disk has no links. */
   realPath(path: string): string {
     if (this.#nodeAt(path) === undefined) throw new DiskError("ENOENT", path, "resolve");
     return path;
@@ -206,7 +207,7 @@ export class SimulatedDisk implements Disk {
     return this.capacityBytes;
   }
 
-  /** Bytes of all files together. */
+  /** Returns the total bytes of all files. */
   byteCount(): number {
     return this.#root.byteCount();
   }
@@ -224,7 +225,10 @@ export class SimulatedDisk implements Disk {
     return this.#locks.has(path) ? undefined : () => {};
   }
 
-  /** The disk as it may be found after power loss now. This one is not changed. */
+  /**
+   * Returns the disk as it may be found after a power loss at this moment. This disk is not
+   * changed.
+   */
   crash(options: CrashOptions): SimulatedDisk {
     const disk = new SimulatedDisk(copyDirectory(this.#root, options), this.mounts);
     disk.capacityBytes = this.capacityBytes;
@@ -232,8 +236,8 @@ export class SimulatedDisk implements Disk {
   }
 
   /**
-   * The disk as a process finds it whose forerunner was killed: everything is there, and what was
-   * not synced can still be lost to a crash.
+   * Returns the disk as the next process finds it after this one was killed: everything is present,
+   * and a crash can still lose what was not synced.
    */
   restart(): SimulatedDisk {
     const disk = new SimulatedDisk(cloneDirectory(this.#root), this.mounts);
@@ -241,14 +245,14 @@ export class SimulatedDisk implements Disk {
     return disk;
   }
 
-  /** Lets the syncs that wait finish, in order. */
+  /** Lets the waiting syncs finish, in order. */
   releaseSyncs(): void {
     const held = this.#heldSyncs;
     this.#heldSyncs = [];
     for (const release of held) release();
   }
 
-  /** Damages a stored byte; also in what is durable. */
+  /** Damages a stored byte, including its durable state. */
   damage(path: string, offset: number, mask = 0xff): void {
     this.#inodeAt(path, "damage").damage(offset, mask);
   }

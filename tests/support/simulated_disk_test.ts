@@ -1,5 +1,5 @@
 /**
- * The simulated disk itself: what it may lose at a crash, what it must keep, and its faults.
+ * The simulated disk itself: what a crash may lose and must keep, and the disk's faults.
  */
 import { expect, test } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
@@ -14,14 +14,14 @@ function filled(byte: number, count = 512): Uint8Array {
   return new Uint8Array(count).fill(byte);
 }
 
-/** What is found after each of many crashes, as text. */
+/** Returns the states that are found after many crashes, as text. */
 function outcomes(disk: SimulatedDisk, look: (disk: SimulatedDisk) => string): Set<string> {
   return new Set(
     SEEDS.map((seed) => look(disk.crash({ keep: "some", random: new SeededRandom(seed) }))),
   );
 }
 
-/** One character a sector: its byte, or "?" when it is torn. */
+/** Returns one character per sector: its byte, or "?" if the sector is torn. */
 function sectors(disk: Disk, path: string): string {
   if (!disk.exists(path)) return "gone";
   const bytes = disk.readFile(path);
@@ -37,7 +37,7 @@ function placesOfMoved(disk: SimulatedDisk): string {
   return `${disk.exists("/a/f")} ${disk.exists("/b/g")}`;
 }
 
-/** A disk with one durable file of three sectors of zeros. */
+/** Returns a disk with one durable file of three sectors of zeros. */
 async function diskWithFile(): Promise<SimulatedDisk> {
   const disk = new SimulatedDisk();
   const file = disk.open("/f", { create: true });
@@ -204,7 +204,7 @@ test("a failed sync keeps nothing, and the next does not help what was written b
   expect(outcomes(disk, (after) => sectors(after, "/f"))).toEqual(new Set(["020", "120"]));
 });
 
-test("a full disk writes what fits, and has room again once a file is removed", async () => {
+test("a full disk writes what fits, and has space again once a file is removed", async () => {
   const disk = await diskWithFile();
   disk.capacityBytes = 2048;
   const file = disk.open("/g", { create: true });
@@ -230,7 +230,7 @@ test("map is released to length 0, damage shows everywhere, lock is exclusive", 
   expect(disk.lock("/LOCK")).toBeDefined();
 });
 
-test("RecordingDisk tells the order of write, sync and mark", async () => {
+test("RecordingDisk records the order of write, sync and mark", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const file = disk.open("/wal", { create: true });
   file.write(filled(1), 0);

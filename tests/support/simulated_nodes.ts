@@ -1,18 +1,18 @@
 /**
- * Files and directories of the simulated disk: what is durable, and what was done since.
+ * Files and directories of the simulated disk: the durable state, and the changes since.
  */
 import type { DiskEntry } from "../../src/base/disk.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
 const SECTOR_BYTES = 512;
 
-/** What of the changes that were not synced is found after a crash. */
+/** Selects the unsynced changes that are found after a crash. */
 export type CrashOptions =
   | { readonly keep: "none" | "all" }
-  /** Each sector and each name by itself, by chance. */
+  /** Each sector and each name is chosen independently at random. */
   | { readonly keep: "some"; readonly random: SeededRandom };
 
-/** Bytes that grow; what lies beyond `size` is zero. */
+/** A byte buffer that grows. Everything beyond `size` is zero. */
 class GrowingBytes {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   size = 0;
@@ -51,7 +51,7 @@ class GrowingBytes {
   }
 }
 
-/** One write, or a truncation when there are no bytes. */
+/** One write, or a truncation if `bytes` is absent. */
 interface FileChange {
   readonly offset: number;
   readonly bytes: Uint8Array | undefined;
@@ -60,20 +60,20 @@ interface FileChange {
   state: "pending" | "durable" | "failed";
 }
 
-/** The contents of a file, whatever its names. */
+/** The contents of a file, independent of its names. */
 export class SimulatedInode {
   readonly #live = new GrowingBytes();
-  /** What is durable, up to the first change that is not. */
+  /** The durable state, up to the first change that is not durable. */
   readonly #base = new GrowingBytes();
   #changes: FileChange[] = [];
-  /** Changes that have become part of `#base`. */
+  /** The number of changes that have become part of `#base`. */
   #foldedCount = 0;
 
   get size(): number {
     return this.#live.size;
   }
 
-  /** Changes ever made: what a sync that begins now covers. */
+  /** The number of changes ever made. A sync that begins at this moment covers all of them. */
   get changeCount(): number {
     return this.#foldedCount + this.#changes.length;
   }
@@ -89,7 +89,7 @@ export class SimulatedInode {
   write(bytes: Uint8Array, offset: number): void {
     const sizeBefore = this.size;
     this.#live.write(bytes, offset);
-    // A Buffer's own slice would alias it.
+    // A Buffer's own slice would share its memory.
     const own = new Uint8Array(bytes);
     this.#changes.push({ offset, bytes: own, sizeBefore, sizeAfter: this.size, state: "pending" });
   }
@@ -120,7 +120,7 @@ export class SimulatedInode {
     this.#base.flip(offset, mask);
   }
 
-  /** The same file, durable and not, for a disk that goes its own way. */
+  /** Returns the same file, durable state and changes, for a separate disk. */
   clone(): SimulatedInode {
     const copy = new SimulatedInode();
     copy.#live.write(this.#live.copy(), 0);
@@ -130,7 +130,7 @@ export class SimulatedInode {
     return copy;
   }
 
-  /** A file that holds what may be found after a crash, all of it durable. */
+  /** Returns a file with the contents that may be found after a crash, all of them durable. */
   afterCrash(options: CrashOptions): SimulatedInode {
     const copy = new SimulatedInode();
     const contents =
@@ -141,7 +141,7 @@ export class SimulatedInode {
   }
 
   #contentsAfterCrash(choose: Choose): Uint8Array {
-    // Of each sector, and of the size: how many of its changes count, in order.
+    // For each sector, and for the size: how many of its changes survive, in order.
     const histories = new Map<number, { count: number; durableCount: number }>();
     for (const change of this.#changes) {
       for (const place of placesOf(change)) {
@@ -173,18 +173,18 @@ export class SimulatedInode {
   }
 }
 
-/** Chooses a whole number, both bounds included. */
+/** Chooses a whole number between both bounds, inclusive. */
 type Choose = (min: number, max: number) => number;
 
 function chooser(options: CrashOptions): Choose {
   if (options.keep !== "some") return options.keep === "all" ? (_min, max) => max : (min) => min;
   const { random } = options;
-  // Losing everything and losing nothing are likely outcomes, too.
+  // Losing everything and losing nothing should also be likely.
   const mood = random.below(4);
   return (min, max) => (mood === 0 ? min : mood === 1 ? max : random.between(min, max));
 }
 
-/** Stands for the file length among the sector numbers. */
+/** Represents the file length among the sector numbers. */
 const SIZE_PLACE = -1;
 
 function placesOf(change: FileChange): number[] {
@@ -222,7 +222,7 @@ interface NameChange {
   readonly node: SimulatedNode;
 }
 
-/** Is in the lists of both directories until one of them is synced. */
+/** A move is listed in both directories until one of them is synced. */
 interface Move {
   readonly kind: "move";
   readonly from: SimulatedDirectory;
@@ -232,7 +232,7 @@ interface Move {
   readonly node: SimulatedNode;
 }
 
-/** Names, durable and since. */
+/** The names of a directory: the durable ones, and the changes since. */
 export class SimulatedDirectory {
   #live = new Map<string, SimulatedNode>();
   #durable = new Map<string, SimulatedNode>();
@@ -280,12 +280,12 @@ export class SimulatedDirectory {
     if (from !== this) from.#changes.push(move);
   }
 
-  /** What is not durable yet. */
+  /** The changes that are not yet durable. */
   get changes(): ReadonlySet<object> {
     return new Set(this.#changes);
   }
 
-  /** @param covered Of the changes, those that become durable. */
+  /** @param covered The changes that become durable. */
   sync(covered: ReadonlySet<object> = this.changes): void {
     for (const change of this.#changes.filter((each) => covered.has(each))) {
       applyName(this.#durable, change, this);
@@ -322,7 +322,7 @@ export class SimulatedDirectory {
     return copy;
   }
 
-  /** The same directory and what is below it, durable and not. */
+  /** Returns the same directory and everything below it, durable state and changes. */
   clone(copies: CloneCopies): SimulatedDirectory {
     const known = copies.nodes.get(this);
     if (known instanceof SimulatedDirectory) return known;
@@ -334,14 +334,14 @@ export class SimulatedDirectory {
     return copy;
   }
 
-  /** The target is durable; that the old name is gone is not, yet. */
+  /** The target is durable, but the removal of the old name is not yet. */
   #leaveSource(move: Move): void {
     this.#changes = this.#changes.map((change) =>
       change === move ? { kind: "unlink", name: move.fromName, node: move.node } : change,
     );
   }
 
-  /** The source is durable without the entry, so here it is durable with it. */
+  /** The source is durable without the entry, so this directory becomes durable with it. */
   #settleArrival(move: Move): void {
     this.#durable.set(move.toName, move.node);
     const at = this.#changes.indexOf(move);
@@ -376,18 +376,18 @@ function cloneChange(change: NameChange | Move, copies: CloneCopies): NameChange
     change.kind === "move"
       ? { ...change, node, from: change.from.clone(copies), to: change.to.clone(copies) }
       : { ...change, node };
-  // The directories of a move lead back here.
+  // A move's directories lead back here.
   const made = copies.changes.get(change) ?? copy;
   copies.changes.set(change, made);
   return made;
 }
 
-/** The tree below a directory, with what is not durable yet. */
+/** Copies the tree below a directory, including the changes that are not yet durable. */
 export function cloneDirectory(root: SimulatedDirectory): SimulatedDirectory {
   return root.clone({ nodes: new Map(), changes: new Map() });
 }
 
-/** The tree below a directory as it may be found after a crash. */
+/** Copies the tree below a directory as it may be found after a crash. */
 export function copyDirectory(root: SimulatedDirectory, options: CrashOptions): SimulatedDirectory {
   return root.afterCrash(options, { nodes: new Map(), kept: new Map() });
 }

@@ -1,10 +1,10 @@
 /**
- * A disk that is asked to remove a file off the event loop, and does so when a test tells it to.
+ * A disk that removes a file off the event loop only when a test tells it to.
  */
 import { ForwardingDisk } from "./forwarding_disk.ts";
 
 export class SlowDisk extends ForwardingDisk {
-  /** Paths of files that were to be removed so far. */
+  /** The paths of the removals requested so far. */
   readonly asked: string[] = [];
   #finish: () => void = () => undefined;
 
@@ -22,7 +22,7 @@ export class SlowDisk extends ForwardingDisk {
     return promise;
   }
 
-  /** Lets the removal under way end; returns once what comes next was asked for. */
+  /** Finishes the current removal. Returns once the next one is requested. */
   async finish(): Promise<void> {
     this.#finish();
     await new Promise((resolve) => setImmediate(resolve));

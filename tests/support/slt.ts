@@ -1,8 +1,9 @@
 /**
- * Runs cases in sqllogictest form, which SQLite's public-domain corpus uses:
+ * Runs SQL cases. All cases of the project are in the sqllogictest format, named after the corpus
+ * of SQLite's authors:
  *
  *     [skipif <engine> | onlyif <engine>]
- *     statement ok | statement error [<conditions>]
+ *     statement ok | statement error [<codes>] [at <n>] | statement count <n>
  *     <SQL, up to an empty line>
  *
  *     query <types> [nosort | rowsort | valuesort] [label]
@@ -10,31 +11,76 @@
  *     ----
  *     <values, one a line> | <n> values hashing to <md5>
  *
- * `halt` ends a file, `hash-threshold` says when its author hashed and changes nothing here, `#`
+ * `halt` ends a file. `hash-threshold` says when its author hashed, and has no effect here. `#`
  * begins a comment. A type is `I` integer, `T` text or `R` real with three decimals. Queries that
- * share a label give the same values.
+ * share a label must give the same values. `count` is the number of rows that were changed or
+ * returned.
  *
- * Our own cases have two more types, `U` for text with its quotes and escapes and `N` for a number
- * of twelve digits, and name the conditions that an error may have, with `|` between them.
+ * Our own cases also use these extensions:
+ *
+ * - Two more types: `U` for a value as JSON, that is, text with its quotes and escapes, and `N` for
+ *   a number with twelve digits.
+ * - The codes that an error may have, with `|` between them, and the statement that raises it,
+ *   counted from 1.
+ * - Several statements in one request. The record then is about the result of the last one.
+ *   `result` lines after it check the n-th result, counted from 1, or without a number the last:
+ *
+ *         result [<n>] count <n>
+ *         result [<n>] columns <names, with ", " between them>
+ *         result [<n>] contains <a part of the result as JSON, where " stands for \\" too>
+ *         result [<n>] query <types> [sort]
+ *         ----
+ *         <values, up to an empty line>
+ *
+ * - Parts of a request, in lines before its record. A user stays until the next one is named; the
+ *   others are parts of one request:
+ *
+ *         user <name> [<password, which must be given at first and after a change>]
+ *         params <JSON array>
+ *         namespace <name>
  */
 import { tableTranslator } from "./slt_tables.ts";
 
-/** What the server said to one statement. */
+export interface SltUser {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** The parts of a request. The runner decides about absent parts. */
+export interface SltRequest {
+  readonly sql: string;
+  readonly user?: SltUser;
+  readonly params?: readonly unknown[];
+  readonly namespace?: string;
+}
+
+/** The result of one statement. */
+export interface SltResult {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+  readonly count: number | undefined;
+  /** The whole result as JSON. */
+  readonly text: string;
+}
+
+/** The server's answer to one request. */
 export type SltAnswer =
-  | { readonly ok: true; readonly names: readonly string[]; readonly rows: readonly unknown[][] }
+  | { readonly ok: true; readonly results: readonly SltResult[] }
   | {
       readonly ok: false;
       readonly isUnsupported: boolean;
       readonly message: string;
-      /** Absent where only its wire code is known. */
-      readonly condition?: string;
+      /** The codes that the error may have: several if only its wire code is known. */
+      readonly codes?: readonly string[];
+      /** The statement that failed, counted from 1. */
+      readonly statement?: number;
     };
 
 export interface SltOptions {
-  execute: (sql: string) => Promise<SltAnswer>;
-  /** The engine whose cases are meant for us. */
+  execute: (request: SltRequest) => Promise<SltAnswer>;
+  /** The engine whose cases are run. */
   engine?: string;
-  /** Asks the first and then every so many-th query; all statements are run. */
+  /** Runs every n-th query, beginning with the first. All statements run. */
   queryOneOf?: number;
   /** Whether the tables of the file have keys, so that its statements can stay as they are. */
   hasKeys?: boolean;
@@ -42,7 +88,7 @@ export interface SltOptions {
 
 export interface SltReport {
   passedCount: number;
-  /** Refused as not available yet: neither right nor wrong. */
+  /** Cases that were refused as not available yet: neither right nor wrong. */
   waiting: SltCase[];
   failures: readonly SltFailure[];
 }
@@ -58,19 +104,40 @@ export interface SltFailure extends SltCase {
 
 type Sort = "nosort" | "rowsort" | "valuesort";
 
-type SltRecord =
-  | (SltCase & {
-      readonly kind: "statement";
-      readonly isErrorExpected: boolean;
-      readonly conditions: readonly string[];
-    })
-  | (SltCase & {
-      readonly kind: "query";
-      readonly types: string;
-      readonly sort: Sort;
-      readonly label: string | undefined;
-      readonly expected: readonly string[];
-    });
+interface Rows {
+  readonly types: string;
+  readonly sort: Sort;
+  readonly label: string | undefined;
+  readonly expected: readonly string[];
+}
+
+/** The expectation of one result. */
+type Check =
+  | { readonly kind: "rows"; readonly rows: Rows }
+  | { readonly kind: "count"; readonly count: number }
+  | { readonly kind: "columns"; readonly columns: string }
+  | { readonly kind: "contains"; readonly part: string };
+
+interface ResultCheck {
+  /** The number of the statement, from 1; absent for the last result. */
+  readonly statement: number | undefined;
+  readonly check: Check;
+}
+
+/** The parts of a request besides its SQL. */
+interface Parts {
+  user?: SltUser;
+  params?: readonly unknown[];
+  namespace?: string;
+}
+
+interface SltRecord extends SltCase {
+  readonly parts: Parts;
+  readonly isQuery: boolean;
+  /** The expected error; absent if the request must succeed. */
+  readonly error?: { readonly codes: readonly string[]; readonly statement: number | undefined };
+  readonly checks: ResultCheck[];
+}
 
 /** Runs every case of a file in order. Cases see the effects of those before them. */
 export async function runSlt(text: string, options: SltOptions): Promise<SltReport> {
@@ -78,51 +145,80 @@ export async function runSlt(text: string, options: SltOptions): Promise<SltRepo
   const failures: SltFailure[] = [];
   const report: SltReport = { passedCount: 0, waiting: [], failures };
   const translate = hasKeys ? (sql: string): string => sql : tableTranslator();
-  const valuesByLabel = new Map<string, string>();
+  const hashByLabel = new Map<string, string>();
   let queryCount = 0;
   for (const record of parseSlt(text, engine)) {
-    if (record.kind === "query") {
+    if (record.isQuery) {
       queryCount += 1;
       if ((queryCount - 1) % queryOneOf !== 0) continue;
     }
-    const answer = await execute(translate(record.sql));
-    const { line, sql } = record;
-    if (!answer.ok && answer.isUnsupported && !isExpected(record)) {
+    const { error, line, parts, sql } = record;
+    const answer = await execute({ ...parts, sql: translate(sql) });
+    if (
+      !answer.ok &&
+      answer.isUnsupported &&
+      error?.codes.includes("UNSUPPORTED_FEATURE") !== true
+    ) {
       report.waiting.push({ line, sql });
       continue;
     }
-    const reason =
-      record.kind === "query"
-        ? queryFault(record, answer, valuesByLabel)
-        : statementFault(record, answer);
+    const reason = faultOf(record, answer, hashByLabel);
     if (reason === undefined) report.passedCount += 1;
     else failures.push({ line, sql, reason });
   }
   return report;
 }
 
-/** Reads the cases that are meant for an engine. @throws On a form it does not know. */
+/** Reads the cases for an engine. @throws If a form is unknown. */
 export function parseSlt(text: string, engine: string): SltRecord[] {
   const records: SltRecord[] = [];
   const lines = text.split(/\r?\n/);
+  const passwords = new Map<string, string>();
   let isForUs = true;
+  let isLastForUs = false;
+  let parts: Parts = {};
   for (let index = 0; index < lines.length; index += 1) {
-    const words = (lines[index] ?? "").replace(/#.*/, "").trim().split(/\s+/);
-    const [word = "", argument] = words;
+    const full = lines[index] ?? "";
+    const words = full.replace(/#.*/, "").trim().split(/\s+/);
+    const [word = "", argument = ""] = words;
+    const line = index + 1;
     if (word === "" || word === "hash-threshold") continue;
     if (word === "halt" && isForUs) break;
     if (word === "skipif" || word === "onlyif") {
       if ((argument === engine) !== (word === "onlyif")) isForUs = false;
-      continue;
+    } else if (word === "user") {
+      parts.user = userFrom({ full, line }, passwords);
+    } else if (word === "params") {
+      parts.params = JSON.parse(restOf(full, 1)) as unknown[];
+    } else if (word === "namespace") {
+      parts.namespace = argument;
+    } else {
+      const end = hasBlock(words) ? endOfBlock(lines, line) : index;
+      const source = { words, full, block: lines.slice(line, end), line };
+      if (word === "result") {
+        if (isLastForUs) records.at(-1)?.checks.push(resultCheckFrom(source));
+      } else {
+        if (isForUs) records.push({ ...recordFrom(source), parts });
+        isLastForUs = isForUs;
+        isForUs = true;
+        parts = parts.user === undefined ? {} : { user: parts.user };
+      }
+      index = end;
     }
-    const line = index + 1;
-    const end = endOfBlock(lines, line);
-    const block = lines.slice(line, end);
-    if (isForUs) records.push(recordFrom({ words, block, line }));
-    isForUs = true;
-    index = end;
   }
   return records;
+}
+
+interface Source {
+  readonly words: readonly string[];
+  readonly full: string;
+  readonly block: readonly string[];
+  readonly line: number;
+}
+
+/** Every record has a block, but among the checks of results only those of rows have one. */
+function hasBlock(words: readonly string[]): boolean {
+  return words[0] !== "result" || words.includes("query");
 }
 
 function endOfBlock(lines: readonly string[], start: number): number {
@@ -130,64 +226,139 @@ function endOfBlock(lines: readonly string[], start: number): number {
   return end === -1 ? lines.length : end;
 }
 
-function recordFrom(source: { words: string[]; block: string[]; line: number }): SltRecord {
+/** Returns a line without its first words. */
+function restOf(full: string, wordCount: number): string {
+  return full.trim().split(" ").slice(wordCount).join(" ");
+}
+
+function userFrom(
+  { full, line }: Pick<Source, "full" | "line">,
+  passwords: Map<string, string>,
+): SltUser {
+  const [, name = ""] = full.split(" ");
+  const given = restOf(full, 2);
+  if (given !== "") passwords.set(name, given);
+  const password = passwords.get(name);
+  if (password === undefined) throw new Error(`Cannot read line ${line}: it needs a password`);
+  return { name, password };
+}
+
+function recordFrom(source: Source): Omit<SltRecord, "parts"> {
   const { words, block, line } = source;
-  const [word, argument = "", sort = "nosort", label] = words;
+  const [word, argument = "", third, fourth, fifth] = words;
   const divider = block.indexOf("----");
   const sql = block.slice(0, divider === -1 ? undefined : divider).join("\n");
-  if (word === "statement" && (argument === "ok" || argument === "error")) {
-    const conditions = words[2]?.split("|") ?? [];
-    return { kind: "statement", line, sql, isErrorExpected: argument === "error", conditions };
+  const record = { line, sql, isQuery: word === "query", checks: [] };
+  if (word === "statement" && argument === "ok") return record;
+  if (word === "statement" && argument === "error") {
+    const statement = fourth === "at" ? Number(fifth) : undefined;
+    return { ...record, error: { codes: third?.split("|") ?? [], statement } };
   }
-  if (word === "query" && /^[ITRUN]+$/.test(argument) && isSort(sort) && divider !== -1) {
-    const expected = block.slice(divider + 1);
-    return { kind: "query", line, sql, types: argument, sort, label, expected };
-  }
-  throw new Error(`Cannot read line ${line}: "${words.join(" ")}" is no sqllogictest record`);
+  const check = checkFrom(word === "statement" ? words.slice(1) : words, source);
+  if (check === undefined || (word !== "statement" && word !== "query")) throw unknownForm(source);
+  return { ...record, checks: [{ statement: undefined, check }] };
+}
+
+function resultCheckFrom(source: Source): ResultCheck {
+  const [, first = ""] = source.words;
+  const isNumbered = /^\d+$/.test(first);
+  const check = checkFrom(source.words.slice(isNumbered ? 2 : 1), source);
+  if (check === undefined) throw unknownForm(source);
+  return { statement: isNumbered ? Number(first) : undefined, check };
+}
+
+function checkFrom(words: readonly string[], { block, full }: Source): Check | undefined {
+  const [word, argument = "", sort = "nosort", label] = words;
+  const rest = full.slice(full.indexOf(` ${word} `) + ` ${word} `.length);
+  if (word === "count" && /^\d+$/.test(argument)) return { kind: "count", count: Number(argument) };
+  if (word === "columns" && argument !== "") return { kind: "columns", columns: rest };
+  if (word === "contains" && argument !== "") return { kind: "contains", part: rest };
+  const divider = block.indexOf("----");
+  if (word !== "query" || !/^[ITRUN]+$/.test(argument) || !isSort(sort) || divider === -1) return;
+  return {
+    kind: "rows",
+    rows: { types: argument, sort, label, expected: block.slice(divider + 1) },
+  };
+}
+
+function unknownForm({ line, words }: Source): Error {
+  return new Error(`Cannot read line ${line}: "${words.join(" ")}" is no sqllogictest record`);
 }
 
 function isSort(word: string): word is Sort {
   return word === "nosort" || word === "rowsort" || word === "valuesort";
 }
 
-/** Whether a refusal because something is not available is what the case asks for. */
-function isExpected(record: SltRecord): boolean {
-  return record.kind === "statement" && record.conditions.includes("UNSUPPORTED_FEATURE");
-}
-
-function statementFault(
-  { conditions, isErrorExpected }: Extract<SltRecord, { kind: "statement" }>,
+/** Returns why an answer differs from the expected one. */
+function faultOf(
+  record: SltRecord,
   answer: SltAnswer,
+  hashByLabel: Map<string, string>,
 ): string | undefined {
-  if (answer.ok) return isErrorExpected ? "it succeeded, and should fail" : undefined;
-  if (!isErrorExpected) return answer.message;
-  const { condition } = answer;
-  if (condition === undefined || conditions.length === 0) return undefined;
-  if (conditions.includes(condition)) return undefined;
-  return `it should fail with ${conditions.join(" or ")}, and fails so: ${answer.message}`;
-}
-
-function queryFault(
-  query: Extract<SltRecord, { kind: "query" }>,
-  answer: SltAnswer,
-  valuesByLabel: Map<string, string>,
-): string | undefined {
+  if (record.error !== undefined) return errorFault(record.error, answer);
   if (!answer.ok) return answer.message;
-  const wrongRow = answer.rows.find((row) => row.length !== query.types.length);
-  if (wrongRow !== undefined) {
-    return `a row has ${wrongRow.length} values, and should have ${query.types.length}`;
+  for (const { check, statement } of record.checks) {
+    const result = answer.results.at(statement === undefined ? -1 : statement - 1);
+    const fault =
+      result === undefined ? "there is no result" : resultFault(check, result, hashByLabel);
+    if (fault !== undefined) return statement === undefined ? fault : `${statement}: ${fault}`;
   }
-  const values = sltValues(answer.rows, query.types, query.sort);
+  return undefined;
+}
+
+function errorFault(
+  { codes, statement }: Exclude<SltRecord["error"], undefined>,
+  answer: SltAnswer,
+): string | undefined {
+  if (answer.ok) return "it succeeded, but should fail";
+  if (statement !== undefined && answer.statement !== statement) {
+    return `statement ${statement} should fail, and ${answer.statement} does: ${answer.message}`;
+  }
+  if (answer.codes === undefined || codes.length === 0) return undefined;
+  if (answer.codes.some((code) => codes.includes(code))) return undefined;
+  return `it should fail with ${codes.join(" or ")}, and fails so: ${answer.message}`;
+}
+
+function resultFault(
+  check: Check,
+  result: SltResult,
+  hashByLabel: Map<string, string>,
+): string | undefined {
+  if (check.kind === "rows") return rowsFault(check.rows, result.rows, hashByLabel);
+  if (check.kind === "count") {
+    const { count } = result;
+    return count === check.count
+      ? undefined
+      : `its count is ${count}, but should be ${check.count}`;
+  }
+  if (check.kind === "columns") {
+    const columns = result.columns.join(", ");
+    return columns === check.columns ? undefined : `its columns are ${columns}`;
+  }
+  const text = result.text.replaceAll('\\"', '"');
+  return text.includes(check.part) ? undefined : `${text} does not contain ${check.part}`;
+}
+
+function rowsFault(
+  query: Rows,
+  rows: SltResult["rows"],
+  hashByLabel: Map<string, string>,
+): string | undefined {
+  const wrongRow = rows.find((row) => row.length !== query.types.length);
+  if (wrongRow !== undefined) {
+    return `a row has ${wrongRow.length} values, but should have ${query.types.length}`;
+  }
+  const values = sltValues(rows, query.types, query.sort);
   const [summary = ""] = query.expected;
   const [, count, wantedHash] = /^(\d+) values hashing to ([0-9a-f]{32})$/.exec(summary) ?? [];
   const hash = hashOf(values);
   if (query.label !== undefined) {
-    const before = valuesByLabel.get(query.label) ?? hash;
-    valuesByLabel.set(query.label, before);
+    const before = hashByLabel.get(query.label) ?? hash;
+    hashByLabel.set(query.label, before);
     if (before !== hash) return `it differs from an earlier query labelled ${query.label}`;
   }
   if (wantedHash !== undefined) {
-    if (values.length !== Number(count)) return `${values.length} values, and should be ${count}`;
+    if (values.length !== Number(count)) return `${values.length} values, but should be ${count}`;
     return hash === wantedHash ? undefined : `other values: ${values.slice(0, 8).join(", ")} …`;
   }
   const got = values.join("\n");
@@ -197,7 +368,7 @@ function queryFault(
     : `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`;
 }
 
-/** The values of an answer, as a case lists them. */
+/** Returns the values of an answer in the form in which a case lists them. */
 export function sltValues(
   rows: readonly (readonly unknown[])[],
   types: string,
@@ -207,7 +378,7 @@ export function sltValues(
   return sorted(texts, sort);
 }
 
-/** A value as the corpus prints it. */
+/** Returns a value as the corpus prints it. */
 function printed(cell: unknown, type: string): string {
   if (cell === null || cell === undefined) return "NULL";
   if (type === "T") {
@@ -221,7 +392,7 @@ function printed(cell: unknown, type: string): string {
   }
   if (typeof cell === "boolean") return cell ? "1" : "0";
   if (type === "R") return Number(cell).toFixed(3);
-  // Integers beyond 2^53 come as text; a fraction is cut off, as a C cast does.
+  // Integers beyond 2^53 arrive as text. A fraction is cut off, as by a cast in C.
   return typeof cell === "string" ? cell.replace(/\..*/, "") : String(Math.trunc(Number(cell)));
 }
 

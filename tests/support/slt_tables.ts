@@ -1,16 +1,16 @@
 /**
- * Makes the corpus's tables possible where every table has a PRIMARY KEY: CREATE TABLE gets a
- * key column that fills itself, INSERT without a column list gets one, and `*` becomes the columns
- * that the case declared.
+ * Adapts the corpus's tables to a server in which every table has a PRIMARY KEY: CREATE TABLE gets
+ * a key column that fills itself, INSERT without a column list gets a list, and `*` becomes the
+ * columns that the case declared.
  */
 
-/** What the added column is called; no case of the corpus has such a name. */
+/** The name of the added column, which no case of the corpus uses. */
 const HIDDEN_KEY = "hidden_key";
 
-/** Columns of a result that no case knows of. */
+/** Result columns that no case knows. */
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set([HIDDEN_KEY, "_seq", "_deleted"]);
 
-/** Returns a function to put each statement of one file through, in order. */
+/** Returns a function that translates each statement of one file, in order. */
 export function tableTranslator(): (sql: string) => string {
   const columnsByTable = new Map<string, readonly string[]>();
   return (sql) => {
@@ -53,7 +53,7 @@ function splitAtCommas(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
-/** Whether an element of CREATE TABLE begins with the name of a column. */
+/** Returns whether an element of CREATE TABLE begins with a column name. */
 function isColumn(word: string): boolean {
   return !/^(?:PRIMARY|UNIQUE|CHECK|FOREIGN|CONSTRAINT)$/i.test(word);
 }

@@ -1,6 +1,6 @@
 /**
- * The SQL engine in this process, over the real catalog and store in a directory of its own, with
- * a clock that the test moves.
+ * The SQL engine in this process, over the real catalog and store in its own directory, with a
+ * clock that the test controls.
  */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,32 +11,33 @@ import type { Clock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Database } from "../../src/database.ts";
-import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
+import type { SqlParameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "./database.ts";
 import type { HeldReaders } from "./held_readers.ts";
 import { ManualClock } from "./manual_clock.ts";
 import { principalFor } from "./principal_for.ts";
+import { withArrayTexts } from "./slt_arrays.ts";
 
 export interface EngineOptions {
-  /** Further lines of the configuration. */
+  /** Additional configuration lines. */
   readonly config?: string;
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly log?: Log;
-  /** Sends every query that can be read elsewhere to a reader, which runs in this thread. */
+  /** Sends every query that readers can run to a reader that runs in this thread. */
   readonly readsElsewhere?: boolean;
-  /** Divides every query that can be divided over three such readers. */
+  /** Divides every query that can be divided among three readers in this thread. */
   readonly divides?: boolean;
-  /** Long queries are read in threads, as in a server; the clock should be that of the system. */
+  /** Reads long queries in threads, as a server does. The clock should be the system's. */
   readonly inThreads?: boolean;
-  /** Whether they are sent statements before these turn out to be long; absent: they are. */
+  /** Whether readers get statements before they turn out to be long; true if absent. */
   readonly takesAll?: boolean;
-  /** Holds, fails or refuses those readers. */
+  /** Holds, fails or refuses the readers in this thread. */
   readonly heldReaders?: HeldReaders;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
-  /** Plain values; numbers are sent with the digits that JavaScript writes. */
+  /** Plain values. Numbers are sent with the digits that JavaScript prints. */
   readonly params?: readonly (null | boolean | string | number)[];
 };
 
@@ -44,7 +45,7 @@ export class TestEngine implements AsyncDisposable {
   #database: Database;
   readonly #directory: string;
   readonly #open: () => Promise<Database>;
-  /** Who asks from now on. */
+  /** The user who sends subsequent requests. */
   userId = "root";
 
   private constructor(
@@ -64,7 +65,7 @@ export class TestEngine implements AsyncDisposable {
     return this.#directory;
   }
 
-  /** Closes the database and opens it again: what is in memory comes back from the log. */
+  /** Closes the database and opens it again: the contents of memory are restored from the log. */
   async restart(): Promise<void> {
     await this.#database.close();
     await this.reopen();
@@ -92,7 +93,7 @@ export class TestEngine implements AsyncDisposable {
     rmSync(this.#directory, { recursive: true });
   }
 
-  /** Paths of uploaded files, below the folder of files. */
+  /** The paths of uploaded files, below the folder of files. */
   storedFiles(): readonly string[] {
     const root = join(this.#directory, "files");
     if (!existsSync(root)) return [];
@@ -111,29 +112,34 @@ export class TestEngine implements AsyncDisposable {
     return await this.database.sql.execute(this.principal, request);
   }
 
-  /** The entries of a text that must succeed. */
+  /** Returns the result entries of SQL text that must succeed. */
   async run(sql: string, parts: RequestParts = {}): Promise<readonly StatementResult[]> {
     const { error, results } = await this.ask(sql, parts);
-    if (error !== undefined)
-      throw new Error(`${error.condition}: ${error.message}`, { cause: error });
+    if (error !== undefined) throw new Error(`${error.code}: ${error.message}`, { cause: error });
     return results;
   }
 
-  /** The rows of the last statement of a text. */
+  /** Returns the rows of the last statement of SQL text. */
   async rows(sql: string, parts: RequestParts = {}): Promise<readonly (readonly unknown[])[]> {
     return (await this.run(sql, parts)).at(-1)?.rows ?? [];
   }
 
-  /** Condition, statement counted from 1 and position of what a text fails with. */
+  /** Returns the rows of the last statement, with arrays as PostgreSQL prints them. */
+  async printed(sql: string, parts: RequestParts = {}): Promise<readonly (readonly unknown[])[]> {
+    const { rows = [], schema = [] } = (await this.run(sql, parts)).at(-1) ?? {};
+    return withArrayTexts(rows, schema);
+  }
+
+  /** Returns the code of a failure, the number of its statement, from 1, and its position. */
   async failure(sql: string, parts: RequestParts = {}): Promise<string> {
     const { error, results } = await this.ask(sql, parts);
     if (error === undefined) return `succeeded with ${JSON.stringify(results)}`;
-    const { condition, position, statementIndex = -1 } = error;
-    return `${condition}@${statementIndex + 1}${position === undefined ? "" : `:${position}`}`;
+    const { code, position, statementIndex = -1 } = error;
+    return `${code}@${statementIndex + 1}${position === undefined ? "" : `:${position}`}`;
   }
 }
 
-function parameterFrom(value: null | boolean | string | number): Parameter {
+function parameterFrom(value: null | boolean | string | number): SqlParameter {
   return typeof value === "number" && !Number.isSafeInteger(value)
     ? { number: String(value) }
     : value;

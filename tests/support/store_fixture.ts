@@ -1,6 +1,6 @@
 /**
- * Opens local stores over simulated disks, and says what a store should answer: a plain list of row
- * versions, read the slow and obvious way.
+ * Opens local stores over simulated disks, and predicts their answers from a plain list of row
+ * versions, read in the slow and obvious way.
  */
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
@@ -13,6 +13,7 @@ import {
   LocalStore,
   type LocalStoreOptions,
   type MergeBounds,
+  type ScanShare,
   SEQ_COLUMN_ID,
   type SegmentWork,
   Storages,
@@ -47,7 +48,9 @@ const STORE_OPTIONS: LocalStoreOptions = {
   ballastBytes: 0,
 };
 
-/** With these few rows are enough for every kind of merge, the largest of them included. */
+/**
+ * Small bounds, with which a few rows are enough for every kind of merge, including the largest.
+ */
 export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
   runMax: 8,
@@ -57,7 +60,7 @@ export const SMALL_MERGES: MergeBounds = {
   smallBytesMax: 4096,
 };
 
-/** A table that flushes only when asked. */
+/** Defines a table that flushes only on request. */
 export function defineTable(
   tableId: number,
   types: readonly DataType[],
@@ -76,7 +79,7 @@ export function defineTable(
   return { tableId, name, columns, keyColumnIds, flush, historyMs: 1e12 };
 }
 
-/** The same insert, given by columns. */
+/** Returns the same insert in columnar form. */
 export function byColumns(write: TableWrite, { columns }: TableDefinition): TableWrite {
   const vectors = columns.map(({ type }, at) =>
     vectorFromValues(
@@ -99,11 +102,11 @@ export interface FixtureParts {
   jobs?: JobList;
   onFatal?: (cause: unknown) => void;
   dataPath?: string;
-  /** Storages that were made by {@linkcode makeStorage}. */
+  /** Storages that were created by {@linkcode makeStorage}. */
   storages?: readonly ListedStorage[];
 }
 
-/** Where storages of tests may lie: a file system of its own. */
+/** The folder for storages in tests, which has its own file system. */
 export const STORAGES_PATH = "/storages";
 
 export function diskWithStorages(): SimulatedDisk {
@@ -113,7 +116,7 @@ export function diskWithStorages(): SimulatedDisk {
   return disk;
 }
 
-/** Makes a storage on a disk, as a start does for one that a restore brought. */
+/** Creates a storage on a disk, as startup does for one that was restored. */
 export function makeStorage(disk: Disk, storageId: string): ListedStorage {
   const root = `${STORAGES_PATH}/${storageId}`;
   disk.makeDirectory(root);
@@ -122,7 +125,7 @@ export function makeStorage(disk: Disk, storageId: string): ListedStorage {
   return listed;
 }
 
-/** A table of which new segments lie in a storage. */
+/** Returns a table whose new segments lie in a storage. */
 export function inStorage(
   table: TableDefinition,
   { root, storageId }: Pick<ListedStorage, "root" | "storageId">,
@@ -142,7 +145,7 @@ function openedStorages({ disk, log, storages }: FixtureParts): Storages | undef
   return opened;
 }
 
-/** Opens a store; what is not given is new. Its storages are closed with it. */
+/** Opens a store. Absent parts are newly created. Its storages are closed with it. */
 export async function openStore(parts: FixtureParts): Promise<LocalStore> {
   using opened = new DisposableStack();
   const storages = openedStorages(parts);
@@ -194,11 +197,13 @@ export interface ReadOptions {
   seqMax?: number;
   withTombstones?: boolean;
   batchRows?: number;
+  share?: ScanShare;
+  prevsAfter?: number;
 }
 
-/** All rows of a scan, each with its seq in front. */
+/** Returns all rows of a scan, each with its seq in front. */
 export function readRows(
-  store: Store,
+  store: Pick<Store, "scan" | "visibleSeq">,
   { tableId, columns }: TableDefinition,
   options: ReadOptions = {},
 ): Value[][] {
@@ -222,7 +227,7 @@ export function readRows(
   return rows;
 }
 
-/** A change as `readChanges` and the model give it. */
+/** A change in the form that `readChanges` and the model return. */
 export interface PlainChange {
   seq: number;
   commitSeq: number;
@@ -238,8 +243,10 @@ export function readChanges(
   options: ReadOptions = {},
 ): PlainChange[] {
   const { owner = 0, upTo = store.visibleSeq, after = 0, batchRows = 3 } = options;
+  const { prevsAfter = Infinity } = options;
   const columnIds = columns.map(({ columnId }) => columnId);
-  const bounds = { owner, upTo: upTo as Seq, after: after as Seq };
+  const seqs = { upTo: upTo as Seq, after: after as Seq, prevsAfter: prevsAfter as Seq };
+  const bounds = { owner, ...seqs };
   const scan = store.changes(tableId, { ...bounds, columnIds, batchRows });
   const changes: PlainChange[] = [];
   for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
@@ -280,7 +287,7 @@ export class StoreModel {
     this.#definitions = new Map(definitions.map((table) => [table.tableId, table]));
   }
 
-  /** Notes what a batch wrote; the seqs of its rows come from the commit. */
+  /** Records the contents of a batch. The seqs of its rows come from the commit. */
   note({ writes }: WriteBatch, { lastSeq, seqs }: Commit): void {
     let index = 0;
     for (const { tableId, owner, operation, rows } of writes) {
@@ -315,7 +322,7 @@ export class StoreModel {
     );
   }
 
-  /** Rows with a live version now. */
+  /** Returns the rows that currently have a live version. */
   live(tableId: number, owner: number): Row[] {
     return this.#current(tableId, owner, Infinity)
       .filter(({ isDeleted }) => !isDeleted)
@@ -340,7 +347,7 @@ export class StoreModel {
       });
   }
 
-  /** Last seqs of all commits. */
+  /** Returns the last seqs of all commits. */
   commitSeqs(): number[] {
     return [...new Set(this.#versions.map(({ commitSeq }) => commitSeq))];
   }
@@ -349,7 +356,7 @@ export class StoreModel {
     return this.#versions.filter((each) => each.tableId === tableId && each.owner === owner);
   }
 
-  /** The newest version of each key at a seq, in order of seq. */
+  /** Returns the newest version of each key at a seq, in seq order. */
   #current(tableId: number, owner: number, upTo: number): ModelVersion[] {
     const newest = new Map<string, ModelVersion>();
     for (const version of this.#of(tableId, owner)) {
@@ -360,8 +367,8 @@ export class StoreModel {
 }
 
 /**
- * Fails the next write to the log and none after it: the wipe of what was written overwrites bytes
- * that are there. @returns Whether it has failed.
+ * Fails only the next write to the log. (Wiping the written bytes overwrites existing bytes.)
+ * @returns Whether it has failed.
  */
 export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {
   let hasFailed = false;

@@ -1,6 +1,7 @@
 /**
- * Reads what `strace -f -y` wrote, to prove in which order a process wrote, synced and answered.
- * SIGKILL cannot show a missing sync, since the kernel keeps what it was given; this can.
+ * Reads the output of `strace -f -y`, to prove in which order a process wrote, synced and answered.
+ * SIGKILL cannot reveal a missing sync, since the kernel keeps the data it was given, but a trace
+ * can.
  *
  *     812 pwrite64(9</data/wal/0000000001.wal>, "…", 96, 4096) = 96
  *     815 fdatasync(9</data/wal/0000000001.wal> <unfinished ...>
@@ -11,13 +12,16 @@
 
 export interface SystemCall {
   readonly name: string;
-  /** The first argument; of an open, what it gave. */
+  /** The first argument; for an open call, its result. */
   readonly descriptor: number;
-  /** What that stands for. */
+  /** The path of the descriptor. */
   readonly path: string;
   /** The rest of the arguments, as printed. */
   readonly text: string;
-  /** Lines where it began and where it returned: the same, unless another thread came between. */
+  /**
+   * The lines where the call began and where it returned. They are the same unless another thread
+   * ran in between.
+   */
   readonly startLine: number;
   readonly endLine: number;
   readonly isSuccess: boolean;
@@ -62,13 +66,14 @@ function callFrom(text: string, startLine: number, endLine: number): SystemCall 
   return { name, descriptor: Number(number), path, text: rest, ...lines, isSuccess };
 }
 
-/** A commit that was answered before it was certain to be on disk, as a sentence. */
+/** Describes a commit that was answered before it was certain to be on disk. */
 export type OrderFault = string;
 
 /**
- * Checks, for each text that was committed and is repeated in its answer, that it was written to
- * the log, that a sync of the same file began after the write and succeeded, or the write itself
- * succeeded through a descriptor that makes writes durable, and that the answer was sent only then.
+ * Checks the order for each text that was committed and is repeated in its answer. The text must be
+ * written to the log. A sync of the same file must then begin after the write and succeed, or the
+ * write itself must succeed through a descriptor that makes writes durable. Only after that may the
+ * answer be sent.
  */
 export function orderFaults(
   calls: readonly SystemCall[],

@@ -1,6 +1,4 @@
-/**
- * The reader of traces is trusted because it finds each wrong order.
- */
+/** The trace reader can be trusted because it finds each wrong order. */
 import { expect, test } from "bun:test";
 import { orderFaults, parseTrace } from "./syscall_trace.ts";
 

@@ -1,14 +1,22 @@
 /**
- * Waits for what other turns, or a thread, bring about: by time and not by turns, since a busy
- * machine takes long for what a quiet one does at once.
+ * Waits for the effect of other turns or of a thread. It waits by time rather than by turns, since
+ * a busy machine needs longer for work that an idle one does at once.
  */
 const LOOK_MS = 2;
 
 const WAIT_MS_MAX = 20_000;
 
-/** Resolves once it holds. @throws When it does not hold in time. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + WAIT_MS_MAX;
+/**
+ * Resolves once the condition holds.
+ *
+ * @param waitMsMax For a condition that takes seconds on a quiet machine, such as a retry.
+ * @throws If it does not hold in time.
+ */
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  waitMsMax: number = WAIT_MS_MAX,
+): Promise<void> {
+  const deadlineMs = performance.now() + waitMsMax;
   while (!(await holds())) {
     if (performance.now() > deadlineMs) throw new Error(`Not in time: ${holds.toString()}`);
     await Bun.sleep(LOOK_MS);

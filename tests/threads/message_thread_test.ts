@@ -1,8 +1,9 @@
 /**
- * Threads that cannot be started: who asks for one is told, and nothing is thrown.
+ * Threads that cannot be started: the caller is told, and nothing is thrown.
  */
 import { afterEach, expect, test } from "bun:test";
-import { startThread } from "../../src/threads/message_thread.ts";
+import { existsSync } from "node:fs";
+import { startThread } from "../../src/threads/mod.ts";
 
 const { Worker: realWorker } = globalThis;
 
@@ -10,7 +11,7 @@ afterEach(() => {
   globalThis.Worker = realWorker;
 });
 
-/** Has the runtime fail to start a thread, as it does where the system refuses one. */
+/** Makes starting a thread fail, as it does when the system refuses to create one. */
 function failWith(error: Error): void {
   globalThis.Worker = new Proxy(realWorker, {
     construct() {
@@ -26,12 +27,31 @@ function start(): unknown {
   });
 }
 
-test("startThread returns undefined where the system starts no more threads", () => {
+test("startThread returns undefined if the system starts no more threads", () => {
   failWith(new TypeError("Failed to spawn worker thread"));
   expect(start()).toBeUndefined();
 });
 
-test("startThread passes on what it does not expect", () => {
+test("startThread passes on unexpected errors", () => {
   failWith(new RangeError("a bug"));
   expect(start).toThrow("a bug");
 });
+
+test.skipIf(!existsSync("/proc/self/fd"))(
+  "startThread counts the descriptors of threads that are about to open theirs",
+  async () => {
+    const script = new URL("../support/many_threads.ts", import.meta.url).pathname;
+    const child = Bun.spawn(
+      ["bash", "-c", 'ulimit -n 64; exec "$@"', "bash", process.execPath, script],
+      { stdout: "pipe", stderr: "pipe" },
+    );
+    const [output, errors, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    expect({ errors, code }).toEqual({ errors: "", code: 0 });
+    expect(Number(output)).toBeGreaterThan(0);
+    expect(Number(output)).toBeLessThan(20);
+  },
+);

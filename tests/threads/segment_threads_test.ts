@@ -1,6 +1,6 @@
 /**
- * Segments written in other threads: over real files, what becomes of a job there is told here as
- * if it had been done in this thread.
+ * Segments written in other threads, over real files: the outcome of a job is reported here as if
+ * it had run in this thread.
  */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { LocalStore, MergeJob } from "../../src/storage/mod.ts";
-import { SegmentThreads } from "../../src/threads/segment_threads.ts";
+import { SegmentThreads } from "../../src/threads/mod.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { programMissing, testUnless } from "../support/requirements.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
@@ -36,7 +36,7 @@ async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalSt
   return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], segmentWork });
 }
 
-/** As many segments as a merge takes, of rows that replace one another. */
+/** Writes as many segments as a merge accepts, with rows that replace one another. */
 async function fill(store: LocalStore, segmentCount: number): Promise<void> {
   for (let round = 0; round < segmentCount; round += 1) {
     await commit(store, 1, "insert", [[round, `row ${round}`, 2n ** 60n + BigInt(round)]]);
@@ -63,25 +63,33 @@ async function logged(log: RecordingLog, count: number): Promise<void> {
   }
 }
 
+function currentCount(store: LocalStore): number {
+  return store.segments().filter(({ kind }) => kind === "current").length;
+}
+
 async function mergedTo(store: LocalStore, segments: number): Promise<void> {
   const deadline = Date.now() + 20_000;
-  while (store.stats(1).segments !== segments) {
-    if (Date.now() > deadline) throw new Error(`There are ${store.stats(1).segments} segments`);
+  while (currentCount(store) !== segments) {
+    if (Date.now() > deadline) throw new Error(`There are ${currentCount(store)} segments`);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** A job over the segments that a manifest lists. */
+/** Returns a job over the segments that a manifest lists. */
 function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
   const sources = manifest.load().segments.map((entry) => ({
     path: `${directory}/segments/1/${entry.segmentId}.seg`,
     entry,
   }));
   const { columns, keyColumnIds } = TABLE;
-  const draft = `${directory}/tmp/99.seg`;
-  const history = { horizonSeq: 0, expiredSeq: 0, isOldest: true, replaced: [] };
-  const compression = "none";
-  return { sources, segmentId: 99, tableId: 1, columns, keyColumnIds, compression, history, draft };
+  const current = { segmentId: 99, pendingPath: `${directory}/tmp/99.seg` };
+  const past = { segmentId: 98, pendingPath: `${directory}/tmp/98.seg` };
+  const limits = { retentionFloorSeq: 0, expiredSeq: 0, settledSeq: 0 };
+  const history = { ...limits, replaced: [] };
+  const indexes = [] as const;
+  const compression = "none" as const;
+  const table = { tableId: 1, columns, keyColumnIds, compression };
+  return { sources, current, past, indexes, ...table, history };
 }
 
 test("a store whose segments another thread merges reads as before, also after a restart", async () => {
@@ -101,7 +109,7 @@ test("a store whose segments another thread merges reads as before, also after a
   await again.close();
 });
 
-test("jobs stand in line, and a runner that was closed begins anew", async () => {
+test("jobs wait in line, and a runner that was closed starts again", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const store = await open(directory, manifest);
@@ -110,19 +118,22 @@ test("jobs stand in line, and a runner that was closed begins anew", async () =>
   const segmentWork = new SegmentThreads(systemClock);
   const outcomes = await Promise.all([
     segmentWork.merge(job, () => false),
-    segmentWork.merge({ ...job, draft: `${directory}/tmp/100.seg` }, () => false),
+    segmentWork.merge(
+      { ...job, current: { segmentId: 99, pendingPath: `${directory}/tmp/100.seg` } },
+      () => false,
+    ),
     segmentWork.merge(job, () => true),
   ]);
-  expect(outcomes.map((outcome) => outcome?.summary.rowCount)).toEqual([5, 5, undefined]);
+  expect(outcomes.map((outcome) => outcome?.current?.rowCount)).toEqual([5, 5, undefined]);
   expect(outcomes[0]?.newRows.map((rows) => Array.from(rows))).toEqual([[0], [1, 2], [3, 4]]);
   segmentWork.close();
   const afterwards = await segmentWork.merge(job, () => false);
-  expect(afterwards?.summary.rowCount).toBe(5);
+  expect(afterwards?.current?.rowCount).toBe(5);
   segmentWork.close();
   await store.close();
 });
 
-test("damage and disk errors of the other thread are errors here, and it goes on", async () => {
+test("damage and disk errors of the other thread are errors here, and the thread continues", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const store = await open(directory, manifest);
@@ -146,12 +157,13 @@ test("damage and disk errors of the other thread are errors here, and it goes on
   expect(missing).toBeInstanceOf(CorruptionError);
   expect((missing as Error).message).toContain("ENOENT");
 
-  const noPlace = await failure({ sources: [first], draft: `${directory}/no/such/place.seg` });
+  const nowhere = { segmentId: 99, pendingPath: `${directory}/no/such/place.seg` };
+  const noPlace = await failure({ sources: [first], current: nowhere });
   expect(noPlace).toBeInstanceOf(DiskError);
   expect((noPlace as DiskError).code).toBe("ENOENT");
 
   const whole = await segmentWork.merge({ ...job, sources: [first] }, () => false);
-  expect(whole?.summary.rowCount).toBe(1);
+  expect(whole?.current?.rowCount).toBe(1);
   segmentWork.close();
 });
 
@@ -160,21 +172,21 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   const manifest = new MemoryManifest();
   const log = new RecordingLog();
   const entry = new URL("../support/dying_worker.ts", import.meta.url);
-  const segmentWork = new SegmentThreads(systemClock, entry);
+  const segmentWork = new SegmentThreads(systemClock, { entry });
   const parts = { disk: bunDisk, manifest, log, definitions: [TABLE], segmentWork };
   const store = await openStore({ ...parts, dataPath: directory });
   await fill(store, 8);
   await logged(log, 1);
   const before = readRows(store, TABLE, { withTombstones: true });
   expect(store.stats(1).segments).toBe(8);
-  // Each further flush tries again, in another way to die.
+  // Each further flush tries again, and the thread dies in another way.
   for (const round of [8, 9]) {
     await commit(store, 1, "insert", [[round, "more", null]]);
     await store.flush(1);
     await logged(log, round - 6);
   }
   expect(log.errors).toEqual(Array.from({ length: 3 }, () => "cannot merge segments"));
-  // The disk removes what a job left, behind its failure.
+  // The disk removes the remains of a job after it fails.
   await until(() => readdirSync(`${directory}/tmp`).length === 0);
   expect(readRows(store, TABLE, { withTombstones: true }).length).toBe(before.length + 2);
   await store.close();
@@ -185,6 +197,30 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   await again.close();
 });
 
+test("flushes and merges have a thread each, and share one where memory is scarce", async () => {
+  const answers = `self.onmessage = ({ data }) => self.postMessage({
+    kind: data.work.kind, outcome: data.garbageBytesMax, heapBytes: 7 });`;
+  const entry = new URL(URL.createObjectURL(new Blob([answers], { type: "text/javascript" })));
+  const merge = jobFor("", new MemoryManifest());
+  const { columns: _columns, current: _current, ...outline } = merge;
+  const none = new Float64Array(0);
+  const numbers = { owners: none, seqs: none, prevs: none, commitSeqs: none };
+  const rows = { columns: [], rowCount: 0, ...numbers, deleted: new Uint8Array(0) };
+  const flush = { ...outline, segmentId: 1, pendingPath: "", rows };
+  const seen: unknown[] = [];
+  for (const isSingle of [false, true]) {
+    const threads = new SegmentThreads(systemClock, { entry, garbageBytesMax: 5, isSingle });
+    const outcomes: unknown[] = await Promise.all([
+      threads.flush(flush, () => false),
+      threads.merge(merge, () => false),
+    ]);
+    seen.push(outcomes, threads.heapBytes);
+    threads.close();
+    seen.push(threads.heapBytes);
+  }
+  expect(seen).toEqual([[5, 5], 14, 0, [5, 5], 7, 0]);
+});
+
 test("a thread that cannot start fails its job", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
@@ -192,14 +228,14 @@ test("a thread that cannot start fails its job", async () => {
   await fill(store, 2);
   await store.close();
   const entry = new URL("../support/no_such_worker.ts", import.meta.url);
-  const segmentWork = new SegmentThreads(systemClock, entry);
+  const segmentWork = new SegmentThreads(systemClock, { entry });
   const failure = segmentWork.merge(jobFor(directory, manifest), () => false);
   expect(await failure.catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
   segmentWork.close();
 });
 
 testUnless(programMissing("prlimit", "util-linux"))(
-  "a thread that would find no descriptor is not started, and the process goes on",
+  "a thread that would find no descriptor is not started, and the process continues",
   () => {
     const source = new URL("../../src", import.meta.url).pathname;
     const text = `
@@ -210,7 +246,7 @@ testUnless(programMissing("prlimit", "util-linux"))(
       try {
         for (;;) openSync("/dev/null", "r");
       } catch {}
-      await threads.flush({}, () => false).catch((error) => console.log(error.condition));
+      await threads.flush({}, () => false).catch((error) => console.log(error.code));
       process.exit(7);`;
     const command = ["prlimit", "--nofile=100:100", process.execPath, "-e", text];
     const { exitCode, stdout } = Bun.spawnSync(command);

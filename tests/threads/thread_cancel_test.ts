@@ -1,11 +1,11 @@
 /**
- * The flag by which work in another thread is told to stop.
+ * The flag that tells work in another thread to stop.
  */
 import { expect, test } from "bun:test";
-import { isRaised, watchedFlag } from "../../src/threads/thread_cancel.ts";
+import { isRaised, watchedFlag } from "../../src/threads/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-test("watchedFlag is raised soon after the work was cancelled, and stays so", () => {
+test("watchedFlag is raised soon after the work was cancelled, and stays raised", () => {
   const clock = new ManualClock();
   let isCancelled = false;
   const { flag, stop } = watchedFlag(clock, () => isCancelled);
@@ -25,7 +25,7 @@ test("watchedFlag of work that was cancelled before is raised at once", () => {
   expect(isRaised(watchedFlag(new ManualClock(), () => true).flag)).toBe(true);
 });
 
-test("watchedFlag asks no more once it was stopped", () => {
+test("watchedFlag stops asking once it was stopped", () => {
   const clock = new ManualClock();
   let askedCount = 0;
   const { flag, stop } = watchedFlag(clock, () => {

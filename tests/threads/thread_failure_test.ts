@@ -1,6 +1,4 @@
-/**
- * What a thread throws is told apart by its class and its condition, so that both cross over.
- */
+/** Errors of a thread keep their class and their code when they are passed to another thread. */
 import { expect, test } from "bun:test";
 import {
   CorruptionError,
@@ -8,7 +6,7 @@ import {
   DiskError,
   UnreadableError,
 } from "../../src/base/errors.ts";
-import { errorFromFailure, failureFrom } from "../../src/threads/thread_failure.ts";
+import { errorFromFailure, failureFrom } from "../../src/threads/mod.ts";
 
 test.each<[string, Error]>([
   ["damage", new CorruptionError("/data/1.seg", 77, "the checksum does not match")],

@@ -1,6 +1,6 @@
 /**
  * Goal: each pair of types casts in exactly the contexts that the SQL contract names, and the
- * values come out right.
+ * values are correct.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -119,7 +119,7 @@ test("untyped literals and NULL cast implicitly to every type", () => {
   expect(casterFor(UNKNOWN, TEXT, "implicit")).toBeUndefined();
 });
 
-/** From, text, to, mode, and the text of the result. */
+/** Each entry has the source type, text, target type, mode, and the text of the result. */
 const CASTS: readonly (readonly [DataType, string, DataType, CastMode, string])[] = [
   [BOOLEAN, "true", INT, "explicit", "1"],
   [INT, "0", BOOLEAN, "explicit", "false"],
@@ -222,10 +222,10 @@ const REFUSED: readonly (readonly [DataType, string, DataType, CastMode, string]
 ];
 
 test.each(
-  REFUSED.map(([from, text, to, mode, condition]) => {
-    return [typeName(from), text, typeName(to), condition, { from, to, mode }] as const;
+  REFUSED.map(([from, text, to, mode, code]) => {
+    return [typeName(from), text, typeName(to), code, { from, to, mode }] as const;
   }),
-)("%s %p as %s is refused with %s", (...[, text, , condition, options]) => {
+)("%s %p as %s is refused with %s", (...[, text, , code, options]) => {
   const value = valueFromText(options.from, text);
   let thrown: unknown;
   try {
@@ -234,7 +234,7 @@ test.each(
     thrown = error;
   }
   expect(thrown).toBeInstanceOf(DatabaseError);
-  expect((thrown as DatabaseError).condition).toBe(condition as DatabaseError["condition"]);
+  expect((thrown as DatabaseError).code).toBe(code as DatabaseError["code"]);
 });
 
 test("JSON null becomes NULL as a number and a boolean", () => {
@@ -242,7 +242,7 @@ test("JSON null becomes NULL as a number and a boolean", () => {
   expect(castValue("null", { from: JSONB, to: BOOLEAN, mode: "explicit" })).toBeNull();
 });
 
-test("casterFor is undefined where values stay as they are", () => {
+test("casterFor is undefined if values stay unchanged", () => {
   expect(casterFor(INT, BIGINT, "implicit")).toBeUndefined();
   expect(casterFor(INT, DOUBLE, "implicit")).toBeUndefined();
   expect(casterFor(VARCHAR, TEXT, "implicit")).toBeUndefined();

@@ -1,23 +1,24 @@
 /**
- * Goal: the calendar is right on every day of the years 1 to 9999, and timestamps keep their
+ * Goal: the calendar is correct on every day of the years 1 to 9999, and timestamps keep their
  * microseconds on both sides of 2^53.
  */
 import { expect, test } from "bun:test";
+import { DATE_MAX, DATE_MIN } from "../../src/types/datetime.ts";
 import {
   checkDate,
   civilFromDays,
-  DATE_MAX,
-  DATE_MIN,
   dateFromCivil,
   dayOfWeek,
   daysFromCivil,
   daysInMonth,
   joinTimestamp,
+  offsetSecondsAt,
+  offsetSecondsAtLocal,
   roundTimestamp,
   splitTimestamp,
-} from "../../src/types/datetime.ts";
-import type { Zone } from "../../src/types/time_zone.ts";
-import { offsetSecondsAt, offsetSecondsAtLocal, zoneFromText } from "../../src/types/time_zone.ts";
+  type TimeZone,
+  zoneFromText,
+} from "../../src/types/mod.ts";
 import { randomFrom, seedOf } from "./random.ts";
 
 test("civilFromDays walks through every day of the years 1 to 9999 in order", () => {
@@ -26,7 +27,7 @@ test("civilFromDays walks through every day of the years 1 to 9999 in order", ()
   for (let year = 1; year <= 9999; year += 1) {
     for (let month = 1; month <= 12; month += 1) {
       const length = daysInMonth(year, month);
-      // The first and the last of each month bound the days between.
+      // The first and the last day of each month bound the days between.
       for (const day of [1, length]) {
         const at = days + day - 1;
         const civil = civilFromDays(at);
@@ -92,7 +93,7 @@ test("roundTimestamp rounds to digits of a second", () => {
   expect(roundTimestamp(1_234_567, 6)).toBe(1_234_567);
 });
 
-function zone(name: string): Zone {
+function zone(name: string): TimeZone {
   const found = zoneFromText(name);
   if (found === undefined) throw new Error(`no zone ${name}`);
   return found;

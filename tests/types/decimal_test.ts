@@ -4,9 +4,9 @@
  * To repeat a failure: SEED=<n> bun test tests/types
  */
 import { expect, test } from "bun:test";
+import { decimalFromDouble } from "../../src/types/decimal.ts";
 import {
   addWhole,
-  decimalFromDouble,
   decimalFromText,
   digitsFromText,
   divideDecimal,
@@ -20,9 +20,11 @@ import {
   subtractWhole,
   textFromDecimal,
   truncateScale,
-} from "../../src/types/decimal.ts";
-import { typeName, valueFromNumberText } from "../../src/types/mod.ts";
-import { type Whole, wholeFromBigint } from "../../src/types/value.ts";
+  typeName,
+  valueFromNumberText,
+  type Whole,
+  wholeFromBigint,
+} from "../../src/types/mod.ts";
 import { randomFrom, seedOf } from "./random.ts";
 
 const seed = seedOf();
@@ -34,7 +36,7 @@ function randomWhole(random: () => number): Whole {
   return wholeFromBigint(random() < 0.5 ? value : -value);
 }
 
-/** The one form: bigint only beyond 2^53, and never -0. */
+/** Checks the only allowed form: bigint only beyond 2^53, and never -0. */
 function expectWhole(actual: Whole, expected: bigint, what: string): void {
   const wanted = wholeFromBigint(expected);
   if (!Object.is(actual, wanted)) expect(`${what}: ${actual}`).toBe(`${what}: ${wanted}`);
@@ -80,7 +82,7 @@ test("rescale and truncateScale move the point exactly, rounding half away from 
   }
 });
 
-test("divideDecimal gives the quotient at the scale asked for", () => {
+test("divideDecimal returns the quotient at the requested scale", () => {
   expect(divideDecimal({ value: 70, scale: 1 }, { value: 2, scale: 0 }, 16)).toBe(
     35_000_000_000_000_000n,
   );

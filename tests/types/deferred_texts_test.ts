@@ -1,5 +1,5 @@
 /**
- * Texts that are made when they are looked at, and not before.
+ * Texts that are decoded when they are read, and not before.
  */
 import { expect, test } from "bun:test";
 import {
@@ -20,7 +20,7 @@ const TEXTS: Utf8Vector = {
   nulls: Uint8Array.of(0, 0, 1, 0),
 };
 
-test("deferred texts are made once, when one of them is looked at", () => {
+test("deferred texts are decoded once, when one of them is read", () => {
   let madeCount = 0;
   const texts = deferredTexts(4, {
     make: () => {
@@ -38,7 +38,7 @@ test("deferred texts are made once, when one of them is looked at", () => {
   expect(madeCount).toBe(1);
 });
 
-test("of deferred texts some are chosen without the others, as long as those are not made", () => {
+test("some deferred texts are chosen without the others, as long as those are not decoded", () => {
   const asked: number[][] = [];
   const texts = deferredTexts(4, {
     make: () => TEXTS,
@@ -63,7 +63,7 @@ test("of deferred texts some are chosen without the others, as long as those are
   expect(asked).toHaveLength(askedCount);
 });
 
-test("takeLater takes of others at once", () => {
+test("takeLater takes from other vectors at once", () => {
   const numbers = vectorFromValues({ kind: "int" }, [1, 2, 3]);
   expect(valuesOf(takeLater(numbers, { rows: Uint32Array.of(2), count: 1 }))).toEqual([3]);
   expect(valuesOf(takeLater(TEXTS, { rows: Uint32Array.of(1), count: 1 }))).toEqual(["bb"]);

@@ -1,14 +1,18 @@
-/** Goal: intervals read and write PostgreSQL's forms, and spill fractions as it does. */
+/**
+ * Goal: intervals read and write PostgreSQL's forms, and carry fractions over to smaller units as
+ * it does.
+ */
 import { expect, test } from "bun:test";
+import { intervalSpan } from "../../src/types/interval.ts";
+import { textFromInterval } from "../../src/types/interval_text.ts";
 import {
   addIntervals,
   divideInterval,
-  intervalSpan,
+  intervalFromText,
   makeInterval,
   negateInterval,
   scaleInterval,
-} from "../../src/types/interval.ts";
-import { intervalFromText, textFromInterval } from "../../src/types/interval_text.ts";
+} from "../../src/types/mod.ts";
 
 test.each([
   ["1 day 02:00:00", "1 day 02:00:00"],
@@ -105,7 +109,7 @@ test("intervals compare by 30 days a month and 24 hours a day", () => {
   );
 });
 
-test("parts are bounded", () => {
+test("the parts of an interval are bounded", () => {
   expect(() => makeInterval(2 ** 31, 0, 0)).toThrow("Cannot make an interval");
   const largest = makeInterval(2 ** 31 - 1, 0, 0);
   expect(() => addIntervals(largest, largest)).toThrow("Cannot make an interval");

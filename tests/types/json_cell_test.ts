@@ -1,4 +1,4 @@
-/** Goal: cells are exactly the wire's, and parameters keep every digit. */
+/** Goal: cells are exactly those of the wire contract, and parameters keep every digit. */
 import { expect, test } from "bun:test";
 import {
   BIGINT,
@@ -56,7 +56,21 @@ const CELLS: readonly (readonly [DataType, string, string, unknown])[] = [
   [BYTES, "\\x00ff", "[0,255]", "Bytes"],
   [VECTOR, "[0.6,1]", "[0.6,1]", { Embedding: 2 }],
   [INTERVAL, "1 day 01:30:00", '"1 day 01:30:00"', "Text"],
-  [{ kind: "array", element: INT }, "{1,NULL,3}", '"{1,NULL,3}"', "Text"],
+  [{ kind: "array", element: INT }, "{1,NULL,3}", "[1,null,3]", { Array: "Int" }],
+  [{ kind: "array", element: INT }, "{{1,2},{3,4}}", "[[1,2],[3,4]]", { Array: "Int" }],
+  [
+    { kind: "array", element: BIGINT },
+    "{9007199254740993}",
+    '["9007199254740993"]',
+    { Array: "BigInt" },
+  ],
+  [{ kind: "array", element: BYTES }, "{a,NULL}", "[[97],null]", { Array: "Bytes" }],
+  [
+    { kind: "array", element: decimalType(4, 1) },
+    "{1}",
+    '["1.0"]',
+    { Array: { Decimal: { precision: 4, scale: 1 } } },
+  ],
 ];
 
 test.each(

@@ -1,6 +1,6 @@
 /**
- * Goal: JSON text is accepted exactly where JSON.parse accepts it, and JSONB has one canonical
- * form in which equal documents are found equal.
+ * Goal: JSON text is accepted exactly if JSON.parse accepts it, and JSONB has one canonical form in
+ * which equal documents are equal.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -57,7 +57,7 @@ function randomJson(random: () => number, depth: number): string {
   return `{${space}${members.join(",")}}`;
 }
 
-test("checkJson accepts what JSON.parse accepts, also after one character is changed", () => {
+test("checkJson accepts the same as JSON.parse, also after one character is changed", () => {
   const seed = seedOf();
   const random = randomFrom(seed);
   const characters = '{}[]",:0123456789.-+eEtruefalsn \\u\u0001';
@@ -169,7 +169,7 @@ test("members and elements are slices of the text", () => {
   expect(escaped === undefined ? undefined : jsonScalarText(text, escaped)).toBe("-1.5e3");
 });
 
-test("jsonPath follows keys and indexes, from the end too, and stops where there is nothing", () => {
+test("jsonPath follows keys and indexes, from the end too, and stops if there is nothing", () => {
   const text = '{"a":{"b":[1,2,"x"]}}';
   const at = (...path: string[]): string | undefined => {
     const slice = jsonPath(text, path);
@@ -182,7 +182,7 @@ test("jsonPath follows keys and indexes, from the end too, and stops where there
   expect(at("a", "c", "d")).toBeUndefined();
 });
 
-test("textFromJson escapes what JSON must escape and nothing else", () => {
+test("textFromJson escapes only characters that JSON must escape", () => {
   expect(textFromJson('a"\\\n\u0001é😀\u007f')).toBe('"a\\"\\\\\\n\\u0001é😀\u007f"');
 });
 
@@ -238,7 +238,7 @@ test.each([
   '{"a\\"b":"\\\\","params":["{\\"params\\":[5.0]}",1.0,"\\\\"],"é":{}}',
   '{"params":null}',
   '{"Params":[1.0],"param":[2.0],"paramsx":[3.0],"\\"params":[4.0]}',
-])("jsonMember of %s is what JSON.parse takes for the member", (text) => {
+])("jsonMember of %s is what JSON.parse reads as the member", (text) => {
   const { params } = JSON.parse(text) as { params?: unknown };
   const own = jsonMember(text, { start: 0, end: text.length }, "params");
   expect(own && JSON.parse(text.slice(own.start, own.end))).toEqual(params);

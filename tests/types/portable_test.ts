@@ -1,11 +1,11 @@
 /**
- * Goal: a batch that moves to another thread leaves the memory behind it as it was, also where that
- * is a part of what was read from a file.
+ * Goal: a batch that moves to another thread leaves its former memory intact, even if that memory
+ * is part of a file that was read.
  */
 import { expect, test } from "bun:test";
 import { type Batch, portableBatch, valueAt } from "../../src/types/mod.ts";
 
-test("bytes of a file that a batch lies in stay where they are", () => {
+test("the bytes of a file that contain a batch stay where they are", () => {
   const read = Buffer.from([0, 0, 1, 1, 0, 1, 97, 98, 99]);
   const nulls = read.subarray(0, 3);
   const batch: Batch = {

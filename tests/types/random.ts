@@ -1,13 +1,11 @@
-/**
- * Repeatable randomness for tests of values.
- */
+/** Reproducible random numbers for tests of values. */
 
-/** The seed of this run; set SEED to repeat one. */
+/** Returns the seed of this run. Set SEED to repeat one. */
 export function seedOf(): number {
   return Number(process.env["SEED"] ?? "20260101");
 }
 
-/** Numbers from 0 (inclusive) to 1 (exclusive); mulberry32. */
+/** Returns numbers from 0 (inclusive) to 1 (exclusive), by mulberry32. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,9 +1,9 @@
 /**
- * Zeros go from the end of digits and of fractions, and nothing else does; a long run of them
- * within takes one look.
+ * Zeros are removed from the end of digits and of fractions, and from nowhere else. A long run of
+ * them in the middle is read once.
  */
 import { expect, test } from "bun:test";
-import { withoutFractionZeros, withoutTrailingZeros } from "../../src/types/trailing_zeros.ts";
+import { withoutFractionZeros, withoutTrailingZeros } from "../../src/types/mod.ts";
 
 test.each([
   ["", ""],

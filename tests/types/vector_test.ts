@@ -1,6 +1,7 @@
 /**
- * Goal: texts decoded together are those decoded one by one. Method: random texts, with and without
- * characters beyond ASCII, NULL and empty ones among them, read from any part of a vector.
+ * Goal: texts that are decoded together equal those that are decoded one by one. Method: random
+ * texts, with and without characters beyond ASCII, including NULL and empty ones, read from any
+ * part of a vector.
  */
 import { expect, test } from "bun:test";
 import { slice, textsOf, type Utf8Vector, type Value, valuesOf } from "../../src/types/mod.ts";
@@ -16,7 +17,7 @@ function vectorOf(texts: readonly (string | null)[]): Utf8Vector {
   return { kind: "utf8", length: texts.length, bytes: Buffer.concat(parts), offsets, nulls };
 }
 
-test("textsOf gives what valuesOf gives, of any part of a vector", () => {
+test("textsOf returns the same as valuesOf, for any part of a vector", () => {
   const random = new SeededRandom(7);
   for (let round = 0; round < 300; round += 1) {
     const wordCount = round % 2 === 0 ? 3 : WORDS.length;

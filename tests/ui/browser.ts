@@ -1,11 +1,11 @@
 /**
- * A real Chromium for the tests of the admin page, and a page that writes down everything it must
- * not do: errors on the console, broken rules of the content security policy, requests to others.
+ * A real Chromium for the tests of the admin page, and a page that records every forbidden event:
+ * console errors, content security policy violations, and requests to other hosts.
  */
 import { readFileSync } from "node:fs";
 import {
   type Browser,
-  type BrowserContextOptions,
+  type BrowserContext,
   chromium,
   type Locator,
   type Page,
@@ -13,7 +13,11 @@ import {
 import { CHROMIUM } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess } from "../support/server_process.ts";
 
-const ACTION_MS_MAX = 5000;
+/** Far more than any step takes, so that on a busy machine only a missing answer fails. */
+const ACTION_MS_MAX = 20_000;
+
+/** Longer than a step may wait, so that a failure names the step. */
+export const TEST_MS_MAX = 120_000;
 
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
@@ -24,27 +28,36 @@ export function launchBrowser(): Promise<Browser> {
       "--disable-background-networking",
       "--no-first-run",
       "--disable-dev-shm-usage",
+      // Fewer processes take less processor time.
+      "--in-process-gpu",
+      "--no-zygote",
     ],
   });
 }
 
 export interface WatchedPage {
   readonly page: Page;
-  /** What went wrong since the last call. A refused statement is an error for the console too. */
+  /**
+   * Returns the faults since the last call. The console also counts a refused statement as an
+   * error.
+   */
   readonly faults: (options?: { exceptStatus?: number }) => string[];
   readonly close: () => Promise<void>;
 }
 
-/** Opens the admin page of a server in a browser profile of its own. */
-export async function openPage(
-  browser: Browser,
-  server: ServerProcess,
-  options: BrowserContextOptions = {},
-): Promise<WatchedPage> {
-  const context = await browser.newContext({
-    ...options,
-    permissions: ["clipboard-read", "clipboard-write"],
-  });
+/** Opens a server's admin page in its own browser profile. */
+export async function openPage(browser: Browser, server: ServerProcess): Promise<WatchedPage> {
+  const context = await newProfile(browser);
+  const watched = await watchedPage(context, server);
+  await watched.page.goto(`${server.url}/ui`);
+  return { ...watched, close: () => context.close() };
+}
+
+function newProfile(browser: Browser): Promise<BrowserContext> {
+  return browser.newContext({ permissions: ["clipboard-read", "clipboard-write"] });
+}
+
+async function watchedPage(context: BrowserContext, server: ServerProcess): Promise<WatchedPage> {
   const page = await context.newPage();
   page.setDefaultTimeout(ACTION_MS_MAX);
   let faults: string[] = [];
@@ -59,7 +72,6 @@ export async function openPage(
   };
   page.on("request", (request) => check(request.url()));
   page.on("websocket", (socket) => check(socket.url()));
-  await page.goto(`${server.url}/ui`);
   return {
     page,
     faults({ exceptStatus } = {}) {
@@ -67,25 +79,55 @@ export async function openPage(
       faults = [];
       return found;
     },
-    close: () => context.close(),
+    close: () => page.close(),
   };
 }
 
-/** Opens the page with the first administrator logged in. */
+/** The profile in which the first administrator of a server is logged in, by server. */
+const profiles = new WeakMap<ServerProcess, Promise<BrowserContext>>();
+
+interface WorkbenchOptions {
+  readonly colorScheme?: "dark";
+  readonly reducedMotion?: "reduce";
+  readonly viewport?: { readonly width: number; readonly height: number };
+}
+
+/**
+ * Opens the page with the first administrator logged in and no remembered settings. The workbenches
+ * of a server share a profile: a new one would compile the page again and log in again, which takes
+ * ten times as long.
+ */
 export async function openWorkbench(
   browser: Browser,
   server: ServerProcess,
-  options: BrowserContextOptions = {},
+  { colorScheme, reducedMotion, viewport }: WorkbenchOptions = {},
 ): Promise<WatchedPage> {
-  const watched = await openPage(browser, server, options);
-  await logIn(watched.page, ADMIN, PASSWORD);
-  await watched.page.getByRole("button", { name: "Run" }).waitFor();
+  let profile = profiles.get(server);
+  if (profile === undefined) profiles.set(server, (profile = newProfile(browser)));
+  const watched = await watchedPage(await profile, server);
+  const { page } = watched;
+  await page.emulateMedia({
+    ...(colorScheme === undefined ? {} : { colorScheme }),
+    ...(reducedMotion === undefined ? {} : { reducedMotion }),
+  });
+  if (viewport !== undefined) await page.setViewportSize(viewport);
+  const devTools = await page.context().newCDPSession(page);
+  await devTools.send("Storage.clearDataForOrigin", {
+    origin: server.url,
+    storageTypes: "local_storage",
+  });
+  await page.goto(`${server.url}/ui`);
+  const run = page.getByRole("button", { name: "Run" });
+  const name = page.getByLabel("User name");
+  await run.or(name).waitFor();
+  if (await name.isVisible()) await logIn(page, ADMIN, PASSWORD);
+  await run.waitFor();
   return watched;
 }
 
-/** Polls until the answer is the expected one, or until the time is up. */
+/** Polls until the answer is the expected one or the time is up. */
 export async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 8000;
+  const deadline = Date.now() + ACTION_MS_MAX;
   for (;;) {
     const value = await read();
     if (isDone(value) || Date.now() > deadline) return value;
@@ -97,7 +139,7 @@ export function figure(page: Page, name: string): Promise<string> {
   return page.locator(".figure", { hasText: name }).locator("dd").innerText();
 }
 
-/** Replaces the text of the editor as a paste does, all at once. */
+/** Replaces the text of the editor in one step, as a paste does. */
 export async function writeSql(page: Page, text: string): Promise<void> {
   const editor = page.getByRole("textbox", { name: "SQL" });
   await editor.press("ControlOrMeta+a");
@@ -110,7 +152,7 @@ export async function writeSql(page: Page, text: string): Promise<void> {
   }, text);
 }
 
-/** What is used here of browsers, whose types are not those of the server. */
+/** The used part of the browser's types, which are not part of the server's types. */
 interface BrowserScope {
   readonly DataTransfer: new () => { setData(type: string, text: string): void };
   readonly ClipboardEvent: new (type: string, options: object) => Event;
@@ -128,7 +170,7 @@ export function backgroundColour(page: Page): Promise<string> {
   return page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
 }
 
-/** The shadows between which an element is moving now. */
+/** Returns the shadows between which an element is currently animated. */
 export function animatedShadows(element: Locator): Promise<string[]> {
   return element.evaluate((animated) =>
     (animated as unknown as AnimatedElement)
@@ -153,7 +195,7 @@ const axe = readFileSync(
   "utf8",
 );
 
-/** What axe finds wrong with what the page shows now, as "<rule>: <element>". */
+/** Returns the faults that axe finds on the page in its current state, as "<rule>: <element>". */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return await page.evaluate<string[]>(`axe.run().then(({ violations }) =>

@@ -1,6 +1,4 @@
-/**
- * Cells as text: every type of the wire, and the ends of its range.
- */
+/** Cells as text: every wire type, and the extremes of its range. */
 import { expect, test } from "bun:test";
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
 import { cellText, isNumeric, lineText, typeText } from "../../ui/src/cells.ts";
@@ -21,11 +19,22 @@ test.each<[DataTypeWord, unknown, string | undefined]>([
   ["Bytes", [0, 255], "\\x00ff"],
   [{ Embedding: 2 }, [0.5, -1], "[0.5, -1]"],
   ["Json", '{"a": 1}', '{"a": 1}'],
+  [
+    { Array: "Int" },
+    [
+      [1, null],
+      [3, 4],
+    ],
+    "{{1,NULL},{3,4}}",
+  ],
+  [{ Array: "Text" }, ["a b", "null", "", "c"], '{"a b","null","",c}'],
+  [{ Array: "Date" }, [-1], "{1969-12-31}"],
+  [{ Array: "Bytes" }, [[0, 255], null], String.raw`{"\\x00ff",NULL}`],
 ])("cellText writes %p %p as %p", (type, cell, text) => {
   expect(cellText(cell, type)).toBe(text);
 });
 
-test("types are written as in SQL, and numbers are told from the rest", () => {
+test("types are written as in SQL, and numbers are distinguished from the rest", () => {
   const types: DataTypeWord[] = [
     "BigInt",
     "DateTime",

@@ -1,5 +1,6 @@
 /**
- * Goal: the editor offers the right names in the right order at the cursor, written here as a bar.
+ * Goal: the editor offers the right names in the right order at the cursor, which is written here
+ * as a bar.
  */
 import { expect, test } from "bun:test";
 import { completionAt } from "../../ui/src/completion.ts";
@@ -31,7 +32,7 @@ function labels(marked: string, options = {}): string[] {
   return (offered(marked, options)?.options ?? []).map(({ label }) => label);
 }
 
-/** The text after the first option was taken. */
+/** Returns the text after the first option was accepted. */
 function taken(marked: string): string {
   const result = offered(marked);
   const text = marked.replace("|", "");
@@ -97,7 +98,7 @@ test.each([
   expect(labels(marked)[0]).toBe(labels(marked)[0]?.toUpperCase());
 });
 
-test("names are written as the grammar takes them", () => {
+test("names are written as the grammar requires", () => {
   expect(taken("SELECT * FROM flight p|")).toBe("SELECT * FROM flight PARTITION");
   expect(taken("SELECT * FROM fli|")).toBe("SELECT * FROM air.flights");
   expect(taken("SELECT * FROM air.ord|")).toBe('SELECT * FROM air."order"');
@@ -105,7 +106,7 @@ test("names are written as the grammar takes them", () => {
   expect(taken('SELECT rem| FROM air."Flight Plans"')).toBe(
     'SELECT "Remark" FROM air."Flight Plans"',
   );
-  // A name that both tables have has to be qualified.
+  // A name that both tables have must be qualified.
   expect(labels("SELECT i| FROM notes n JOIN air.order o ON true").slice(0, 2)).toEqual([
     "n.id",
     "o.id",

@@ -1,9 +1,10 @@
 /**
- * The live view's rows and its proof: every way in which a change can fail to fit what is held.
+ * The live view's rows and the checks on them: every way in which a change can fail to fit the
+ * current rows.
  */
 import { expect, test } from "bun:test";
 import type { LiveEvent } from "../../src/client/mod.ts";
-import type { CellObject, Change, SchemaField } from "../../src/protocol/mod.ts";
+import type { ChangeMessage, SchemaField, WireRow } from "../../src/protocol/mod.ts";
 import { LiveModel } from "../../ui/src/live_model.ts";
 
 const SCHEMA: readonly SchemaField[] = [
@@ -16,18 +17,18 @@ function start(resumedFrom?: number, schema = SCHEMA): LiveEvent {
   return { type: "start", schema, resumedFrom };
 }
 
-function row(id: number, v: string, seq: number): CellObject {
+function row(id: number, v: string, seq: number): WireRow {
   return { id, v, _seq: seq };
 }
 
-function rows(list: readonly CellObject[], isReplay = false): LiveEvent {
+function rows(list: readonly WireRow[], isReplay = false): LiveEvent {
   return { type: "rows", rows: list, isReplay };
 }
 
 function change(
-  type: Change["change_type"],
-  list: readonly CellObject[],
-  olds: readonly CellObject[] = [],
+  type: ChangeMessage["change_type"],
+  list: readonly WireRow[],
+  olds: readonly WireRow[] = [],
 ): LiveEvent {
   return {
     type: "change",
@@ -53,7 +54,7 @@ function texts(model: LiveModel): unknown[] {
   return model.rows().map(({ cells }) => cells[1]);
 }
 
-test("rows are shown newest first; changes keep the place of their row", () => {
+test("rows are shown newest first; changes keep the position of their row", () => {
   const model = modelOf(
     start(),
     rows([row(1, "a", 1), row(2, "b", 2)]),
@@ -64,7 +65,7 @@ test("rows are shown newest first; changes keep the place of their row", () => {
   expect(model.counts()).toMatchObject({ rows: 3, changes: 2, missed: 0 });
 });
 
-test("a deleted row is shown a moment longer, and can come back", () => {
+test("a deleted row is shown a moment longer, and can reappear", () => {
   const gone = change("delete", [], [row(1, "a", 3)]);
   const model = modelOf(start(), rows([row(1, "a", 1), row(2, "b", 2)]), gone);
   expect(texts(model)).toEqual(["b", "a"]);
@@ -80,16 +81,19 @@ test("a deleted row is shown a moment longer, and can come back", () => {
 });
 
 test.each([
-  ["an update of a version not held", change("update", [row(1, "x", 9)], [{ id: 1, _seq: 5 }])],
-  ["an update of a row not held", change("update", [row(7, "x", 9)], [{ id: 7, _seq: 5 }])],
+  [
+    "an update of a version that is not held",
+    change("update", [row(1, "x", 9)], [{ id: 1, _seq: 5 }]),
+  ],
+  ["an update of a row that is not held", change("update", [row(7, "x", 9)], [{ id: 7, _seq: 5 }])],
   ["an insert over a row that is held", change("insert", [row(1, "x", 9)])],
-  ["a deletion of a row not held", change("delete", [], [row(7, "x", 9)])],
+  ["a deletion of a row that is not held", change("delete", [], [row(7, "x", 9)])],
 ])("%s counts as one missed", (_name, event) => {
   const model = modelOf(start(), rows([row(1, "a", 1)]), event);
   expect(model.counts().missed).toBe(1);
 });
 
-test("beyond the rows kept, changes of rows not held are nothing missed", () => {
+test("beyond the rows kept, changes of rows that are not held do not count as missed", () => {
   const model = new LiveModel(2);
   model.apply(start(), 0);
   model.apply(rows([row(1, "a", 1), row(2, "b", 2)]), 0);
@@ -100,7 +104,7 @@ test("beyond the rows kept, changes of rows not held are nothing missed", () => 
   expect(texts(model)).toEqual(["A", "c"]);
 });
 
-test("a resume keeps the rows and counts what it brought; a restart reads them anew", () => {
+test("a resume keeps the rows and counts the changes it brought; a restart reads the rows again", () => {
   const model = modelOf(start(), rows([row(1, "a", 1)]), { type: "status", status: "ready" });
   model.apply(start(1), 0);
   model.apply(rows([row(1, "b", 2), row(2, "c", 3)], true), 0);
@@ -114,7 +118,7 @@ test("a resume keeps the rows and counts what it brought; a restart reads them a
   expect(model.counts().isRestarted).toBe(true);
 });
 
-test("without a key each row is its own, and a deletion is found by content", () => {
+test("without a key, each row is its own, and a deletion is found by content", () => {
   const schema = SCHEMA.map(({ data_type, index, name }) => ({ data_type, index, name }));
   const model = modelOf(
     start(undefined, schema),
@@ -126,7 +130,7 @@ test("without a key each row is its own, and a deletion is found by content", ()
   expect(model.counts().missed).toBe(0);
 });
 
-test("latencies are measured at the drawing, and left out when nobody could see it", () => {
+test("latencies are measured at the drawing, and omitted when the page was not visible", () => {
   const model = modelOf(start());
   expect(model.counts().p50).toBeUndefined();
   for (const [index, atMs] of [1010, 1020, 1100].entries()) {

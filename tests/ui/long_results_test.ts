@@ -1,15 +1,13 @@
 /**
- * Goal: in results too long for a page, every row can be reached and few are fetched unasked.
+ * Goal: in results too long for a page, every row can be reached and few are fetched without need.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
 import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
-import { launchBrowser, openWorkbench, runSql, until } from "./browser.ts";
+import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
-const TEST_MS_MAX = 40_000;
-
-/** More than anybody reads. */
+/** This is more than anyone reads. */
 const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
 
 /** The used part of DOM elements, as the server's types do not include the DOM. */
@@ -18,7 +16,7 @@ interface Scrolling {
   readonly scrollHeight: number;
 }
 
-/** The first cells of the rows that are drawn. */
+/** Returns the first cells of the drawn rows. */
 function drawn(grid: Locator): Promise<string[]> {
   return grid.locator('[aria-colindex="1"][role=gridcell]').allInnerTexts();
 }
@@ -40,7 +38,7 @@ describeUnless(chromiumMissing)("long results", () => {
     await server.stop();
   });
 
-  /** The statements that the server has not ended yet. */
+  /** Returns the statements that are still running on the server. */
   const running = (): Promise<readonly (readonly unknown[])[]> =>
     server.rows("SELECT query_id FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
 
@@ -64,7 +62,7 @@ describeUnless(chromiumMissing)("long results", () => {
       });
       await page.getByText("2,000 rows loaded").waitFor();
 
-      const download = page.waitForEvent("download", { timeout: 20_000 });
+      const download = page.waitForEvent("download");
       await page.getByRole("button", { name: "Export CSV" }).click();
       const text = await Bun.file(await (await download).path()).text();
       const lines = text.trimEnd().split("\r\n");
@@ -72,11 +70,11 @@ describeUnless(chromiumMissing)("long results", () => {
       expect(lines[0]).toBe("n,x");
       expect(lines.at(-1)).toBe(`120000,${"x".repeat(200)}`);
       await page.getByRole("tab", { name: "2 · 120,000 rows", selected: true }).waitFor();
-      // Never twice: the row of the first statement is there once.
+      // Nothing runs twice: the row of the first statement exists once.
       expect(sent).toHaveLength(1);
       expect(await server.rows("SELECT count(*) FROM long.log")).toEqual([[1]]);
 
-      // A run that is left half read ends at the server when the next one begins.
+      // A half-read run is ended on the server when the next one begins.
       await runSql(page, ENDLESS);
       await page.getByText("1,000 rows loaded").waitFor();
       expect(await until(running, ({ length }) => length === 1)).toHaveLength(1);
@@ -90,7 +88,7 @@ describeUnless(chromiumMissing)("long results", () => {
   );
 
   test(
-    "a statement that the server ends while nobody reads on is no failure, and its rows stay",
+    "an unread statement that the server ends is not a failure, and its rows stay",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, ENDLESS);
@@ -114,16 +112,14 @@ describeUnless(chromiumMissing)("long results", () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, "SELECT n FROM generate_series(1, 1300000) AS g (n)");
       const grid = page.getByRole("grid");
-      await grid.waitFor({ timeout: 20_000 });
+      await grid.waitFor();
       await grid.focus();
       await page.keyboard.press("Control+End");
-      await page
-        .getByRole("gridcell", { name: "1300000", exact: true })
-        .waitFor({ timeout: 20_000 });
+      await page.getByRole("gridcell", { name: "1300000", exact: true }).waitFor();
       await page.keyboard.press("ArrowUp");
       expect(await page.locator(".cell.current").innerText()).toBe("1299999");
 
-      // The wheel moves row by row, although a pixel of the bar stands for many rows.
+      // The wheel moves row by row, although one pixel of the bar represents many rows.
       const before = await drawn(grid);
       await grid.hover();
       await page.mouse.wheel(0, -280);
@@ -137,7 +133,7 @@ describeUnless(chromiumMissing)("long results", () => {
         )[0],
       ).toBe(wanted);
 
-      // A long way goes in proportion, and the end is the end.
+      // A long drag moves in proportion, and the end of the bar is the end of the rows.
       await grid.evaluate<void, Scrolling>((element) => {
         element.scrollTop = element.scrollHeight / 2;
       });

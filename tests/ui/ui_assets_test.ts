@@ -1,5 +1,6 @@
 /**
- * Where the page comes from: made at the first request, whole, with nothing of elsewhere in it.
+ * The origin of the page: it is built at the first request, complete, and contains nothing from
+ * elsewhere.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -17,7 +18,7 @@ test("the page names assets that exist, for ever, and carries its nonce", async 
     const asset = defined(await ui.get(name), "an asset that the page names exists");
     expect(asset.immutable).toBe(true);
     expect(name).toMatch(/-[a-z0-9]{8}\./);
-    // The editor and the grid come later.
+    // The editor and the grid are loaded later.
     expect(asset.bytes.length).toBeLessThan(300_000);
   }
   expect(await ui.get("nothing.js")).toBeUndefined();

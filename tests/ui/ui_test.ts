@@ -1,6 +1,6 @@
 /**
- * The admin page as its users meet it: the real server process and a real Chromium. Every test ends
- * by asking for errors on the console, broken rules of the policy, and requests to elsewhere.
+ * The admin page as its users experience it: the real server process and a real Chromium. Every
+ * test ends with a check for console errors, policy violations, and requests to other hosts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
@@ -17,24 +17,23 @@ import {
   openPage,
   openWorkbench as openWorkbenchOf,
   runSql,
+  TEST_MS_MAX,
   until,
   type WatchedPage,
   writeSql,
 } from "./browser.ts";
 
-const TEST_MS_MAX = 20_000;
-
 async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
 }
 
-/** What is used here of elements, whose types are not those of the server. */
+/** The used part of elements, whose types are not part of the server's types. */
 interface Overflowing {
   readonly scrollWidth: number;
   readonly clientWidth: number;
 }
 
-/** Whether one element is seen whole within another, to a pixel. */
+/** Returns whether one element is completely visible within another, to a pixel. */
 async function isInside(inner: Locator, outer: Locator): Promise<boolean> {
   const [box, frame] = await Promise.all([inner.boundingBox(), outer.boundingBox()]);
   if (box === null || frame === null) return false;
@@ -61,11 +60,11 @@ describeUnless(chromiumMissing)("the admin page", () => {
     await server.stop();
   });
 
-  const openWorkbench = (options = {}): Promise<WatchedPage> =>
+  const openWorkbench = (options?: Parameters<typeof openWorkbenchOf>[2]): Promise<WatchedPage> =>
     openWorkbenchOf(browser, server, options);
 
   test(
-    "set-up refuses a weak password beside its field, then leads to the first rows",
+    "setup refuses a weak password next to its field, then leads to the first rows",
     async () => {
       await using fresh = await startServer({ config: { server: { ui_enabled: true } } });
       const { close, faults, page } = await openPage(browser, fresh);
@@ -86,15 +85,15 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.keyboard.press("Enter");
       await page.getByRole("button", { name: "Run" }).waitFor();
       await late.page.keyboard.press("Enter");
-      await late.page.getByText("set up meanwhile").waitFor();
+      await late.page.getByText("set up in the meantime").waitFor();
       await late.page.getByRole("heading", { name: "Log in" }).waitFor();
       expect(late.faults({ exceptStatus: 409 })).toEqual([]);
       await late.close();
-      // The list beside the editor is longer than the page, and scrolls by itself.
+      // The list beside the editor is longer than the page, and scrolls independently.
       expect(await page.evaluate("document.documentElement.scrollHeight <= innerHeight")).toBe(
         true,
       );
-      // The editor has the focus, and an example in it.
+      // The editor has the focus and contains an example.
       await page.keyboard.press("ControlOrMeta+Enter");
       await page.getByRole("tab", { name: "4 · 4 rows", selected: true }).waitFor();
       expect(await page.getByRole("columnheader").allInnerTexts()).toContain("station\nPK TEXT");
@@ -195,7 +194,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       );
       await page.getByRole("alert").waitFor();
       expect(await page.getByText("line 3, column 8").count()).toBe(1);
-      // Everything was bound before anything ran, so only the marker is left of it.
+      // Everything was bound before anything ran, so the only trace of it is the marker.
       expect(await page.locator(".cm-lintRange-error").innerText()).toBe("lable");
       await page.getByRole("button", { name: "Copy error" }).click();
       await page.getByText("Copied").waitFor();
@@ -218,7 +217,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.getByRole("button", { name: "Show items" }).waitFor();
       await page.keyboard.press("ControlOrMeta+a");
       await page.keyboard.type("SELECT * FROM shop.it");
-      // By mouse: the editor ignores keys for a moment after the list came up.
+      // By mouse: the editor ignores keys for a moment after the list has appeared.
       await page.getByRole("option", { name: "items" }).click();
       await page.keyboard.press("ControlOrMeta+Enter");
       await page.getByRole("tab", { name: "1 · 0 rows" }).waitFor();
@@ -237,7 +236,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "by keyboard the current cell comes into sight, Enter shows all of it, and no run takes the focus",
+    "by keyboard the current cell scrolls into view, Enter shows all of it, and no run takes the focus",
     async () => {
       await server.rows("CREATE TABLE shop.wide (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT)");
       const values = Array.from(
@@ -288,7 +287,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "what was typed outlives a session that ends, and no log-out; an old list of tables says so",
+    "typed text survives a session that ends, but not a log-out; an old list of tables says so",
     async () => {
       await using own = await startServer({ config: { server: { ui_enabled: true } } });
       await own.setup();
@@ -308,16 +307,16 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.locator("summary", { hasText: "system" }).click();
       await page.getByRole("button", { name: "Show users", exact: true }).waitFor();
       await page.route("**/v1/api/sql", (route) => route.abort());
-      await page.getByRole("button", { name: "Read the list" }).click();
-      await page.getByText("could not be read").waitFor();
+      await page.getByRole("button", { name: "Reload the list" }).click();
+      await page.getByText("could not be loaded").waitFor();
       expect(await page.getByRole("button", { name: "Show users", exact: true }).count()).toBe(1);
       await page.unroute("**/v1/api/sql");
       await page.getByRole("button", { name: "Run" }).click();
       await page.getByRole("gridcell", { name: "typed" }).waitFor();
-      await page.getByText("could not be read").waitFor({ state: "detached" });
+      await page.getByText("could not be loaded").waitFor({ state: "detached" });
       expect(faults().filter((text) => !text.includes("ERR_FAILED"))).toEqual([]);
 
-      // A log is shown from its end: that eve logged in is its newest event.
+      // A log is shown from its end: the newest event is eve's login.
       await page.getByRole("button", { name: "Show audit_log" }).click();
       await page.getByRole("tab", { name: /^1 · \d+ rows$/, selected: true }).waitFor();
       expect((await cellsOf(page.getByRole("row").nth(1))).slice(2, 4)).toEqual(["eve", "login"]);
@@ -333,7 +332,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "live: rows appear, change and go; a pause holds them; a cut is resumed without a gap",
+    "live: rows appear, change and disappear; a pause holds them; a cut is resumed without a gap",
     async () => {
       await server.rows(
         "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, item TEXT); " +
@@ -355,7 +354,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       ).toContain("rice");
       const latency = (): Promise<string> => figure(page, "Commit → screen p50");
       expect(await until(latency, (text) => text !== "–")).toMatch(/^[\d.]+ m?s$/);
-      // Less motion is wanted: a bar that stands still, where there would be a flash.
+      // Reduced motion is requested, so a static bar replaces the flash.
       const shadows = await animatedShadows(first);
       expect(shadows).toHaveLength(2);
       expect(new Set(shadows).size).toBe(1);
@@ -399,7 +398,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "live refuses what cannot be followed, and follows the next query",
+    "live refuses queries that cannot be followed, and follows the next query",
     async () => {
       await server.rows("CREATE TABLE shop.prices (id BIGINT PRIMARY KEY, cents BIGINT)");
       const { close, faults, page } = await openWorkbench();
@@ -412,7 +411,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await server.rows("INSERT INTO shop.prices VALUES (1, 100)");
       await page.getByRole("gridcell", { name: "100", exact: true }).waitFor();
       await server.rows("ALTER TABLE shop.prices ADD COLUMN note TEXT");
-      await page.getByText("The rows were read anew: the table was altered").waitFor();
+      await page.getByText("The rows were read again: the table was altered").waitFor();
       await page.getByRole("columnheader", { name: "note" }).waitFor();
       await page.getByRole("button", { name: "Pause" }).click();
       await server.rows("UPDATE shop.prices SET cents = 200");

@@ -1,5 +1,5 @@
 /**
- * Which screen is shown: setup while the server has no administrator, else log-in, else the work.
+ * Chooses the screen: setup while the server has no administrator, then log-in, then the workbench.
  */
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -19,7 +19,7 @@ type Screen =
   | { readonly kind: "login"; readonly notice?: string }
   | { readonly kind: "work"; readonly identity: Identity };
 
-/** Finds the screen to begin with. @throws {ConnectionError} */
+/** Finds the first screen. @throws {ConnectionError} */
 async function firstScreen(): Promise<Screen> {
   const { needs_setup: needsSetup } = await db.session.status();
   if (needsSetup) return { kind: "setup" };
@@ -40,14 +40,17 @@ function screenOf(identity: Identity): Screen {
   return { kind: "login", notice: strings.login.notAdmin };
 }
 
-/** Logged out here in any case; a server that does not hear of it lets the session expire. */
+/**
+ * The page is logged out in any case. If the server does not receive the request, the session
+ * expires by itself.
+ */
 function logOutAtServer(): void {
   db.session.logout().catch(() => undefined);
 }
 
 export function App(): ReactNode {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
-  /** The last user of this page: the address may still have their text. */
+  /** The previous user of this page, whose text may still be in the address. */
   const lastUser = useRef<string>(undefined);
 
   const begin = useCallback(() => {
@@ -74,7 +77,7 @@ export function App(): ReactNode {
   const logOut = (): void => {
     db.close();
     rememberSession(false);
-    // This also discards the text that the editor saves while it unmounts.
+    // Unmounting makes the editor save its text. That text is discarded as well.
     flushSync(() => setScreen({ kind: "login" }));
     forgetState();
     logOutAtServer();

@@ -1,5 +1,6 @@
 /**
- * First-time setup and log-in. A refusal is told beside the field it concerns, else below the form.
+ * First-time setup and log-in. A refusal is shown beside the field that it concerns, or else below
+ * the form.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -53,7 +54,7 @@ function Field({
         name={name}
         type={type}
         autoComplete={autoComplete}
-        // The first field of the only form: whoever comes here comes to fill it in.
+        // The first field of the only form gets the focus.
         autoFocus={hasFocus === true}
         required
         spellCheck={false}
@@ -81,7 +82,7 @@ interface FormState {
   readonly submit: (event: SubmitEvent<HTMLFormElement>) => void;
 }
 
-/** Gives the fields to `send` by name, and keeps what became of it. */
+/** Passes the fields to `send` by name, and keeps the outcome. */
 function useForm(send: (field: (name: string) => string) => Promise<void>): FormState {
   const [failure, setFailure] = useState<Failure>();
   const [isBusy, setBusy] = useState(false);
@@ -107,7 +108,9 @@ export function SetupForm({
   onTaken,
 }: {
   readonly onDone: (user: string, password: string) => Promise<void>;
-  /** Called when somebody else was faster, or nobody was told that it succeeded. */
+  /**
+   * Called if another user finished the setup first, or the answer to a successful setup was lost.
+   */
   readonly onTaken: () => void;
 }): ReactNode {
   const { failure, isBusy, submit } = useForm(async (field) => {

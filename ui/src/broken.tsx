@@ -1,6 +1,6 @@
 /**
- * What is shown instead of a screen that failed by a bug, or whose scripts could not be loaded:
- * the reason, and a way to begin again.
+ * Replaces a screen that failed because of a bug, or whose scripts could not be loaded. Shows the
+ * reason and a button to reload.
  */
 import { Component, type ReactNode } from "react";
 import { strings } from "./strings.ts";

@@ -1,5 +1,5 @@
 /**
- * The whole text of one cell, of which its column shows the beginning only.
+ * Shows the whole text of one cell, since its column shows only the beginning.
  */
 import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { strings } from "./strings.ts";
@@ -7,7 +7,7 @@ import { strings } from "./strings.ts";
 export interface CellDialogProps {
   readonly title: string;
   readonly text: string;
-  /** Called once it has closed; the focus is back where it was then. */
+  /** Called after the dialog has closed. The focus is then back where it was before. */
   readonly onClose: () => void;
 }
 
@@ -20,7 +20,7 @@ export function CellDialog({ onClose, text, title }: CellDialogProps): ReactNode
       <h2 id={id} dir="auto">
         {title}
       </h2>
-      {/* With the focus, so that arrow keys scroll it. */}
+      {/* Focused, so that arrow keys scroll it. */}
       <pre tabIndex={0} dir="auto" role="document" aria-labelledby={id}>
         {text}
       </pre>

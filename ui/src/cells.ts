@@ -1,15 +1,16 @@
 /**
- * Cells as people read and copy them. The wire gives times as numbers and bytes as lists; here they
- * become the text that SQL accepts. No integer passes through floating point on the way.
+ * Formats cells for reading and copying. The wire sends times as numbers and bytes as lists; here
+ * they become the text that SQL accepts. No integer is converted to floating point on the way.
  */
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
 
 const NUMERIC: ReadonlySet<string> = new Set(["SmallInt", "Int", "BigInt", "Float", "Double"]);
 
-/** A type as it is written in SQL. */
+/** Returns a type as written in SQL. */
 export function typeText(type: DataTypeWord): string {
   if (typeof type === "string") return SQL_NAMES[type] ?? type.toUpperCase();
   if ("Decimal" in type) return `DECIMAL(${type.Decimal.precision},${type.Decimal.scale})`;
+  if ("Array" in type) return `${typeText(type.Array)}[]`;
   return `EMBEDDING(${type.Embedding})`;
 }
 
@@ -19,9 +20,12 @@ export function isNumeric(type: DataTypeWord): boolean {
   return typeof type === "string" ? NUMERIC.has(type) : "Decimal" in type;
 }
 
-/** The text of a cell; undefined for NULL. */
+/** Returns the text of a cell; undefined for NULL. */
 export function cellText(cell: unknown, type: DataTypeWord): string | undefined {
   if (cell === null || cell === undefined) return undefined;
+  if (typeof type === "object" && "Array" in type && Array.isArray(cell)) {
+    return arrayText(cell, type.Array);
+  }
   switch (type) {
     case "Timestamp":
       return timestampText(cell, "");
@@ -38,21 +42,21 @@ export function cellText(cell: unknown, type: DataTypeWord): string | undefined 
   }
 }
 
-/** More of a cell than these no column shows, and a megabyte in each row would stop the page. */
+/** No column shows more characters of a cell, and a megabyte in each row would stop the page. */
 const LINE_CHARACTERS_MAX = 500;
 
-/** The beginning of a text as one line, its breaks marked. */
+/** Returns the beginning of a text as one line, with line breaks marked. */
 export function lineText(text: string): string {
   return text.slice(0, LINE_CHARACTERS_MAX).replaceAll(/\r\n|[\r\n\u2028\u2029]/g, "↵");
 }
 
-/** A cell is what JSON can hold; what is no scalar is shown as JSON. */
+/** Any JSON value may be a cell. One that is not scalar is shown as JSON. */
 function plainText(cell: unknown): string {
   return typeof cell === "string" ? cell : JSON.stringify(cell);
 }
 
 function timestampText(cell: unknown, zone: string): string {
-  // Beyond 2^53 microseconds the cell is a string of digits, and beyond what Date can show.
+  // Beyond 2^53 microseconds, which Date cannot show, the cell is a string of digits.
   if (typeof cell !== "number") return plainText(cell);
   const dayMicros = 86_400_000_000;
   const days = Math.floor(cell / dayMicros);
@@ -72,6 +76,19 @@ function timeText(micros: number): string {
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   const text = parts.map((part) => String(part).padStart(2, "0")).join(":");
   return fraction === "" ? text : `${text}.${fraction}`;
+}
+
+function arrayText(items: readonly unknown[], type: DataTypeWord): string {
+  const isBytes = (item: unknown): boolean =>
+    type === "Bytes" && Array.isArray(item) && item.every((byte) => typeof byte === "number");
+  const texts = items.map((item) => {
+    if (Array.isArray(item) && !isBytes(item)) return arrayText(item, type);
+    const text = cellText(item, type);
+    if (text === undefined) return "NULL";
+    if (text !== "" && !/[{}",\\\s]/.test(text) && text.toUpperCase() !== "NULL") return text;
+    return `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+  });
+  return `{${texts.join(",")}}`;
 }
 
 function bytesText(bytes: readonly number[]): string {

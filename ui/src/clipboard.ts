@@ -1,16 +1,17 @@
 /**
- * Copying, also where the page came over plain HTTP from another machine: there browsers offer only
- * the old way, a selected text field.
+ * Copies text, even on plain-HTTP pages from another machine, where browsers offer only the old
+ * method of a selected text field.
  */
 
-/** @returns Whether the browser did it. */
+/** @returns Whether the browser copied it. */
 export async function copyText(text: string): Promise<boolean> {
   if (window.isSecureContext) {
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // Refused, for instance because the page is not in front: the old way asks nobody.
+      // Refused, for example because the page is in the background. The old method needs no
+      // permission.
     }
   }
   const field = document.createElement("textarea");

@@ -1,6 +1,6 @@
 /**
- * Completes names and keywords in the editor. Where tables or columns belong, they come first,
- * found by their own name in any namespace; elsewhere keywords come first.
+ * Completes names and keywords in the editor. Where a table or column is expected, those come
+ * first, matched by their own names in any namespace. Elsewhere, keywords come first.
  */
 import type { Completion, CompletionResult, CompletionSource } from "@codemirror/autocomplete";
 import { type NamedTable, type Place, placeAt } from "./completion_place.ts";
@@ -17,7 +17,7 @@ interface Offer {
 
 const OPTIONS_MAX = 100;
 
-/** Ranks of what is expected, of what else may stand here, and of the words of the grammar. */
+/** Ranks of the expected kind, of other possible kinds, and of keywords. */
 const FIRST = 0;
 const SECOND = 1;
 const LAST = 2;
@@ -37,7 +37,7 @@ export function completionOf(listed: readonly ListedTable[]): CompletionSource {
     completionAt(state.doc.toString(), pos, { listed, isAsked: explicit });
 }
 
-/** @param isAsked Whether a person asks for it, rather than types on. */
+/** @param isAsked Whether the user requested completion instead of just typing. */
 export function completionAt(
   text: string,
   cursor: number,
@@ -54,7 +54,7 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
   const options = offersAt(place, listed)
     .map((offer) => ({ offer, fit: fitOf(offer, typed.toLowerCase()) }))
     .filter(({ fit }) => fit < NO_FIT)
-    // A name that begins as what was typed comes first, and what belongs here before the others.
+    // Names that begin with the typed text come first, and among them the expected kinds.
     .toSorted((left, right) => left.fit - right.fit || left.offer.rank - right.offer.rank)
     .slice(0, OPTIONS_MAX)
     .map(({ offer }) => offer.option);
@@ -88,7 +88,7 @@ function offersAt(place: Place, listed: readonly ListedTable[]): Offer[] {
   return [...columns, ...words, ...(place.tables.length === 0 ? [] : tables)];
 }
 
-/** Behind a dot: columns of a table or of an alias, or tables of a namespace. */
+/** Completes after a dot: columns of a table or alias, or tables of a namespace. */
 function qualifiedOffers({ qualifiers, tables }: Place, listed: readonly ListedTable[]): Offer[] {
   const [first = "", second] = qualifiers;
   const named = tables.find(({ alias, path }) =>
@@ -126,7 +126,7 @@ function qualifiedOffers({ qualifiers, tables }: Place, listed: readonly ListedT
   ];
 }
 
-/** Tables under the name that the statement needs for them. */
+/** Returns the tables under the names by which the statement must refer to them. */
 function tableOffers({ queries }: Place, listed: readonly ListedTable[], rank: number): Offer[] {
   const own = queries.map(
     (name): Offer => ({
@@ -148,7 +148,7 @@ function tableOffers({ queries }: Place, listed: readonly ListedTable[], rank: n
   return [...own, ...tables];
 }
 
-/** Columns of the tables in scope; of all tables where none is named yet. */
+/** Returns the columns of the tables in scope, or of all tables if the statement names none yet. */
 function columnOffers({ tables }: Place, listed: readonly ListedTable[], rank: number): Offer[] {
   if (tables.length === 0) {
     const names = new Map<string, Offer>();
@@ -183,7 +183,7 @@ function columnOffers({ tables }: Place, listed: readonly ListedTable[], rank: n
   ];
 }
 
-/** @param table By which a name must be qualified that several tables have. */
+/** @param table The qualifier for a name that several tables have. */
 function columnOffer(
   { name, type }: ListedTable["columns"][number],
   rank: number,
@@ -213,7 +213,7 @@ function isSame(left: string | undefined, right: string | undefined): boolean {
 
 const RESERVED: ReadonlySet<string> = new Set(KEYWORDS.split(" "));
 
-/** A name as the grammar takes it, also if it is one of its words. */
+/** Returns a name as the grammar accepts it, even if it is a keyword. */
 function quotedWord(name: string): string {
   return RESERVED.has(name) ? `"${name}"` : quoted(name);
 }

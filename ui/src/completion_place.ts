@@ -1,45 +1,43 @@
 /**
- * Finds the place of the cursor in a statement: the tables in scope, and what can follow.
- * Read from the words alone, since a statement that is being written does not parse.
+ * Finds the place of the cursor in a statement: the tables in scope, and the kinds of word that can
+ * follow. It only reads words, because an unfinished statement does not parse.
  */
 import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
 
 /** A table that a statement names. */
 export interface NamedTable {
-  /** Namespace and name, or the name only. */
+  /** The namespace and name of the table, or only its name. */
   readonly path: readonly string[];
   readonly alias: string | undefined;
 }
 
 export interface Place {
-  /** The range of the word that is being typed. */
+  /** The offset at which the word being typed begins. */
   readonly from: number;
   readonly to: number;
-  /** Its text so far, without quotes. */
+  /** The text of the word so far, without quotes. */
   readonly typed: string;
-  /** The names before it, each with its dot: `air.flights.` are two. */
+  /** The names before the word, each with its dot: `air.flights.` contains two. */
   readonly qualifiers: readonly string[];
-  /**
-   * The most likely kind of word here; the other kinds are possible too.
-   */
+  /** The most likely kind of word here; the other kinds are possible too. */
   readonly expects: "table" | "column" | "word";
-  /** In scope at the cursor, the innermost first. */
+  /** The tables in scope at the cursor, innermost first. */
   readonly tables: readonly NamedTable[];
-  /** Names that the statement gives to its own queries, in WITH. */
+  /** Names that the statement gives to its own queries in WITH. */
   readonly queries: readonly string[];
 }
 
-/** Words behind which a table is named. */
+/** Words that precede a table name. */
 const BEFORE_TABLE: ReadonlySet<string> = new Set(["from", "join", "into", "update", "describe"]);
 
-/** Words behind which values are written, of columns for the most part. */
+/** Words that precede values, mostly columns. */
 const BEFORE_COLUMN: ReadonlySet<string> = new Set(
   "select distinct all where and or not on having by set returning when then else case between in like ilike is using".split(
     " ",
   ),
 );
 
-/** Words that cannot be the alias of a table before them. */
+/** Words that cannot be the alias of a preceding table. */
 const NO_ALIAS: ReadonlySet<string> = new Set(
   "as where on using join inner left right full cross natural group order having limit offset union intersect except fetch for set values select returning window with when default from".split(
     " ",
@@ -52,7 +50,7 @@ function isEnd({ kind, text }: Token): boolean {
   return kind === "sign" && text === ";";
 }
 
-/** The tokens of the statement around an offset. */
+/** Returns the tokens of the statement around an offset. */
 function statementAround(tokens: readonly Token[], cursor: number): Token[] {
   const start = tokens.findLastIndex((token) => isEnd(token) && token.to <= cursor) + 1;
   const end = tokens.findIndex((token, index) => index >= start && isEnd(token));
@@ -83,12 +81,12 @@ export function placeAt(text: string, cursor: number): Place | undefined {
   };
 }
 
-/** Editors write the closing quote at once: it goes with the name. */
+/** Editors insert the closing quote at once, so it belongs to the name. */
 function closedAt(text: string, { cursor, from }: { cursor: number; from: number }): number {
   return cursor > from && text[cursor] === '"' ? cursor + 1 : cursor;
 }
 
-/** Takes the names with dots from the end. */
+/** Removes the names with dots from the end, and returns them. */
 function takeQualifiers(before: Token[]): string[] {
   const qualifiers: string[] = [];
   while (before.at(-1)?.text === "." && isName(before.at(-2))) {
@@ -120,7 +118,7 @@ function expectedBehind(before: readonly Token[]): Place["expects"] {
   return isWord(last, BEFORE_COLUMN) ? "column" : "word";
 }
 
-/** Whether the comma at the end stands between tables, rather than between values. */
+/** Whether the comma at the end separates tables rather than values. */
 function isInFromList(before: readonly Token[]): boolean {
   let depth = 0;
   for (const token of before.toReversed()) {
@@ -134,7 +132,7 @@ function isInFromList(before: readonly Token[]): boolean {
   return false;
 }
 
-/** The tables whose parentheses the cursor is in, and the names of WITH. */
+/** Returns the tables in the parentheses around the cursor, and the names of WITH. */
 function tablesIn(
   tokens: readonly Token[],
   { cursor, typedFrom }: { cursor: number; typedFrom: number },
@@ -147,7 +145,7 @@ function tablesIn(
     const isList = token.text === "," && isInFromList(tokens.slice(0, at + 1));
     if (!isList && !isWord(token, BEFORE_TABLE)) continue;
     const table = tableFrom(tokens, at + 1);
-    // The name that is being typed is none yet.
+    // A name that is being typed is not a table yet.
     if (table === undefined || tokens[at + 1]?.from === typedFrom) continue;
     found.push({ table, level: levels[at]?.at(-1) ?? 0 });
   }
@@ -160,7 +158,7 @@ function tablesIn(
   return { tables, queries };
 }
 
-/** The parentheses that are open before each token and at the end, each by a number of its own. */
+/** Returns the open parentheses before each token and at the end, each with its own number. */
 function levelsIn(tokens: readonly Token[]): (readonly number[])[] {
   const open = [0];
   return [

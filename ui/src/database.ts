@@ -1,6 +1,4 @@
-/**
- * The page's one client, of the server that the page came from.
- */
+/** The page's only client, for the server that delivered the page. */
 import { type Client, createClient } from "../../src/client/mod.ts";
 
 let signedOut: () => void = () => undefined;
@@ -10,12 +8,12 @@ export const db: Client = createClient({
   session: "cookie",
   // The page formats cells by type itself, down to microseconds.
   values: "wire",
-  // Who looks at the page sees what failed, and decides.
+  // The user sees the failure and decides whether to retry.
   maxRetries: 0,
   onSignedOut: () => signedOut(),
 });
 
-/** Calls back when the session ends without having been asked to. */
+/** Calls back when the session ends without a log-out. */
 export function whenSignedOut(callback: () => void): void {
   signedOut = callback;
 }

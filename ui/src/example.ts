@@ -1,6 +1,6 @@
 /**
- * The text that a new user finds in the editor. It can run any number of times. While a user
- * follows its rows, the page itself changes one of them every second.
+ * The initial editor text for a new user. It can run any number of times. While a user follows its
+ * rows, the page itself changes one of them every second.
  */
 
 const STATIONS: readonly {
@@ -36,7 +36,7 @@ export function isExample(sql: string): boolean {
   return sql.trim() === EXAMPLE.trim();
 }
 
-/** The statement of the `count`th change to the example, and its parameters. */
+/** Returns the statement for change number `count` to the example, and its parameters. */
 export function moveOf(count: number): { sql: string; params: [number, string] } {
   const index = count % STATIONS.length;
   const { mean = 0, name = "", range = 0 } = STATIONS[index] ?? {};

@@ -1,14 +1,14 @@
 /**
- * Rows as a file that the browser saves: CSV as spreadsheets read it, with times as text, or one
- * JSON object a line.
+ * Saves rows as a file in the browser: as CSV that spreadsheets read, with times as text, or as one
+ * JSON object per line.
  */
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { cellText } from "./cells.ts";
 
 export type ExportFormat = "csv" | "ndjson";
 
-/** Rows written in one turn, so that the page stays alive. */
-const ROWS_PER_TURN = 5000;
+/** The number of rows written in one tick, so that the page stays responsive. */
+const ROWS_PER_TICK = 5000;
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
   csv: "text/csv;charset=utf-8",
@@ -22,8 +22,8 @@ export async function saveRows(
 ): Promise<void> {
   const write = format === "csv" ? csvLine : jsonLine;
   const parts = format === "csv" ? [`${schema.map(({ name }) => csvField(name)).join()}\r\n`] : [];
-  for (let at = 0; at < rows.length; at += ROWS_PER_TURN) {
-    const lines = rows.slice(at, at + ROWS_PER_TURN).map((row) => write(row, schema));
+  for (let at = 0; at < rows.length; at += ROWS_PER_TICK) {
+    const lines = rows.slice(at, at + ROWS_PER_TICK).map((row) => write(row, schema));
     parts.push(lines.join(""));
     await new Promise((resolve) => setTimeout(resolve));
   }
@@ -43,7 +43,7 @@ function csvLine(row: readonly unknown[], schema: readonly SchemaField[]): strin
   return `${fields.join()}\r\n`;
 }
 
-/** NULL is an empty cell, and empty text is quoted. */
+/** NULL is an empty cell, and an empty text is quoted. */
 function csvField(text: string): string {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
@@ -51,7 +51,8 @@ function csvField(text: string): string {
 function jsonLine(row: readonly unknown[], schema: readonly SchemaField[]): string {
   const cells = schema.map(({ data_type: type, index, name }) => {
     const cell = row[index] ?? null;
-    // Types of JSON stay as on the wire; times and bytes become the text that SQL accepts.
+    // Values of types that JSON has stay as on the wire. Times and bytes become the text that SQL
+    // accepts.
     const isPlain = ["string", "number", "boolean"].includes(typeof cell) && !isTime(type);
     return [name, isPlain || cell === null ? cell : (cellText(cell, type) ?? null)];
   });

@@ -1,5 +1,5 @@
 /**
- * An error as a person can use it: code, message, hint, the place in the text, and a copy button.
+ * Shows an error with its code, message, hint, place in the text, and a copy button.
  */
 import { type ReactNode, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -7,7 +7,9 @@ import { copyText } from "./clipboard.ts";
 import { Icon } from "./icon.tsx";
 import { strings } from "./strings.ts";
 
-/** What is shown of an error, with its place in the editor's text rather than in what was sent. */
+/**
+ * The visible parts of an error. The position refers to the editor's text, not to the text sent.
+ */
 export interface Failure {
   readonly code: string;
   readonly message: string;
@@ -18,7 +20,11 @@ export interface Failure {
     | undefined;
 }
 
-/** @throws Whatever is no failure of the server or the connection: that is a bug of the page. */
+/**
+ * @throws Any error that does not come from the server or the connection, because it is a bug in
+ *   the
+ *   page.
+ */
 export function failureFrom(
   error: unknown,
   {
@@ -49,7 +55,7 @@ export function isAbort(error: unknown): error is DOMException {
 
 export interface FailureBoxProps {
   readonly failure: Failure;
-  /** The statements it was about, for the copy. */
+  /** The statements that failed, for the copy button. */
   readonly sql: string;
   readonly onGoTo: (offset: number) => void;
 }

@@ -1,6 +1,7 @@
 /**
- * A table of any length: only the rows in sight are in the document. One cell is current; arrow keys
- * move it, Ctrl+C copies it, Enter shows all of its text. Rows may be marked as changed, and light up when they are.
+ * A table of any length: only the visible rows are in the document. One cell is current: arrow keys
+ * move it, Ctrl+C copies it, and Enter shows its whole text. Changed rows may be marked and light
+ * up.
  */
 import {
   type CSSProperties,
@@ -24,7 +25,7 @@ import { type RowWindow, useWindow } from "./use_window.ts";
 
 export interface Mark {
   readonly kind: "insert" | "update" | "delete";
-  /** When it happened, by `performance.now()`. */
+  /** The time of the change, from `performance.now()`. */
   readonly atMs: number;
 }
 
@@ -39,22 +40,25 @@ export interface GridProps {
   readonly schema: readonly SchemaField[];
   readonly rowCount: number;
   readonly row: (index: number) => GridRow;
-  /** Stands left of the copy button. */
+  /** Placed left of the copy button. */
   readonly footer: ReactNode;
   /** Reads further rows, if there are any. */
   readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
-  /** Rows may come and go above: what is in sight and what is chosen then stay where they are. */
+  /**
+   * Whether rows may appear and disappear above. The visible and current rows then keep their
+   * place.
+   */
   readonly isMoving?: boolean;
 }
 
 const PAGE_ROWS = 20;
 const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
-/** Of a cell, left and right together. */
+/** The horizontal padding of a cell, left and right together. */
 const PADDING = 24;
-/** Rows looked at to find the width of a column. */
+/** The number of rows that determine the width of a column. */
 const SAMPLE_ROWS = 60;
-/** A row that comes into sight later than this after its change is not lit up any more. */
+/** A row that becomes visible later than this after its change no longer lights up. */
 const LIGHT_MS_MAX = 400;
 
 interface Position {
@@ -62,10 +66,10 @@ interface Position {
   readonly column: number;
 }
 
-/** As style variables, so that header and rows share them. */
+/** Style variables, so that header and rows share them. */
 interface ColumnWidths {
   readonly "--columns": string;
-  /** Of all columns together. */
+  /** The width of all columns together. */
   readonly "--width": string;
 }
 
@@ -104,7 +108,7 @@ export function Grid(props: GridProps): ReactNode {
         className="grid-scroll"
         role="grid"
         aria-label={label}
-        // An unknown number of rows is -1.
+        // -1 means an unknown number of rows.
         aria-rowcount={props.more === undefined ? rowCount + 1 : -1}
         aria-colcount={schema.length}
         tabIndex={0}
@@ -168,7 +172,7 @@ function Foot({ children, hasCells, note, onCopy, onShow }: FootProps): ReactNod
   );
 }
 
-/** The dialog of the current cell, as that is now: a text that is being read does not change. */
+/** The dialog for the current cell. Its text does not change while the user is reading it. */
 function useShownCell(
   { row, rowCount, schema }: GridProps,
   at: Position,
@@ -185,7 +189,7 @@ function useShownCell(
   return { dialog, showCell };
 }
 
-/** Brings a column into sight, as far as there is room for it. */
+/** Scrolls a column into view, as far as possible. */
 function scrollToColumn(scroller: HTMLElement | null, column: number): void {
   const header = scroller?.querySelectorAll<HTMLElement>("[role=columnheader]").item(column);
   if (scroller === null || !header) return;
@@ -194,7 +198,7 @@ function scrollToColumn(scroller: HTMLElement | null, column: number): void {
   scroller.scrollLeft = Math.min(left, Math.max(leftMin, scroller.scrollLeft));
 }
 
-/** @returns What to tell. */
+/** @returns The message for the user. */
 async function copyCell({ row, rowCount, schema }: GridProps, at: Position): Promise<string> {
   const field = schema[at.column];
   if (field === undefined || rowCount === 0) return "";
@@ -233,10 +237,10 @@ interface BodyRowProps {
   readonly top: number;
   readonly row: GridRow;
   readonly schema: readonly SchemaField[];
-  /** The current column, when this is the current row. */
+  /** The current column, if this is the current row. */
   readonly column: number | undefined;
   readonly onChoose: (position: Position) => void;
-  /** Shows the current cell. */
+  /** Opens the dialog for the current cell. */
   readonly onShow: () => void;
 }
 
@@ -303,7 +307,7 @@ function ShownRow({
   );
 }
 
-/** Animates what is in sight and nothing else, so that thousands of changes cost a screenful. */
+/** Animates only visible rows, so that thousands of changes cost one screenful. */
 function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
   if (performance.now() - atMs > LIGHT_MS_MAX) return;
   const colour = getComputedStyle(element).getPropertyValue(`--flash-${kind}`);
@@ -319,7 +323,7 @@ function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
   }
 }
 
-/** A selection made with the mouse is left to the browser to copy. */
+/** The browser itself copies a selection made with the mouse. */
 function isCopy({ ctrlKey, key, metaKey }: KeyboardEvent): boolean {
   return (ctrlKey || metaKey) && key === "c" && getSelection()?.isCollapsed !== false;
 }
@@ -328,7 +332,7 @@ function within(index: number, count: number): number {
   return Math.max(0, Math.min(index, count - 1));
 }
 
-/** Where a key leads; undefined for a key that is not the grid's. */
+/** Returns the new position after a key; undefined for a key that the grid does not handle. */
 function moved(
   { column, row }: Position,
   { ctrlKey, key }: KeyboardEvent,
@@ -357,8 +361,8 @@ function moved(
 }
 
 /**
- * The current cell, and, where rows come and go, the place: the rows in sight and the chosen one are
- * followed to where they are now.
+ * The current cell. If rows appear and disappear, the scroll position and the current cell follow
+ * their rows to the new place.
  */
 function useChosen(
   { isMoving = false, row, rowCount, schema }: GridProps,
@@ -378,11 +382,11 @@ function useChosen(
     };
     const chosenRow = placeNow(chosen.row);
     if (chosenRow !== chosen.row) choose({ ...chosen, row: chosenRow });
-    // At the very top one wants to see what comes in.
+    // At the very top, the user wants to see new rows.
     const top = sight.topRow();
     if (top > 0) sight.moveBy(placeNow(top) - top);
   });
-  // Rows and columns may have become fewer since the cell was chosen.
+  // There may be fewer rows and columns than when the cell became current.
   const current = {
     row: within(chosen.row, rowCount),
     column: within(chosen.column, schema.length),
@@ -390,7 +394,7 @@ function useChosen(
   return { current, choose };
 }
 
-/** Reads on at the end of the rows. @returns What goes to the end of all of them. */
+/** Reads more rows at the end of the table. @returns A function that reads all remaining rows. */
 function useMore(
   { more, rowCount, schema }: GridProps,
   sight: RowWindow,
@@ -413,7 +417,7 @@ function useMore(
   };
 }
 
-/** One width per column, from its header and its first rows; found once, so that nothing jumps. */
+/** Determines one width per column from its header and first rows, once, so that nothing jumps. */
 function useWidths(
   schema: readonly SchemaField[],
   rowCount: number,

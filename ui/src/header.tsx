@@ -1,5 +1,5 @@
 /**
- * The bar on top: the name of the product, who is logged in, the colours.
+ * The bar at the top: the product name, the user, and the colour scheme.
  */
 import { type ReactNode, useState } from "react";
 import type { Identity } from "../../src/client/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * The few pictures of the page, drawn as paths on a grid of 16; always beside a text, so hidden
- * from screen readers.
+ * The icons of the page, drawn as paths on a grid of 16. Each appears beside a text, so it is
+ * hidden from screen readers.
  */
 import type { ReactNode } from "react";
 

@@ -1,12 +1,14 @@
 /**
- * The rows of a live query as they stand, and the proof that none was missed.
+ * The current rows of a live query, and the proof that no change was missed.
  *
- * Rows keep their place in a Map, which is ordered by first arrival: a change replaces in place, a
- * new row goes to the end. A deleted row stays a moment, marked, and is then swept. What is drawn is
- * a copy, made seldom under load, so a burst of changes costs a burst of Map writes only.
+ * Rows keep their place in a Map, which is ordered by first arrival: a change replaces its row in
+ * place, and a new row goes to the end. A deleted row stays for a moment, marked, and is then
+ * removed. The screen shows a copy, which is rarely renewed under load, so a burst of changes costs
+ * only a burst of Map writes.
  *
- * A change is right when it fits what is held: an update names the version it replaces, an insert
- * finds no row, a delete finds one. What does not fit was missed, except beyond the rows kept here.
+ * A change is correct if it matches the held rows: an update names the version it replaces, an
+ * insert finds no row, a delete finds one. Any other change means that one was missed, except for
+ * rows beyond those kept here.
  */
 import {
   type CellObject,
@@ -19,7 +21,7 @@ import {
   type SchemaField,
 } from "../../src/client/mod.ts";
 
-/** The page's client gives cells as they are on the wire. */
+/** The page's client leaves cells as they are on the wire. */
 type SentRow = Parameters<CompareRows>[0];
 
 export interface LiveMark {
@@ -31,7 +33,7 @@ export interface LiveRow {
   readonly key: string;
   readonly seq: number;
   readonly cells: readonly unknown[];
-  /** The row as it came, by which it is sorted. */
+  /** The row as it arrived, used for sorting. */
   readonly sent: SentRow;
   readonly mark: LiveMark | undefined;
 }
@@ -41,20 +43,20 @@ export interface LiveCounts {
   readonly changes: number;
   readonly missed: number;
   readonly resumes: number;
-  /** Rows and changes that the last resume brought. */
+  /** The number of rows and changes in the last resume. */
   readonly replayed: number;
   /** The position that the last resume started from. */
   readonly resumedFrom: number | undefined;
-  /** Whether the rows had to be read anew: the table has changed, or history is not complete. */
+  /** Whether the rows were read again, because the table was altered or history is incomplete. */
   readonly isRestarted: boolean;
   /** Whether there are more rows than are kept here. */
   readonly isPartial: boolean;
-  /** Milliseconds from commit to screen; undefined before the first. */
+  /** The median milliseconds from commit to screen; undefined before the first delivery. */
   readonly p50: number | undefined;
   readonly p99: number | undefined;
 }
 
-/** Deleted rows are shown so long. */
+/** Deleted rows remain visible for this long. */
 const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 
@@ -79,13 +81,16 @@ export class LiveModel {
   #isRestarted = false;
   #isPartial = false;
 
-  /** Keeps the newest `rowsMax` rows. @param order By columns; the newest first without. */
+  /**
+   * Keeps the newest `rowsMax` rows. @param order Columns to sort by; without it the newest come
+   * first.
+   */
   constructor(rowsMax: number, order?: readonly OrderTerm[]) {
     this.#rowsMax = rowsMax;
     this.#order = order;
   }
 
-  /** Whether the rows are in the wanted order: all of its columns are there. */
+  /** Whether the rows are in the requested order, which requires all of its columns. */
   get isSorted(): boolean {
     return this.#compare !== undefined;
   }
@@ -94,7 +99,7 @@ export class LiveModel {
     return this.#schema;
   }
 
-  /** Takes what the client tells, `nowMs` being `performance.now()`. */
+  /** Applies an event of the client. `nowMs` is `performance.now()`. */
   apply(event: LiveEvent, nowMs: number): void {
     if (event.type === "start") this.#start(event.schema, event.resumedFrom);
     else if (event.type === "rows") this.#addRows(event.rows, event.isReplay, nowMs);
@@ -102,7 +107,7 @@ export class LiveModel {
     else if (event.status === "ready") this.#isReplaying = false;
   }
 
-  /** Rows as they stand, in the wanted order, or else the newest first. */
+  /** The current rows, in the requested order or else with the newest first. */
   rows(): LiveRow[] {
     const rows = [...this.#rows.values()].toReversed();
     const compare = this.#compare;
@@ -110,7 +115,7 @@ export class LiveModel {
     return rows.toSorted((left, right) => compare(left.sent, right.sent));
   }
 
-  /** Removes the rows deleted long enough ago. @returns When to come again, in milliseconds. */
+  /** Removes rows that were deleted long enough ago. @returns Milliseconds until the next call. */
   sweep(nowMs: number): number | undefined {
     for (const [key, goneMs] of this.#gone) {
       if (nowMs - goneMs < GONE_MS) return goneMs + GONE_MS - nowMs;
@@ -121,9 +126,10 @@ export class LiveModel {
   }
 
   /**
-   * What has come since is on the screen now, or will not be measured. `unixMs` is the wall clock.
+   * Called when everything received so far is on the screen or will not be measured. `unixMs` is
+   * the wall-clock time.
    *
-   * @returns Whether the counts are others now.
+   * @returns Whether the counts have changed.
    */
   painted(unixMs: number, { isMeasured }: { isMeasured: boolean }): boolean {
     const commits = this.#waitingCommits;
@@ -131,7 +137,7 @@ export class LiveModel {
     this.#waitingCommits = [];
     if (!isMeasured) return false;
     for (const committedMs of commits) {
-      // Clocks that disagree by a little must not make a negative delay.
+      // Clocks that differ slightly must not produce a negative delay.
       this.#latencies[this.#latencyCount % LATENCIES_MAX] = Math.max(0, unixMs - committedMs);
       this.#latencyCount += 1;
     }
@@ -173,7 +179,7 @@ export class LiveModel {
     this.#isPartial = false;
   }
 
-  /** Undefined if the rows lack a column of the order. */
+  /** Returns undefined if the rows lack a column of the order. */
   #comparer(): CompareRows | undefined {
     if (this.#order === undefined) return undefined;
     const terms = this.#order.flatMap((term) => {
@@ -183,13 +189,13 @@ export class LiveModel {
     return terms.length === this.#order.length ? comparerOf(terms, this.#schema) : undefined;
   }
 
-  /** The column of a term: by its place, its name, or its name behind that of the table. */
+  /** Returns the column of a term, given by position, by name, or by table and name. */
   #sortedBy(term: OrderTerm): string | undefined {
     const { name } = term;
     if (/^\d+$/.test(name)) return this.#schema[Number(name) - 1]?.name;
     const bare = name.slice(name.lastIndexOf(".") + 1);
     const field = columnOf(term, this.#schema) ?? columnOf({ ...term, name: bare }, this.#schema);
-    // Every row has it, shown or not.
+    // Every row has this column, whether it is shown or not.
     return field?.name ?? (bare === "_seq" ? bare : undefined);
   }
 
@@ -254,18 +260,18 @@ export class LiveModel {
     }
   }
 
-  /** The row of a key, unless it was deleted and only still shown. */
+  /** Returns the row with a key, unless it was deleted and is only still displayed. */
   #held(key: string): LiveRow | undefined {
     return this.#gone.has(key) ? undefined : this.#rows.get(key);
   }
 
-  /** Stream tables may have no key: each of their rows is then its own. */
+  /** Stream tables may have no key: each of their rows is then distinct. */
   #keyOf(row: CellObject): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
-  /** Without a key a deletion names its row by its content; the oldest such row goes. */
+  /** Without a key, a deletion identifies its row by content; the oldest such row is removed. */
   #keyByContent(row: CellObject): string | undefined {
     const names = this.#schema.map(({ name }) => name).filter((name) => !name.startsWith("_"));
     const wanted = JSON.stringify(names.map((name) => row[name] ?? null));

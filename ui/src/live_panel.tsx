@@ -1,5 +1,5 @@
 /**
- * The live view of a query: its rows, the newest first, and the proof of delivery beside them.
+ * The live view of a query: its rows, the newest first, and the delivery figures beside them.
  */
 import { type ReactNode, useCallback, useState } from "react";
 import type { ServerError } from "../../src/client/mod.ts";
@@ -42,7 +42,7 @@ export function LivePanel({ isExample, query, renderError }: LivePanelProps): Re
         <button
           type="button"
           aria-pressed={isPaused}
-          // What was held when it ended is still to be seen.
+          // The rows held at the end can still be shown.
           disabled={status === "ended" && !isPaused}
           onClick={() => setPaused(!isPaused)}
         >
@@ -101,7 +101,7 @@ function Statistics({
   readonly isOver: boolean;
 }): ReactNode {
   const { live } = strings;
-  // An ended query proves nothing any more, so the absence of a fault is not shown as success.
+  // A query that has ended proves nothing, so the absence of a fault is not shown as success.
   const moodOf = (faults: number): string => (faults > 0 ? "bad" : isOver ? "" : "good");
   return (
     <dl className="stats" aria-label={live.statsLabel}>

@@ -1,23 +1,25 @@
 /**
- * A statement as a subscription takes it. The server's live queries know no order and no LIMIT: the
- * page takes both off the end, follows the rest, and sorts the rows itself.
+ * Converts a statement for a subscription. The server's live queries have no ORDER BY and no LIMIT:
+ * the page removes both from the end, follows the rest, and sorts the rows itself.
  */
 import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
 
-/** More rows than these would only fill the browser; the newest are kept. */
+/**
+ * The maximum number of rows to follow, as more would only fill the browser. The newest are kept.
+ */
 const SNAPSHOT_ROWS_MAX = 10_000;
 
 export interface LiveOrder {
   /** The text of the order, as written. */
   readonly text: string;
-  /** Undefined if the order has more than columns. */
+  /** The terms of the order; undefined if it uses more than columns. */
   readonly terms: readonly OrderTerm[] | undefined;
 }
 
 export interface FollowedQuery {
   readonly sql: string;
-  /** Begin with the newest so many rows, and keep no more. */
+  /** The number of newest rows to begin with, and to keep. */
   readonly lastRows: number;
   readonly order: LiveOrder | undefined;
   /** The number of sorted rows to show. */
@@ -37,7 +39,7 @@ export function followedQuery(statement: string): FollowedQuery {
   const end = hasLimit && limit !== undefined ? limit.from : text.length;
   const [order, by] = tokens.slice(at);
   if (at === -1 || order === undefined || by === undefined) {
-    // Without an order they are the newest.
+    // Without an order, these are the newest rows.
     return { sql: text.slice(0, end).trimEnd(), lastRows: rows, order: undefined, shownRows: rows };
   }
   // The server refuses other trailing clauses, such as OFFSET.
@@ -57,13 +59,13 @@ function orderOf(text: string): LiveOrder {
   try {
     return { text, terms: orderFrom(text) };
   } catch (error) {
-    // The rows then come in the order of their arrival, and the page says so.
+    // In that case rows appear in order of arrival, and the page says so.
     if (error instanceof TypeError) return { text, terms: undefined };
     throw error;
   }
 }
 
-/** The tokens outside of parentheses. */
+/** Returns the tokens outside parentheses. */
 function outermost(tokens: readonly Token[]): Token[] {
   let depth = 0;
   return tokens.filter(({ kind, text }) => {

@@ -1,7 +1,8 @@
 /**
- * The state in the address and in the browser's storage: the text of the editor, and whether it is
- * followed. The address can be shared, and its history goes back through what was run; opening it
- * runs nothing that could change anything. Passwords in the text are left out of both.
+ * The state in the address and in the browser's storage: the editor's text, and whether it is
+ * followed. The address can be shared, and the history leads back through texts that were run.
+ * Opening an address runs nothing that could change data. Passwords in the text are left out of
+ * both.
  *
  *     #/sql?q=SELECT%201      #/live?q=SELECT%20*%20FROM%20a.t
  */
@@ -10,7 +11,7 @@ import { forgetText, rememberText, storedText } from "./settings.ts";
 
 export interface PageState {
   readonly isLive: boolean;
-  /** Undefined if the address has no text. */
+  /** The editor's text; undefined if the address has none. */
   readonly text: string | undefined;
 }
 
@@ -19,7 +20,7 @@ const ADDRESS_CHARACTERS_MAX = 8000;
 
 const PASSWORD = /(\bpassword\s*)(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)/gi;
 
-/** The text without the passwords in it. */
+/** Removes the passwords from a text. */
 function withoutPasswords(text: string): string {
   return text.replaceAll(PASSWORD, "$1''");
 }
@@ -45,7 +46,7 @@ export function firstState(userId: string): { readonly isLive: boolean; readonly
   return { isLive, text: text ?? storedText(userId) ?? EXAMPLE };
 }
 
-/** Keeps the state; `isStep` makes it one to come back to. */
+/** Saves the state. `isStep` adds it to the history as a new step. */
 export function keepState(
   { isLive, text }: { readonly isLive: boolean; readonly text: string },
   { isStep, userId }: { isStep: boolean; userId: string },

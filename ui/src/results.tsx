@@ -1,5 +1,5 @@
 /**
- * What a run of statements gave: one tab per statement, and one more for the failure that ended it.
+ * The results of a run: one tab per statement, and one more for the failure that ended it.
  */
 import {
   type KeyboardEvent,
@@ -20,20 +20,20 @@ import type { Reading } from "./use_runs.ts";
 
 export interface ResultsProps {
   readonly entries: readonly ReadEntry[];
-  /** Undefined if there is no more to read. */
+  /** Reads more rows; undefined if there are none. */
   readonly reading: Reading | undefined;
-  /** Of the whole run. */
+  /** The duration of the whole run. */
   readonly tookMs: number | undefined;
-  /** The failure that ended the run, drawn. */
+  /** The rendered failure that ended the run. */
   readonly failure: ReactNode;
   /** Whether the user stopped the run: `failure` then describes the stop and is not an error. */
   readonly isStopped: boolean;
 }
 
-/** Begins anew for each run: give it a key. */
+/** Each run needs a fresh instance: give it a key. */
 export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
-  // The last rows are what was asked for; a failure is what must be seen.
+  // The last rows are usually wanted; a failure must be seen.
   const lastRows = entries.findLastIndex(({ entry }) => entry.schema !== undefined);
   const first = failure === undefined && lastRows >= 0 ? lastRows : count - 1;
   const [index, setIndex] = useState(first);
@@ -159,7 +159,7 @@ function countText({ hasMore, isCut, rows }: ReadEntry): string {
   return hasMore ? strings.results.loaded(rows.length) : strings.rows(rows.length);
 }
 
-/** Buttons that save all rows, which are then read to the end first. */
+/** Buttons that save all rows, after reading any that are left. */
 function Exports({
   read,
   reading,

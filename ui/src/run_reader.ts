@@ -1,16 +1,19 @@
 /**
- * Reads the answer to a run only as far as the user looks. The statements run once: while nobody
- * asks for more rows of the last statement, the server pauses it.
+ * Reads the answer to a run only as far as the user looks. The statements run once: the server
+ * pauses the last one until the user asks for more of its rows.
  */
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
-/** Rows to read before the user asks for more. */
+/** The number of rows to read before the user asks for more. */
 const FIRST_ROWS = 1000;
 
 /** Reading more rows than this at once would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
-/** The most rows kept of a statement that is not the last, as later statements wait for its end. */
+/**
+ * The maximum number of rows kept for a statement before the last, as later statements wait for its
+ * end.
+ */
 const KEPT_ROWS_MAX = 10_000;
 
 export interface ReadEntry {
@@ -33,7 +36,7 @@ export class RunReader {
   readonly #parts: AsyncIterator<ExecutionPart>;
   readonly #statements: number;
   readonly #held: Held[] = [];
-  /** How many rows of the last statement may be looked at; further ones may have come along. */
+  /** The number of rows of the last statement to show. More may have arrived. */
   #shown = 0;
   #tookMs: number | undefined;
   #isOver = false;
@@ -45,7 +48,7 @@ export class RunReader {
     this.#statements = statements;
   }
 
-  /** Undefined while the run goes on. */
+  /** The duration of the run; undefined while it continues. */
   get tookMs(): number | undefined {
     return this.#tookMs;
   }
@@ -59,14 +62,14 @@ export class RunReader {
     });
   }
 
-  /** Reads as many rows again as there are. @throws The error that ended the run. */
+  /** Reads as many further rows as there are already. @throws The error that ended the run. */
   readMore(): Promise<void> {
     return this.#readTo(this.#shown + Math.min(Math.max(this.#shown, FIRST_ROWS), MORE_ROWS_MAX));
   }
 
   #readTo(rows: number): Promise<void> {
     this.#shown = Math.max(this.#shown, rows);
-    // One after the other, also behind one that has failed.
+    // Reads run one after another, even after a failed one.
     const read = async (): Promise<void> => {
       while (!this.#isOver && !this.#hasRead(this.#shown)) await this.#readPart();
     };
@@ -102,7 +105,7 @@ export class RunReader {
       throw new Error("The answer has ended without its end");
     } catch (error) {
       this.#isOver = true;
-      // A failure that comes before any rows tells of the statements before it.
+      // A failure before any rows contains the results of earlier statements.
       const results = error instanceof ServerError ? error.results : [];
       for (const [statement, { rows = [], ...entry }] of results.entries()) {
         const isCut = rows.length > KEPT_ROWS_MAX;

@@ -1,6 +1,6 @@
 /**
- * Settings that the browser keeps between visits: the chosen colours, that there was a session, and
- * the text of the editor until its user logs out. Never a token or a password.
+ * Settings that the browser keeps between visits: the colour scheme, whether there was a session,
+ * and the editor's text until its user logs out. They never include a token or a password.
  */
 
 export type Theme = "system" | "light" | "dark";
@@ -10,7 +10,7 @@ const THEME_KEY = "tidemark.theme";
 const TEXT_KEY = "tidemark.text";
 const SESSION_KEY = "tidemark.session";
 
-/** Undefined as well where the browser forbids storage. */
+/** Also returns undefined if the browser forbids storage. */
 function read(key: string): string | undefined {
   try {
     return localStorage.getItem(key) ?? undefined;
@@ -24,7 +24,7 @@ function write(key: string, value: string | undefined): void {
     if (value === undefined) localStorage.removeItem(key);
     else localStorage.setItem(key, value);
   } catch {
-    // A browser that forbids storage works all the same, and forgets.
+    // If the browser forbids storage, the page works but forgets its settings.
   }
 }
 
@@ -39,7 +39,7 @@ export function applyTheme(theme: Theme): void {
   write(THEME_KEY, theme === "system" ? undefined : theme);
 }
 
-/** Whether asking for a refresh is worth it: the cookie itself cannot be seen from here. */
+/** Whether a refresh is worth trying: the cookie itself cannot be read from here. */
 export function hadSession(): boolean {
   return read(SESSION_KEY) !== undefined;
 }
@@ -48,7 +48,7 @@ export function rememberSession(isThere: boolean): void {
   write(SESSION_KEY, isThere ? "1" : undefined);
 }
 
-/** The text that a user left in the editor; nobody else gets it. */
+/** Returns the text that a user left in the editor. No other user gets it. */
 export function storedText(userId: string): string | undefined {
   const stored = read(TEXT_KEY);
   const owner = `${JSON.stringify(userId)}:`;

@@ -1,6 +1,6 @@
 /**
- * A button that may do nothing for now. It keeps the focus meanwhile, which the browser takes from
- * one that is `disabled`: whoever works by keyboard stays where they are.
+ * A button that may be temporarily inactive. Unlike a `disabled` button, it keeps the focus in the
+ * meantime, so that keyboard users keep their place.
  */
 import type { ComponentProps, ReactNode } from "react";
 

@@ -1,10 +1,10 @@
 /**
- * The words of Tidemark's SQL for highlighting and completion. An own dialect, since the ready ones
- * paint common column names such as `id` and `content` as keywords.
+ * The words of Tidemark's SQL for highlighting and completion. The ready-made dialects highlight
+ * common column names such as `id` and `content` as keywords, so this is a separate dialect.
  */
 import { SQLDialect } from "@codemirror/lang-sql";
 
-/** Words that are mostly names of columns are left out, though the grammar knows them. */
+/** Words that are mostly column names are left out, although they are keywords of the grammar. */
 export const KEYWORDS: string =
   "abort add all alter always analyze and any as asc auto_increment before begin between both " +
   "by cascade case cast check collate column commit conflict constraint create cross cube " +
@@ -54,7 +54,7 @@ export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   caseInsensitiveIdentifiers: true,
 });
 
-/** A name as SQL text, quoted when it has to be. */
+/** Returns a name as SQL text, quoted if necessary. */
 export function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,5 +1,6 @@
 /**
- * The SQL editor: CodeMirror by parts. It owns its text; others reach it through the handle.
+ * The SQL editor, assembled from parts of CodeMirror. It owns its text; other components access it
+ * through the handle.
  */
 import {
   acceptCompletion,
@@ -41,9 +42,9 @@ import { queryToFollow, type Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
 
 export interface EditorHandle {
-  /** The selection, or everything when nothing is selected. */
+  /** Returns the selection, or everything if nothing is selected. */
   submitted(): Submitted;
-  /** The selection, or the query nearest to the cursor; undefined if there is no query. */
+  /** Returns the selection, or the query nearest to the cursor; undefined if there is no query. */
   query(): Submitted | undefined;
   text(): string;
   replace(text: string): void;
@@ -56,12 +57,12 @@ export interface EditorHandle {
 
 export interface SqlEditorProps {
   readonly ref: Ref<EditorHandle>;
-  /** What it begins with. */
+  /** The initial text. */
   readonly text: string;
   /** The tables for completion. */
   readonly tables: readonly ListedTable[];
   readonly onRun: () => void;
-  /** Given the whole text after each change. */
+  /** Receives the whole text after each change. */
   readonly onChange: (text: string) => void;
 }
 
@@ -106,7 +107,7 @@ const theme = EditorView.theme({
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)", padding: "6px 10px" },
 });
 
-/** The nonce that the server gave the page for styles made by scripts. */
+/** Returns the nonce that the server gave the page for styles made by scripts. */
 function styleNonce(): string {
   return document.querySelector<HTMLLinkElement>("link[rel=stylesheet][nonce]")?.nonce ?? "";
 }
@@ -117,8 +118,8 @@ function language(tables: readonly ListedTable[]): Extension {
 }
 
 /**
- * Typing over a selection. Chromium, left alone, keeps the looks of the replaced text in a style
- * attribute, which the page's policy refuses with an error on the console.
+ * Handles typing over a selection. By default, Chromium keeps the look of the replaced text in a
+ * style attribute, but the page's policy refuses it with an error on the console.
  */
 const typeOverSelection: Extension = EditorView.domEventHandlers({
   beforeinput({ data, inputType }, view) {
@@ -174,7 +175,7 @@ function openEditor(
         syntaxHighlighting(highlighting),
         theme,
         EditorView.contentAttributes.of({
-          // Editable text takes the focus anyway; said, so that tools know too.
+          // Editable text is focusable anyway; the attribute tells tools so.
           tabindex: "0",
           "aria-label": strings.editor.label,
           "aria-description": strings.editor.leaveHelp,
@@ -194,7 +195,7 @@ function openEditor(
   return { view, language: compartment };
 }
 
-/** The word or sign at an offset; at least one character, at most to the end of the text. */
+/** Returns the range of the word or sign at an offset: at least one character, within the text. */
 function rangeAt(text: string, offset: number): { from: number; to: number } {
   const from = Math.max(0, Math.min(offset, text.length - 1));
   const word = /^(?:"[^"]*"|'[^']*'|[\p{L}\p{N}_$.]+)/u.exec(text.slice(from, from + 256))?.[0];
@@ -221,7 +222,7 @@ function handleOf({ view }: Editor): EditorHandle {
     replace(text) {
       view.dispatch({
         changes: { from: 0, to: view.state.doc.length, insert: text },
-        // One undo gives back what was replaced, however lately it was typed.
+        // One undo restores the replaced text, however recently it was typed.
         annotations: isolateHistory.of("full"),
       });
       view.focus();

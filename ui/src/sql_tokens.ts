@@ -1,6 +1,4 @@
-/**
- * Splits a text of SQL into tokens without its comments, even if the text does not parse.
- */
+/** Splits SQL text into tokens without its comments, even if the text does not parse. */
 
 export interface Token {
   readonly kind: "name" | "quoted" | "sign" | "value";
@@ -26,7 +24,7 @@ export function tokensOf(text: string): Token[] {
   });
 }
 
-/** Whether an offset is inside of a comment. */
+/** Returns whether an offset is inside a comment. */
 export function isInComment(text: string, cursor: number): boolean {
   const comments = text.matchAll(TOKEN);
   for (const { 0: all, index } of comments) {

@@ -3,13 +3,13 @@
  */
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
 
-/** A piece of the editor's text, and its position. */
+/** A piece of the editor's text, with its position. */
 export interface Submitted {
   readonly text: string;
   readonly offset: number;
 }
 
-/** The statements without the comments between them. */
+/** Returns the statements without the comments between them. */
 export function statementsIn(sql: string): Submitted[] {
   const { topNode } = TIDEMARK_SQL.language.parser.parse(sql);
   return topNode
@@ -19,9 +19,9 @@ export function statementsIn(sql: string): Submitted[] {
 }
 
 /**
- * The query that a live view follows: the statement at or before the cursor. If that statement is
- * not a query, the next query below it, or else the last query above it. Undefined if there is no
- * query.
+ * Returns the query that a live view follows: the statement at or before the cursor. If that
+ * statement is not a query, the next query below it, or else the last query above it. Returns
+ * undefined if there is no query.
  */
 export function queryToFollow(sql: string, cursor: number): Submitted | undefined {
   const statements = statementsIn(sql);

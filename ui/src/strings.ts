@@ -1,6 +1,4 @@
-/**
- * Every text that people read, in one place, so that it can be translated and checked as a whole.
- */
+/** All user-visible text in one place, so that it can be translated and checked as a whole. */
 
 const number = new Intl.NumberFormat("en");
 const milliseconds = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -23,25 +21,25 @@ export const strings = {
 
   broken: {
     title: "This page failed",
-    reload: "Load it again",
+    reload: "Reload",
   },
 
   unreachable: {
     title: "The server does not answer",
-    help: "It may be starting, or this computer has lost its way to it.",
+    help: "It may be starting, or this computer may have lost its connection.",
     again: "Try again",
   },
 
   setup: {
     title: "First-time setup",
-    help: "Nobody can log in yet. Make the first administrator, and a password for root, the account that always exists.",
+    help: "Nobody can log in yet. Create the first administrator, and set a password for root, the account that always exists.",
     user: "Your user name",
     password: "Your password",
     rootPassword: "Password for root",
-    passwordHelp: "At least 8 characters, and none of the usual ones.",
+    passwordHelp: "At least 8 characters, and not a common password.",
     submit: "Set up",
     busy: "Setting up …",
-    taken: "This server has been set up meanwhile. Log in.",
+    taken: "This server has been set up in the meantime. Log in.",
   },
 
   login: {
@@ -68,9 +66,9 @@ export const strings = {
   tables: {
     title: "Tables",
     none: "No tables yet.",
-    loading: "Reading the list …",
-    failed: "The list could not be read just now.",
-    reload: "Read the list of tables again",
+    loading: "Loading the list …",
+    failed: "The list could not be loaded.",
+    reload: "Reload the list of tables",
     show: (name: string): string => `Show ${name}`,
   },
 
@@ -80,8 +78,8 @@ export const strings = {
     runHelp: "Runs the selection, or everything",
     stop: "Stop",
     live: "Live",
-    liveHelp: "Follow a query of one table: its rows now, then every change",
-    leaveHelp: "Escape, then Tab, leaves the editor",
+    liveHelp: "Follow a query of one table: its current rows, then every change",
+    leaveHelp: "Press Escape, then Tab, to leave the editor",
   },
 
   results: {
@@ -104,7 +102,7 @@ export const strings = {
     failedTab: (index: number): string => `${index} · failed`,
     empty: "Results appear here.",
     emptyHelp: (key: string): string =>
-      `${key} runs. With Live on, the query is followed instead. Escape, then Tab, leaves the editor.`,
+      `${key} runs. With Live on, the query is followed instead. Press Escape, then Tab, to leave the editor.`,
     running: "Running …",
     took: (ms: number): string => `took ${duration(ms)}`,
     asUser: (user: string): string => `as ${user}`,
@@ -119,9 +117,8 @@ export const strings = {
     done: "Done",
     stopped: (rows: number): string => `Stopped after ${count(rows, "row", "rows")}`,
     left: (rows: number): string =>
-      `The server ended the statement after ${count(rows, "row", "rows")}: nobody read on for a minute, or it was killed`,
-    leftHelp:
-      "Run the statement again to see the rest. Load all, and the exports, wait for nobody.",
+      `The server ended the statement after ${count(rows, "row", "rows")}: its rows were not read for a minute, or it was killed`,
+    leftHelp: "Run the statement again to see the rest. Load all and the exports do not pause.",
     stoppedTab: "stopped",
     stoppedHelp: "A write that had already begun may have taken effect.",
   },
@@ -138,7 +135,7 @@ export const strings = {
     sortedGrid: "Rows of the live query, in their order",
     sorted: (order: string): string => `This page sorts the rows by ${order}.`,
     notSorted: (order: string): string =>
-      `Not sorted, newest first: this page can sort by columns of the result only, and ${order} is more.`,
+      `Not sorted, newest first: this page can only sort by columns of the result, not by ${order}.`,
     noQuery: "There is no query to follow: none of these statements is a SELECT.",
     noQueryHelp: "put the cursor in a SELECT of one table, or select its text",
     moving: "To show changes, this page updates one of these rows every second.",
@@ -160,7 +157,7 @@ export const strings = {
     resumed: (seq: number, replayed: number): string =>
       `Resumed after _seq ${seq}: ${count(replayed, "change", "changes")} replayed`,
     restarted:
-      "The rows were read anew: the table was altered, or history no longer reaches back that far",
+      "The rows were read again: the table was altered, or its history no longer reaches back that far",
     partial: (rows: number): string => `only the newest ${number.format(rows)} rows are kept here`,
     stats: {
       rows: "Rows",
@@ -172,9 +169,9 @@ export const strings = {
       resumes: "Resumes",
     },
     statsLabel: "Delivery",
-    latencyHelp: "From the commit by the server's clock to the screen by this computer's",
-    missedHelp: "Changes whose previous version was not the one held, by _seq",
-    doubledHelp: "Changes that came a second time and were dropped, by _seq",
+    latencyHelp: "From the commit, by the server's clock, to the screen, by this computer's clock",
+    missedHelp: "Changes whose previous version was not the one shown, by _seq",
+    doubledHelp: "Changes that arrived a second time and were dropped, by _seq",
     none: "–",
   },
 };

@@ -1,5 +1,5 @@
 /**
- * The tables beside the editor, by namespace; choosing one writes its query and runs it.
+ * The tables beside the editor, by namespace. Choosing one writes its query and runs it.
  */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
@@ -12,15 +12,18 @@ export type ListState = "loading" | "ready" | "failed";
 
 export interface TableListProps {
   readonly tables: readonly ListedTable[];
-  /** How the last attempt to read them ended. */
+  /** The outcome of the last attempt to load the list. */
   readonly state: ListState;
-  /** Whether none can be chosen now. */
+  /** Whether no table can be chosen at present. */
   readonly isOff: boolean;
   readonly onChoose: (sql: string) => void;
   readonly onReload: () => void;
 }
 
-/** Enough to see what is in a table, and never a million rows by one click. */
+/**
+ * The number of rows to preview: enough to see the contents of a table, but never a million rows in
+ * one click.
+ */
 const PREVIEW_ROWS = 1000;
 
 /** The server's own views are collapsed, so that users find their tables first. */
@@ -68,14 +71,14 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
   );
 }
 
-/** A list that was read before stays, and is said to be old. */
+/** Returns the note on the state of the list. An earlier list stays, marked as outdated. */
 function noteOf(state: ListState, tables: readonly ListedTable[]): string {
   if (state === "failed") return strings.tables.failed;
   if (tables.length > 0) return "";
   return state === "loading" ? strings.tables.loading : strings.tables.none;
 }
 
-/** Of what the server writes down as it happens, the newest: a log is opened for its end. */
+/** Shows the newest rows of the server's logs, because a log is opened for its end. */
 function previewOf({ columns, name, namespace }: ListedTable): string {
   const isLog = namespace === "system" && columns.some((column) => column.name === "timestamp");
   const order = isLog ? " ORDER BY timestamp DESC" : "";

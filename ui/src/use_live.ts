@@ -1,7 +1,7 @@
 /**
- * Ties a live query to React: events go into the model at once, the screen follows with the next
- * frame when it is quiet, and ten times a second under load. While paused the screen keeps what it shows; the
- * model goes on, so that nothing has to be held back or caught up.
+ * Connects a live query to React. Events go into the model at once; the screen follows with the
+ * next frame when it is quiet, and ten times a second under load. While paused, the screen keeps
+ * its contents and the model continues, so that no event has to be held back or processed later.
  */
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { LiveEvent, LiveQuery, LiveStatus, ServerError } from "../../src/client/mod.ts";
@@ -10,10 +10,10 @@ import { db } from "./database.ts";
 import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
 import type { FollowedQuery } from "./live_query.ts";
 
-/** Between two drawings: a frame while little happens, much more while much does. */
+/** The interval between two drawings: one frame when quiet, much longer under load. */
 const DRAW_MS_QUIET = 16;
 const DRAW_MS_BUSY = 100;
-/** So many messages within one drawing are much. */
+/** The number of messages between two drawings that counts as load. */
 const BUSY_MESSAGES = 20;
 
 export interface LiveView {
@@ -21,11 +21,11 @@ export interface LiveView {
   readonly error: ServerError | undefined;
   readonly schema: readonly SchemaField[];
   readonly rows: readonly LiveRow[];
-  /** Whether they are in the wanted order. */
+  /** Whether the rows are in the requested order. */
   readonly isSorted: boolean;
   readonly counts: LiveCounts;
   readonly doubled: number;
-  /** Changes that have come since the view was paused. */
+  /** The number of changes that have arrived since the view was paused. */
   readonly held: number;
 }
 
@@ -88,7 +88,7 @@ export function useLive(
       messages += 1;
       soon();
     };
-    // The model keeps the rows.
+    // The model keeps the rows, so the client need not.
     query = db.live(sql, { lastRows, keepRows: false, onEvent });
     soon();
     return () => {
@@ -106,17 +106,17 @@ export function useLive(
   return drawn;
 }
 
-/** Tells the model when what it has is on the screen. */
+/** Tells the model when its rows are on the screen. */
 function usePainted(
   { counts, model }: Drawn,
   pause: RefObject<boolean>,
   redraw: RefObject<() => void>,
 ): void {
   useLayoutEffect(() => {
-    // What is drawn here is on the screen with the next frame.
+    // The drawing becomes visible with the next frame.
     const frame = requestAnimationFrame(() => {
       const isMeasured = !pause.current && !document.hidden;
-      // How long it took is known only now, and nothing else may come that draws it.
+      // The measured delay only becomes known here, and there may be no other reason to redraw.
       if (model.painted(Date.now(), { isMeasured })) redraw.current();
     });
     return () => cancelAnimationFrame(frame);

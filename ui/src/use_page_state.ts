@@ -1,11 +1,11 @@
 /**
- * Ties the text of the editor to the address and to the browser's storage. Typed text replaces the
- * newest step of the history; a text that was run remains as a step to come back to.
+ * Ties the editor's text to the address and to the browser's storage. Typed text replaces the
+ * newest step of the history; a text that was run remains as a step to return to.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import { keepState, type PageState, stateFromHash } from "./page_state.ts";
 
-/** Not at every key. */
+/** The delay before a change is saved: saving at every keystroke would be too often. */
 const KEEP_MS = 250;
 
 interface Kept {
@@ -14,16 +14,16 @@ interface Kept {
 }
 
 export interface KeptPage {
-  /** The text or the page has changed. */
+  /** Called when the text or the page has changed. */
   readonly changed: (now: Kept) => void;
-  /** The shown text was run: the history can come back to it. */
+  /** Called when the shown text was run, so that the history can return to it. */
   readonly ran: (now: Kept) => void;
 }
 
 export function usePageState(userId: string, onBack: (state: PageState) => void): KeptPage {
   const waiting = useRef<Kept>(undefined);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  /** Whether the newest step of the history is one to come back to. */
+  /** Whether the newest step of the history can be returned to. */
   const isRun = useRef(true);
   const goBack = useRef(onBack);
   goBack.current = onBack;
@@ -70,7 +70,7 @@ export function usePageState(userId: string, onBack: (state: PageState) => void)
     };
   }, [flush]);
 
-  // Before anything else that the end of a session brings.
+  // This runs before all other effects of a session's end.
   useLayoutEffect(() => flush, [flush]);
   return { changed, ran };
 }

@@ -15,12 +15,15 @@ import { strings } from "./strings.ts";
 /** The outcome of a run. */
 interface Answer {
   readonly entries: readonly ReadEntry[];
-  /** Undefined until all of it has succeeded. */
+  /** The duration of the run; undefined until all of it has succeeded. */
   readonly tookMs: number | undefined;
   readonly failure: Failure | undefined;
   /** Whether the user stopped the run. */
   readonly isStopped: boolean;
-  /** Whether the server ended it behind its first rows: nobody read on, or it was killed. */
+  /**
+   * Whether the server ended the run after its first rows, because the page did not read on or the
+   * run was killed.
+   */
   readonly isLeft: boolean;
 }
 
@@ -42,7 +45,7 @@ const NO_QUERY: Failure = {
 
 /** An answer with more rows to read. */
 export interface Reading {
-  /** Whether they are being read. */
+  /** Whether a read is in progress. */
   readonly isBusy: boolean;
   readonly more: () => void;
   readonly all: () => Promise<void>;
@@ -155,7 +158,7 @@ export function useRuns(
   return { outcome, start, clear, place };
 }
 
-/** Reads on, and returns the results so far. */
+/** Continues reading, and returns the results so far. */
 async function answerOf(reader: RunReader, place: (error: unknown) => Failure): Promise<Answer> {
   const answer = (rest: Partial<Answer>): Answer => ({
     ...NO_ANSWER,
@@ -174,7 +177,7 @@ async function answerOf(reader: RunReader, place: (error: unknown) => Failure): 
   }
 }
 
-/** Shows an answer, and each update from reading on. */
+/** Shows an answer, and updates it as further rows are read. */
 function readingOf({
   abort,
   answer: first,
@@ -205,7 +208,7 @@ function readingOf({
     isAllWanted = false;
     present(false);
   };
-  /** Whoever asks for all while some are read waits for all. */
+  /** A request for all rows during another read waits for all of them. */
   const go = (isAll: boolean): Promise<void> => {
     isAllWanted ||= isAll;
     busy ??= readOn();

@@ -1,19 +1,19 @@
 /**
  * Determines which rows of a long table are visible, and where each is drawn.
  *
- * Browsers make no element higher than some ten million pixels, and a table may be longer. The
- * scroll range is then shorter than the table: a long way, as with the bar, goes through the table
- * in proportion; a short one, as with the wheel, moves as many pixels as it says. Once scrolling
- * rests, the bar is put where it belongs.
+ * Browsers limit the height of an element to about ten million pixels, but a table may be taller.
+ * The scroll range is then shorter than the table: a long scroll, as with the bar, moves
+ * proportionally through the table; a short one, as with the wheel, moves by its number of pixels.
+ * When scrolling stops, the bar is set to its proper position.
  */
 import { type RefObject, useCallback, useLayoutEffect, useReducer, useRef } from "react";
 
 const ROW_HEIGHT = 28;
 
-/** The rows begin below it. */
+/** The rows begin below the header. */
 const HEADER_HEIGHT = 42;
 const BODY_HEIGHT_MAX = 8_000_000;
-/** Rows drawn above and below those in sight. */
+/** Rows drawn above and below the visible ones. */
 const OVERSCAN = 12;
 const REST_MS = 150;
 
@@ -22,9 +22,9 @@ export interface RowWindow {
   readonly first: number;
   readonly end: number;
   readonly bodyHeight: number;
-  /** Pixels from the top of the body to where a row is drawn. */
+  /** Returns the pixels from the top of the body to a row. */
   readonly topOf: (index: number) => number;
-  /** The row at the upper edge. */
+  /** Returns the row at the upper edge. */
   readonly topRow: () => number;
   /** Scrolls a row into view. */
   readonly reveal: (index: number, rowCount?: number) => void;
@@ -33,9 +33,9 @@ export interface RowWindow {
 }
 
 interface Position {
-  /** How far down the whole table the upper edge is, in pixels of the table. */
+  /** The distance of the upper edge from the top of the whole table, in pixels of the table. */
   tableTop: number;
-  /** The position of the scroll bar when the value above was found. */
+  /** The position of the scroll bar when `tableTop` was determined. */
   scrollTop: number;
   isDragged: boolean;
 }
@@ -78,7 +78,7 @@ export function useWindow(scroller: RefObject<HTMLElement | null>, rowCount: num
   const position = useRef<Position>({ tableTop: 0, scrollTop: 0, isDragged: false });
   const count = useRef(rowCount);
 
-  /** Goes to a place of the table, and puts the bar where it belongs. */
+  /** Moves to a position in the table, and sets the scroll bar accordingly. */
   const place = useCallback(
     (tableTop: number): void => {
       const { current: element } = scroller;

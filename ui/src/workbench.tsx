@@ -1,5 +1,5 @@
 /**
- * The work: write SQL, run it, see what it gave, or follow it live.
+ * The workbench: write SQL, run it, see its results, or follow it live.
  */
 import {
   type ReactNode,
@@ -36,7 +36,7 @@ interface Listed {
 /** The delay until tables created elsewhere appear in the list. */
 const TABLES_MS = 5000;
 
-/** Tables as they are now: read again after a run that may have changed them, and now and then. */
+/** The current tables: read again after a run that may have changed them, and at intervals. */
 function useTables(): Listed & { reload: () => void } {
   const [listed, setListed] = useState<Listed>({ tables: [], state: "loading" });
   const reload = useCallback(() => {
@@ -48,7 +48,7 @@ function useTables(): Listed & { reload: () => void } {
           return isSame ? before : { tables, state: "ready" };
         }),
       (error: unknown) => {
-        // Without the list the page does all else; the next run tells what is wrong.
+        // Without the list, the rest of the page works, and the next run reports the error.
         if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
         setListed(({ tables }) => ({ tables, state: "failed" }));
       },
@@ -77,7 +77,7 @@ export function Workbench({ userId }: { readonly userId: string }): ReactNode {
     const mayBeRead = state === "failed" && entries.length > 0;
     if (mayBeRead || entries.some(isDefinition)) reload();
   });
-  /** A live view changes nothing, so that it may begin by itself; but the example does. */
+  /** A live view may start by itself because it changes nothing, unless it is the example. */
   const show = (isFollowed: boolean, text: string): void => {
     setLive(isFollowed);
     if (isFollowed && !isExample(text)) start(true);
@@ -94,7 +94,7 @@ export function Workbench({ userId }: { readonly userId: string }): ReactNode {
   };
   useEffect(() => {
     if (first.isLive) show(true, first.text);
-    // oxlint-disable-next-line react/exhaustive-deps -- once, with what the address says
+    // oxlint-disable-next-line react/exhaustive-deps -- once, with the state from the address
   }, []);
   const isRunning = outcome.kind === "running";
   const choose = (sql: string): void => {
@@ -188,7 +188,7 @@ function StopButton({
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     const { current: element } = button;
-    // It goes with the end of the run, and the focus must not go with it.
+    // The button disappears at the end of the run, but the focus must stay.
     return () => {
       if (document.activeElement === element) focusAfter.current?.focus();
     };
@@ -267,7 +267,7 @@ function Stopped({ isLeft, rows }: StoppedProps): ReactNode {
   );
 }
 
-/** Marks the place once, when the error comes. */
+/** Marks the place once, when the error occurs. */
 function LiveFailure({
   error,
   onGoTo,
@@ -284,7 +284,10 @@ function LiveFailure({
   return <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />;
 }
 
-/** Statements that change rows or give rows leave the tables as they are. */
+/**
+ * Returns whether a statement may have changed the tables. Statements that change or return rows do
+ * not.
+ */
 function isDefinition({ entry: { last_seq: lastSeq, schema } }: ReadEntry): boolean {
   return schema === undefined && lastSeq === undefined;
 }

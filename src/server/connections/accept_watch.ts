@@ -1,11 +1,11 @@
 /**
- * Keeps connections from taking the descriptors that files need: when few are left, the server
- * accepts no more until there are enough again.
+ * Keeps connections from using up the descriptors that files need: when few are left, the server
+ * stops accepting until enough are free again.
  *
  *     accepting ──few are left──► paused ──twice as many are free──► accepting
  *
- * The runtime has no limit of its own. Without free descriptors it retries accepting in a loop,
- * which occupies a processor, and statements fail because no file can be opened.
+ * The runtime has no such limit. Without free descriptors, it retries accepting in a loop that
+ * occupies a processor core, and statements fail because no file can be opened.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
@@ -13,7 +13,10 @@ import type { Log } from "../../base/log.ts";
 
 const LOOK_MS = 500;
 
-/** The most descriptors kept free for files; a small limit keeps a share of itself free. */
+/**
+ * The maximum number of descriptors reserved for files. If the system's limit is small, only a
+ * share of it is reserved.
+ */
 const RESERVED_MAX = 64;
 const RESERVED_SHARE = 1 / 8;
 
@@ -23,12 +26,12 @@ export interface AcceptWatchOptions {
   readonly descriptors: () => Descriptors;
   /** Stops listening and closes idle connections. */
   readonly pause: () => void;
-  /** Listens again. @throws {Error} If it cannot. */
+  /** Listens again. @throws {Error} If that is impossible. */
   readonly resume: () => void;
 }
 
 export class AcceptWatch {
-  /** How often accepting was paused. */
+  /** The number of times that accepting was paused. */
   pauseCount = 0;
   isPaused = false;
   readonly #options: AcceptWatchOptions;
@@ -80,13 +83,13 @@ export class AcceptWatch {
     try {
       resume();
     } catch (error) {
-      // Safe: the next look tries again.
+      // Only the first failure is logged. The next check tries again.
       if (!this.#isFailing) log.error("cannot listen again", { reason: String(error) });
       this.#isFailing = true;
       return;
     }
     this.isPaused = false;
     this.#isFailing = false;
-    log.info("there are file descriptors again: connections are accepted", { ...found });
+    log.info("file descriptors are available again: connections are accepted", { ...found });
   }
 }

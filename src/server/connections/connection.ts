@@ -12,11 +12,12 @@
  *     ping             pong                       pong                      ignored
  *     subscribe …      AUTH_REQUIRED              served                    ignored
  *     drain            waiting messages           waiting messages, and     closes when empty
- *                                                 subscriptions go on
+ *                                                 subscriptions continue
  *
- * Nothing is dropped silently: while the socket holds more than `websocket.send_queue_bytes`,
- * subscriptions keep only their cursor and client messages wait in a bounded queue, so what one
- * connection can hold in memory is the budget, one message of each subscription, and that queue.
+ * Nothing is dropped silently. While the socket's queue is longer than
+ * `websocket.send_queue_bytes`, subscriptions keep only their cursor, and client messages wait in a
+ * bounded queue. One connection can therefore hold at most the budget, one message of each
+ * subscription, and that queue in memory.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -24,8 +25,9 @@ import { type LiveSink, type SharedMessage, SubscriptionError } from "../../live
 import type {
   ControlMessage,
   ErrorMessage,
-  SubscriptionCode,
   SubscriptionSpec,
+  TopicDelivery,
+  TopicRequestMessage,
 } from "../../protocol/mod.ts";
 import type { ConnectionRow } from "../../sql/mod.ts";
 import {
@@ -34,6 +36,7 @@ import {
   messageTypeOf,
   PROTOCOL_WORD,
   readAuthenticate,
+  readConsumerId,
   readNextBatch,
   readPing,
   readSpec,
@@ -42,19 +45,19 @@ import {
   refusal,
 } from "../frames/client_message.ts";
 import { decodeFrame } from "../frames/decode.ts";
-import { type FrameFormat, frameOf } from "../frames/encode.ts";
-import { jsonFromMessage } from "../frames/json.ts";
+import { type FrameFormat, frameOf, jsonFromMessage } from "../frames/encode.ts";
+import { objectOf } from "../http/request_body.ts";
 import type { ConnectionOptions, ConnectionParts } from "./connection_options.ts";
 import type { WatchedSocket } from "./held_messages.ts";
 import { type ClientFrame, Intake } from "./intake.ts";
-import type { MessageServer } from "./message_turns.ts";
+import type { MessageServer } from "./message_time_slices.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
-import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
-import { PendingAuthentication } from "./pending_authentication.ts";
-import { authFailure, bearerFrom } from "./socket_authentication.ts";
+import { Outbox, type OutboxOwner, type OutboxSocket } from "./outbox.ts";
+import { authFailure, bearerFrom, PendingAuthentication } from "./socket_authentication.ts";
 import { Subscriptions } from "./subscriptions.ts";
+import { type ConsumerSocket, TopicConsumersOfSocket } from "./topic_consumers.ts";
 
-/** Close codes of the wire. */
+/** Close codes of the WebSocket protocol. */
 const CLOSE_NORMAL = 1000;
 const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
@@ -66,28 +69,30 @@ const AUTHENTICATE_FIRST =
   "with the header Authorization: Bearer <token>; POST /v1/api/auth/login answers with a token " +
   "as access_token";
 
-/** After how long a client may try again whose messages fill what may wait. */
+/** The delay after which a client with too many waiting messages may try again. */
 const BUSY_RETRY_MS = 1000;
 
-type State = "unauthenticated" | "authenticated" | "closing";
+type ConnectionPhase = "unauthenticated" | "authenticated" | "closing";
 
 export class Connection
-  implements LiveSink, MessageServer, OpenConnection, OutboxOwner, WatchedSocket
+  implements ConsumerSocket, LiveSink, MessageServer, OpenConnection, OutboxOwner, WatchedSocket
 {
   readonly transport = "websocket";
-  /** The live engine's. */
-  outlet: unknown;
+  /** State that belongs to the live engine. */
+  backpressure: unknown;
   readonly #number: number;
-  readonly #socket: Socket;
+  readonly #socket: OutboxSocket;
   readonly #outbox: Outbox;
   readonly #parts: ConnectionParts;
   readonly #address: string;
-  /** Until it is known who it is. */
+  /** Set until the connection is authenticated. */
   #pending: PendingAuthentication | undefined;
-  /** Undefined while there is nothing to remember of what the client sent. */
+  /** Undefined while there is nothing to remember about the client's messages. */
   #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
-  #state: State = "unauthenticated";
+  /** Created by the first message about a topic. */
+  #consumers: TopicConsumersOfSocket | undefined;
+  #state: ConnectionPhase = "unauthenticated";
   #format: FrameFormat;
   #principal: Principal | undefined;
   readonly #openedMs: number;
@@ -95,7 +100,7 @@ export class Connection
   #lastPingMs: number;
   #bytesIn = 0;
   #framesIn = 0;
-  /** How to close once the queue is empty. */
+  /** The close frame to send once the queue is empty. */
   #closeWhenFlushed: { code: number; reason: string } | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -116,11 +121,11 @@ export class Connection
     return `ws-${this.#number}`;
   }
 
-  get state(): State {
+  get state(): ConnectionPhase {
     return this.#state;
   }
 
-  /** Who is connected; undefined before authentication. */
+  /** The authenticated user; undefined before authentication. */
   get principal(): Principal | undefined {
     return this.#principal;
   }
@@ -149,34 +154,34 @@ export class Connection
     return this.#outbox.queuedBytes;
   }
 
-  /** The socket is open: authenticates by header, or starts to wait for a message. */
+  /** Called when the socket is open: authenticates by header, or starts waiting for a message. */
   open(): void {
     const pending = this.#pending;
     if (pending?.bearer !== undefined) this.#authenticate(pending.bearer);
     else pending?.wait(() => this.#refuseAuthentication("AUTH_TIMEOUT"));
   }
 
-  /** A data frame of the client. */
+  /** Handles a data frame from the client. */
   receive(frame: ClientFrame): void {
     this.touch();
     this.#bytesIn += typeof frame === "string" ? Buffer.byteLength(frame) : frame.length;
     if (this.#state === "closing") return;
     const isFull = this.#outbox.isOverBudget;
     const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
-    const { turns } = this.#parts;
+    const { slices } = this.#parts;
     if (retryAfterMs > 0 && !isFull) {
-      this.#refuseRate(retryAfterMs, `Over ${this.#perSecond} messages a second`);
-    } else if (isFull || this.#intake?.hasWaiting === true || !turns.hasTime) {
+      this.#refuseRate(retryAfterMs, `More than ${this.#perSecond} messages a second`);
+    } else if (isFull || this.#intake?.hasWaiting === true || !slices.hasTime) {
       this.#wait(frame, isFull);
     } else {
-      turns.serve(this, frame);
+      slices.serve(this, frame);
     }
   }
 
-  /** Answers one message, and sends what it caused. */
+  /** Answers one message and flushes the outgoing frames. */
   serveNow(frame: ClientFrame): void {
     this.#serve(frame);
-    // The runtime corks the whole event: what it caused goes out with it.
+    // The runtime corks the whole event, so all frames go out together.
     this.#outbox.flush();
   }
 
@@ -188,26 +193,28 @@ export class Connection
     return this.#canServeWaiting;
   }
 
-  /** A control frame of the client. */
+  /** Records a control frame from the client. */
   touch(): void {
     this.#framesIn += 1;
     this.#lastFrameMs = this.#parts.clock.monotonicMs();
   }
 
-  /** The socket has taken some of its queue. */
+  /** Called when the socket has sent some of its queue. */
   drained(): void {
     if (this.#closeWhenFlushed !== undefined) {
       this.#closeIfFlushed();
       return;
     }
-    if (this.#canServeWaiting) this.#parts.turns.enqueue(this);
-    if (this.#state !== "closing" && !this.#outbox.isOverBudget) this.#subscriptions.drained();
+    if (this.#canServeWaiting) this.#parts.slices.enqueue(this);
+    if (this.#state === "closing" || this.#outbox.isOverBudget) return;
+    this.#subscriptions.drained();
+    this.#consumers?.drained();
   }
 
-  /** Called about once a second: keep-alive and idle timeout. */
+  /** Called about once a second, for keep-alive and the idle timeout. */
   tick(): void {
     if (this.#state === "closing") return;
-    // A drain that the runtime did not tell of delays by a second at most.
+    // If the runtime fails to report a drain, the delay is at most a second.
     this.drained();
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
@@ -220,17 +227,18 @@ export class Connection
     }
   }
 
-  /** The tokens of this connection are worth nothing any more. */
+  /** Ends the connection because its session was revoked. */
   revoke(): void {
     if (this.#state === "closing") return;
-    // One write of what it is told and of the close: thousands of one user may end together.
+    // Corked, so that the message and the close go out in one write: thousands of connections of
+    // one user may end together.
     this.#socket.cork(() => {
       this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
       this.#close(CLOSE_POLICY, "tokens revoked");
     });
   }
 
-  /** Its messages take more memory than its sender may have. */
+  /** Ends the connection because its messages take more memory than its sender may use. */
   refuse(message: string): void {
     if (this.#state === "closing") return;
     this.#refuseRate(BUSY_RETRY_MS, message);
@@ -245,12 +253,12 @@ export class Connection
     this.#close(CLOSE_INTERNAL, "internal failure");
   }
 
-  /** KILL CONNECTION. */
+  /** Executes KILL CONNECTION. */
   kill(): void {
     if (this.#state !== "closing") this.#close(CLOSE_POLICY, "KILL CONNECTION");
   }
 
-  /** What `system.connections` shows; undefined while nobody knows who it is. */
+  /** Returns the row of `system.connections`; undefined before authentication. */
   row(): ConnectionRow | undefined {
     const principal = this.#principal;
     if (principal === undefined || this.#state === "closing") return undefined;
@@ -272,24 +280,25 @@ export class Connection
   }
 
   /**
-   * The server stops; subscriptions have been ended by the live engine. Closes once what is queued
-   * has been sent.
+   * Handles the server's shutdown, after the live engine has ended the subscriptions. The
+   * connection closes once its queue has been sent.
    */
   shutDown(): void {
     if (this.#state === "closing") return;
     this.#intake?.dropWaiting();
     this.#subscriptions.closeAll();
+    this.#consumers?.endAll("SHUTTING_DOWN", "The server is shutting down");
     this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
     this.#closeIfFlushed();
   }
 
-  /** Closes without waiting any longer for the queue. */
+  /** Closes without waiting for the queue. */
   closeNow(): void {
     if (this.#state !== "closing") this.#close(CLOSE_GOING_AWAY, "server shutdown");
     this.#socket.terminate();
   }
 
-  /** The socket is gone. */
+  /** Called when the socket is closed. */
   closed(): void {
     this.#leave();
   }
@@ -313,11 +322,14 @@ export class Connection
     return hasWaiting && !this.#outbox.isOverBudget;
   }
 
-  /** Keeps a message until the socket drains, or until others have had their turn. */
+  /**
+   * Keeps a message until the socket has drained, or until other connections have had their turn.
+   */
   #wait(frame: ClientFrame, isFull: boolean): void {
     const isKept = this.#intakeNow().wait(frame);
-    if (isKept && !isFull) this.#parts.turns.enqueue(this);
-    else if (!isKept && isFull) this.#close(CLOSE_POLICY, "sends without reading");
+    if (isKept && !isFull) this.#parts.slices.enqueue(this);
+    else if (!isKept && isFull)
+      this.#close(CLOSE_POLICY, "messages sent without reading the answers");
     else if (!isKept) this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages wait");
   }
 
@@ -328,7 +340,7 @@ export class Connection
     });
   }
 
-  /** Answers one frame: the one place where refusals become error messages. */
+  /** Answers one frame. Only here do refusals become error messages. */
   #serve(frame: ClientFrame): void {
     try {
       this.#dispatch(this.#decode(frame));
@@ -370,6 +382,14 @@ export class Connection
         this.#requireAuthentication(PROTOCOL_WORD);
         this.#subscriptions.close(readUnsubscribe(decoded));
         return;
+      case "consume":
+      case "credit":
+      case "topic_ack":
+      case "nack":
+      case "stop":
+        this.#requireAuthentication(PROTOCOL_WORD);
+        this.#serveTopic(type, decoded);
+        return;
     }
   }
 
@@ -386,7 +406,7 @@ export class Connection
 
   #authenticate(bearer: string): void {
     const pending = this.#pending;
-    assert(pending !== undefined, "a connection authenticates once");
+    assert(pending !== undefined, "a connection authenticates only once");
     this.#pending = undefined;
     const answer = pending.authenticate(bearer);
     if (typeof answer === "string") {
@@ -418,10 +438,10 @@ export class Connection
     assert(principal !== undefined, "an authenticated connection has a principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
-    // The old one ends first, whether or not the new one is accepted; so it makes room, too.
+    // The old subscription ends first, even if the new one is refused, so that it makes room.
     this.#subscriptions.close(spec.id);
     const subscription = live.subscribe({ principal, spec, sink: this });
-    // The first batch may have ended the subscription, or the connection.
+    // The first batch may have ended the subscription or the connection.
     if (subscription.state === "ended") return;
     if (this.state === "closing") {
       subscription.close();
@@ -431,7 +451,9 @@ export class Connection
   }
 
   /**
-   * @throws {SubscriptionError} After the end of the subscription whose id it has, if it says so.
+   * @throws {SubscriptionError} If the message is invalid. The error has the subscription's id if
+   *   the
+   *   message has one.
    */
   #readSpec(decoded: Decoded): SubscriptionSpec {
     const id = readSubscriptionId(decoded);
@@ -443,6 +465,21 @@ export class Connection
     }
   }
 
+  #serveTopic(type: TopicRequestMessage["type"], decoded: Decoded): void {
+    const id = readConsumerId(decoded, type);
+    this.#consumers ??= new TopicConsumersOfSocket(this.#parts, this);
+    this.#consumers.serve(type, id, objectOf(decoded.value) ?? {});
+  }
+
+  deliver(message: TopicDelivery): boolean {
+    if (this.#state === "closing") return true;
+    return this.#outbox.hold(frameOf({ message, encoded: [] }, this.#format));
+  }
+
+  answer(message: ControlMessage): void {
+    this.#sendControl(message);
+  }
+
   #pong(id: string | undefined): void {
     if (id === undefined) return;
     this.#sendControl({ type: "pong", id, positions: this.#subscriptions.positions() });
@@ -452,14 +489,15 @@ export class Connection
     if (this.#state !== "closing") this.#outbox.send(jsonFromMessage(message));
   }
 
-  /** The socket took nothing of a frame. */
+  /** Called when the socket has dropped a frame. */
   sendFailed(): void {
     this.#parts.log.warn("websocket dropped a message; closing", { connection: this.connectionId });
     this.#close(CLOSE_INTERNAL, "send failed");
   }
 
-  #endAll(code: SubscriptionCode, message: string): void {
+  #endAll(code: "TOKEN_REVOKED", message: string): void {
     const ids = this.#subscriptions.ids();
+    this.#consumers?.endAll("FORBIDDEN", message);
     this.#subscriptions.closeAll();
     if (ids.length === 0) this.#sendControl(errorMessage(code, PROTOCOL_WORD, message));
     for (const id of ids) this.#sendControl(errorMessage(code, id, message));
@@ -485,8 +523,9 @@ export class Connection
     this.#pending?.close();
     this.#outbox.clear();
     this.#intake?.dropWaiting();
-    this.#parts.turns.forget(this);
+    this.#parts.slices.forget(this);
     this.#subscriptions.closeAll();
+    this.#consumers?.closeAll();
   }
 
   #intakeNow(): Intake {

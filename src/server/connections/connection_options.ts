@@ -1,45 +1,51 @@
 /**
- * What a connection is made from, apart from it, so that what serves a part of it knows its shape
- * and not the connection. What all have in common is one object: an idle connection holds little.
+ * The dependencies of a connection, in a separate file so that its parts need not import the
+ * connection. Everything that connections share is in one object, to keep idle connections small.
  */
 import type { Auth, Caller } from "../../auth/mod.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Peer } from "../../base/received_bytes.ts";
 import type { LiveEngine } from "../../live/mod.ts";
-import type { ServerConfig } from "../common/options.ts";
+import type { TopicConsumers } from "../../topics/mod.ts";
+import type { ServerConfig } from "../contract/options.ts";
 import type { FrameFormat } from "../frames/encode.ts";
-import type { MessageTurns } from "./message_turns.ts";
-import type { OutboxParts, Socket } from "./outbox.ts";
+import type { MessageTimeSlices } from "./message_time_slices.ts";
+import type { OutboxParts, OutboxSocket } from "./outbox.ts";
 
-/** What the upgrade request asked for. */
+/** The options of the upgrade request. */
 export interface ConnectionRequest {
   readonly caller: Caller;
   /** The Authorization header of the upgrade, if it had one. */
   readonly bearer: string | undefined;
   readonly format: FrameFormat;
-  /** `compress=false`: no message of the client turns gzip on again. */
+  /** Whether `compress=false` was given; no later message can then turn gzip on. */
   readonly isGzipForbidden: boolean;
-  /** The other end of its TCP connection; undefined if that is already gone. */
+  /** The other end of its TCP connection; undefined if it has already disconnected. */
   readonly peer: Peer | undefined;
 }
 
-/** What all connections of a server share. */
+/** The objects that all connections of a server share. */
 export interface ConnectionParts {
   readonly config: Pick<ServerConfig, "limits" | "websocket">;
   readonly auth: Auth;
   readonly live: LiveEngine;
+  readonly topics: TopicConsumers;
+  readonly onBug: OnBug;
   readonly clock: Clock;
   readonly log: Log;
-  /** Shared by all connections. */
-  readonly turns: MessageTurns;
+  /** The message queue that all connections share. */
+  readonly slices: MessageTimeSlices;
   readonly outbox: OutboxParts;
 }
 
 export interface ConnectionOptions {
-  /** Of this server's connections; kept as a number, which costs nothing. */
+  /**
+   * A number that is unique on this server. Unlike a string, a number needs no memory of its own.
+   */
   readonly number: number;
-  readonly socket: Socket;
+  readonly socket: OutboxSocket;
   readonly request: ConnectionRequest;
   readonly parts: ConnectionParts;
 }

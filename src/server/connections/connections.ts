@@ -1,11 +1,11 @@
 /**
- * All open connections, sockets and streams of events: counted for the limits, ticked for
- * keep-alive, ended together when a session is revoked or the server stops.
+ * All open connections, both sockets and event streams. Counts them for the limits, ticks them for
+ * keep-alive, and ends them when a session is revoked or the server stops.
  *
- * What is done for many goes in slices of a few milliseconds: the end of 5,000 of one user holds
- * everybody for 90 to 130 ms, not 1.1 to 1.7 s. It costs that the last of them go on until their
- * turn. Ticks come a tenth of all connections at a time, so that those that came together, as after
- * a restart, are not pinged together.
+ * Work on many connections runs in slices of a few milliseconds. Without slices, ending one user's
+ * 5,000 connections would block the event loop for more than a second. The cost is that the last
+ * ones continue until their turn. Each tick visits a tenth of all connections, so that connections
+ * that were opened together, as after a restart, are not pinged together.
  */
 import type { Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
@@ -16,22 +16,21 @@ import { senderOf } from "../../base/sender.ts";
 import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 
-/** A part of all connections is ticked so often: each of them about once a second. */
+/** Each tick visits one of this many parts, so each connection is visited about once a second. */
 const PARTS = 10;
 const PART_MS = 100;
 
 /**
- * How long one turn does something for connections: a ping costs the system as much as any write,
- * and the end of 5,000 of one user held the event loop for more than a second. A time and no
- * number, as the end of one connection costs by its subscriptions, and as many as fit should end at
- * once.
+ * The time that visits may take in one slice. A ping costs the system as much as any write, and the
+ * cost of ending a connection grows with its subscriptions. A limit on time rather than on number
+ * lets as many connections end in one slice as fit.
  */
 const VISITS_MS_MAX = 4;
 
-/** How long a connection may take to send what its queue holds at shutdown. */
+/** The time limit for sending a connection's queue at shutdown. */
 const FLUSH_MS_MAX = 5000;
 
-/** How often a waiting shutdown looks whether all connections are gone. */
+/** How often a waiting shutdown checks whether all connections are gone. */
 const FLUSH_POLL_MS = 20;
 
 interface Visits {
@@ -47,7 +46,7 @@ export class Connections implements ConnectionAccess {
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
   readonly #bySender = new Map<string, number>();
   #cancelTick: CancelTimer | undefined;
-  /** What is left of the round of ticks under way. */
+  /** The rest of the current round of ticks. */
   #round: Iterator<OpenConnection> = this.#open.values();
   #roundLeft = 0;
   #partsLeft = 0;
@@ -66,18 +65,27 @@ export class Connections implements ConnectionAccess {
     return this.#open.size;
   }
 
+  /** The bytes that wait for the network, in the queues of all connections. */
+  get queuedBytes(): number {
+    let bytes = 0;
+    for (const connection of this.#open) bytes += connection.queuedBytes;
+    return bytes;
+  }
+
   countBy(transport: OpenConnection["transport"]): number {
     let count = 0;
     for (const connection of this.#open) if (connection.transport === transport) count += 1;
     return count;
   }
 
-  /** The number of connections of the sender that has an address. */
+  /** Returns the number of connections from an address. */
   countOf(address: string): number {
     return this.#bySender.get(senderOf(address)) ?? 0;
   }
 
-  /** The text of an address as others have it already: each request brings a copy of its own. */
+  /**
+   * Returns an equal address text that is already stored, because each request brings its own copy.
+   */
   shared(address: string): string {
     return this.#byAddress.get(address)?.address ?? address;
   }
@@ -110,7 +118,7 @@ export class Connections implements ConnectionAccess {
     return [...this.#open].flatMap((connection) => connection.row() ?? []);
   }
 
-  /** KILL CONNECTION. Returns false when there is none of this id. */
+  /** Executes KILL CONNECTION. Returns false if no connection has this id. */
   kill(connectionId: string): boolean {
     for (const connection of this.#open) {
       if (connection.row()?.connectionId !== connectionId) continue;
@@ -121,18 +129,18 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Ends the connections of a session, or of all sessions of a user: those that are open now, the
-   * first of many in this turn and the rest in the next ones.
+   * Ends the open connections of a session, or of all sessions of a user: the first of many in this
+   * time slice, and the rest in the next ones.
    */
   revoke({ userId, sessionId }: Revocation): void {
     const revoked = [...this.#open].filter(({ principal }) => {
       if (principal === undefined || principal.actorId !== userId) return false;
       return sessionId === undefined || principal.sessionId === sessionId;
     });
-    this.#inTurns(revoked.values(), { visit: (connection) => connection.revoke() });
+    this.#inSlices(revoked.values(), { visit: (connection) => connection.revoke() });
   }
 
-  /** Closes connections of one kind once their queues are sent, within 5 seconds at the latest. */
+  /** Closes connections of one kind once their queues are sent, after at most 5 seconds. */
   async shutDown(transport: OpenConnection["transport"]): Promise<void> {
     this.#isStopping = true;
     this.#cancelTick?.();
@@ -148,7 +156,7 @@ export class Connections implements ConnectionAccess {
 
   #tickLater(): CancelTimer {
     return this.#clock.after(PART_MS, () => {
-      this.#inTurns(this.#part(), {
+      this.#inSlices(this.#part(), {
         visit: (connection) => connection.tick(),
         onDone: () => {
           this.#cancelTick = this.#open.size === 0 ? undefined : this.#tickLater();
@@ -157,7 +165,7 @@ export class Connections implements ConnectionAccess {
     });
   }
 
-  /** The next part of a round: who goes meanwhile is not in it, who comes may be in the next. */
+  /** Visits the next part of a round. New connections may have to wait for the next round. */
   *#part(): Generator<OpenConnection> {
     if (this.#partsLeft === 0) {
       this.#round = this.#open.values();
@@ -175,9 +183,10 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Visits some of those that are left now, and the others in later turns, unless it stops first.
+   * Visits some of the remaining connections now and the others in later slices, unless a visit
+   * stops the round first.
    */
-  #inTurns(left: Iterator<OpenConnection>, visits: Visits): void {
+  #inSlices(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;
     const startMs = this.#clock.monotonicMs();
     do {
@@ -192,6 +201,6 @@ export class Connections implements ConnectionAccess {
         this.#onBug(error, "a connection", { connection: next.value.row()?.connectionId });
       }
     } while (this.#clock.monotonicMs() - startMs < VISITS_MS_MAX);
-    void this.#clock.yield().then(() => this.#inTurns(left, visits));
+    void this.#clock.yield().then(() => this.#inSlices(left, visits));
   }
 }

@@ -6,11 +6,11 @@
  *                             └─ over `websocket.send_queue_bytes`: the subscription waits at its
  *                                position until the network has taken what is queued
  *
- * Batches follow each other without being asked for, the next one once there is room. A stream that
- * has ended goes on until the network has taken what is queued; one whose session is over goes
- * after a moment, whether or not its client reads. Invariant: the id of an event is a position from
- * which a resume loses nothing; an event that is none, like a delete in the middle of a net replay,
- * has no id, so that the client keeps the one before.
+ * Batches follow each other without a request, each as soon as there is room. A stream that has
+ * ended stays open until the network has taken its queue. If its session has ended, it closes after
+ * a moment whether or not the client reads. Invariant: the id of an event is a position from which
+ * a resume loses nothing. An event without such a position, for example a delete in the middle of a
+ * net replay, has no id, so the client keeps its previous id.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -19,38 +19,42 @@ import type { LiveSink, LiveSubscription, SharedMessage } from "../../live/mod.t
 import type { DataMessage, ErrorMessage } from "../../protocol/mod.ts";
 import type { ConnectionRow } from "../../sql/mod.ts";
 import { errorMessage } from "../frames/client_message.ts";
-import { jsonFromMessage } from "../frames/json.ts";
+import { jsonFromMessage } from "../frames/encode.ts";
 import { lastEvent, retryLine, STREAM_WORD } from "../http/ended_stream.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
+import type { SendBudget } from "./send_budget.ts";
 
-/** How long a client that may no longer listen has to take what is queued for it. */
+/** The time in which a client whose session has ended may still read its queue. */
 const FAREWELL_MS_MAX = 500;
 
-/** Nothing to say, but still there. */
+/** A comment that only shows that the stream is alive. */
 const COMMENT_LINE = ":\n\n";
 
 export interface EventStreamOptions {
   readonly connectionId: string;
   readonly principal: Principal;
   readonly address: string;
-  /** On its way to the client; what is queued and counted here is not. */
+  /** Whether the bytes on the wire are compressed. Queued bytes are counted before compression. */
   readonly isCompressed: boolean;
-  /** Changes that come while it loads are net effects: they are no positions. */
+  /** Whether changes during loading are net effects, which are not positions. */
   readonly isNetReplay: boolean;
   readonly clock: Clock;
   readonly onBug: OnBug;
-  readonly queueBytesMax: number;
+  readonly sendBudget: Pick<SendBudget, "queueBytes">;
   readonly commentEveryMs: number;
-  /** Nothing more comes: a client that takes nothing of what is left need not be kept. */
+  /**
+   * Called when nothing more will be queued: a client that does not read the rest may be
+   * disconnected.
+   */
   readonly onEnding: () => void;
-  /** The stream is over, whoever ended it. */
+  /** Called when the stream is over, regardless of which side ended it. */
   readonly onClosed: () => void;
 }
 
 export class EventStream implements LiveSink, OpenConnection {
   readonly transport = "sse";
-  /** The live engine's. */
-  outlet: unknown;
+  /** State that belongs to the live engine. */
+  backpressure: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;
   readonly #encoder = new TextEncoder();
@@ -63,13 +67,13 @@ export class EventStream implements LiveSink, OpenConnection {
   #isLoading = true;
   #wantsBatch = false;
   #isPaused = false;
-  /** Nothing more is queued; it closes once the queue is taken. */
+  /** Set once nothing more is queued. The stream closes when the queue is empty. */
   #isEnding = false;
   #isClosed = false;
-  /** The network waits for something to send. */
+  /** Set while the network waits for data. */
   #wake: (() => void) | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** The last message, sent when the stopping server has nothing else left to do. */
+  /** The last message, sent after everything else while the server stops. */
   #farewell: ErrorMessage | undefined;
   #cancelFarewell: CancelTimer | undefined;
 
@@ -97,19 +101,19 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#queuedBytes;
   }
 
-  /** Whether nothing more comes. */
+  /** Whether nothing more will be queued. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
 
-  /** Hands over the subscription that sends to this stream. */
+  /** Sets the subscription that sends to this stream. */
   carry(subscription: LiveSubscription): void {
-    // What it has sent so far may have been all of it.
+    // The subscription may have ended already.
     if (this.#isEnding) subscription.close();
     else this.#subscription = subscription;
   }
 
-  /** The body of the response. */
+  /** Returns the body of the response. */
   body(): ReadableStream<Uint8Array<ArrayBuffer>> {
     return new ReadableStream({
       start: (controller) => {
@@ -132,17 +136,17 @@ export class EventStream implements LiveSink, OpenConnection {
     if (message.type === "initial_data_batch") {
       this.#isLoading = message.batch_control.has_more;
       this.#wantsBatch = message.batch_control.has_more;
-      // Not from within the call of the engine that sends this one.
+      // Deferred, because this call comes from within the engine.
       if (this.#wantsBatch) queueMicrotask(() => this.#askLater());
     }
-    const hasRoom = this.#queuedBytes <= this.#options.queueBytesMax;
+    const hasRoom = this.#queuedBytes <= this.#options.sendBudget.queueBytes;
     if (!hasRoom) this.#isPaused = true;
     return hasRoom;
   }
 
   end(message: ErrorMessage): void {
     this.#subscription = undefined;
-    // A client that reconnects at once would meet a server that is still stopping.
+    // A client that reconnected immediately would reach a server that is still stopping.
     if (message.code === "SHUTTING_DOWN") this.#farewell = message;
     else this.#finish(message);
   }
@@ -151,7 +155,7 @@ export class EventStream implements LiveSink, OpenConnection {
     if (this.#isEnding) return;
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs - this.#lastSentMs < this.#options.commentEveryMs) return;
-    // A client that reads nothing has enough to read.
+    // A client that does not read has enough queued already.
     if (this.#queuedBytes === 0) this.#enqueue(COMMENT_LINE);
   }
 
@@ -176,7 +180,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#isEnding = true;
     this.#queue = [];
     this.#queuedBytes = 0;
-    // Of a client that is gone already, nobody hears it.
+    // If the client has already disconnected, nobody reads the error.
     if (!this.#isClosed) this.#controller?.error(new Error("The stream was closed"));
     this.#closed();
   }
@@ -200,7 +204,7 @@ export class EventStream implements LiveSink, OpenConnection {
     });
   }
 
-  /** Hands over what is queued, or waits for more. */
+  /** Hands the queue to the network, or waits for more. */
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (this.#queue.length === 0 && !this.#isEnding) {
       await new Promise<void>((resolve) => {
@@ -221,7 +225,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#closed();
   }
 
-  /** Runs in a turn of its own, which nobody awaits. */
+  /** Runs in a separate tick, which no caller awaits. */
   #askLater(): void {
     try {
       this.#askForBatch();
@@ -251,7 +255,7 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   #askForBatch(): void {
-    if (!this.#wantsBatch || this.#queuedBytes > this.#options.queueBytesMax) return;
+    if (!this.#wantsBatch || this.#queuedBytes > this.#options.sendBudget.queueBytes) return;
     if (this.#subscription === undefined) return;
     this.#wantsBatch = false;
     this.#subscription.nextBatch();
@@ -270,7 +274,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#wake?.();
   }
 
-  /** A client that reads has taken everything by then, and is gone. */
+  /** A client that reads has received everything by then and disconnected. */
   #closeSoon(): void {
     if (this.#isClosed) return;
     this.#cancelFarewell ??= this.#options.clock.after(FAREWELL_MS_MAX, () => this.closeNow());
@@ -295,7 +299,7 @@ export class EventStream implements LiveSink, OpenConnection {
     const wake = this.#wake;
     if (wake === undefined) return;
     this.#wake = undefined;
-    // The promise is looked at once this turn's messages are all queued: they leave together.
+    // The promise resolves after all messages of this tick are queued, so they leave together.
     wake();
   }
 
@@ -305,7 +309,10 @@ export class EventStream implements LiveSink, OpenConnection {
     return `event: ${message.type}\n${idLine}data: ${jsonFromMessage(message)}\n\n`;
   }
 
-  /** Up to where the client has everything with this message; undefined when that is as before. */
+  /**
+   * Returns the position up to which the client has everything after this message; undefined if it
+   * has not changed.
+   */
   #idOf(message: DataMessage): number | undefined {
     if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;
     if (this.#isLoading && this.#options.isNetReplay) return undefined;

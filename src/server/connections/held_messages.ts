@@ -1,24 +1,24 @@
 /**
- * Limits the bytes of WebSocket messages in memory: per user, per address, and in all. They are
- * messages that are unfinished, and finished ones that wait to be served.
+ * Limits the bytes of WebSocket messages in memory: per user, per address, and in total. It counts
+ * unfinished messages and finished ones that wait to be served.
  *
  * The runtime keeps the pieces of a message until its end, up to four times
- * `limits.max_message_size` for each socket, and tells nobody: 300 sockets that held back the end
- * of 3.9 MB each took 1.2 GB. Unfinished bytes are the difference between the bytes that the system
- * has received for a socket and those of its messages so far. A socket whose messages take a total
- * beyond its bound is ended.
+ * `limits.max_message_size` for each socket, and does not report them: 300 sockets that each
+ * withheld the end of a 3.9 MB message took 1.2 GB. Unfinished bytes are the difference between the
+ * bytes that the system has received for a socket and the bytes of its finished messages. A socket
+ * that pushes a total beyond its limit is ended.
  *
  *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
  *                                                     │ the sample grows by much: all of them
  *                                                     └──beyond a bound──► refused ──a second──► cut
  *
- * Looking at a socket takes 1.3 µs, so ten thousand quiet ones cost 0.4 % of a processor. A bound
- * can be passed by what arrives within a tenth of a second.
+ * Checking a socket takes 1.3 µs, so ten thousand quiet ones cost 0.4 % of a processor core. Data
+ * that arrives within a tenth of a second can exceed a limit unnoticed.
  *
- * Headers of frames, control frames and TLS make the difference larger than the unfinished part, by
- * a little for each frame. An allowance for each frame covers them, and with each finished message
- * the difference is at most what has arrived since the look before. The first 16 KiB of each socket
- * are taken for its upgrade request.
+ * Headers of frames, control frames and TLS make the difference slightly larger than the unfinished
+ * part. An allowance for each frame covers them, and with each finished message the difference
+ * becomes at most what has arrived since the last check. The first 16 KiB of each socket are
+ * attributed to its upgrade request.
  *
  * Invariant: each total is the sum of `heldBytes` of the sockets counted in it.
  */
@@ -30,59 +30,51 @@ const MIB: number = 1 << 20;
 
 export interface HeldBounds {
   readonly userBytesMax: number;
-  /** For known users and unknown callers together. */
+  /** The limit for known users and unknown callers of one address together. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
   readonly bytesMax: number;
 }
 
-/** The same numbers bound the bodies of requests. */
-const BOUNDS: HeldBounds = {
-  userBytesMax: 128 * MIB,
-  addressBytesMax: 256 * MIB,
-  strangerBytesMax: 16 * MIB,
-  bytesMax: 512 * MIB,
-};
-
 const LOOK_MS = 100;
 
-/** At least so many sockets are looked at, and this part of them. */
+/** The minimum number of sockets to check at a time, and the fraction of all sockets to check. */
 const SAMPLE_MIN = 64;
 const SAMPLE_SHARE = 1 / 32;
 
-/** All are looked at when they seem to have grown by this much together since the last look. */
+/** All sockets are checked if the sample suggests that they have grown by this much in total. */
 const GROWTH_BYTES_MAX: number = 8 * MIB;
 
-/** How many are looked at in one turn. */
+/** The maximum number of sockets that are checked in one tick. */
 const TURN_COUNT_MAX = 2000;
 
-/** New sockets are searched for among the descriptors when there are so many, or after so long. */
+/** New sockets are looked up among the descriptors once there are this many, or after this time. */
 const NEW_COUNT_MAX = 16;
 const NEW_LOOKS_MAX = 10;
 
-/** Header, mask, the payload of a control frame, and what TLS adds. */
+/** Covers the header, the mask, the payload of a control frame, and the TLS overhead. */
 const FRAME_BYTES = 192;
 
-/** The largest upgrade request, whose bytes the system has counted, too. */
+/** The size of the largest upgrade request, whose bytes the system counts as well. */
 const HEAD_BYTES: number = 16 * 1024;
 
-/** Looks until a socket is cut that was told why it ends. */
+/** The number of checks between refusing a socket and closing it. */
 const FAREWELL_LOOKS = 10;
 
-/** A socket as this file sees it. */
+/** The part of a socket that is used here. */
 export interface WatchedSocket {
   /** Undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: string;
-  /** Bytes of all finished messages. */
+  /** The bytes of all finished messages. */
   readonly bytesIn: number;
-  /** Finished messages and control frames. */
+  /** The number of finished messages and control frames. */
   readonly framesIn: number;
-  /** Bytes of the finished messages that have not been served. */
+  /** The bytes of finished messages that have not been served. */
   readonly waitingBytes: number;
-  /** Ends it with a message that says why. */
+  /** Ends the socket with a message that says why. */
   refuse(message: string): void;
-  /** Closes without a word. */
+  /** Closes the socket without a message. */
   cut(): void;
 }
 
@@ -93,12 +85,12 @@ interface Watched {
   bytesIn: number;
   framesIn: number;
   unfinishedBytes: number;
-  /** Unfinished and waiting. */
+  /** Bytes of unfinished and waiting messages. */
   heldBytes: number;
   countedFor: string | undefined;
 }
 
-interface Bound {
+interface HeldBytesLimit {
   readonly held: Map<string, number>;
   readonly key: string;
   readonly bytesMax: number;
@@ -108,18 +100,18 @@ interface Bound {
 export interface HeldMessagesOptions {
   readonly clock: Clock;
   readonly received: ReceivedBytes;
-  /** The most that the runtime keeps of one message. */
+  /** The largest part of one message that the runtime keeps. */
   readonly messageBytesMax: number;
-  readonly bounds?: HeldBounds;
+  readonly bounds: HeldBounds;
 }
 
 export class HeldMessages {
-  readonly #options: Required<HeldMessagesOptions>;
+  readonly #options: HeldMessagesOptions;
   readonly #watched = new Map<WatchedSocket, Watched>();
-  /** By peer; not found among the descriptors yet. */
+  /** Sockets by peer that have not been found among the descriptors yet. */
   readonly #new = new Map<string, Watched>();
   readonly #descriptors = new Set<number>();
-  /** Sockets that were refused, and the looks until they are cut. */
+  /** Refused sockets, with the number of checks left until they are closed. */
   readonly #refused = new Map<WatchedSocket, number>();
   readonly #byUser = new Map<string, number>();
   readonly #byAddress = new Map<string, number>();
@@ -130,10 +122,10 @@ export class HeldMessages {
   #cancel: CancelTimer | undefined;
 
   constructor(options: HeldMessagesOptions) {
-    this.#options = { bounds: BOUNDS, ...options };
+    this.#options = options;
   }
 
-  /** The bytes of all unfinished and waiting messages, as of the last look. */
+  /** The bytes of all unfinished and waiting messages at the last check. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -191,8 +183,8 @@ export class HeldMessages {
   }
 
   /**
-   * Finds the descriptors of new sockets. A socket without one belongs to a client that is gone,
-   * and holds nothing.
+   * Finds the descriptors of new sockets. A socket without a descriptor belongs to a client that
+   * has disconnected, and uses no memory.
    */
   #searchNew(): void {
     this.#looksSinceSearch += 1;
@@ -213,7 +205,7 @@ export class HeldMessages {
     this.#new.clear();
   }
 
-  /** Looks at the next ones in turn. Returns by how many bytes they have grown. */
+  /** Checks the next sockets in rotation. Returns the number of bytes by which they have grown. */
   #lookAtSome(count: number): number {
     let grownBytes = 0;
     for (let looked = 0; looked < count; looked += 1) {
@@ -236,7 +228,7 @@ export class HeldMessages {
     void this.#options.clock.yield().then(() => this.#lookAtAll(left));
   }
 
-  /** Returns by how many bytes its messages have grown. */
+  /** Returns the number of bytes by which the socket's messages have grown. */
   #look(watched: Watched): number {
     const { descriptor, heldBytes, socket, unfinishedBytes } = watched;
     const receivedBytes =
@@ -261,7 +253,7 @@ export class HeldMessages {
   #count(watched: Watched, bytes: number): void {
     this.#add(watched, -watched.heldBytes);
     watched.heldBytes = bytes;
-    // It may have authenticated since.
+    // The socket may have authenticated since the last check.
     watched.countedFor = watched.socket.userId;
     this.#add(watched, bytes);
   }
@@ -276,7 +268,7 @@ export class HeldMessages {
     }
   }
 
-  #boundsOf({ countedFor, socket }: Watched): readonly Bound[] {
+  #boundsOf({ countedFor, socket }: Watched): readonly HeldBytesLimit[] {
     const { addressBytesMax, strangerBytesMax, userBytesMax } = this.#options.bounds;
     const key = senderOf(socket.address);
     const address = { key, held: this.#byAddress, bytesMax: addressBytesMax, whose: ADDRESS };
@@ -297,7 +289,7 @@ export class HeldMessages {
     this.remove(socket);
     socket.refuse(
       bound === undefined
-        ? `Too many unfinished or waiting messages: those of all connections may hold ${bytesMax} bytes together`
+        ? `Too many unfinished or waiting messages: all connections together may hold ${bytesMax} bytes`
         : `Too many unfinished or waiting messages: those of ${bound.whose} may hold ` +
             `${bound.bytesMax} bytes together; finish each message before the next connection ` +
             "begins one, and read the answers",
@@ -309,5 +301,5 @@ const USER = "this user";
 const ADDRESS = "this address";
 
 function keyOf({ address, port }: Peer): string {
-  return `${address.join(".")}:${port}`;
+  return `${address}:${port}`;
 }

@@ -1,26 +1,26 @@
 /**
- * What one client may send: how often, how much that is invalid, and how much that waits while it
- * does not read or the server has others to serve.
+ * Limits the messages of one client: their rate, the number of invalid ones, and the number that
+ * wait while the client does not read or the server serves other clients.
  *
- * Nothing is allocated before it is needed: of ten thousand idle connections none has a list here.
+ * Everything is allocated on first use, so ten thousand idle connections need no list here.
  */
-import { TokenBucket } from "../common/rate_limit.ts";
+import { TokenBucket } from "../admission/rate_limit.ts";
 
-/** This many invalid messages within the window close the connection. */
+/** The number of invalid messages within the window that closes the connection. */
 const INVALID_MESSAGES_MAX = 10;
 const INVALID_WINDOW_MS = 60_000;
 
-/** Client messages that wait for the socket to drain, or for their turn. */
+/** The maximum number of client messages that wait for the socket to drain or for their turn. */
 const WAITING_COUNT_MAX = 1024;
 
-/** A bucket that was not asked for so long is full again. */
+/** The time after which an unused bucket is full again. */
 const BUCKET_FILL_MS = 1000;
 
 export type ClientFrame = string | Uint8Array;
 
 export interface IntakeLimits {
   readonly max_message_size: number;
-  /** 0 is no limit. */
+  /** The maximum rate of messages; 0 means no limit. */
   readonly messages_per_sec: number;
 }
 
@@ -43,7 +43,7 @@ export class Intake {
     return this.#waitingBytes;
   }
 
-  /** Nothing that matters is remembered any more: a new one would do the same. */
+  /** Whether there is nothing left to remember, so that a new intake would behave the same. */
   isIdle(nowMs: number): boolean {
     const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;
     const oldest = this.#invalidAtMs?.at(-1);
@@ -51,9 +51,7 @@ export class Intake {
     return isFull && isForgiven && this.#waiting === undefined;
   }
 
-  /**
-   * Takes one message from the rate. Returns after how many milliseconds to try again, 0 for now.
-   */
+  /** Charges one message to the rate limit. Returns the milliseconds to wait; 0 for no wait. */
   rateWaitMs(nowMs: number): number {
     const { messages_per_sec: perSecond } = this.#limits;
     if (perSecond === 0) return 0;
@@ -61,7 +59,7 @@ export class Intake {
     return this.#bucket.take(perSecond, nowMs);
   }
 
-  /** Counts an invalid message. Returns whether that is one too many. */
+  /** Counts an invalid message. Returns whether the limit is exceeded. */
   countInvalid(nowMs: number): boolean {
     this.#invalidAtMs ??= [];
     this.#invalidAtMs.push(nowMs);
@@ -70,7 +68,7 @@ export class Intake {
     return nowMs - oldest < INVALID_WINDOW_MS;
   }
 
-  /** Keeps a frame for later. Returns false, and does not keep it, when as many wait as may. */
+  /** Keeps a frame for later. Returns false, without keeping it, if the queue is full. */
   wait(frame: ClientFrame): boolean {
     const bytes = this.#waitingBytes + frame.length;
     const count = this.#waiting?.length ?? 0;
@@ -81,7 +79,7 @@ export class Intake {
     return true;
   }
 
-  /** The frame that has waited longest; undefined when none does. */
+  /** Returns the frame that has waited longest; undefined if none waits. */
   next(): ClientFrame | undefined {
     const frame = this.#waiting?.shift();
     if (frame !== undefined) this.#waitingBytes -= frame.length;

@@ -1,5 +1,5 @@
 /**
- * What the server asks of a connection that stays open, whatever its transport.
+ * The interface that every open connection has, whatever its transport.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { type Clock, wallMsAt } from "../../base/clock.ts";
@@ -8,25 +8,27 @@ import type { ConnectionRow } from "../../sql/mod.ts";
 export interface OpenConnection {
   readonly address: string;
   readonly transport: ConnectionRow["transport"];
-  /** Who is connected; undefined before authentication. */
+  /** The number of bytes that wait for the network. */
+  readonly queuedBytes: number;
+  /** The authenticated user; undefined before authentication. */
   readonly principal: Principal | undefined;
-  /** What `system.connections` shows; undefined while there is nothing to show. */
+  /** Returns the row of `system.connections`; undefined while there is nothing to show. */
   row(): ConnectionRow | undefined;
   /** Called about once a second. */
   tick(): void;
-  /** Its tokens are worth nothing any more. */
+  /** Ends the connection because its session was revoked. */
   revoke(): void;
-  /** KILL CONNECTION. */
+  /** Executes KILL CONNECTION. */
   kill(): void;
-  /** The server stops: closes once what is queued has been sent. */
+  /** Handles the server's shutdown: closes once the queue has been sent. */
   shutDown(): void;
-  /** Closes without waiting any longer for the queue. */
+  /** Closes without waiting for the queue. */
   closeNow(): void;
 }
 
 type WallTimes = "openedAtMs" | "lastSeenAtMs";
 
-/** The row of a connection, which knows its times by the monotonic clock. */
+/** Builds the row of a connection, which keeps its times on the monotonic clock. */
 export function connectionRow(
   clock: Clock,
   {

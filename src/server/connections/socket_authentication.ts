@@ -1,15 +1,24 @@
 /**
- * How a socket says who it is: what an `authenticate` message changes about the format of its
- * frames, and what its client is told when it fails.
+ * The authentication of a socket, from its upgrade to its single attempt: the options of the
+ * upgrade, and the time limit.
+ *
+ *     waiting ──authenticate──► over: a principal, or the code of why not
+ *        └──no token in time, close──► over
+ *
+ * The connection drops this object after the attempt, so that an authenticated connection uses no
+ * memory for it.
  */
+import { AuthError, type Principal } from "../../auth/mod.ts";
+import type { CancelTimer } from "../../base/clock.ts";
 import type { ControlMessage } from "../../protocol/mod.ts";
 import type { AuthenticateFields } from "../frames/client_message.ts";
 import { type FrameFormat, frameFormat } from "../frames/encode.ts";
+import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 
-/** Longest access token. */
+/** The maximum length of an access token. */
 const TOKEN_BYTES_MAX = 16384;
 
-/** The codes of `auth_error`; every other failure looks like a wrong token. */
+/** The codes of `auth_error`. Every other failure looks like a wrong token. */
 const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "INVALID_CREDENTIALS",
   "TOKEN_EXPIRED",
@@ -17,7 +26,7 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "RATE_LIMIT_EXCEEDED",
 ]);
 
-/** Each is also the reason of a close frame, which has room for 123 bytes. */
+/** Each message is also the reason in a close frame, which has room for 123 bytes. */
 const MESSAGES: Readonly<Record<string, string>> = {
   AUTH_TIMEOUT: "Authentication timed out",
   TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
@@ -25,24 +34,76 @@ const MESSAGES: Readonly<Record<string, string>> = {
 
 type AuthFailure = Extract<ControlMessage, { type: "auth_error" }>;
 
+export class PendingAuthentication {
+  readonly #request: ConnectionRequest;
+  readonly #parts: Pick<ConnectionParts, "auth" | "clock" | "config">;
+  #cancelTimeout: CancelTimer | undefined;
+
+  constructor(
+    request: ConnectionRequest,
+    parts: Pick<ConnectionParts, "auth" | "clock" | "config">,
+  ) {
+    this.#request = request;
+    this.#parts = parts;
+  }
+
+  /** The Authorization header of the upgrade, if it had one. */
+  get bearer(): string | undefined {
+    return this.#request.bearer;
+  }
+
+  /** Starts the time limit for the `authenticate` message. */
+  wait(onTimeout: () => void): void {
+    const { clock, config } = this.#parts;
+    this.#cancelTimeout = clock.after(config.websocket.auth_timeout_secs * 1000, onTimeout);
+  }
+
+  /**
+   * Returns the frame format after this message. No message turns gzip on if the upgrade or the
+   * server forbids it.
+   */
+  formatBy(fields: AuthenticateFields, before: FrameFormat): FrameFormat {
+    const mayGzip = this.#parts.config.websocket.compression && !this.#request.isGzipForbidden;
+    return formatFrom(fields, { before, mayGzip });
+  }
+
+  /** @returns The user, or the error code. */
+  authenticate(bearer: string): Principal | string {
+    this.close();
+    try {
+      return this.#parts.auth.authenticateHeader(bearer, this.#request.caller);
+    } catch (error) {
+      if (!(error instanceof AuthError)) throw error;
+      return error.code;
+    }
+  }
+
+  /** Stops waiting. */
+  close(): void {
+    this.#cancelTimeout?.();
+  }
+}
+
 /**
- * The `Authorization` header that a message stands for. What can be none is one without a token,
- * so that it counts against its address as every failure does.
+ * Returns the `Authorization` header that a message is equivalent to. A message with no equivalent
+ * yields a header without a token, so that it counts against its address like any other failure.
  */
 export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
 }
 
-/** The format from now on: what a message leaves open stays as the upgrade asked. */
-export function formatFrom(
+export function authFailure(code: string): AuthFailure {
+  const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
+  return { type: "auth_error", message: MESSAGES[word] ?? "Authentication failed", code: word };
+}
+
+/**
+ * Returns the new format. Everything that the message leaves open stays as the upgrade requested.
+ */
+function formatFrom(
   { compression, serialization }: AuthenticateFields,
   { before, mayGzip }: { before: FrameFormat; mayGzip: boolean },
 ): FrameFormat {
   const wantsGzip = compression === undefined ? before.isGzipOn : compression === "gzip";
   return frameFormat(serialization ?? before.serialization, mayGzip && wantsGzip);
-}
-
-export function authFailure(code: string): AuthFailure {
-  const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
-  return { type: "auth_error", message: MESSAGES[word] ?? "Authentication failed", code: word };
 }

@@ -1,27 +1,30 @@
 /**
- * When outboxes write what they hold: at the end of the turn, so many sockets at once, and the rest
- * in later turns, those that have waited longest first.
+ * Schedules the writes of outboxes: a limited number of sockets at the end of the tick, and the
+ * rest in later ticks, in the order in which they were queued.
  *
- * A write costs the system about 5 µs, whatever its size. A change that goes to 5,000 sockets is
- * 25 ms of writing, in which nothing else would run; in slices, commits go on meanwhile, and their
- * frames join those of the sockets whose turn is still to come. So the busier the server is, the
- * more frames share a write: under load a delivery costs a third.
+ * A write costs the system about 5 µs, whatever its size. A change that goes to 5,000 sockets takes
+ * 25 ms of writing, during which nothing else would run. With slices, commits continue in the
+ * meantime, and their frames join those of the sockets that are still waiting. The busier the
+ * server is, the more frames therefore share a write.
  *
- * Topics of the runtime write no sooner, and know no budget.
+ * The runtime's own topics write no sooner and have no budget.
  *
- * Invariant: an outbox that holds frames is in the queue, or has a queued turn behind it.
+ * Invariant: an outbox that holds frames is in the queue, or a queued tick follows it.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** Sockets of one turn: a little more than a millisecond. */
-const WRITES_PER_TURN = 256;
+/** The number of sockets per tick: a little more than a millisecond of writing. */
+const WRITES_PER_TICK = 256;
 
-/** Sockets of the first turn, after which whoever made the change is answered: 2.5 ms sooner. */
+/**
+ * The number of sockets in the first tick. It is small, so that the change's writer is answered
+ * early.
+ */
 const FIRST_WRITES = 32;
 
 interface Flushable {
-  /** Writes what it holds, which may be nothing any more. */
+  /** Writes the held frames, if there are any left. */
   flushDue(): void;
 }
 
@@ -29,12 +32,12 @@ export class SocketFlusher {
   readonly #clock: Clock;
   readonly #onBug: OnBug;
   #queue: Flushable[] = [];
-  /** How many of the queue have had their turn. */
+  /** The number of queue entries that have been written. */
   #doneCount = 0;
   #isScheduled = false;
-  /** How many are written in the next turn. */
+  /** The number of sockets to write in the next tick. */
   #writes = FIRST_WRITES;
-  readonly #turn = (): void => {
+  readonly #tick = (): void => {
     const end = Math.min(this.#queue.length, this.#doneCount + this.#writes);
     while (this.#doneCount < end) {
       const next = this.#queue[this.#doneCount];
@@ -47,8 +50,8 @@ export class SocketFlusher {
     }
     if (this.#doneCount < this.#queue.length) {
       this.#forgetDone();
-      this.#writes = WRITES_PER_TURN;
-      void this.#clock.yield().then(this.#turn);
+      this.#writes = WRITES_PER_TICK;
+      void this.#clock.yield().then(this.#tick);
       return;
     }
     this.#queue = [];
@@ -57,21 +60,24 @@ export class SocketFlusher {
     this.#isScheduled = false;
   };
 
-  /** @param onBug Called for a bug in one socket; the other sockets are still written to. */
+  /** @param onBug Called after a bug in one socket; the other sockets are still written to. */
   constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
     this.#onBug = onBug;
   }
 
-  /** Asks for a turn of an outbox that has none yet. */
+  /** Queues an outbox unless it is already queued. */
   add(outbox: Flushable): void {
     this.#queue.push(outbox);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    queueMicrotask(this.#turn);
+    queueMicrotask(this.#tick);
   }
 
-  /** While sockets come again sooner than the queue ends, it must not grow for ever. */
+  /**
+   * Sockets may be queued again before the queue is empty, but the queue must not grow without
+   * bound.
+   */
   #forgetDone(): void {
     if (this.#doneCount * 2 < this.#queue.length) return;
     this.#queue = this.#queue.slice(this.#doneCount);

@@ -1,34 +1,38 @@
 /**
- * The WebSockets of the server: a request that asks for one, and what becomes of it.
+ * The WebSockets of the server: turns upgrade requests into connections and passes events to them.
  *
  *     request ──upgrade──► ConnectionRequest ──open──► Connection ──close──► gone
  *
  * An error that a connection throws is a bug: it ends that connection and is passed to `onBug`.
  */
 import type { ServerWebSocket, WebSocketHandler } from "bun";
-import type { ServerOptions } from "../common/options.ts";
+import type { ServerOptions } from "../contract/options.ts";
+import { boundsOf } from "../http/body_ledger.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 import { HeldMessages } from "./held_messages.ts";
-import { MessageTurns } from "./message_turns.ts";
+import { MessageTimeSlices } from "./message_time_slices.ts";
+import type { OutboxParts } from "./outbox.ts";
+import type { SendBudget } from "./send_budget.ts";
 import { SocketFlusher } from "./socket_flusher.ts";
 import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
 
-/** What the upgrade asked for, until the socket is open. */
+/** Contains the options of the upgrade until the socket is open. */
 export type SocketState = ConnectionRequest | Connection;
 
 export interface SocketsOptions
   extends Pick<
     ServerOptions,
-    "auth" | "clock" | "config" | "live" | "log" | "onBug" | "receivedBytes"
+    "auth" | "clock" | "config" | "live" | "log" | "memory" | "onBug" | "receivedBytes" | "topics"
   > {
   readonly cors: Cors;
   readonly connections: Connections;
+  readonly sendBudget: SendBudget;
   readonly nextNumber: () => number;
-  /** Whether a socket that opens now is told at once that the server stops. */
+  /** Whether a newly opened socket has to be told immediately that the server is stopping. */
   readonly isStopping: () => boolean;
   readonly onOpened: () => void;
 }
@@ -38,31 +42,44 @@ type ServerSocket = ServerWebSocket<SocketState>;
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #parts: ConnectionParts;
-  /** Absent where the system does not count what it receives. */
+  /** Absent if the system does not count received bytes. */
   readonly #held: HeldMessages | undefined;
 
   constructor(options: SocketsOptions) {
-    const { auth, clock, config, live, log, onBug, receivedBytes: received } = options;
+    const { auth, clock, config, live, log, memory, onBug, sendBudget, topics } = options;
+    const { receivedBytes: received } = options;
     this.#options = options;
     const messageBytesMax = keptBytesMax(config);
+    const bounds = boundsOf(memory.messageBytes);
     this.#held =
-      received === undefined ? undefined : new HeldMessages({ clock, received, messageBytesMax });
-    const budgetBytes = config.websocket.send_queue_bytes;
-    const outbox = { budgetBytes, flusher: new SocketFlusher(clock, onBug) };
-    const turns = new MessageTurns(clock, onBug);
-    this.#parts = { config, auth, live, clock, log, outbox, turns };
+      received === undefined
+        ? undefined
+        : new HeldMessages({ clock, received, messageBytesMax, bounds });
+    const flusher = new SocketFlusher(clock, onBug);
+    const outbox: OutboxParts = {
+      flusher,
+      get budgetBytes() {
+        return sendBudget.queueBytes;
+      },
+    };
+    const slices = new MessageTimeSlices(clock, onBug);
+    this.#parts = { config, auth, live, topics, clock, log, onBug, outbox, slices };
   }
 
-  /** For the runtime. */
+  /** The handler for the runtime. */
+  get heldBytes(): number {
+    return this.#held?.heldBytes ?? 0;
+  }
+
   get handler(): WebSocketHandler<SocketState> {
     return {
-      // Keep-alive is the connection's: it counts every frame, and closes with 1000.
+      // The connection handles keep-alive itself: it counts every frame, and closes with 1000.
       idleTimeout: 0,
       sendPings: false,
       perMessageDeflate: false,
       maxPayloadLength: keptBytesMax(this.#options.config),
-      // The outbox bounds the queue. What the runtime dropped behind one row above the frame size
-      // its client would miss: that its subscription has ended, for one.
+      // The outbox limits the queue. A limit here would make the runtime drop the frames after a
+      // large row, and the client would miss messages, for example the end of its subscription.
       backpressureLimit: 0,
       closeOnBackpressureLimit: false,
       open: (socket) => this.#guard(socket, () => this.#opened(socket)),
@@ -75,9 +92,9 @@ export class Sockets {
   }
 
   /**
-   * Makes a socket of a request, in the turn in which it arrived.
+   * Upgrades a request, in the tick in which it arrived.
    *
-   * @throws {HttpError} What the request is refused with.
+   * @throws {HttpError} If the request is refused.
    */
   upgrade(exchange: Exchange, server: Bun.Server<SocketState>): void {
     const request = connectionRequestFrom(exchange, this.#options);
@@ -86,7 +103,7 @@ export class Sockets {
     throw upgradeRequired(exchange.request);
   }
 
-  /** No socket is looked at any more. */
+  /** Stops checking the sockets. */
   stop(): void {
     this.#held?.stop();
   }
@@ -101,7 +118,8 @@ export class Sockets {
       request,
       parts: this.#parts,
     });
-    // The request goes with this: a socket is open for long, and what it asked for is known.
+    // The request is released here: a socket may stay open for a long time, and its options are
+    // known.
     socket.data = connection;
     connections.add(connection);
     if (request.peer !== undefined) this.#held?.add(connection, request.peer);
@@ -118,7 +136,7 @@ export class Sockets {
     connection.closed();
   }
 
-  /** A bug in one connection ends that connection and goes up. */
+  /** Ends a connection after a bug, and rethrows the error. */
   #guard(socket: ServerSocket, serve: () => void): void {
     try {
       serve();
@@ -129,7 +147,10 @@ export class Sockets {
   }
 }
 
-/** The runtime keeps so much of one message, and hangs up beyond it. */
+/**
+ * Returns the maximum number of bytes of one message that the runtime buffers before it
+ * disconnects.
+ */
 function keptBytesMax({ limits }: ServerOptions["config"]): number {
   return 4 * limits.max_message_size;
 }

@@ -1,16 +1,16 @@
 /**
- * The subscriptions of one connection, by the id that the client chose. Which of them wait for the
- * socket to have room the live engine knows.
+ * The subscriptions of one connection, by the id that the client chose. The live engine keeps track
+ * of those that wait for room in the socket.
  */
 import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";
 
 /**
- * A list and no map: most connections have few, which are found sooner by looking, and a map of
- * its own would be a third of what an idle connection costs.
+ * A list rather than a map: most connections have few subscriptions, which a linear search finds
+ * faster, and a map would be a third of the memory of an idle connection.
  */
 export class Subscriptions {
-  /** The oldest, beside the list: most connections have one, which then needs none. */
+  /** The oldest subscription, kept outside the list because most connections have only one. */
   #first: LiveSubscription | undefined;
   #others: LiveSubscription[] | undefined;
 
@@ -28,7 +28,7 @@ export class Subscriptions {
     else this.#others.push(subscription);
   }
 
-  /** Ends one without a message; an unknown id changes nothing. */
+  /** Ends a subscription without a message. An unknown id changes nothing. */
   close(id: string): void {
     const subscription = this.#find(id);
     if (subscription === undefined) return;
@@ -36,7 +36,7 @@ export class Subscriptions {
     subscription.close();
   }
 
-  /** Ends all without a message. */
+  /** Ends all subscriptions without a message. */
   closeAll(): void {
     const subscriptions = this.#all();
     this.#first = undefined;
@@ -44,7 +44,7 @@ export class Subscriptions {
     for (const subscription of subscriptions) subscription.close();
   }
 
-  /** One has ended by itself. */
+  /** Removes a subscription that has ended by itself. */
   forget(id: string): void {
     const subscription = this.#find(id);
     if (subscription === undefined) return;
@@ -54,7 +54,7 @@ export class Subscriptions {
     if (others?.length === 0) this.#others = undefined;
   }
 
-  /** The socket has room again; said of one it is said of all. */
+  /** Tells the live engine that the socket has room again. Notifying one subscription wakes all. */
   drained(): void {
     this.#first?.drained();
   }
@@ -62,7 +62,7 @@ export class Subscriptions {
   /**
    * Asks for one more batch.
    *
-   * @param id Undefined for the only loading one.
+   * @param id Undefined for the only loading subscription.
    * @throws {SubscriptionError} BATCH_FETCH_FAILED, AMBIGUOUS_SUBSCRIPTION
    */
   nextBatch(id: string | undefined): void {
@@ -80,7 +80,7 @@ export class Subscriptions {
     this.#onlyLoading()?.nextBatch();
   }
 
-  /** Resume points of those that have loaded. */
+  /** Returns the resume points of loaded subscriptions. */
   positions(): Readonly<Record<string, number>> {
     const positions: [string, number][] = [];
     for (const { id, position, state } of this.#all()) {

@@ -1,8 +1,8 @@
 /**
- * `GET /v1/ws`: whether a request may become a connection, and what it asked for.
+ * Validates an upgrade request on `GET /v1/ws` and reads its options.
  */
 
-import type { ServerConfig } from "../common/options.ts";
+import type { ServerConfig } from "../contract/options.ts";
 import { frameFormat } from "../frames/encode.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -17,7 +17,7 @@ export interface UpgradeRules {
 }
 
 /**
- * Reads an upgrade request; whether the server stops has been asked before.
+ * Reads an upgrade request. The caller has checked that the server is not stopping.
  *
  * @throws {HttpError} TOO_MANY_CONNECTIONS, upgrade_required, origin_not_allowed, in this order.
  */
@@ -28,13 +28,13 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
     throw upgradeRequired(request);
   }
   if (!rules.cors.mayUpgrade(request)) {
-    throw new HttpError(403, "origin_not_allowed", "Pages of this origin may not connect");
+    throw new HttpError(403, "origin_not_allowed", "Pages from this origin may not connect");
   }
   const query = new URLSearchParams(exchange.query);
   const isGzipForbidden = /^(?:false|0|no)$/i.test(query.get("compress") ?? "");
   const mayGzip = rules.config.websocket.compression && !isGzipForbidden;
   return {
-    // The request does not outlive the upgrade, so its caller is looked up now.
+    // The request does not outlive the upgrade, so the caller's address is looked up now.
     caller: { address: rules.connections.shared(exchange.address), isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
     format: frameFormat(
@@ -46,7 +46,10 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   };
 }
 
-/** Refuses a request that is not a WebSocket handshake, or is none after passing a proxy. */
+/**
+ * Returns the refusal of a request that is not a WebSocket handshake, or whose handshake a proxy
+ * broke.
+ */
 export function upgradeRequired({ headers }: Request): HttpError {
   // A proxy passes the key on by default, but not the two hop-by-hop headers.
   const isProxied = headers.has("sec-websocket-key");
@@ -59,7 +62,7 @@ export function upgradeRequired({ headers }: Request): HttpError {
   return new HttpError(426, "upgrade_required", `${what}; ${proxy}`);
 }
 
-/** @throws {HttpError} TOO_MANY_CONNECTIONS, of all or of this address. */
+/** @throws {HttpError} TOO_MANY_CONNECTIONS, for all connections or for this address. */
 export function refuseTooMany(
   exchange: Exchange,
   { config, connections }: Omit<UpgradeRules, "cors">,

@@ -1,14 +1,15 @@
 /**
- * Client messages on `/v1/ws`: from a decoded value to typed fields, or to the error that the
- * client gets.
+ * Reads client messages on `/v1/ws`: turns a decoded value into typed fields, or into the error for
+ * the client.
  *
- * A message is looked at in the order of the contract: its type, then whether the connection may
- * send it, then its fields. So fields are read by one function per type.
+ * A message is checked in the order of the wire contract: first its type, then whether the
+ * connection may send it, then its fields. There is therefore one reader function per type.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import { SubscriptionError } from "../../live/mod.ts";
 import {
+  type ClientMessage,
   type ErrorMessage,
   endsSubscription,
   type SubscriptionCode,
@@ -19,21 +20,23 @@ import { checkedValues, type ParameterLimits, parametersFromJson } from "../http
 import { objectOf } from "../http/request_body.ts";
 import type { Serialization } from "./encode.ts";
 
-/** `subscription_id` of errors that concern no subscription. */
+/** The `subscription_id` of errors that do not concern a subscription. */
 export const PROTOCOL_WORD = "protocol";
 
 const ID_CHARS_MAX = 128;
 const PING_ID_CHARS_MAX = 64;
 const SUBSCRIPTION_SQL_BYTES_MAX = 65536;
 
-/** A decoded frame: a JSON text keeps the digits that its value may have lost. */
+/**
+ * A decoded frame. The JSON text is kept, because it contains digits that the value may have lost.
+ */
 export interface Decoded {
   readonly value: unknown;
-  /** Undefined for MessagePack, whose numbers are exact. */
+  /** The JSON text; undefined for MessagePack, whose numbers are exact. */
   readonly text: string | undefined;
 }
 
-export type MessageType = "authenticate" | "subscribe" | "next_batch" | "unsubscribe" | "ping";
+export type MessageType = ClientMessage["type"];
 
 const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "authenticate",
@@ -41,14 +44,19 @@ const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "next_batch",
   "unsubscribe",
   "ping",
+  "consume",
+  "credit",
+  "topic_ack",
+  "nack",
+  "stop",
 ]);
 
-/** Names that other protocols give to the type of a message. */
+/** Names that other protocols use for the type of a message. */
 const TYPE_FIELD: FieldNames = {
   type: ["action", "op", "operation", "event", "kind", "method", "cmd", "command"],
 };
 
-/** Types of other protocols, and the type that means the same here. */
+/** Types in other protocols, each with its equivalent here. */
 const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageType>([
   ["auth", "authenticate"],
   ["login", "authenticate"],
@@ -60,18 +68,18 @@ const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageTyp
   ["start", "subscribe"],
   ["watch", "subscribe"],
   ["unsub", "unsubscribe"],
-  ["stop", "unsubscribe"],
   ["cancel", "unsubscribe"],
   ["complete", "unsubscribe"],
   ["unlisten", "unsubscribe"],
   ["next", "next_batch"],
   ["batch", "next_batch"],
   ["more", "next_batch"],
+  ["ack", "topic_ack"],
   ["heartbeat", "ping"],
   ["keepalive", "ping"],
 ]);
 
-/** Types that ask to run a statement, which no message does. */
+/** Types that ask to run a statement. No message does so here. */
 const STATEMENT_TYPES: ReadonlySet<string> = new Set([
   "sql",
   "query",
@@ -99,7 +107,7 @@ export interface AuthenticateFields {
   readonly compression: "gzip" | "none" | undefined;
 }
 
-/** An error message, `ended` as its code says. */
+/** Builds an error message; its code determines `ended`. */
 export function errorMessage(
   code: SubscriptionCode,
   subscriptionId: string,
@@ -109,7 +117,7 @@ export function errorMessage(
   return { type: "error", subscription_id: subscriptionId, code, message, ended };
 }
 
-/** What refuses a message; thrown by the readers below, answered once per frame. */
+/** Builds the refusal of a message. The readers below throw it, and each frame gets one answer. */
 export function refusal(
   code: SubscriptionCode,
   subscriptionId: string,
@@ -132,7 +140,7 @@ export function messageTypeOf({ value }: Decoded): MessageType {
   throw invalidMessage(`Cannot read the message: ${typeFault(fields)}`);
 }
 
-/** Explains a type that is absent, no text, or unknown. */
+/** Explains a type that is absent, not text, or unknown. */
 function typeFault(fields: Readonly<Record<string, unknown>>): string {
   const { type } = fields;
   const known = `the types are ${[...MESSAGE_TYPES].join(", ")}`;
@@ -170,14 +178,14 @@ export function readAuthenticate({ value }: Decoded): AuthenticateFields {
     (compression === undefined || compression === "gzip" || compression === "none");
   if (!isKnown) {
     throw invalidMessage(
-      "Cannot read authenticate: protocol holds serialization json or msgpack, and compression gzip or none",
+      "Cannot read authenticate: protocol should have serialization json or msgpack, and compression gzip or none",
     );
   }
   return { method, token, serialization, compression };
 }
 
 /**
- * The id of a subscribe message.
+ * Reads the id of a subscribe message.
  *
  * @throws {SubscriptionError} INVALID_MESSAGE, INVALID_SUBSCRIPTION_ID
  */
@@ -205,9 +213,8 @@ export function readSubscriptionId({ value }: Decoded): string {
 }
 
 /**
- * The rest of a subscribe message, once its id is known.
- *
- * Numbers of `params` keep their digits.
+ * Reads the rest of a subscribe message, once its id is known. Numbers in `params` keep their
+ * digits.
  *
  * @throws {SubscriptionError} INVALID_MESSAGE, INVALID_OPTIONS, INVALID_SQL, INVALID_PARAMETER
  */
@@ -230,7 +237,7 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
     const message = "Cannot subscribe: namespace_id must be the name of a namespace";
     throw refusal("INVALID_OPTIONS", id, message);
   }
-  // Options are read by the live engine, which knows what each means.
+  // The live engine reads the options, because it knows their meaning.
   const options = fields["options"] as SubscriptionSpec["options"];
   const params = readParams(decoded, fields["params"], { id, limits });
   return {
@@ -259,6 +266,20 @@ export function readUnsubscribe({ value }: Decoded): string {
   return id;
 }
 
+/**
+ * Reads the id of a topic consumer.
+ *
+ * @throws {SubscriptionError} INVALID_MESSAGE
+ */
+export function readConsumerId({ value }: Decoded, type: MessageType): string {
+  const id = objectOf(value)?.["id"];
+  if (typeof id !== "string") throw missing(type, "id", id);
+  if (id.trim() !== "" && hasAtMost(id, ID_CHARS_MAX) && id.isWellFormed()) return id;
+  throw invalidMessage(
+    `Cannot read ${type}: the id must have 1 to ${ID_CHARS_MAX} characters and not be blank`,
+  );
+}
+
 /** @throws {SubscriptionError} INVALID_MESSAGE */
 export function readPing({ value }: Decoded): string | undefined {
   const id = objectOf(value)?.["id"] ?? undefined;
@@ -267,7 +288,7 @@ export function readPing({ value }: Decoded): string | undefined {
   throw invalidMessage(`Cannot read ping: id is text of at most ${PING_ID_CHARS_MAX} characters`);
 }
 
-/** Counts characters: one of those beyond 16 bits is two of what a string's length counts. */
+/** Counts characters; the length of a string counts those beyond 16 bits twice. */
 function hasAtMost(text: string, charsMax: number): boolean {
   if (text.length <= charsMax) return true;
   return text.length <= 2 * charsMax && Array.from(text).length <= charsMax;

@@ -1,5 +1,5 @@
 /**
- * Frames of clients: from bytes to a decoded value, within the size limits.
+ * Decodes client frames, within the size limits.
  *
  *     text                   JSON, whatever the connection speaks
  *     binary, MessagePack    raw, or gzip when it begins 1f 8b; no `authenticate`

@@ -1,6 +1,6 @@
 /**
- * Data messages in the format of a connection, each form made once for all sockets that share the
- * message.
+ * Encodes data messages in the format of a connection. Each form is made once for all sockets that
+ * share the message.
  *
  *     json          text frame
  *     json+gzip     binary frame of gzip bytes, when that is smaller; else the text
@@ -9,8 +9,8 @@
  */
 import { assert } from "../../base/assert.ts";
 import type { SharedMessage } from "../../live/mod.ts";
+import type { ServerMessage, TopicDelivery } from "../../protocol/mod.ts";
 import { GZIP_BYTES_MIN, gzipOf } from "./gzip.ts";
-import { jsonFromMessage } from "./json.ts";
 import { jsonFromPage } from "./json_page.ts";
 import { msgpackFromMessage } from "./msgpack.ts";
 
@@ -19,6 +19,11 @@ export type Serialization = "json" | "msgpack";
 export interface FrameFormat {
   readonly serialization: Serialization;
   readonly isGzipOn: boolean;
+}
+
+/** A message for one or more connections. */
+export interface EncodableMessage extends Omit<SharedMessage, "message"> {
+  readonly message: SharedMessage["message"] | TopicDelivery;
 }
 
 const encoder = new TextEncoder();
@@ -30,7 +35,7 @@ const FORMATS: readonly FrameFormat[] = [
   { serialization: "msgpack", isGzipOn: true },
 ];
 
-/** One of the four formats; the same object for the same format. */
+/** Returns one of the four formats. Equal formats are the same object. */
 export function frameFormat(serialization: Serialization, isGzipOn: boolean): FrameFormat {
   const found = FORMATS.find(
     (format) => format.serialization === serialization && format.isGzipOn === isGzipOn,
@@ -39,8 +44,8 @@ export function frameFormat(serialization: Serialization, isGzipOn: boolean): Fr
   return found;
 }
 
-/** The frame of a message: a string is sent as text, bytes as binary. */
-export function frameOf(shared: SharedMessage, format: FrameFormat): string | Uint8Array {
+/** Returns the frame of a message: a string is sent as text, bytes as binary. */
+export function frameOf(shared: EncodableMessage, format: FrameFormat): string | Uint8Array {
   const { serialization, isGzipOn } = format;
   const index = (serialization === "json" ? 0 : 2) + (isGzipOn ? 1 : 0);
   const known = shared.encoded[index];
@@ -50,16 +55,35 @@ export function frameOf(shared: SharedMessage, format: FrameFormat): string | Ui
   return frame;
 }
 
-function plainFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
+function plainFrame(shared: EncodableMessage, serialization: Serialization): string | Uint8Array {
   if (serialization === "msgpack") return msgpackFromMessage(shared.message);
   const { paged } = shared;
   return paged === undefined ? jsonFromMessage(shared.message) : jsonFromPage(paged);
 }
 
-function gzipFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
+function gzipFrame(shared: EncodableMessage, serialization: Serialization): string | Uint8Array {
   const plain = frameOf(shared, { serialization, isGzipOn: false });
-  // Most changes are small, and need not become bytes of their own to be known as such.
+  // Most changes are small. The length of the text shows that without encoding it.
   if (plain.length < GZIP_BYTES_MIN && Buffer.byteLength(plain) < GZIP_BYTES_MIN) return plain;
   const bytes = typeof plain === "string" ? encoder.encode(plain) : new Uint8Array(plain);
   return gzipOf(bytes) ?? plain;
+}
+
+/**
+ * Encodes messages as JSON text.
+ *
+ * An integer beyond 2^53 − 1 is a decimal string in JSON and a 64-bit integer in MessagePack.
+ * Messages contain it as bigint, so that each encoder can write its own form.
+ */
+export function jsonFromMessage(message: ServerMessage): string {
+  try {
+    return JSON.stringify(message);
+  } catch (error) {
+    // JSON.stringify refuses bigint. Values that need it are rare, and a replacer would make the
+    // encoding of every other message five times as expensive.
+    if (!(error instanceof TypeError)) throw error;
+    return JSON.stringify(message, (_key, value: unknown) =>
+      typeof value === "bigint" ? value.toString() : value,
+    );
+  }
 }

@@ -1,16 +1,16 @@
 /**
- * Whole frames as gzip, recognised by their first bytes `1f 8b`.
+ * Compresses whole frames with gzip. Receivers recognise them by their first bytes, `1f 8b`.
  *
- * Level 1: at 1 KiB a higher level costs twice the time for a tenth fewer bytes.
+ * Level 1: at 1 KiB a higher level takes twice the time to save a tenth of the bytes.
  */
 import { gunzipSync } from "node:zlib";
 
-/** Smaller payloads are sent as they are. */
+/** Smaller payloads are sent uncompressed. */
 export const GZIP_BYTES_MIN = 512;
 
 const GZIP_LEVEL = 1;
 
-/** The gzip form of a payload, or undefined when it is not worth it. */
+/** Returns the gzip form of a payload; undefined if compression is not worthwhile. */
 export function gzipOf(payload: Uint8Array<ArrayBuffer>): Uint8Array | undefined {
   if (payload.length < GZIP_BYTES_MIN) return undefined;
   const packed = Bun.gzipSync(payload, { level: GZIP_LEVEL });
@@ -23,12 +23,12 @@ export function isGzip(bytes: Uint8Array): boolean {
 
 export type Gunzipped = Uint8Array | "malformed" | "too large";
 
-/** Unpacks at most `maxBytes`, however small the frame is. */
+/** Decompresses at most `maxBytes`, however small the frame is. */
 export function gunzip(bytes: Uint8Array, maxBytes: number): Gunzipped {
   try {
     return gunzipSync(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
-    // zlib throws for what the client sent, and in no other case.
+    // zlib throws only for invalid input.
     if (error instanceof RangeError) return "too large";
     return "malformed";
   }

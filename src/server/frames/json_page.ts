@@ -1,15 +1,15 @@
 /**
- * A batch of rows as JSON, written from its columns.
+ * Writes a batch of rows as JSON, directly from its columns.
  *
- * Invariant: the text means what `jsonFromMessage` says of the same batch.
+ * Invariant: the text is equivalent to the result of `jsonFromMessage` for the same batch.
  */
 import { assert } from "../../base/assert.ts";
-import { cellOf, type Field, type PagedBatch, type ShapedRows } from "../../live/mod.ts";
-import type { Cell } from "../../protocol/mod.ts";
+import { cellOf, type PagedBatch, type ShapedRows, type ShapeField } from "../../live/mod.ts";
+import type { WireCell } from "../../protocol/mod.ts";
 import { textSourceOf, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type JsonPiece, JsonWriter, jsonPiece } from "./json_writer.ts";
 
-/** One for all: a batch is written in one turn. */
+/** One writer for all batches, since a batch is written within one tick. */
 const writer = new JsonWriter();
 
 const NULL: JsonPiece = jsonPiece("null");
@@ -19,11 +19,12 @@ const ROW_END: JsonPiece = jsonPiece("}");
 /** Writes the cell of a row. */
 type PutCell = (row: number) => void;
 
-/** What stands before the cell of each field, by the fields. */
-const namePieces = new WeakMap<readonly Field[], readonly JsonPiece[]>();
+/** The JSON text before the cell of each field, cached by the fields. */
+const namePieces = new WeakMap<readonly ShapeField[], readonly JsonPiece[]>();
 
 /**
- * The texts of a dictionary as JSON, as far as they were needed; vectors of many batches share it.
+ * The strings of a dictionary as JSON, written on first use, because vectors of many batches share
+ * a dictionary.
  */
 const dictionaryPieces = new WeakMap<readonly Value[], (JsonPiece | undefined)[]>();
 
@@ -40,7 +41,11 @@ export function jsonFromPage({ control, rows, subscriptionId }: PagedBatch): str
   return writer.finish();
 }
 
-function putRows({ columns, rowCount }: ShapedRows, fields: readonly Field[], isFirst: boolean) {
+function putRows(
+  { columns, rowCount }: ShapedRows,
+  fields: readonly ShapeField[],
+  isFirst: boolean,
+) {
   const names = namesOf(fields);
   const cells = columns.map((column, index) => cellPutter(column, fields[index]));
   for (let row = 0; row < rowCount; row += 1) {
@@ -54,7 +59,7 @@ function putRows({ columns, rowCount }: ShapedRows, fields: readonly Field[], is
   }
 }
 
-function namesOf(fields: readonly Field[]): readonly JsonPiece[] {
+function namesOf(fields: readonly ShapeField[]): readonly JsonPiece[] {
   let names = namePieces.get(fields);
   if (names === undefined) {
     names = fields.map(({ name }, index) => {
@@ -65,7 +70,7 @@ function namesOf(fields: readonly Field[]): readonly JsonPiece[] {
   return names;
 }
 
-function cellPutter(column: Vector, field: Field | undefined): PutCell {
+function cellPutter(column: Vector, field: ShapeField | undefined): PutCell {
   assert(field !== undefined, "every column of a page has a field");
   const put = field.isPlain ? plainPutter(column) : undefined;
   if (put === undefined) return (row) => writer.json(jsonOf(cellOf(field, valueAt(column, row))));
@@ -77,7 +82,7 @@ function cellPutter(column: Vector, field: Field | undefined): PutCell {
   };
 }
 
-/** For values that are cells as they are; undefined where they have to be looked at. */
+/** Returns a writer for values that need no conversion; undefined for values that may need it. */
 function plainPutter(column: Vector): PutCell | undefined {
   switch (column.kind) {
     case "f64": {
@@ -113,7 +118,8 @@ function piecesOf(dictionary: readonly Value[]): (JsonPiece | undefined)[] {
   return pieces;
 }
 
-/** A whole number beyond 2^53 is decimal text, as in every message. */
-function jsonOf(cell: Cell): string {
-  return typeof cell === "bigint" ? `"${cell}"` : JSON.stringify(cell);
+/** An integer beyond 2^53 is decimal text, as in every message. */
+function jsonOf(cell: WireCell): string {
+  if (typeof cell === "bigint") return `"${cell}"`;
+  return Array.isArray(cell) ? `[${cell.map(jsonOf).join(",")}]` : JSON.stringify(cell);
 }

@@ -1,10 +1,10 @@
 /**
- * Messages as MessagePack, in the subset that the wire allows: nil, bool, int, float64, str, array
- * and map with str keys. No bin, no ext, no timestamp.
+ * Encodes and decodes messages as MessagePack, in the subset that the wire allows: nil, bool, int,
+ * float64, str, array and map with str keys. No bin, no ext, no timestamp.
  *
- * What a client sends is walked before it is decoded: the walk proves that types, lengths, keys,
- * nesting and the number of parts are within bounds, so that decoding cannot allocate more than the
- * frame holds, nor take longer than it should.
+ * A client's frame is walked before it is decoded. The walk proves that types, lengths, keys,
+ * nesting and the number of parts are within bounds, so decoding cannot allocate more than the
+ * frame contains or take too long.
  */
 import { isUtf8 } from "node:buffer";
 import { Packr, Unpackr } from "msgpackr";
@@ -12,12 +12,15 @@ import { JSON_PARTS_MAX } from "../../base/limits.ts";
 import { setCell } from "../../live/mod.ts";
 import type { ServerMessage } from "../../protocol/mod.ts";
 
-/** Nesting of a client message; the deepest that means anything has four levels. */
+/** The maximum nesting of a client message. No valid message has more than four levels. */
 const DEPTH_MAX = 64;
 
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
-/** A number while it is exact, else a bigint. The package has this form; its types do not. */
+/**
+ * The decoder returns a number if it is exact, otherwise a bigint. The package supports this form,
+ * but its types do not.
+ */
 const INT64_FORM = "auto" as "bigint";
 
 const unpackr = new Unpackr({
@@ -26,12 +29,12 @@ const unpackr = new Unpackr({
   int64AsType: INT64_FORM,
 });
 
-/** The encoder reuses its buffer: this is a copy. */
+/** The encoder reuses its buffer, so the bytes are copied. */
 export function msgpackFromMessage(message: ServerMessage): Uint8Array<ArrayBuffer> {
   return new Uint8Array(packr.pack(withWholeNumbers(message)));
 }
 
-/** Decodes one message; undefined when the bytes are not exactly one value of the subset. */
+/** Decodes one message. Returns undefined unless the bytes are exactly one value of the subset. */
 export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefined {
   if (!isWellFormed(bytes)) return undefined;
   const value: unknown = unpackr.unpack(bytes);
@@ -39,8 +42,8 @@ export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefi
 }
 
 /**
- * The encoder writes numbers beyond 32 bits as float64 unless they are bigint; `_seq` and every
- * other whole number must be an integer on the wire.
+ * Turns integers into bigint. The encoder would write numbers beyond 32 bits as float64, but `_seq`
+ * and every other integer must be an integer on the wire.
  */
 function withWholeNumbers(value: unknown): unknown {
   if (typeof value === "number") {
@@ -55,14 +58,14 @@ function withWholeNumbers(value: unknown): unknown {
 }
 
 /** A run of values still to be read: array elements, or the keys and values of a map. */
-interface Open {
+interface OpenCollection {
   remaining: number;
   isMap: boolean;
 }
 
 function isWellFormed(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const open: Open[] = [{ remaining: 1, isMap: false }];
+  const open: OpenCollection[] = [{ remaining: 1, isMap: false }];
   let offset = 0;
   let partCount = 0;
   for (;;) {
@@ -72,14 +75,14 @@ function isWellFormed(bytes: Uint8Array): boolean {
       top = open.at(-1);
     }
     if (top === undefined) return offset === bytes.length;
-    // Of a map the values are read when an odd number of items remains.
+    // In a map, an odd number of remaining items means that a value is next.
     const isKey = top.isMap && top.remaining % 2 === 0;
     top.remaining -= 1;
     const item = itemAt(view, offset);
     if (item === undefined || (isKey && !item.isText)) return false;
     const end = offset + item.bytes;
     if (end > bytes.length) return false;
-    // The decoder would replace malformed text without a word.
+    // The decoder would silently replace malformed text.
     if (item.isText && !isUtf8(bytes.subarray(offset + item.headBytes, end))) return false;
     offset = end;
     if (item.itemCount > bytes.length - offset) return false;
@@ -92,19 +95,19 @@ function isWellFormed(bytes: Uint8Array): boolean {
   }
 }
 
-interface Item {
-  /** Bytes of the head and, for scalars, the content. */
+interface MsgpackItem {
+  /** The number of bytes in the head and, for scalars, in the content. */
   readonly bytes: number;
   readonly headBytes: number;
   readonly isText: boolean;
   readonly isMap: boolean;
-  /** Values inside: elements, or keys and values. */
+  /** The number of values inside: elements, or keys and values. */
   readonly itemCount: number;
-  /** Of an array 1, of a map 1 and its members. */
+  /** 1 for an array; 1 plus the number of members for a map. */
   readonly partCount: number;
 }
 
-/** Content lengths of the scalars with a fixed one, by their first byte; the head is one byte. */
+/** Content lengths of scalars with a fixed length, by their first byte. The head is one byte. */
 const FIXED_LENGTHS: Readonly<Record<number, number>> = {
   0xc0: 0,
   0xc2: 0,
@@ -121,9 +124,9 @@ const FIXED_LENGTHS: Readonly<Record<number, number>> = {
   0xd3: 8,
 };
 
-function itemAt(view: DataView, offset: number): Item | undefined {
-  const room = view.byteLength - offset;
-  if (room < 1) return undefined;
+function itemAt(view: DataView, offset: number): MsgpackItem | undefined {
+  const bytesLeft = view.byteLength - offset;
+  if (bytesLeft < 1) return undefined;
   const head = view.getUint8(offset);
   if (head <= 0x7f || head >= 0xe0) return scalar(1);
   if (head <= 0x8f) return container(1, (head & 0x0f) * 2, true);
@@ -132,14 +135,17 @@ function itemAt(view: DataView, offset: number): Item | undefined {
   const fixed = FIXED_LENGTHS[head];
   if (fixed !== undefined) return scalar(1 + fixed);
   const lengthBytes = lengthBytesOf(head);
-  if (lengthBytes === undefined || room < 1 + lengthBytes) return undefined;
+  if (lengthBytes === undefined || bytesLeft < 1 + lengthBytes) return undefined;
   const length = uintAt(view, offset + 1, lengthBytes);
   if (head <= 0xdb) return text(1 + lengthBytes, length);
   if (head <= 0xdd) return container(1 + lengthBytes, length, false);
   return container(1 + lengthBytes, length * 2, true);
 }
 
-/** Of str 8/16/32, array 16/32, map 16/32; undefined for bin, ext and the unused byte. */
+/**
+ * Returns the size of the length field of str 8/16/32, array 16/32 and map 16/32; undefined for
+ * bin, ext and the unused byte.
+ */
 function lengthBytesOf(head: number): 1 | 2 | 4 | undefined {
   switch (head) {
     case 0xd9:
@@ -162,11 +168,11 @@ function uintAt(view: DataView, offset: number, length: 1 | 2 | 4): number {
   return length === 2 ? view.getUint16(offset) : view.getUint32(offset);
 }
 
-function scalar(bytes: number): Item {
+function scalar(bytes: number): MsgpackItem {
   return { bytes, headBytes: 1, isText: false, isMap: false, itemCount: 0, partCount: 0 };
 }
 
-function text(headBytes: number, length: number): Item {
+function text(headBytes: number, length: number): MsgpackItem {
   return {
     bytes: headBytes + length,
     headBytes,
@@ -177,7 +183,7 @@ function text(headBytes: number, length: number): Item {
   };
 }
 
-function container(bytes: number, itemCount: number, isMap: boolean): Item {
+function container(bytes: number, itemCount: number, isMap: boolean): MsgpackItem {
   const partCount = isMap ? 1 + itemCount / 2 : 1;
   return { bytes, headBytes: bytes, isText: false, isMap, itemCount, partCount };
 }

@@ -1,18 +1,18 @@
 /**
- * Limits the bytes of request bodies in memory: per user, per address, and in all.
+ * Limits the bytes of request bodies in memory: per user, per address, and in total.
  *
- * The runtime buffers the first megabyte of a body whether anybody reads it or not: 2,400 requests
- * that held back the end of their bodies took 3 GB. A body therefore cannot wait unread. It is
- * counted when its head arrives, with its declared size or else that megabyte, and a request beyond
- * the limits is answered at once. Its connection is closed, and the runtime then frees the received
+ * The runtime buffers the first megabyte of a body whether it is read or not: 2,400 requests that
+ * withheld the end of their bodies took 3 GB. A body therefore cannot wait unread. It is counted
+ * when its head arrives, with its declared size or else that megabyte, and a request beyond the
+ * limits is answered at once. Its connection is closed, and the runtime then frees the received
  * bytes.
  *
  * A short body is counted until it is read. A longer one is counted until its request is answered,
  * as a statement keeps its text. The part of a body beyond `LARGE_BODY_BYTES` is counted by
- * `large_bodies.ts`, where such bodies wait for each other.
+ * `large_bodies.ts`, where such bodies wait for one another.
  *
- * Short bodies have a total of their own, so that long bodies never block short statements. The
- * address of a known user with a short body is not looked up, as that takes time.
+ * Short bodies have a separate total, so that long bodies never block short statements. The address
+ * of a known user with a short body is not looked up, as that takes time.
  *
  * Invariant: each total is the sum of the counts of the bodies in progress; a sender without bodies
  * has no entry.
@@ -21,12 +21,13 @@ import { senderOf } from "../../base/sender.ts";
 import { HttpError, RETRY_SECONDS } from "./http_error.ts";
 import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 
-const MIB: number = 1 << 20;
-
 /** Bodies up to this size are short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** Whether a request declares a short body. */
+/** The total up to which one user may have half of all bytes. */
+const FEW_BYTES: number = 32 << 20;
+
+/** Returns whether a request declares a short body. */
 export function hasShortBody({ headers }: Request): boolean {
   const declared = headers.get("content-length");
   return declared !== null && Number(declared) <= SHORT_BODY_BYTES;
@@ -34,20 +35,28 @@ export function hasShortBody({ headers }: Request): boolean {
 
 export interface BodyBounds {
   readonly userBytesMax: number;
-  /** For known users and unknown callers together. */
+  /** The limit for known users and unknown callers of one address together. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
-  /** For all senders, separately for short bodies and for longer ones. */
+  /** The limit for all senders, separately for short bodies and for longer ones. */
   readonly bytesMax: number;
 }
 
-/** Together with the limits of `LargeBodies`, these limit the memory of all bodies. */
-const BODY_BOUNDS: BodyBounds = {
-  userBytesMax: 128 * MIB,
-  addressBytesMax: 256 * MIB,
-  strangerBytesMax: 16 * MIB,
-  bytesMax: 512 * MIB,
-};
+/**
+ * Divides the bytes that all senders together may occupy. The fewer there are, the larger the
+ * shares of one user and one address, because a back end is one of each. A caller may always send a
+ * body of undeclared size. Together with the limits of `LargeBodies`, these limit the memory of all
+ * bodies.
+ */
+export function boundsOf(bytesMax: number): BodyBounds {
+  const few = Math.min(bytesMax / 2, FEW_BYTES);
+  return {
+    userBytesMax: Math.max(LARGE_BODY_BYTES, Math.floor(bytesMax / 4), Math.floor(few)),
+    addressBytesMax: Math.max(LARGE_BODY_BYTES, Math.floor(bytesMax / 2), Math.floor(2 * few)),
+    strangerBytesMax: Math.max(LARGE_BODY_BYTES, Math.floor(bytesMax / 32)),
+    bytesMax: Math.max(LARGE_BODY_BYTES, bytesMax),
+  };
+}
 
 /** The sender of a body. */
 export interface BodySender {
@@ -64,7 +73,7 @@ export class BodyLedger {
   #shortBytes = 0;
   #longBytes = 0;
 
-  constructor(bounds: BodyBounds = BODY_BOUNDS) {
+  constructor(bounds: BodyBounds) {
     this.#bounds = bounds;
   }
 
@@ -100,7 +109,7 @@ export class BodyLedger {
     const { userId } = sender;
     const address = senderOf(sender.address());
     const { addressBytesMax, strangerBytesMax, userBytesMax } = this.#bounds;
-    const sums: Sum[] =
+    const sums: BodyBytesSum[] =
       userId === undefined
         ? [
             {
@@ -130,7 +139,7 @@ export class BodyLedger {
     }
     const { bytesMax } = this.#bounds;
     if (this.#longBytes + bytes > bytesMax) throw tooMuchOfAll(bytesMax);
-    const entry = new Entry((more) => {
+    const entry = new LedgerEntry((more) => {
       for (const { held, key } of sums) add(held, key, more);
       this.#longBytes += more;
     });
@@ -141,25 +150,25 @@ export class BodyLedger {
 
 /** A counted body. */
 export interface BodyEntry {
-  /** Counts a body of undeclared size with its actual size, once known. */
+  /** Sets the actual size, once known, of a body that declared no size. */
   isRead(bytes: number): void;
   /** Stops counting the body. Further calls do nothing. */
   leave(): void;
 }
 
-interface Sum {
+interface BodyBytesSum {
   readonly key: string;
   readonly held: Map<string, number>;
   readonly bytesMax: number;
   readonly whose: string;
 }
 
-class Entry implements BodyEntry {
+class LedgerEntry implements BodyEntry {
   readonly #addToSums: (bytes: number) => void;
   #bytes = 0;
   #hasLeft = false;
 
-  /** @param addToSums Adds bytes to every total to which the body counts. */
+  /** @param addToSums Adds bytes to every total in which the body is counted. */
   constructor(addToSums: (bytes: number) => void) {
     this.#addToSums = addToSums;
   }

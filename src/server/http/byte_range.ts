@@ -1,24 +1,22 @@
-/**
- * Range requests (RFC 9110, 14): one range of bytes, or the whole.
- */
+/** Range requests (RFC 9110, 14): a single byte range, or the whole content. */
 
 /** Offsets of the first and last byte, both inclusive. */
-export interface ByteRange {
+export interface RequestedRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** Blanks that belong to one part of it only: a pattern that could part them tries each way. */
+/** Each blank can match only one part of the pattern, so matching never backtracks. */
 const RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(?:(\d+)\s*)?$/i;
 
 /**
- * What a Range header asks of `size` bytes. "whole" also stands for several ranges and for what is
- * no range of bytes, both of which are answered with everything.
+ * Returns the range that a Range header selects from `size` bytes. The result is "whole" for
+ * several ranges and for an invalid one, because both are answered with everything.
  */
 export function rangeOf(
   header: string | null,
   size: number,
-): ByteRange | "whole" | "unsatisfiable" {
+): RequestedRange | "whole" | "unsatisfiable" {
   const match = RANGE.exec(header ?? "");
   if (match === null) return "whole";
   const [, firstText = "", lastText = ""] = match;
@@ -35,7 +33,7 @@ export function rangeOf(
   return { first, last: Math.min(last, size - 1) };
 }
 
-/** Whether a list of entity tags (`If-None-Match`) has this one; weak tags count. */
+/** Whether a list of entity tags (`If-None-Match`) contains this one. Weak tags count. */
 export function hasTag(header: string | null, tag: string): boolean {
   if (header === null) return false;
   return header.split(",").some((part) => {

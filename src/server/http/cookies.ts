@@ -1,6 +1,6 @@
 /**
  * The two cookies of a browser session. The auth endpoints and the event stream read them. Every
- * other endpoint needs the header, so that a page of another origin cannot use the cookies. Code
+ * other endpoint needs the header, so that a page from another origin cannot use the cookies. Code
  * that reads or sets a cookie also checks the origin of the page.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
@@ -12,20 +12,15 @@ const PATHS: Readonly<Record<CookieName, string>> = {
   tidemark_refresh: "/v1/api/auth",
 };
 
-/** The value of a cookie of the request, or undefined. */
+/** Returns the value of a request's cookie; undefined if it is absent. */
 export function cookieOf(request: Request, name: CookieName): string | undefined {
   const header = request.headers.get("cookie");
   if (header === null) return undefined;
-  for (const pair of header.split(";")) {
-    const equals = pair.indexOf("=");
-    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
-    const value = pair.slice(equals + 1).trim();
-    return value === "" ? undefined : value;
-  }
-  return undefined;
+  const value = new Bun.CookieMap(header).get(name);
+  return value === null || value === "" ? undefined : value;
 }
 
-/** Sets both cookies, each ending with its token. */
+/** Sets both cookies, each expiring with its token. */
 export function setSessionCookies(
   headers: Headers,
   login: LoginBody,
@@ -50,6 +45,12 @@ function cookie(
   value: string,
   { expires, isSecure }: { expires: Date; isSecure: boolean },
 ): string {
-  const attributes = `Path=${PATHS[name]}; Expires=${expires.toUTCString()}; HttpOnly; SameSite=Strict`;
-  return `${name}=${value}; ${attributes}${isSecure ? "; Secure" : ""}`;
+  const sent = new Bun.Cookie(name, value, {
+    path: PATHS[name],
+    expires,
+    httpOnly: true,
+    sameSite: "strict",
+    secure: isSecure,
+  });
+  return sent.serialize();
 }

@@ -1,17 +1,18 @@
 /**
- * What browsers may do from other origins.
+ * Cross-origin rules for browsers.
  *
- * Browsers hide the reason from a page whose origin is refused. The log therefore names the line of
- * configuration that would allow it.
+ * Browsers hide the reason from a page whose origin is refused. The log therefore shows the
+ * configuration line that would allow it.
  *
- * Without `security.cors.allowed_origins` no Access-Control header is ever sent. An allowed origin
- * is echoed exactly; `*` admits any, without credentials.
+ * Without `security.cors.allowed_origins`, no Access-Control header is ever sent. An allowed origin
+ * is echoed exactly; `*` admits any origin, without credentials.
  */
 import type { SeldomLog } from "../../base/seldom_log.ts";
-import type { ServerConfig } from "../common/options.ts";
+import type { ServerConfig } from "../contract/options.ts";
 
 const METHODS = "GET, HEAD, POST, OPTIONS";
-const REQUEST_HEADERS = "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID";
+const REQUEST_HEADERS =
+  "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID, Tidemark-Transaction";
 const EXPOSED_HEADERS =
   "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed, " +
   "Tidemark-Notices";
@@ -28,7 +29,7 @@ export class Cors {
   readonly #publicOrigin: string | undefined;
   readonly #log: Pick<SeldomLog, "warn">;
 
-  /** @param log Gets a line for refused pages. */
+  /** @param log Receives a line for each refused page. */
   constructor(config: Pick<ServerConfig, "security" | "server">, log: Pick<SeldomLog, "warn">) {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
     this.#log = log;
@@ -41,12 +42,12 @@ export class Cors {
     this.#publicOrigin = own === undefined ? undefined : asSent(own);
   }
 
-  /** Whether any origin is allowed: without one, responses need no look at all. */
+  /** Whether any origin is allowed. If none is, responses need no further check. */
   get isOn(): boolean {
     return this.#origins.size > 0;
   }
 
-  /** Adds what the page that asked needs to read this response. */
+  /** Adds the headers that the requesting page needs to read this response. */
   decorate(request: Request, headers: Headers): void {
     if (!this.isOn) return;
     if (!this.#hasWildcard) headers.append("Vary", "Origin");
@@ -57,7 +58,7 @@ export class Cors {
     if (this.#allowsCredentials) headers.set("Access-Control-Allow-Credentials", "true");
   }
 
-  /** Adds the answer to a preflight; `decorate` adds the rest. */
+  /** Adds the headers that answer a preflight, except those that `decorate` adds. */
   allowPreflight(request: Request, headers: Headers): void {
     const origin = request.headers.get("origin");
     if (origin === null) return;
@@ -70,7 +71,7 @@ export class Cors {
     headers.set("Access-Control-Max-Age", this.#maxAge);
   }
 
-  /** Whether a WebSocket may be opened by this page; no Origin is a native client. */
+  /** Whether this page may open a WebSocket. Native clients send no Origin. */
   mayUpgrade(request: Request): boolean {
     const origin = request.headers.get("origin");
     if (origin === null || this.#isListed(origin) || this.#isOwn(origin, request)) return true;
@@ -90,8 +91,8 @@ export class Cors {
   }
 
   /**
-   * Whether a request that shows nothing of its sender is not a page's from elsewhere. Browsers ask
-   * nobody before they send a body without a media type, and only keep the answer from the page.
+   * Whether a request without credentials may act, because it does not come from a page of another
+   * origin. Browsers send a body without a media type to any server, and only hide the answer.
    */
   mayAct(request: Request): boolean {
     if (this.#isOfOwnPage(request) || this.#isOfListedPage(request)) return true;
@@ -99,13 +100,13 @@ export class Cors {
     return false;
   }
 
-  /** Of a page of this server, or of none. */
+  /** Whether the request comes from one of this server's pages or from no page. */
   #isOfOwnPage(request: Request): boolean {
-    // Browsers say so themselves, also where a proxy has put another Host.
+    // Browsers send this header themselves, even if a proxy has changed Host.
     const site = request.headers.get("sec-fetch-site");
     if (site === "same-origin") return true;
     const origin = request.headers.get("origin");
-    // Requests of page elements have no Origin; "none" stands for a URL that a person typed.
+    // Requests for page elements have no Origin. "none" stands for a URL that a person typed.
     if (origin === null) return site === null || site === "none";
     return this.#isOwn(origin, request);
   }
@@ -117,7 +118,7 @@ export class Cors {
 
   #noteRefused(origin: string): void {
     if (!NAMEABLE.test(origin)) {
-      const hint = "open it from a web server: a file, for one, has no origin to be named";
+      const hint = "open it from a web server: a file, for example, has no origin to allow";
       this.#log.warn("refused a page whose origin cannot be allowed", { hint });
       return;
     }
@@ -126,7 +127,7 @@ export class Cors {
     const list = `allowed_origins = [${origins.map((it) => `'${it}'`).join(", ")}]`;
     const line = this.#isListed(origin) ? "allow_credentials = true" : list;
     this.#log.warn(
-      "refused a page of another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
+      "refused a page from another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
       { line, origin },
     );
   }
@@ -142,7 +143,9 @@ export class Cors {
   }
 }
 
-/** An origin as browsers write it: in lower case, without the port that its scheme has anyway. */
+/**
+ * Returns an origin as browsers write it: in lower case, without the default port of its scheme.
+ */
 function asSent(origin: string): string {
   return URL.parse(origin)?.origin ?? origin;
 }

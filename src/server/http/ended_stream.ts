@@ -1,11 +1,11 @@
 /**
  * Ends a stream of server-sent events, and refuses one.
  *
- * A browser's EventSource never reconnects after an answer with a status other than 200, even if a
- * restart takes only a second. A refusal is therefore the only event of a stream with status 200.
- * An EventSource reconnects after each end, so the stream sets the delay: short if the cause passes
- * by itself, long if somebody has to fix something first. An EventSource also sends its position;
- * if the position is the cause, an empty id makes the EventSource forget it.
+ * A browser's EventSource never reconnects after an answer with a status other than 200, even if
+ * the server takes only a second to restart. A refusal is therefore the only event of a stream with
+ * status 200. An EventSource reconnects after each end, so the stream sets the delay: short if the
+ * cause is temporary, long if a person has to fix something first. An EventSource also sends its
+ * position; if the position is the cause, an empty id makes the EventSource forget it.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
@@ -14,10 +14,10 @@ import { acceptsType, eventHeaders, openResponse } from "./responses.ts";
 /** The `subscription_id` of the one subscription of a stream. */
 export const STREAM_WORD = "sse";
 
-/** How long a client should wait before it reconnects. */
+/** The time that a client should wait before it reconnects. */
 const RETRY_MS = 2000;
 
-/** How long it should wait if the cause does not pass by itself. */
+/** The time that a client should wait if the cause is not temporary. */
 const MENDED_RETRY_MS = 30_000;
 
 /** Codes that recur as long as the client sends the same position. */
@@ -27,12 +27,14 @@ const LOST_POSITION: ReadonlySet<string> = new Set([
   "SCHEMA_CHANGED",
 ]);
 
-/** The first line of a stream. It is sent at once, so that proxies forward the headers. */
+/**
+ * Returns the first line of a stream. It is sent immediately, so that proxies forward the headers.
+ */
 export function retryLine(retryMs: number = RETRY_MS): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** The last event of a stream. */
+/** Returns the last event of a stream. */
 export function lastEvent(code: string, data: string): string {
   const idLine = LOST_POSITION.has(code) ? "id:\n" : "";
   return `event: subscription_error\n${idLine}data: ${data}\n\n`;
@@ -43,7 +45,7 @@ export function wantsEvents({ request }: Exchange): boolean {
   return request.method === "GET" && acceptsType(request, "text/event-stream");
 }
 
-/** A refusal as a stream of one event, which carries the status that other clients would get. */
+/** Returns a refusal as a stream of one event with the status that other clients would get. */
 export function endedStream(
   exchange: Exchange,
   { body, status }: { readonly body: ErrorBody; readonly status: number },

@@ -1,80 +1,85 @@
 /**
- * One HTTP request on its way through the server: what routes ask about it, each found at first
- * use, since the fast path needs few of them.
+ * One HTTP request on its way through the server. Its properties are computed on first use, because
+ * the fast path needs few of them.
  */
 import type { Caller } from "../../auth/mod.ts";
 import { type Clock, shownMs } from "../../base/clock.ts";
+import { type IpRanges, ipFromText } from "../../base/ip_address.ts";
 import type { Random } from "../../base/random.ts";
 import type { Peer } from "../../base/received_bytes.ts";
-import { type IpRange, ipFromText } from "../common/ip_address.ts";
-import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../common/local_only.ts";
+import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
-/** The address of a connection that is already gone. */
+/** Stands for the address of a connection that is already closed. */
 const PEER_UNKNOWN = "unknown";
 
 const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Query parameters in which other servers take a token. */
+/** Query parameters that carry a token on other servers. */
 const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
 
-/** How long the client of an answer that has ended may take nothing of it. */
+/** The time that a client has to read the rest of an answer that has ended. */
 const ENDING_SECONDS = 5;
 
-/** The runtime's server, as far as a request needs it. */
+/** The part of the runtime's server that a request uses. */
 export interface Peers {
   requestIP(request: Request): { readonly address: string; readonly port: number } | null;
   timeout(request: Request, seconds: number): void;
 }
 
-/** Whom the server believes, from the configuration. */
+/** The proxies and hosts that the configuration trusts. */
 export interface NetworkRules {
-  readonly trustedProxies: readonly IpRange[];
-  /** Host names in lower case. */
+  readonly trustedProxies: IpRanges;
+  /** The allowed host names, in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
   /** Called for a peer that sends a forwarding header but is not a trusted proxy. */
   readonly onStranger: (address: string, header: string) => void;
 }
 
-/** What all exchanges of a server share. */
+/** The objects that all exchanges of a server share. */
 export interface ExchangeOptions {
   readonly peers: Peers;
   readonly network: NetworkRules;
   readonly requestIds: RequestIds;
-  /** How long a connection may be silent; 0 for as long as it likes. */
+  /** The time that a connection may stay silent; 0 means no limit. */
   readonly idleSeconds: number;
-  /** Of this server in the configuration, if that says so: scheme, host and port. */
+  /** The scheme, host and port from the configuration, if set. */
   readonly publicOrigin: string | undefined;
-  /** The same as it listens, for clients that named no host. */
+  /** The scheme, host and port on which the server listens, for requests without a Host. */
   readonly ownUrl: () => string;
 }
 
-/** Is the `Caller` that `auth` asks for, so that a good token costs no look at the address. */
+/** Implements the `Caller` of `auth`, so that the address is looked up only after a bad token. */
 export class Exchange implements Caller {
   readonly request: Request;
-  /** Percent-encoded, without query. */
+  /** The path of the URL, percent-encoded and without the query. */
   readonly path: string;
-  /** After the question mark; empty when there is none. */
+  /** The part of the URL after the question mark; empty if the URL has no query. */
   readonly query: string;
-  readonly requestId: string;
   readonly startedMs: number;
   readonly #options: ExchangeOptions;
   #origin: Origin | undefined;
+  #requestId: string | undefined;
 
-  /** @param startedMs When the request came, by the monotonic clock. */
+  /** @param startedMs The request's time of arrival, on the monotonic clock. */
   constructor(request: Request, startedMs: number, options: ExchangeOptions) {
     this.request = request;
-    this.requestId = options.requestIds.of(request);
     this.startedMs = startedMs;
     this.#options = options;
     const url = request.url;
-    // The runtime gives an absolute URL, whose path begins at the first slash after "https://", but
-    // a path alone when there is no Host, and of CONNECT what it asks for, which has none.
+    // The runtime gives an absolute URL whose path begins at the first slash after "https://". If
+    // there is no Host, it gives only a path, and for CONNECT the target, which has no path.
     const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);
     this.path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
+  }
+
+  /** The caller's own id for the request, or else a new one. */
+  get requestId(): string {
+    this.#requestId ??= this.#options.requestIds.of(this.request);
+    return this.#requestId;
   }
 
   /** The client behind the request. */
@@ -96,14 +101,14 @@ export class Exchange implements Caller {
     return this.origin.isLocal;
   }
 
-  /** The other end of the connection, maybe a proxy's; undefined when it is already gone. */
+  /** The other end of the connection, possibly a proxy; undefined if it has disconnected. */
   get peer(): Peer | undefined {
     const found = this.#options.peers.requestIP(this.request);
     const address = found === null ? undefined : ipFromText(found.address);
     return found === null || address === undefined ? undefined : { address, port: found.port };
   }
 
-  /** The value of a query parameter, decoded; undefined when it is absent. */
+  /** Returns the decoded value of a query parameter; undefined if it is absent. */
   queryValue(name: string): string | undefined {
     if (this.query === "") return undefined;
     return new URLSearchParams(this.query).get(name) ?? undefined;
@@ -114,13 +119,13 @@ export class Exchange implements Caller {
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
   }
 
-  /** Scheme, host and port under which the client reaches this server. */
+  /** The scheme, host and port under which the client reaches this server. */
   get publicUrl(): string {
     const { ownUrl, publicOrigin } = this.#options;
     return publicOrigin ?? URL.parse(this.request.url)?.origin ?? ownUrl();
   }
 
-  /** Whether `Host` is a name and port: anything else would shift where the path begins. */
+  /** Whether `Host` is a name and port. Any other text would shift the beginning of the path. */
   get isHostWellFormed(): boolean {
     const host = this.request.headers.get("host");
     return host === null || HOST_FORM.test(host);
@@ -134,26 +139,30 @@ export class Exchange implements Caller {
     return isHostAllowed(this.request.headers.get("host"), this.#network.allowedHosts);
   }
 
-  /** Lets this request be silent for longer than the keep-alive timeout. */
+  /** Lets this request stay silent for longer than the keep-alive timeout. */
   liftIdleTimeout(): void {
     this.#options.peers.timeout(this.request, 0);
   }
 
-  /** Lets it be silent no longer than that again. */
+  /** Restores the keep-alive timeout. */
   resetIdleTimeout(): void {
     this.#options.peers.timeout(this.request, this.#options.idleSeconds);
   }
 
-  /** Cuts the connection when nothing more is taken of what is left to send. */
+  /** Disconnects soon if the client does not read the rest of the answer. */
   shortenIdleTimeout(): void {
     this.#options.peers.timeout(this.request, ENDING_SECONDS);
   }
 
-  /** Calls back when the client is gone: for what is worth ending then. */
-  onLeave(callback: () => void): void {
+  /**
+   * Calls back when the client disconnects, so that work for it can end. Returns a function that
+   * prevents this.
+   */
+  onLeave(callback: () => void): () => void {
     const { signal } = this.request;
     if (signal.aborted) callback();
     else signal.addEventListener("abort", callback, { once: true });
+    return () => signal.removeEventListener("abort", callback);
   }
 
   get #network(): NetworkRules {
@@ -165,7 +174,7 @@ export class Exchange implements Caller {
   }
 }
 
-/** Names requests that bring no name of their own. */
+/** Assigns ids to requests that have no id. */
 export class RequestIds {
   readonly #prefix: string;
   #count = 0;
@@ -175,7 +184,7 @@ export class RequestIds {
     this.#prefix = `${clock.nowMs().toString(36)}-${chance}-`;
   }
 
-  /** The caller's own id when it is well-formed, else a new one. */
+  /** Returns the caller's own id if it is well-formed, otherwise a new one. */
   of(request: Request): string {
     const given = request.headers.get("x-request-id");
     if (given !== null && REQUEST_ID_FORM.test(given)) return given;
@@ -184,7 +193,7 @@ export class RequestIds {
   }
 }
 
-/** Milliseconds since the request arrived. */
+/** Returns the milliseconds since the request arrived. */
 export function tookMs(exchange: Exchange, clock: Clock): number {
   return shownMs(clock.monotonicMs() - exchange.startedMs);
 }

@@ -1,17 +1,19 @@
 /**
  * Refuses members that stand in for a known one that is absent: `{"query": …}` for `{"sql": …}`.
- * The bodies of SQL ignore unknown members otherwise, so that newer clients can talk to older
- * servers. The bodies of `/v1/api/auth/…` must have none: a log-out of all sessions that ends only
- * one would look like a success.
+ * v1/api/auth/…` must have none: a log-out of all sessions that ends only one would look like a
+ * success./Otherwise, SQL bodies may contain unknown members, which are ignored so that newer
+ * clients can talk to older servers. The bodies of `/v1/api/auth/…` must not contain any: a log-out
+ * of all sessions that ends only one would look like a success./v1/api/auth/…` must have none: a
+ * log-out of all sessions that ends only one would look like a success.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import { withoutMiddle } from "../../base/short_text.ts";
 
-/** The known members, each with names that people use for it by mistake. */
+/** The known members, each with names that people mistakenly use for it. */
 export type FieldNames = Readonly<Record<string, readonly string[]>>;
 
-/** The most of an unknown name that a message repeats, in UTF-16 units. */
+/** The longest part of an unknown name that a message repeats, in UTF-16 units. */
 const NAME_SHOWN_MAX = 64;
 
 /** @throws {DatabaseError} INVALID_INPUT */
@@ -24,7 +26,10 @@ export function refuseNearMisses(
   throw new DatabaseError("INVALID_INPUT", `Cannot read ${miss}`);
 }
 
-/** A clause that names the mistaken member and the meant one; undefined where there is none. */
+/**
+ * Returns a clause that names the mistaken member and the intended one; undefined if no member is
+ * mistaken.
+ */
 export function nearMissOf(
   fields: Readonly<Record<string, unknown>>,
   names: FieldNames,
@@ -39,7 +44,10 @@ export function nearMissOf(
   return undefined;
 }
 
-/** A clause that names an unknown member, and the meant one or all; undefined if all are known. */
+/**
+ * Returns a clause that names an unknown member, and either the intended member or all known ones;
+ * undefined if there is no unknown member.
+ */
 export function unknownFieldOf(
   fields: Readonly<Record<string, unknown>>,
   names: FieldNames,
@@ -54,17 +62,17 @@ export function unknownFieldOf(
 }
 
 /**
- * A clause that names a parameter of the URL that belongs into the body; undefined where there is
- * none.
+ * Returns a clause that names a URL parameter that belongs in the body; undefined if no parameter
+ * does.
  *
- * @param query After the question mark.
+ * @param query The text after the question mark.
  */
 export function misplacedInQuery(query: string, names: FieldNames): string | undefined {
   if (query === "") return undefined;
   for (const name of new URLSearchParams(query).keys()) {
     const member = Object.hasOwn(names, name) ? name : meantBy(name, names);
     if (member !== undefined) {
-      return `"${name}" in the URL: this endpoint takes "${member}" as a member of its body`;
+      return `"${name}" in the URL: this endpoint accepts "${member}" as a member of its body`;
     }
   }
   return undefined;
@@ -78,7 +86,7 @@ function meantBy(name: string, names: FieldNames): string | undefined {
   return nearestName(name, Object.keys(names));
 }
 
-/** Names a JSON value in a message. */
+/** Returns the kind of a JSON value, for messages. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return "absent";
   if (value === null) return "null";

@@ -1,25 +1,25 @@
 /**
- * A body as gzip of which every piece can be read when it comes: what an event stream needs, and a
- * compressor that waits for more does not give.
+ * Compresses a body so that each piece can be read as soon as it arrives, as an event stream
+ * requires. An ordinary compressor waits for more input.
  *
  *     header   10 bytes
  *     piece    deflate blocks of its own, then an empty one that ends on a whole byte (00 00 ff ff)
  *     …
  *     end      the last, empty block (03 00), CRC-32 and length of all pieces
  *
- * No piece refers to one before it, so a stream that is quiet holds a checksum and no window of a
+ * No piece refers to an earlier one, so a quiet stream holds a checksum instead of a window of a
  * quarter of a megabyte. Formats: RFC 1951, RFC 1952.
  */
 import { promisify } from "node:util";
 import { constants, deflateRaw, deflateRawSync } from "node:zlib";
 import { crc32 } from "../../base/checksum.ts";
 
-/** Up to here compressing in place costs less than handing over to another thread. */
+/** The size up to which compressing in place costs less than handing over to another thread. */
 const IN_PLACE_BYTES_MAX = 65_536;
 
 const OPTIONS = { level: 1, finishFlush: constants.Z_SYNC_FLUSH };
 
-/** Deflate, no name, no time, of an unknown system. */
+/** The gzip header: deflate, no name, no time, unknown system. */
 const HEADER: readonly number[] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 const LAST_BLOCK: readonly number[] = [3, 0];
@@ -28,7 +28,7 @@ const deflateOffLoop = promisify(deflateRaw);
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** The same body, packed; it is read when the packed one is, and cancelled with it. */
+/** Returns the compressed body. Reading or cancelling it reads or cancels the plain one. */
 export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> {
   const reader = plain.getReader();
   let isBegun = false;
@@ -57,16 +57,16 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
       },
       async cancel(reason) {
         isOver = true;
-        // One that has failed by now has ended as well.
+        // A stream that has already failed has ended as well.
         await reader.cancel(reason).catch(() => undefined);
       },
     },
-    // What waits here would be neither with the client nor counted as queued.
+    // Bytes waiting here would neither have reached the client nor be counted as queued.
     { highWaterMark: 0 },
   );
 }
 
-/** The length is modulo 2^32. */
+/** Returns the gzip trailer. The length is taken modulo 2^32. */
 function trailer(crc: number, length: number): Bytes {
   const bytes = new Uint8Array(LAST_BLOCK.length + 8);
   bytes.set(LAST_BLOCK);

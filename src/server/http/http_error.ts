@@ -1,19 +1,24 @@
 /**
  * Turns failures into HTTP answers. Shape A is for auth, health, UI and unknown paths, shape B for
- * sql and files. "events" is shape B, or an event for a client that can read nothing else. The
- * status numbers of conditions appear only in `protocol/error_codes.ts`.
+ * sql and files, shape C for topics. "events" is shape B, or an event for a client that can read
+ * nothing else. The status numbers of error codes appear only in `protocol/error_codes.ts`.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import {
-  type Condition,
   CorruptionError,
   DatabaseError,
   DiskError,
+  type ErrorCode,
   namesOnly,
   withoutPaths,
 } from "../../base/errors.ts";
-import { type ErrorBody, wireErrorOf } from "../../protocol/mod.ts";
+import {
+  type ErrorBody,
+  type TopicErrorBody,
+  topicErrorOf,
+  wireErrorOf,
+} from "../../protocol/mod.ts";
 import { endedStream, wantsEvents } from "./ended_stream.ts";
 import { type Exchange, tookMs } from "./exchange.ts";
 import { json, jsonText } from "./responses.ts";
@@ -34,7 +39,7 @@ export class HttpError extends Error {
   }
 }
 
-/** What a refusal says besides its code and message. */
+/** Fields of a refusal besides its code and message. */
 export interface ErrorExtra {
   readonly maxBytes?: number;
   readonly sizeBytes?: number;
@@ -43,36 +48,36 @@ export interface ErrorExtra {
   readonly contentRange?: string;
   /** Closes the connection after the answer, so that no more of the request arrives. */
   readonly closes?: true;
-  /** For `weak_password`: which field. */
+  /** The field that `weak_password` concerns. */
   readonly field?: string;
 }
 
-/** After how long to come again, of refusals that pass by themselves. */
+/** The delay after which a client may retry if the cause is temporary. */
 export const RETRY_SECONDS = 5;
 
-/** @param all How many the server takes, of all addresses together. */
+/** @param all The maximum number of connections, over all addresses. */
 export function tooManyConnections(all: number): HttpError {
-  const message = `There are too many connections: the server takes ${all}`;
+  const message = `There are too many connections: the server accepts ${all}`;
   return new HttpError(503, "TOO_MANY_CONNECTIONS", message, {
     retryAfterSeconds: RETRY_SECONDS,
   });
 }
 
-export type ErrorShape = "A" | "B" | "events";
+export type ErrorShape = "A" | "B" | "C" | "events";
 
-/** The answer to a request that met a bug. */
+/** Returns the answer to a request that failed because of a bug. */
 export function bugError(shape: ErrorShape): HttpError {
-  const message = "Cannot answer: it hit a bug in the server, see the server's log";
+  const message = "Cannot answer: it hit a bug in the server; see the server's log";
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 
-/** Returns the error as the inner error of shape B. */
+/** Returns a bug as the inner error of shape B. */
 export function bugBody(): ErrorBody {
   const { code, message } = bugError("B");
   return { code, message };
 }
 
-/** Answers an expected failure; undefined for anything else, which is a bug. */
+/** Returns the answer for an expected failure; undefined for anything else, which is a bug. */
 export function responseFromError(
   exchange: Exchange,
   error: unknown,
@@ -80,6 +85,11 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
+  // A failed bearer check has the same form everywhere.
+  if (shape === "C" && !(error instanceof AuthError)) {
+    return refusedTopic(exchange, failure, error);
+  }
+  if (shape === "C") return failedResponse(exchange, failure, clock);
   if (shape === "events") return refusedStream(exchange, failure, clock);
   if (shape === "B") return failedResponse(exchange, failure, clock);
   const { status, body, extra } = failure;
@@ -89,15 +99,36 @@ export function responseFromError(
 }
 
 /** Refuses a stream: with an event for an EventSource, otherwise in shape B like any failure. */
-export function refusedStream(exchange: Exchange, failure: Failure, clock: Clock): Response {
+export function refusedStream(exchange: Exchange, failure: HttpFailure, clock: Clock): Response {
   if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
   return endedStream(exchange, failure);
 }
 
-/** A failed answer in shape B. */
+/** Returns a failed answer in shape C. */
+function refusedTopic(
+  exchange: Exchange,
+  { body: { code, message, ...rest }, extra, status }: HttpFailure,
+  error: unknown,
+): Response {
+  const known = error instanceof DatabaseError ? topicErrorOf(error.code) : { code, status };
+  const { hint, max_bytes, retry_after_seconds, size_bytes } = rest;
+  const body: TopicErrorBody = {
+    error: message,
+    code: known.code,
+    ...(hint === undefined ? {} : { hint }),
+    ...(retry_after_seconds === undefined ? {} : { retry_after_seconds }),
+    ...(max_bytes === undefined ? {} : { max_bytes }),
+    ...(size_bytes === undefined ? {} : { size_bytes }),
+  };
+  const response = json(exchange, known.status, body);
+  addErrorHeaders(response.headers, extra);
+  return response;
+}
+
+/** Returns a failed answer in shape B. */
 function failedResponse(
   exchange: Exchange,
-  { body, extra, status }: Failure,
+  { body, extra, status }: HttpFailure,
   clock: Clock,
 ): Response {
   const answer = jsonBody([], { tookMs: tookMs(exchange, clock), error: body });
@@ -108,26 +139,26 @@ function failedResponse(
 }
 
 /**
- * Whether the log should say that a request failed for this: not for a refusal that has a code of
- * its own, nor for what was logged where it was met.
+ * Returns whether a failure should be logged. A refusal with its own code should not, nor should a
+ * failure that was logged where it occurred.
  */
 export function isWorthLogging(error: unknown): boolean {
   if (error instanceof HttpError) return false;
   if (error instanceof CorruptionError) return !error.isLogged;
-  if (error instanceof DatabaseError) return !LOGGED_BELOW.has(error.condition);
+  if (error instanceof DatabaseError) return !LOGGED_BELOW.has(error.code);
   return true;
 }
 
-/** What the store logs itself, and what the log says of a shutdown. */
-const LOGGED_BELOW: ReadonlySet<Condition> = new Set([
+/** Codes that the store or the shutdown logs itself. */
+const LOGGED_BELOW: ReadonlySet<ErrorCode> = new Set([
   "DISK_FULL",
   "COMMIT_UNKNOWN",
   "SHUTTING_DOWN",
 ]);
 
-/** The inner error of shape B. `isAdmin` adds the internal cause, and where files lie. */
+/** Returns the inner error of shape B. `isAdmin` adds the internal cause and file paths. */
 export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolean }): ErrorBody {
-  const { code, reason } = wireErrorOf(error.condition);
+  const { code, reason } = wireErrorOf(error.code);
   const statement = error.statementIndex;
   const { hint, message } = isAdmin ? error : withoutPaths(error);
   return {
@@ -137,13 +168,13 @@ export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolea
     ...(hint === undefined ? {} : { hint }),
     ...(statement === undefined ? {} : { statement }),
     ...(reason === undefined ? {} : { reason }),
-    ...(error.condition === "SHUTTING_DOWN" ? { retry_after_seconds: RETRY_SECONDS } : {}),
+    ...(error.code === "SHUTTING_DOWN" ? { retry_after_seconds: RETRY_SECONDS } : {}),
     ...(error.earliestSeq === undefined ? {} : { earliest_seq: error.earliestSeq }),
     ...(isAdmin && isInternal(error.cause) ? { details: error.cause.message } : {}),
   };
 }
 
-/** The inner error of shape B of any expected failure; undefined for a bug. */
+/** Returns the inner error of shape B for any expected failure; undefined for a bug. */
 export function errorBodyOfFailure(
   error: unknown,
   options: { isAdmin: boolean },
@@ -154,12 +185,12 @@ export function errorBodyOfFailure(
   return body !== undefined && isNamed ? { ...body, message: error.message } : body;
 }
 
-/** What a message does not say already: a cause that is no condition itself. */
+/** Whether a cause adds to the message, because it is not itself an error condition. */
 function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);
 }
 
-/** Total: a code that is added does not compile before it has its status. */
+/** The table is total: a new code does not compile until it has a status. */
 const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   already_configured: 409,
   rate_limited: 429,
@@ -178,13 +209,13 @@ const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   RATE_LIMIT_EXCEEDED: 429,
 };
 
-interface Failure {
+interface HttpFailure {
   readonly status: number;
   readonly body: ErrorBody;
   readonly extra: ErrorExtra;
 }
 
-function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
+function failureOf(error: unknown, shape: ErrorShape): HttpFailure | undefined {
   if (error instanceof HttpError) {
     const { extra } = error;
     const code = shape === "A" ? error.code : error.code.toUpperCase();
@@ -208,7 +239,7 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
     const body = errorBodyOf(error, { isAdmin: false });
     const { retry_after_seconds: retryAfterSeconds } = body;
     const extra: ErrorExtra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    return { status: wireErrorOf(error.condition).status, body, extra };
+    return { status: wireErrorOf(error.code).status, body, extra };
   }
   if (error instanceof CorruptionError) {
     const { code, status } = wireErrorOf("DATA_DAMAGED");
@@ -256,7 +287,7 @@ function addErrorHeaders(headers: Headers, extra: ErrorExtra): void {
   if (extra.closes !== undefined) headers.set("Connection", "close");
 }
 
-/** People count statements from 1. The engine may have numbered the message already. */
+/** People count statements from 1. The engine may already have numbered the message. */
 function numbered(statementIndex: number, message: string): string {
   const prefix = `Statement ${statementIndex + 1}: `;
   return message.startsWith(prefix) ? message : prefix + message;

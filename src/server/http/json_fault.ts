@@ -1,6 +1,6 @@
 /**
- * Explains why a text is not JSON: where it goes wrong, which character stands there, and, for the
- * usual slips, how to write it. Runs only for a text that JSON.parse has refused.
+ * Explains why a text is not JSON: the position of the fault, the character there and, for common
+ * mistakes, the correct form. Runs only for a text that JSON.parse has refused.
  */
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { checkJson, MalformedJson } from "../../types/mod.ts";
@@ -12,19 +12,19 @@ const SQL_TEXT =
 
 const FORM_TEXT = /^[\w.%+-]+=/;
 
-/** Characters that an editor or a web page puts in place of straight quotes. */
+/** Characters that editors and web pages substitute for straight quotes. */
 const CURLY_QUOTES = "“”„‘’";
 
 /**
- * Characters in which the fault is looked for. Everybody waits meanwhile: a body of 8 MB took more
- * than a second.
+ * The number of characters that are searched for the fault. The event loop waits during the search,
+ * which took more than a second for a body of 8 MB.
  */
 const SEARCHED_MAX = 256 * 1024;
 
-/** The end of a text that is cut off may break a literal or an escape, which is no fault. */
+/** Truncated JSON may break a literal or an escape at its end, which is not the fault. */
 const BROKEN_MAX = 16;
 
-/** A clause that follows "Cannot read …: ". */
+/** Returns a clause that follows "Cannot read …: ". */
 export function jsonFault(text: string): string {
   if (text.trim() === "") return "it is empty, and JSON is expected";
   const isCut = text.length > SEARCHED_MAX;
@@ -41,14 +41,14 @@ export function jsonFault(text: string): string {
   return `it is not JSON: ${foundAt(text, at)}${slip === undefined ? "" : `; ${slip}`}`;
 }
 
-/** Undefined for a text that is well-formed, or nests too deep to tell. */
+/** Returns undefined for a text that is well-formed, or too deeply nested to tell. */
 function faultOffset(text: string): number | undefined {
   try {
     checkJson(text);
     return undefined;
   } catch (error) {
     if (error instanceof MalformedJson) return error.at;
-    // Nested too deep, which the caller says.
+    // The nesting is too deep, which the caller reports.
     return undefined;
   }
 }
@@ -60,7 +60,10 @@ function foundAt(text: string, at: number): string {
   return `unexpected ${named(code)} at ${place}`;
 }
 
-/** Line and column, both from 1; a column is a character, whatever its width in UTF-16. */
+/**
+ * Returns line and column, both counted from 1. A column is one character, whatever its width in
+ * UTF-16.
+ */
 function placeOf(text: string, at: number): string {
   let line = 1;
   let column = 1;
@@ -87,7 +90,7 @@ function hex(code: number): string {
   return code.toString(16).toUpperCase().padStart(4, "0");
 }
 
-/** How to fix one of the usual slips; undefined for any other fault. */
+/** Returns how to fix a common mistake; undefined for any other fault. */
 function slipAt(text: string, at: number): string | undefined {
   const found = text[at];
   if (at === text.search(/\S/)) {
@@ -99,14 +102,14 @@ function slipAt(text: string, at: number): string | undefined {
     return "inside a string, a line break is written \\n and a tab \\t";
   }
   if (found === "'" || found === "`" || CURLY_QUOTES.includes(found)) {
-    return 'names and strings stand in straight double quotes (")';
+    return 'names and strings are written in straight double quotes (")';
   }
   const before = text.slice(Math.max(0, at - 200), at).trimEnd();
   if ((found === "}" || found === "]") && before.endsWith(",")) {
-    return `no comma stands before ${found}`;
+    return `there must be no comma before ${found}`;
   }
   if (/[A-Za-z_$]/.test(found) && /[{,]$/.test(before)) {
-    return "names of members stand in double quotes";
+    return "member names are written in double quotes";
   }
   if (isWhole(text.slice(0, at))) {
     return "a request holds one JSON value, and there is more after its end";

@@ -1,36 +1,44 @@
 /**
  * Limits the bytes of large bodies in memory, per user and for all users together. A body is held
- * whole until its request is answered, and an upload may have 100 MiB: six requests of one user
- * took a gigabyte. Bodies beyond the limits wait in order of arrival and are not read meanwhile.
- * Flow control holds their senders back, except for the first megabyte, which `body_ledger.ts`
- * counts.
+ * in full until its request is answered, and an upload may have 100 MiB: six requests from one user
+ * took a gigabyte. Bodies beyond the limits wait in order of arrival and are not read in the
+ * meantime. Flow control holds their senders back, except for the first megabyte, which
+ * `body_ledger.ts` counts.
  *
  * Invariants: a user holds at most `userBytesMax`, or one body; all users hold at most `bytesMax`,
  * or one body; no later body overtakes one that waits for the second limit.
  */
 import { assert } from "../../base/assert.ts";
 
-/** Smaller ones do not wait, and nothing is remembered of them. */
+/**
+ * The size from which a body counts as large. Smaller bodies do not wait, and no state is kept for
+ * them.
+ */
 export const LARGE_BODY_BYTES: number = 1 << 20;
 
-/** The room of one request. */
-export interface BodyRoom {
-  /** Calls back once so many bytes may be read: at once, or when others have been answered. */
+/** The admission of one request. */
+export interface BodyAdmission {
+  /**
+   * Calls back once `bytes` may be read: immediately, or after other requests have been answered.
+   */
   take(bytes: number, start: () => void): void;
-  /** The request is answered, or its client is gone. May be called again, and then does nothing. */
+  /**
+   * Must be called when the request is answered or its client has disconnected. Further calls do
+   * nothing.
+   */
   leave(): void;
 }
 
-interface Waiting {
-  readonly room: Room;
+interface WaitingBody {
+  readonly admission: Admission;
   readonly bytes: number;
   readonly start: () => void;
 }
 
-/** The large bodies of one user in memory. */
+/** One user's large bodies in memory. */
 interface Sender {
   heldBytes: number;
-  roomCount: number;
+  admissionCount: number;
 }
 
 export interface LargeBodyBounds {
@@ -40,59 +48,63 @@ export interface LargeBodyBounds {
 
 export class LargeBodies {
   readonly #bounds: LargeBodyBounds;
-  /** Those with a room. */
+  /** The users with large bodies. */
   readonly #senders = new Map<string, Sender>();
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: WaitingBody[] = [];
   #heldBytes = 0;
 
   constructor(bounds: LargeBodyBounds) {
     this.#bounds = bounds;
   }
 
-  /** The room of a request of a user, who is to leave it in any case. */
-  enter(userId: string): BodyRoom {
+  /** Returns the admission for a user's request. The caller must always call `leave`. */
+  enter(userId: string): BodyAdmission {
     let sender = this.#senders.get(userId);
     if (sender === undefined) {
-      sender = { heldBytes: 0, roomCount: 0 };
+      sender = { heldBytes: 0, admissionCount: 0 };
       this.#senders.set(userId, sender);
     }
-    sender.roomCount += 1;
-    return new Room(sender, {
+    sender.admissionCount += 1;
+    return new Admission(sender, {
       wait: (next) => {
         this.#waiting.push(next);
         this.#admit();
       },
-      leave: (room) => this.#leave(userId, room),
+      leave: (admission) => this.#leave(userId, admission),
     });
   }
 
-  /** How many users have large bodies under way. */
+  /** The number of users with large bodies in progress. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
   get senderCount(): number {
     return this.#senders.size;
   }
 
-  #leave(userId: string, { heldBytes, sender }: Room): void {
+  #leave(userId: string, { heldBytes, sender }: Admission): void {
     const waiting = this.#waiting;
-    const place = waiting.findIndex(({ room }) => room.hasLeft);
+    const place = waiting.findIndex(({ admission }) => admission.hasLeft);
     if (place >= 0) waiting.splice(place, 1);
     sender.heldBytes -= heldBytes;
     this.#heldBytes -= heldBytes;
-    sender.roomCount -= 1;
-    if (sender.roomCount === 0) this.#senders.delete(userId);
+    sender.admissionCount -= 1;
+    if (sender.admissionCount === 0) this.#senders.delete(userId);
     this.#admit();
   }
 
-  /** Lets those begin that have waited longest, as far as there is room. */
+  /** Admits the bodies that have waited longest, as long as there is room. */
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
-    // Bodies of one user never overtake each other.
+    // One user's bodies never overtake each other.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];
       if (next === undefined) return;
-      const { bytes, room, start } = next;
-      const { sender } = room;
+      const { bytes, admission, start } = next;
+      const { sender } = admission;
       if (full.has(sender) || isBeyond(sender.heldBytes, bytes, userBytesMax)) {
         full.add(sender);
         index += 1;
@@ -102,7 +114,7 @@ export class LargeBodies {
       waiting.splice(index, 1);
       sender.heldBytes += bytes;
       this.#heldBytes += bytes;
-      room.heldBytes = bytes;
+      admission.heldBytes = bytes;
       start();
     }
   }
@@ -113,30 +125,30 @@ function isBeyond(heldBytes: number, bytes: number, bytesMax: number): boolean {
   return heldBytes > 0 && heldBytes + bytes > bytesMax;
 }
 
-interface Rooms {
-  readonly wait: (waiting: Waiting) => void;
-  readonly leave: (room: Room) => void;
+interface Admissions {
+  readonly wait: (waiting: WaitingBody) => void;
+  readonly leave: (admission: Admission) => void;
 }
 
-class Room implements BodyRoom {
+class Admission implements BodyAdmission {
   readonly sender: Sender;
   heldBytes = 0;
   hasLeft = false;
-  readonly #rooms: Rooms;
+  readonly #admissions: Admissions;
 
-  constructor(sender: Sender, rooms: Rooms) {
+  constructor(sender: Sender, admissions: Admissions) {
     this.sender = sender;
-    this.#rooms = rooms;
+    this.#admissions = admissions;
   }
 
   take(bytes: number, start: () => void): void {
     assert(this.heldBytes === 0, "a request has one body");
-    if (!this.hasLeft) this.#rooms.wait({ room: this, bytes, start });
+    if (!this.hasLeft) this.#admissions.wait({ admission: this, bytes, start });
   }
 
   leave(): void {
     if (this.hasLeft) return;
     this.hasLeft = true;
-    this.#rooms.leave(this);
+    this.#admissions.leave(this);
   }
 }

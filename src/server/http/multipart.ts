@@ -1,5 +1,6 @@
 /**
- * multipart/form-data (RFC 7578), as uploads use it: text fields, and file parts named `file:x`.
+ * Parses multipart/form-data (RFC 7578) as uploads use it: text fields, and file parts named
+ * `file:x`.
  *
  *     --boundary CRLF
  *     header lines, each ended by CRLF; at most 8 KiB
@@ -12,13 +13,12 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { UploadedFile } from "../../sql/mod.ts";
-import { isMimeAllowed, mimeOfUpload } from "./mime.ts";
 import { invalidInput, mediaType, textFromUtf8 } from "./request_body.ts";
 
-/** Headers of one part: a name, a file name and a type need far less. */
+/** The maximum size of one part's headers. A name, a file name and a type need far less. */
 const PART_HEADER_BYTES_MAX = 8192;
 
-/** Parts of one request besides files: every known field once, and room for unknown ones. */
+/** The maximum number of parts besides files: every known field once, and room for unknown ones. */
 const FIELDS_MAX = 32;
 
 const FILE_PREFIX = "file:";
@@ -36,9 +36,9 @@ export interface MultipartForm {
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
-/** Whether a Content-Type announces a form. */
+/** Returns whether a Content-Type announces a form. */
 export function isMultipart(contentType: string | null): contentType is string {
-  // Nearly every body is JSON, and is asked about twice.
+  // Nearly every body is JSON, and each is tested twice.
   if (contentType === null || contentType === "application/json") return false;
   return mediaType(contentType) === "multipart/form-data";
 }
@@ -84,14 +84,18 @@ export function parseMultipart(
   return { fields, files };
 }
 
-interface Part {
+interface MultipartPart {
   readonly name: string;
   readonly fileName: string | undefined;
   readonly contentType: string | undefined;
   readonly content: Uint8Array;
 }
 
-function fileFromPart(placeholder: string, part: Part, limits: MultipartLimits): UploadedFile {
+function fileFromPart(
+  placeholder: string,
+  part: MultipartPart,
+  limits: MultipartLimits,
+): UploadedFile {
   const { content } = part;
   if (content.length > limits.max_size_bytes) {
     throw new DatabaseError(
@@ -111,11 +115,11 @@ function fileFromPart(placeholder: string, part: Part, limits: MultipartLimits):
   return { name, mime, bytes: content };
 }
 
-function* partsOf(body: Uint8Array, contentType: string): Generator<Part> {
+function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPart> {
   const delimiter = Buffer.from(`--${boundaryOf(contentType)}`, "latin1");
   const separator = Buffer.concat([Buffer.from("\r\n"), delimiter]);
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  // What stands before the first delimiter is a preamble that nobody reads.
+  // Text before the first delimiter is a preamble, which is ignored.
   let offset = bytes.indexOf(delimiter);
   if (offset < 0) throw malformed("the boundary is missing");
   offset += delimiter.length;
@@ -137,7 +141,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<Part> {
   }
 }
 
-/** Skips white space after a delimiter, and its line end. */
+/** Skips white space after a delimiter, and the line end. */
 function afterLineEnd(bytes: Buffer, start: number): number {
   let offset = start;
   while (bytes[offset] === 0x20 || bytes[offset] === 0x09) offset += 1;
@@ -147,7 +151,7 @@ function afterLineEnd(bytes: Buffer, start: number): number {
   return offset + 2;
 }
 
-function partFrom(headerText: string, content: Buffer): Part {
+function partFrom(headerText: string, content: Buffer): MultipartPart {
   let disposition: string | undefined;
   let contentType: string | undefined;
   for (const line of headerText.split("\r\n")) {
@@ -165,7 +169,10 @@ function partFrom(headerText: string, content: Buffer): Part {
   return { name, fileName: fileNameOf(disposition), contentType, content };
 }
 
-/** The original name of a file: the extended form wins, a path is cut to its last segment. */
+/**
+ * Returns the original name of a file. The extended form takes precedence, and only the last path
+ * segment is kept.
+ */
 function fileNameOf(disposition: string): string | undefined {
   const extended = /;\s*filename\*\s*=\s*utf-8''([^;\s]+)/i.exec(disposition)?.[1];
   const name =
@@ -185,7 +192,7 @@ function decodePercent(text: string): string {
   return decoded;
 }
 
-/** A parameter of a header, quoted or not; browsers escape quotes as %22 or by a backslash. */
+/** Returns a header parameter, quoted or not. Browsers escape quotes as %22 or with a backslash. */
 function parameterOf(header: string, name: string): string | undefined {
   const pattern = new RegExp(`;\\s*${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s"]+))`, "i");
   const match = pattern.exec(header);
@@ -204,4 +211,80 @@ function boundaryOf(contentType: string): string {
 
 function malformed(what: string): DatabaseError {
   return invalidInput(`Cannot read the form: ${what}`);
+}
+
+const MIME_UNKNOWN = "application/octet-stream";
+
+/** The first bytes of each media type; `offset` is their position. */
+const MAGIC: readonly { readonly mime: string; readonly hex: string; readonly offset: number }[] = [
+  { mime: "image/png", hex: "89504e470d0a1a0a", offset: 0 },
+  { mime: "image/jpeg", hex: "ffd8ff", offset: 0 },
+  { mime: "image/gif", hex: "47494638", offset: 0 },
+  { mime: "image/webp", hex: "57454250", offset: 8 },
+  { mime: "image/avif", hex: "6674797061766966", offset: 4 },
+  { mime: "application/pdf", hex: "255044462d", offset: 0 },
+  { mime: "application/zip", hex: "504b0304", offset: 0 },
+  { mime: "application/gzip", hex: "1f8b", offset: 0 },
+  { mime: "audio/mpeg", hex: "494433", offset: 0 },
+  { mime: "audio/wav", hex: "57415645", offset: 8 },
+  { mime: "audio/ogg", hex: "4f676753", offset: 0 },
+  { mime: "video/mp4", hex: "66747970", offset: 4 },
+  { mime: "video/webm", hex: "1a45dfa3", offset: 0 },
+];
+
+const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
+  ["txt", "text/plain"],
+  ["md", "text/markdown"],
+  ["csv", "text/csv"],
+  ["html", "text/html"],
+  ["css", "text/css"],
+  ["js", "text/javascript"],
+  ["json", "application/json"],
+  ["xml", "application/xml"],
+  ["svg", "image/svg+xml"],
+  ["pdf", "application/pdf"],
+  ["png", "image/png"],
+  ["jpg", "image/jpeg"],
+  ["jpeg", "image/jpeg"],
+  ["gif", "image/gif"],
+  ["webp", "image/webp"],
+  ["avif", "image/avif"],
+  ["mp3", "audio/mpeg"],
+  ["wav", "audio/wav"],
+  ["ogg", "audio/ogg"],
+  ["mp4", "video/mp4"],
+  ["webm", "video/webm"],
+  ["zip", "application/zip"],
+  ["gz", "application/gzip"],
+]);
+
+/** A type and subtype according to RFC 6838. */
+const MIME_FORM = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/;
+
+/** Returns the media type of an upload part. `declared` is its Content-Type, if it has one. */
+function mimeOfUpload(
+  declared: string | undefined,
+  { name, bytes }: { name: string; bytes: Uint8Array },
+): string {
+  if (declared !== undefined && MIME_FORM.test(declared)) return declared;
+  for (const { mime, hex, offset } of MAGIC) {
+    const length = hex.length / 2;
+    if (bytes.length < offset + length) continue;
+    if (Buffer.from(bytes.subarray(offset, offset + length)).toString("hex") === hex) return mime;
+  }
+  const dot = name.lastIndexOf(".");
+  const extension = dot < 0 ? "" : name.slice(dot + 1).toLowerCase();
+  return BY_EXTENSION.get(extension) ?? MIME_UNKNOWN;
+}
+
+/**
+ * Returns whether a list of types contains this one. `image/*` is allowed, and an empty list allows
+ * all.
+ */
+function isMimeAllowed(mime: string, allowed: readonly string[]): boolean {
+  if (allowed.length === 0) return true;
+  return allowed.some((pattern) => {
+    const wanted = pattern.toLowerCase();
+    return wanted.endsWith("/*") ? mime.startsWith(wanted.slice(0, -1)) : wanted === mime;
+  });
 }

@@ -1,14 +1,14 @@
 /**
- * What a route says about itself, for the description that `GET /v1/openapi.json` gives. Every
- * route has one, so that no endpoint is left out.
+ * The description of a route for `GET /v1/openapi.json`. Every route has one, so that no endpoint
+ * is left out.
  */
 
 type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object" | "string";
 
-/** JSON Schema (2020-12), as far as it is used here. */
+/** The part of JSON Schema (2020-12) that is used here. */
 export interface Schema {
   readonly $ref?: string;
-  /** Present where no property may be there but the named ones. */
+  /** Present if only the listed properties are allowed. */
   readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;
@@ -29,22 +29,22 @@ export interface Schema {
 /** Bodies by media type. */
 export type Content = Readonly<Record<string, Schema>>;
 
-/** Who may call. */
-export type Access =
+/** The credentials that an endpoint requires. */
+export type RequiredCredentials =
   | "anyone"
-  /** Callers on the machine of the server. */
+  /** Callers on the server's own machine. */
   | "local"
   | "bearer"
-  /** A bearer token, or the cookie of a browser. */
+  /** A bearer token or a browser cookie. */
   | "bearer or cookie"
-  /** A token in the header or in either cookie of a browser, or no token. */
+  /** A token in the header or in either browser cookie, or no token. */
   | "any token or none"
-  /** The same with the refresh token, which may stand in the body, too. */
+  /** The refresh token in the header, in a cookie or in the body. */
   | "refresh token"
   /** A bearer token, or an address of `security.metrics_allow`. */
   | "bearer or address";
 
-/** A parameter of the path is always required, any other never. */
+/** A parameter of an operation. Path parameters are always required, all others never. */
 export interface OperationParameter {
   readonly name: string;
   readonly in: "header" | "path" | "query";
@@ -53,29 +53,31 @@ export interface OperationParameter {
   readonly required?: true;
 }
 
-export interface Answer {
+export interface OperationAnswer {
   readonly description: string;
   readonly content?: Content;
-  /** Headers beyond those of every answer, each with its meaning. */
+  /** Headers in addition to those of every answer, each with its meaning. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Operation {
-  /** Unique among all operations; generators name functions after it. */
+  /** An id that is unique among all operations. Generators name functions after it. */
   readonly id: string;
   readonly tag: "auth" | "client" | "data" | "probes" | "ui";
   readonly summary: string;
   readonly description?: string;
-  readonly access: Access;
+  readonly access: RequiredCredentials;
   readonly parameters?: readonly OperationParameter[];
   readonly body?: {
     readonly content: Content;
     readonly required: boolean;
-    /** A JSON body that works, shown to callers that chose the wrong method. */
+    /** A working JSON body, shown to callers that use the wrong method. */
     readonly example?: object;
   };
-  /** What is no error, by status. */
-  readonly answers: Readonly<Record<number, Answer>>;
-  /** Codes of errors by status, beyond those that every endpoint of its kind has. */
+  /** The messages on the connection that the request opens. */
+  readonly messages?: { readonly client: Schema; readonly server: Schema };
+  /** The successful answers, by status. */
+  readonly answers: Readonly<Record<number, OperationAnswer>>;
+  /** Error codes by status, in addition to those of every endpoint of this kind. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;
 }

@@ -1,24 +1,17 @@
 /**
- * Parameters: JSON values to be bound to `$1`, `$2`, …, numbers with their digits.
+ * Reads the parameters `$1`, `$2`, … from JSON, keeping the digits of numbers.
  *
- * JSON.parse rounds a number before anyone can look at it, so a text with numbers that may have
- * lost something (a fraction that is zero, an exponent, more than 53 bits) has its parameters
- * parsed once more, keeping the source of each.
+ * JSON.parse rounds numbers before the caller sees them. If a number may lose precision (a fraction
+ * of zero, an exponent, more than 53 bits), and for each list and object, the parameter is taken
+ * from the text of the request.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { Parameter } from "../../sql/mod.ts";
-import { type JsonSlice, jsonMember } from "../../types/mod.ts";
+import type { SqlParameter } from "../../sql/mod.ts";
+import { type JsonSlice, jsonElements, jsonMember, jsonRoot } from "../../types/mod.ts";
 import { kindOf } from "./field_names.ts";
 
-/**
- * A digit followed by a fraction or exponent, anywhere: then some number may not be a plain one.
- */
+/** A digit followed by a fraction or exponent, anywhere: some number may not be a plain integer. */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
-
-const IS_ARRAY =
-  'is an array: send its text, as "{1,2,3}" for = ANY($1) and columns of arrays, or "[1,2,3]" for JSON';
-
-const IS_OBJECT = 'is an object: send its JSON as text, as "{\\"a\\":1}"';
 
 export interface ParameterLimits {
   readonly max_parameters: number;
@@ -28,16 +21,16 @@ export interface ParameterLimits {
 /**
  * Turns a `params` value into parameters.
  *
- * @param params The value as parsed; undefined and null mean none.
- * @param text The JSON text in which it stands.
+ * @param params The parsed value; Both undefined and null mean that no parameters are given.
+ * @param text The JSON text that contains it.
  * @param pathToParams Member names that lead from the top of `text` to the array.
- * @throws {DatabaseError} INVALID_INPUT if it is no array, INVALID_PARAMETER for what it holds.
+ * @throws {DatabaseError} INVALID_INPUT if it is not an array, INVALID_PARAMETER for its elements.
  */
 export function parametersFromJson(
   params: unknown,
   text: string,
   { pathToParams, limits }: { pathToParams: readonly string[]; limits: ParameterLimits },
-): readonly Parameter[] {
+): readonly SqlParameter[] {
   if (params === undefined || params === null) return [];
   if (!Array.isArray(params)) {
     throw new DatabaseError(
@@ -47,14 +40,16 @@ export function parametersFromJson(
   }
   const values: readonly unknown[] = params;
   requireCount(values.length, limits);
-  if (values.some(isNumber) && (values.some(isRounded) || FRACTION_OR_EXPONENT.test(text))) {
-    return exactParameters(values, valuesWithDigits(text, pathToParams), limits);
+  const isExact =
+    values.some(isNumber) && (values.some(isRounded) || FRACTION_OR_EXPONENT.test(text));
+  if (isExact || values.some(isNested)) {
+    return writtenParameters(values, text, { slices: slicesOf(text, pathToParams), limits });
   }
   for (let index = 0; index < values.length; index += 1) {
     const value = values[index];
     if (typeof value !== "number") checkedParameter(value, index, limits);
   }
-  return values as readonly Parameter[];
+  return values as readonly SqlParameter[];
 }
 
 function isNumber(value: unknown): boolean {
@@ -65,21 +60,35 @@ function isRounded(value: unknown): boolean {
   return typeof value === "number" && !Number.isSafeInteger(value);
 }
 
-/** Takes every number with its digits. */
-function exactParameters(
+function isNested(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+/** Returns the place of each parameter in the text. */
+function slicesOf(text: string, path: readonly string[]): readonly JsonSlice[] {
+  let own: JsonSlice | undefined = jsonRoot(text);
+  for (const name of path) own = own === undefined ? undefined : jsonMember(text, own, name);
+  return own === undefined ? [] : jsonElements(text, own);
+}
+
+/** Takes numbers, lists and objects as the text has them. */
+function writtenParameters(
   values: readonly unknown[],
-  exact: readonly unknown[],
-  limits: ParameterLimits,
-): readonly Parameter[] {
-  return values.map((value, index) =>
-    typeof value === "number"
-      ? digitsOf(exact[index], index, limits)
-      : checkedParameter(value, index, limits),
-  );
+  text: string,
+  { slices, limits }: { slices: readonly JsonSlice[]; limits: ParameterLimits },
+): readonly SqlParameter[] {
+  return values.map((value, index) => {
+    const isNumeric = isNumber(value);
+    if (!isNumeric && !isNested(value)) return checkedParameter(value, index, limits);
+    const slice = slices[index];
+    if (slice === undefined) throw invalidParameter(index, "cannot be read");
+    const written = checkedText(text.slice(slice.start, slice.end), index, limits);
+    return isNumeric ? { number: written } : { json: written };
+  });
 }
 
 /**
- * Checks the parameters of a message without text, whose numbers are already what they are.
+ * Checks the parameters of a message without text, whose numbers are already exact.
  *
  * @throws {DatabaseError} INVALID_PARAMETER
  */
@@ -88,57 +97,46 @@ export function checkedValues(
   limits: ParameterLimits,
 ): readonly unknown[] {
   requireCount(values.length, limits);
-  for (const [index, value] of values.entries()) {
-    if (typeof value === "bigint") continue;
-    if (typeof value === "number") {
-      if (!Number.isFinite(value)) throw invalidParameter(index, "is no finite number");
-    } else {
-      checkedParameter(value, index, limits);
+  return values.map((value, index) => {
+    if (typeof value === "bigint") return value;
+    if (typeof value === "number") return finite(value, index);
+    if (!isNested(value)) return checkedParameter(value, index, limits);
+    return { json: checkedText(jsonOf(value, index), index, limits) };
+  });
+}
+
+/** Returns the JSON of a decoded value. Integers beyond 53 bits keep their digits. */
+function jsonOf(value: unknown, index: number): string {
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value === "number") return String(finite(value, index));
+  if (Array.isArray(value)) return `[${value.map((item) => jsonOf(item, index)).join(",")}]`;
+  if (!isNested(value)) return JSON.stringify(value);
+  const members = Object.entries(value).map(
+    ([key, member]) => `${JSON.stringify(key)}:${jsonOf(member, index)}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+function finite(value: number, index: number): number {
+  if (Number.isFinite(value)) return value;
+  throw invalidParameter(index, "is not a finite number");
+}
+
+function checkedParameter(value: unknown, index: number, limits: ParameterLimits): SqlParameter {
+  if (value === null || typeof value === "boolean") return value;
+  if (typeof value !== "string") throw invalidParameter(index, `is ${kindOf(value)}`);
+  return checkedText(value, index, limits);
+}
+
+function checkedText(text: string, index: number, limits: ParameterLimits): string {
+  // UTF-8 has at most three bytes for each UTF-16 unit.
+  if (text.length * 3 > limits.max_parameter_bytes) {
+    if (Buffer.byteLength(text) > limits.max_parameter_bytes) {
+      throw invalidParameter(index, `is longer than ${limits.max_parameter_bytes} bytes`);
     }
   }
-  return values;
-}
-
-/** Marks a number's text among the values of the second parse. */
-class NumberText {
-  readonly source: string;
-
-  constructor(source: string) {
-    this.source = source;
-  }
-}
-
-function keepDigits(_key: string, value: unknown, { source }: { source?: string }): unknown {
-  return typeof value === "number" && source !== undefined ? new NumberText(source) : value;
-}
-
-function valuesWithDigits(text: string, path: readonly string[]): readonly unknown[] {
-  // A reviver is called for each value, so it gets the parameters alone: their number is bounded.
-  let own: JsonSlice | undefined = { start: 0, end: text.length };
-  for (const name of path) own = own === undefined ? undefined : jsonMember(text, own, name);
-  const source = own === undefined ? "[]" : text.slice(own.start, own.end);
-  // The language has given revivers a third argument that the type library does not know yet.
-  const reviver = keepDigits as (key: string, value: unknown) => unknown;
-  return JSON.parse(source, reviver) as readonly unknown[];
-}
-
-function digitsOf(value: unknown, index: number, limits: ParameterLimits): Parameter {
-  if (!(value instanceof NumberText)) throw invalidParameter(index, "cannot be read");
-  if (value.source.length > limits.max_parameter_bytes) throw tooLong(index, limits);
-  return { number: value.source };
-}
-
-function checkedParameter(value: unknown, index: number, limits: ParameterLimits): Parameter {
-  if (value === null || typeof value === "boolean") return value;
-  if (typeof value !== "string") {
-    throw invalidParameter(index, Array.isArray(value) ? IS_ARRAY : IS_OBJECT);
-  }
-  // UTF-8 has at most three bytes for each UTF-16 unit.
-  if (value.length * 3 > limits.max_parameter_bytes) {
-    if (Buffer.byteLength(value) > limits.max_parameter_bytes) throw tooLong(index, limits);
-  }
-  if (!value.isWellFormed()) throw invalidParameter(index, "has half a surrogate pair");
-  return value;
+  if (!text.isWellFormed()) throw invalidParameter(index, "has half a surrogate pair");
+  return text;
 }
 
 function requireCount(count: number, limits: ParameterLimits): void {
@@ -147,10 +145,6 @@ function requireCount(count: number, limits: ParameterLimits): void {
     "INVALID_PARAMETER",
     `Cannot bind ${count} parameters: at most ${limits.max_parameters} are allowed`,
   );
-}
-
-function tooLong(index: number, limits: ParameterLimits): DatabaseError {
-  return invalidParameter(index, `is longer than ${limits.max_parameter_bytes} bytes`);
 }
 
 function invalidParameter(index: number, what: string): DatabaseError {

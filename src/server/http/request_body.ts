@@ -1,15 +1,15 @@
 /**
- * Request bodies: read within their size, decoded strictly, parsed without losing a digit.
+ * Reads request bodies: within their size limit, decoded strictly, parsed without loss of digits.
  *
- * Sizes are refused as soon as they are known: a declared one before a byte is read, an undeclared
- * one when the count passes the limit.
+ * A size is refused as soon as it is known: a declared size before any byte is read, and an
+ * undeclared one when the count exceeds the limit.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { jsonStringEnd } from "../../types/mod.ts";
 import type { BodyEntry } from "./body_ledger.ts";
 import { HttpError } from "./http_error.ts";
-import { type BodyRoom, LARGE_BODY_BYTES } from "./large_bodies.ts";
+import { type BodyAdmission, LARGE_BODY_BYTES } from "./large_bodies.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
@@ -21,12 +21,12 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** A JSON media type: `application/json`, `text/json` or anything ending in `+json`. */
+/** A JSON media type: `application/json`, `text/json` or any type ending in `+json`. */
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
 /**
- * @param accepted The content types of the endpoint, for the message.
- * @throws {HttpError} 415 unless the type is missing, as where it is empty, or a JSON media type.
+ * @param accepted The endpoint's content types, for the message.
+ * @throws {HttpError} 415 unless the type is missing, empty or a JSON media type.
  */
 export function requireJsonType(header: string | null, accepted = "application/json"): void {
   if (header === null || header === "application/json" || header.trim() === "") return;
@@ -34,14 +34,14 @@ export function requireJsonType(header: string | null, accepted = "application/j
   throw new HttpError(
     415,
     "unsupported_media_type",
-    `Cannot read a body of type "${mediaType(header)}": this endpoint takes ${accepted}; ` +
+    `Cannot read a body of type "${mediaType(header)}": this endpoint accepts ${accepted}; ` +
       "for JSON, send the header Content-Type: application/json",
   );
 }
 
 /**
- * Of a body that could not be read: whether it was packed, which no endpoint unpacks. Nobody asks
- * before, as each header costs every request.
+ * Explains an unreadable body if it was compressed, since no endpoint decompresses. The header is
+ * checked only after a failure, because a header look-up takes time in every request.
  *
  * @throws {HttpError} 415
  */
@@ -51,17 +51,17 @@ export function refusePacked(headers: Headers): void {
   throw new HttpError(
     415,
     "unsupported_media_type",
-    `Cannot read a body packed by "${coding}": send it as it is`,
+    `Cannot read a body compressed with "${coding}": send it as it is`,
   );
 }
 
-/** A content type without parameters, in lower case. */
+/** Returns a content type without parameters, in lower case. */
 export function mediaType(header: string): string {
   const semicolon = header.indexOf(";");
   return (semicolon < 0 ? header : header.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** The declared size of a body; undefined if none is declared. */
+/** Returns the declared size of a body; undefined if none is declared. */
 export function declaredBytes({ headers }: Request): number | undefined {
   const declared = headers.get("content-length");
   return declared === null ? undefined : Number(declared);
@@ -72,18 +72,18 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
-/** The places where a body is counted, and where it waits before it may grow large. */
+/** The places where a body is counted and where it waits before it may grow large. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
   /** Absent if no body may be large. */
-  readonly room?: BodyRoom;
+  readonly admission?: BodyAdmission;
 }
 
 /**
- * Reads a body of at most `maxBytes`; the large part is read as soon as there is room.
+ * Reads a body of at most `maxBytes`. The large part is read as soon as there is room.
  *
- * @param place The caller has to leave it.
- * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
+ * @param place The caller must call its `leave`.
+ * @throws {HttpError} 413 BODY_TOO_LARGE; 400 if the client disconnects before the end.
  */
 export async function readBody(
   request: Request,
@@ -94,21 +94,22 @@ export async function readBody(
   refuseLarger(sizeBytes, maxBytes);
   try {
     if (sizeBytes === undefined) return await bytesOf(request, maxBytes, place);
-    const { room } = place;
-    if (room !== undefined && sizeBytes > LARGE_BODY_BYTES) await roomFor(sizeBytes, room);
+    const { admission } = place;
+    if (admission !== undefined && sizeBytes > LARGE_BODY_BYTES)
+      await admitted(sizeBytes, admission);
     return await request.bytes();
   } catch (error) {
     throw endedEarly(error);
   }
 }
 
-function roomFor(bytes: number, room: BodyRoom): Promise<void> {
-  return new Promise((resolve) => room.take(bytes, resolve));
+function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
+  return new Promise((resolve) => admission.take(bytes, resolve));
 }
 
 /**
- * The refusal of a body whose reading failed: only its size or its connection can make it fail, and
- * after a lost connection nobody is left to read the answer.
+ * Returns the refusal for a body that could not be read. Only its size or its connection can be the
+ * cause, and after a lost connection no client is left to read the answer.
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
@@ -122,17 +123,17 @@ async function bytesOf({ body }: Request, maxBytes: number, place: BodyPlace): P
 async function readCounted(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
-  { entry, room }: BodyPlace,
+  { entry, admission }: BodyPlace,
 ): Promise<Uint8Array> {
-  const pieces = new Pieces();
-  let missingRoom = room;
+  const pieces = new BodyBlocks();
+  let pendingAdmission = admission;
   for await (const piece of body) {
     pieces.add(piece);
     if (pieces.sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
-    if (missingRoom !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
-      // How much is to come is not known.
-      await roomFor(maxBytes, missingRoom);
-      missingRoom = undefined;
+    if (pendingAdmission !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
+      // The remaining size is unknown.
+      await admitted(maxBytes, pendingAdmission);
+      pendingAdmission = undefined;
     }
   }
   entry.isRead(pieces.sizeBytes);
@@ -141,8 +142,10 @@ async function readCounted(
 
 const BLOCK_BYTES = 16 * 1024;
 
-/** Joins small pieces in blocks, as a list of a million one-byte pieces would take 100 MB. */
-class Pieces {
+/**
+ * Joins small pieces into blocks, because a list of a million one-byte pieces would take 100 MB.
+ */
+class BodyBlocks {
   sizeBytes = 0;
   readonly #whole: Uint8Array[] = [];
   #block = new Uint8Array(0);
@@ -174,19 +177,19 @@ class Pieces {
   }
 }
 
-/** Decodes UTF-8 strictly; undefined when the bytes are none. */
+/** Decodes UTF-8 strictly. Returns undefined for malformed bytes. */
 export function textFromUtf8(bytes: Uint8Array): string | undefined {
   try {
     return utf8.decode(bytes);
   } catch {
-    // The decoder throws for malformed input only, which the caller reports in its own words.
+    // The decoder throws only for malformed input, for which the caller has its own message.
     return undefined;
   }
 }
 
 /**
- * Parses JSON of at most `NESTING_MAX` levels, `JSON_PARTS_MAX` parts and `JSON_COMMAS_MAX` commas;
- * undefined, which no JSON is, for malformed text.
+ * Parses JSON of at most `NESTING_MAX` levels, `JSON_PARTS_MAX` parts and `JSON_COMMAS_MAX` commas.
+ * Returns undefined for malformed text, as no JSON value is undefined.
  */
 export function parseJson(text: string): unknown {
   // Each level takes two characters.
@@ -194,15 +197,15 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // A SyntaxError says nothing that the caller could use.
+    // A SyntaxError has no detail that the caller could use.
     return undefined;
   }
 }
 
 /**
- * Whether arrays and objects lie more than `NESTING_MAX` deep in each other, or are too many with
- * their members. The text says so: to walk through the values of 10 MiB took 20 seconds, a fifth of
- * one is enough to read them. What is malformed has any answer.
+ * Returns whether arrays and objects nest deeper than `NESTING_MAX`, or have too many members.
+ * Scanning the text is a hundred times faster than walking through its parsed values. The answer
+ * for malformed text is arbitrary.
  */
 export function isTooIntricate(text: string): boolean {
   let depth = 0;
@@ -238,13 +241,13 @@ export function isTooIntricate(text: string): boolean {
   return false;
 }
 
-/** The members of a JSON object, or undefined when the value is no object. */
+/** Returns the members of a JSON object, or undefined if the value is not an object. */
 export function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   return value as Record<string, unknown>;
 }
 
-/** The failure of a body that is not what its endpoint reads. */
+/** The failure for a body that its endpoint cannot read. */
 export function invalidInput(message: string): DatabaseError {
   return new DatabaseError("INVALID_INPUT", message);
 }

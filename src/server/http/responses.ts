@@ -1,7 +1,7 @@
 /**
- * Responses: the headers that every answer carries, and its compression.
+ * Builds responses: the headers that every answer carries, and compression.
  *
- * Headers common to a kind of answer are built once; a response copies them and adds its own.
+ * The headers common to a kind of answer are built once. A response copies them and adds its own.
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -9,10 +9,10 @@ import type { Clock } from "../../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
 import { gzipStream } from "./gzip_stream.ts";
 
-/** Shorter bodies are sent as they are. */
+/** Shorter bodies are sent uncompressed. */
 const COMPRESS_BYTES_MIN = 1024;
 
-/** Up to here compressing in place costs less than handing over to another thread. */
+/** The size up to which compressing in place costs less than handing over to another thread. */
 const COMPRESS_IN_PLACE_BYTES_MAX = 65536;
 
 const COMPRESSION_LEVEL = 1;
@@ -28,7 +28,7 @@ const JSON_HEADERS: Headers = apiHeaders("application/json; charset=utf-8");
 
 const encoder = new TextEncoder();
 
-/** Headers of an API answer with this content type. */
+/** Returns the headers of an API answer with this content type. */
 export function apiHeaders(contentType: string): Headers {
   return new Headers({
     "Content-Type": contentType,
@@ -38,8 +38,8 @@ export function apiHeaders(contentType: string): Headers {
 }
 
 /**
- * Headers of an event stream, which must not be buffered on the way: proxies hold an answer back
- * until a buffer is full, and nginx does so unless the first of these headers forbids it.
+ * Returns the headers of an event stream. Proxies buffer an answer; nginx does so unless the first
+ * of these headers forbids it.
  */
 export function eventHeaders(): Headers {
   const headers = apiHeaders("text/event-stream");
@@ -48,14 +48,14 @@ export function eventHeaders(): Headers {
   return headers;
 }
 
-/** Headers of an answer that may be cached; its Cache-Control is the caller's to add. */
+/** Returns the headers of an answer that may be cached. The caller adds Cache-Control. */
 export function plainHeaders(contentType: string): Headers {
   return new Headers({ "Content-Type": contentType, ...SECURITY_HEADERS });
 }
 
 /**
- * Makes a response. The id goes into the common headers before the response copies them: setting it
- * on the response would make an object of the copy first, a tenth of the time of a short request.
+ * Creates a response. The id is put into the common headers before the response copies them, as
+ * setting it on the response would take a tenth of the time of a short request.
  */
 function respond(
   { requestId }: Exchange,
@@ -75,7 +75,7 @@ export function jsonText(exchange: Exchange, status: number, text: string): Resp
   return respond(exchange, text, { status, headers: JSON_HEADERS });
 }
 
-/** An answer without body. */
+/** Creates an answer without a body. */
 export function empty(
   exchange: Exchange,
   status: number,
@@ -100,23 +100,23 @@ export function acceptsGzip(request: Request): boolean {
   return anyAccepted;
 }
 
-/** Whether `Accept` names this media type, not only a wildcard. */
+/** Returns whether `Accept` names this media type itself, not only through a wildcard. */
 export function acceptsType(request: Request, type: string): boolean {
   const accepted = request.headers.get("accept")?.split(",") ?? [];
   return accepted.some((part) => (part.split(";")[0] ?? "").trim().toLowerCase() === type);
 }
 
-export interface TextOptions {
+export interface TextResponseOptions {
   readonly status: number;
   readonly headers: Headers;
   readonly mayCompress: boolean;
 }
 
-/** Text as the body of a response with `headers`, compressed when that is wanted and worth it. */
+/** Creates a text response with `headers`, compressed if that is wanted and worthwhile. */
 export function textResponse(
   exchange: Exchange,
   body: string,
-  options: TextOptions,
+  options: TextResponseOptions,
 ): Response | Promise<Response> {
   // Every character is at least one byte and at most three.
   if (options.mayCompress && body.length * 3 >= COMPRESS_BYTES_MIN) {
@@ -125,7 +125,7 @@ export function textResponse(
   return respond(exchange, body, options);
 }
 
-/** Bytes as the body of a response, compressed when that is wanted and worth it. */
+/** Creates a response from bytes, compressed if that is wanted and worthwhile. */
 export function bytesResponse(
   exchange: Exchange,
   bytes: Uint8Array,
@@ -137,16 +137,24 @@ export function bytesResponse(
   return respond(exchange, bytes.slice(), options);
 }
 
-/** What makes a body, and what ends. */
+/**
+ * The pieces of a body, and what to do when it ends or fails. The body takes ownership of the
+ * pieces.
+ */
 export interface BodyPieces {
-  readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array>;
-  /** The body is over: it was written, the client left, or a piece failed. Called once. */
+  readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array<ArrayBuffer>>;
+  /**
+   * Called once when the body is over, because it was written, the client left, or a piece failed.
+   */
   readonly onEnd?: () => void;
-  /** Called with the error of a failed piece; the body breaks off there. */
+  /** Called with the error of a failed piece, where the body breaks off. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** A body that is made piece by piece as the client takes it, each in a turn of its own. */
+/**
+ * Creates a response whose body is produced piece by piece as the client reads it, each piece in a
+ * separate tick.
+ */
 export function streamResponse(
   exchange: Exchange,
   { onEnd, onFailure, pieces }: BodyPieces,
@@ -165,7 +173,7 @@ export function streamResponse(
         if (isOver) return;
         if (piece.done !== true) {
           const { value } = piece;
-          controller.enqueue(typeof value === "string" ? encoder.encode(value) : value.slice());
+          controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
           await clock.yield();
           return;
         }
@@ -186,7 +194,7 @@ export function streamResponse(
   return response;
 }
 
-/** A body that goes on until it ends by itself, and must not be held back. */
+/** Creates a response whose body continues until it ends by itself, and must not be buffered. */
 export function openResponse(
   exchange: Exchange,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -203,7 +211,8 @@ function compressed(
   body: string,
   options: { status: number; headers: Headers },
 ): Response | Promise<Response> {
-  // Asked first: to count the bytes of a text costs more, and what is that short is never cached.
+  // This is tested first, because counting the bytes of a string costs more, and short strings are
+  // never cached.
   if (!acceptsGzip(exchange.request)) {
     const response = respond(exchange, body, options);
     if (body.length >= COMPRESS_BYTES_MIN) markCompression(response.headers, false);
@@ -242,7 +251,7 @@ function gzipped(
   return response;
 }
 
-/** Caches must know that the answer depends on Accept-Encoding, also when it was not compressed. */
+/** Caches must know that the answer depends on Accept-Encoding, even if it was not compressed. */
 function markCompression(headers: Headers, isCompressed: boolean): void {
   headers.append("Vary", "Accept-Encoding");
   if (isCompressed) headers.set("Content-Encoding", "gzip");

@@ -1,8 +1,8 @@
 /**
- * Results as bodies: JSON, NDJSON and CSV, as pieces of text.
+ * Writes results as JSON, NDJSON and CSV, in pieces of text.
  *
- * A small result is one piece. Of a large one each piece holds a bounded number of rows, so that
- * writing it never holds the event loop for longer than a slice of rows takes.
+ * A small result is one piece. Each piece of a large result contains a bounded number of rows, so
+ * that writing never blocks the event loop for longer than one slice of rows takes.
  */
 
 import { millisecondsText, seqText } from "../../base/number_text.ts";
@@ -16,27 +16,27 @@ import {
   type StatementResult,
 } from "../../sql/mod.ts";
 
-/** Rows above which an answer is written piece by piece. */
+/** An answer with more rows is written piece by piece. */
 const ROWS_IN_ONE_PIECE = 2048;
 
-/** Of characters that JSON writes as they are. */
+/** Matches a name whose characters JSON writes unescaped. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
 /** The end of a JSON body. */
 export interface Ending {
   readonly tookMs: number;
-  /** Absent for success. */
+  /** The error; absent for success. */
   readonly error?: ErrorBody | undefined;
 }
 
-/** Whether a result is large enough to be written piece by piece. */
+/** Returns whether a result is large enough to be written piece by piece. */
 export function isLarge(results: readonly StatementResult[]): boolean {
   let rowCount = 0;
   for (const { rows } of results) rowCount += rows?.length ?? 0;
   return rowCount > ROWS_IN_ONE_PIECE;
 }
 
-/** What `Accept` asks for; JSON when nothing else is preferred. */
+/** Returns the format that `Accept` requests: JSON unless another is preferred. */
 export function formatFromAccept(accept: string | null): ResultFormat {
   if (accept === null || accept === "*/*" || accept === "application/json") return "json";
   let best: ResultFormat = "json";
@@ -46,7 +46,7 @@ export function formatFromAccept(accept: string | null): ResultFormat {
     const format = FORMATS.get(type.trim().toLowerCase());
     if (format === undefined) continue;
     const quality = qualityOf(parameters);
-    // Between equals the one named first wins, as clients list what they like best first.
+    // At equal quality the first one wins, because clients list their preference first.
     if (quality > bestQuality) {
       best = format;
       bestQuality = quality;
@@ -71,7 +71,7 @@ function qualityOf(parameters: readonly string[]): number {
   return 1;
 }
 
-/** The whole of shape B in one text. */
+/** Writes all of shape B as one text. */
 export function jsonBody(results: readonly StatementResult[], ending: Ending): string {
   let entries = "";
   for (const result of results) {
@@ -83,7 +83,7 @@ export function jsonBody(results: readonly StatementResult[], ending: Ending): s
   return `{"results":[${entries}${bodyTail(ending)}`;
 }
 
-/** The same piece by piece; the time it took is asked for at the end. */
+/** Writes shape B piece by piece. The duration is read at the end. */
 export function* jsonPieces(
   results: readonly StatementResult[],
   ending: () => Ending,
@@ -104,7 +104,7 @@ export function* jsonPieces(
   yield bodyTail(ending());
 }
 
-/** One row-returning result as NDJSON. */
+/** Writes one row-returning result as NDJSON. */
 export function* ndjsonPieces(
   { schema, rows = [], asUser, notices, rowCount }: StatementResult,
   tookMs: () => number,
@@ -122,7 +122,7 @@ export function ndjsonHead(head: {
   return `${JSON.stringify({ schema, as_user: asUser })}\n`;
 }
 
-/** The line of success. */
+/** Returns the line that reports success. */
 export function ndjsonTail({
   notices,
   rowCount,
@@ -147,12 +147,12 @@ export function csvHead(schema: readonly SchemaField[]): string {
   return `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
 }
 
-/** An entry up to its rows. */
+/** Returns the part of an entry before its rows. */
 export function entryHead(schema: readonly SchemaField[] | undefined): string {
   return schema === undefined ? '{"rows":' : headText(schema);
 }
 
-/** An entry behind its rows. */
+/** Returns the part of an entry after its rows. */
 export function entryTail(result: StatementResult): string {
   const { asUser, lastSeq, message, notices, rowCount } = result;
   if (rowCount !== lastCount.rowCount || message !== lastCount.message) {
@@ -164,7 +164,7 @@ export function entryTail(result: StatementResult): string {
   return `${text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
 }
 
-/** How the newest tail begins: statements of one kind follow each other, of whatever user. */
+/** The beginning of the most recent tail, since statements of one kind often follow each other. */
 let lastCount: {
   readonly rowCount: number;
   readonly message: string | undefined;
@@ -177,7 +177,8 @@ function countText(rowCount: number, message: string | undefined): string {
 }
 
 /**
- * A name as JSON: nearly all are their own text, which is found out for less than a call of JSON.
+ * Writes a name as JSON. Nearly all names need no escape, and testing that is cheaper than
+ * JSON.stringify.
  */
 function jsonName(name: string): string {
   return PLAIN_NAME.test(name) ? `"${name}"` : JSON.stringify(name);
@@ -189,7 +190,7 @@ export function bodyTail({ tookMs, error }: Ending): string {
   return `],"status":"error","took":${took},"error":${JSON.stringify(error)}}`;
 }
 
-/** By the fields themselves, which a plan makes once for all its results. */
+/** JSON heads, cached by the fields, which a plan creates once for all its results. */
 const headTexts = new WeakMap<readonly SchemaField[], string>();
 
 function headText(schema: readonly SchemaField[]): string {

@@ -1,12 +1,13 @@
 /**
- * What a route is: a function, made once at start, the shape of its errors, and its description.
+ * A route: a function that is created once at startup, the shape of its errors, and its
+ * description.
  */
 
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import type { Operation } from "./operation.ts";
 
-/** @throws What the request is refused with; it may also reject with it. */
+/** @throws The refusal of the request. The promise may also reject with the refusal. */
 export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
 
 export type Method = "GET" | "POST";

@@ -1,24 +1,25 @@
 /**
- * From a path to the route behind it: exact paths by one look-up, then the few prefixes.
+ * Finds the route of a path: exact paths by one look-up, then the few prefixes.
  *
  *     HEAD is served by GET, without the body; OPTIONS answers 204
  *     another method: 405 with Allow; an unknown path: 404; both in shape A
  */
 
+import { nearestName } from "../../base/nearest_name.ts";
 import type { Exchange } from "./exchange.ts";
-import type { ErrorShape } from "./http_error.ts";
-import { HttpError } from "./http_error.ts";
-import { nearestEndpoint } from "./nearest_endpoint.ts";
+import { type ErrorShape, HttpError } from "./http_error.ts";
 import type { Operation } from "./operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
-/** Of the wire contract, but of a later version. */
-const PLANNED_PATHS: readonly string[] = ["/v1/api/topics/", "/v1/exports/", "/v1/api/auth/oidc/"];
+/** Paths that the wire contract reserves for a later version. */
+const PLANNED_PATHS: readonly string[] = ["/v1/exports/", "/v1/api/auth/oidc/"];
 
-/** A subtree; its function gets what follows the prefix. */
+/** A subtree. Its function gets the path after the prefix, without the suffix. */
 export interface PrefixRoute {
   readonly prefix: string;
-  /** What may follow, with the names of its parameters: `{table}/{name}`. */
+  /** The end of its paths; any if absent. */
+  readonly suffix?: string;
+  /** The path after the prefix, with the names of its parameters: `{table}/{name}`. */
   readonly template: string;
   readonly method: Method;
   readonly shape: ErrorShape;
@@ -26,13 +27,13 @@ export interface PrefixRoute {
   readonly handle: (exchange: Exchange, rest: string) => Response | Promise<Response>;
 }
 
-/** Everything that is served. */
+/** All routes of the server. */
 export interface Endpoints {
   readonly routes: readonly Route[];
   readonly prefixes: readonly PrefixRoute[];
 }
 
-/** What serves a path, whatever the method. */
+/** The route of a path, whatever the method. */
 export interface Found {
   readonly method: Method;
   readonly shape: ErrorShape;
@@ -57,15 +58,15 @@ export class Router {
   }
 
   #findPrefix(path: string): Found | undefined {
-    for (const { prefix, method, operation, shape, handle } of this.#prefixes) {
-      if (!path.startsWith(prefix)) continue;
-      const rest = path.slice(prefix.length);
+    for (const { prefix, method, operation, shape, suffix = "", handle } of this.#prefixes) {
+      if (!path.startsWith(prefix) || !path.endsWith(suffix)) continue;
+      const rest = path.slice(prefix.length, path.length - suffix.length);
       return { method, operation, shape, handle: (exchange) => handle(exchange, rest) };
     }
     return undefined;
   }
 
-  /** The failure of a path that nothing serves; it names the nearest that is served. */
+  /** Returns the failure for an unknown path. It names the nearest known path. */
   notFound(path: string): HttpError {
     const isPlanned = PLANNED_PATHS.some((planned) => path.startsWith(planned));
     if (isPlanned) return new HttpError(404, "not_found", `${path} is not available yet`);
@@ -78,7 +79,7 @@ export class Router {
   }
 }
 
-/** The value of `Allow` for a route. */
+/** Returns the value of `Allow` for a route. */
 export function allowedMethods(method: Method): string {
   return method === "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
 }
@@ -97,7 +98,7 @@ export function methodNotAllowed(
   return new HttpError(405, "method_not_allowed", message, { allow: allowedMethods(method) });
 }
 
-/** A call as it is typed into a shell. */
+/** Returns a call as a person would type it into a shell. */
 function exampleCall(url: string, method: Method, operation: Operation): string {
   const { access, answers, body, parameters = [] } = operation;
   // A quote in the path would end the argument.
@@ -112,4 +113,82 @@ function exampleCall(url: string, method: Method, operation: Operation): string 
   const required = parameters.filter((each) => each.in === "query" && each.required === true);
   const query = required.map(({ name }, index) => `${index === 0 ? "?" : "&"}${name}=…`).join("");
   return `curl${token} '${quoted}${query}'`;
+}
+
+const FRAME = /^(?:|api|rest|v\d+)$/;
+
+interface ServedRoutes {
+  readonly routes: readonly { readonly method: Method; readonly path: string }[];
+  readonly prefixes: readonly {
+    readonly method: Method;
+    readonly prefix: string;
+    readonly template: string;
+  }[];
+}
+
+/** The maximum length of a path to compare. No endpoint has a longer one. */
+const PATH_CHARS_MAX = 200;
+
+/** Words in other servers' paths, each with the corresponding word here. */
+const SAME: ReadonlyMap<string, string> = new Map([
+  ["query", "sql"],
+  ["queries", "sql"],
+  ["execute", "sql"],
+  ["exec", "sql"],
+  ["statement", "sql"],
+  ["statements", "sql"],
+  ["websocket", "ws"],
+  ["socket", "ws"],
+  ["events", "live"],
+  ["sse", "live"],
+  ["stream", "live"],
+  ["subscribe", "live"],
+  ["signin", "login"],
+  ["sign-in", "login"],
+  ["session", "login"],
+  ["sessions", "login"],
+  ["token", "login"],
+  ["whoami", "me"],
+  ["signout", "logout"],
+  ["file", "files"],
+  ["docs", "openapi.json"],
+  ["swagger", "openapi.json"],
+  ["swagger.json", "openapi.json"],
+  ["openapi", "openapi.json"],
+  ["openapi.yaml", "openapi.json"],
+  ["admin", "ui"],
+  ["console", "ui"],
+]);
+
+/**
+ * Returns the method and path of the endpoint nearest to an unknown path, such as `POST
+ * /v1/api/sql`, for "did you mean …"; undefined if none is near.
+ *
+ * Paths are compared by the words that tell endpoints apart. The rest (`/v1`, `/api`, slashes,
+ * case) is ignored, because most mistaken paths differ only there.
+ */
+function nearestEndpoint(path: string, { prefixes, routes }: ServedRoutes): string | undefined {
+  const words = wordsOf(path);
+  if (words === "" || path.length > PATH_CHARS_MAX) return undefined;
+  const shown = new Map<string, string>();
+  for (const route of routes) {
+    const key = wordsOf(route.path);
+    if (key !== "" && !shown.has(key)) shown.set(key, `${route.method} ${route.path}`);
+  }
+  const ending = [...shown.keys()].find((key) => key.endsWith(`/${words}`));
+  const same = shown.get(words) ?? shown.get(ending ?? "");
+  if (same !== undefined) return same;
+  for (const { method, prefix, template } of prefixes) {
+    const key = wordsOf(prefix);
+    if (words === key || words.startsWith(`${key}/`)) return `${method} ${prefix}${template}`;
+  }
+  return shown.get(nearestName(words, shown.keys()) ?? "");
+}
+
+function wordsOf(path: string): string {
+  const words = path
+    .toLowerCase()
+    .split("/")
+    .filter((word) => !FRAME.test(word));
+  return words.map((word) => SAME.get(word) ?? word).join("/");
 }

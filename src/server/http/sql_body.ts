@@ -1,36 +1,42 @@
 /**
- * The JSON body of `POST /v1/api/sql`, without a copy of a long text of statements.
+ * v1/api/sql` without copying a long text of statements./Reads the JSON body of `POST /v1/api/sql`
+ * without copying long SQL text./v1/api/sql` without copying a long text of statements.
  *
- * JSON.parse copies each string. A bulk load is one string of a hundred kilobytes, and memory that
- * is touched for the first time costs several times what the copy does. So where the text stands in
- * the body as it is, ASCII without an escape, it is a part of the decoded body, and its UTF-8 is a
- * part of the bytes. What is left of the body goes to JSON.parse, as does the whole in any other
- * case.
+ * JSON.parse copies each string. A bulk load is one string of a hundred kilobytes, and touching new
+ * memory costs several times as much as the copy itself. Therefore, if the statements appear in the
+ * body unescaped and in ASCII, their text is a slice of the decoded body, and their UTF-8 a slice
+ * of its bytes. Only the rest of the body goes to JSON.parse. In all other cases the whole body
+ * goes there.
  */
 import { parseJson } from "./request_body.ts";
 
 export interface SqlBody {
-  /** As JSON.parse gives it; undefined for malformed text. */
+  /** The value as JSON.parse returns it; undefined for malformed text. */
   readonly value: unknown;
-  /** Of the member "sql", where no copy is needed: aliases the body. */
+  /** The UTF-8 of the member "sql" if no copy is needed. Aliases the body. */
   readonly sqlUtf8?: Uint8Array;
 }
 
-/** Below this a second look at the text costs what it spares. */
+/**
+ * The minimum length of long strings. For shorter strings, a second pass costs as much as it saves.
+ */
 const LONG_CHARS_MIN = 16_384;
 
 const SQL_FIRST = /^[ \t\r\n]*\{[ \t\r\n]*"sql"[ \t\r\n]*:[ \t\r\n]*"/;
 
-/** What ends a string of JSON, or must not stand in one. Its complement takes ten times as long. */
+/**
+ * Characters that end a JSON string or must not appear in one. The complement takes ten times as
+ * long.
+ */
 // oxlint-disable-next-line no-control-regex -- JSON names these characters
 const NOT_PLAIN = /["\\\u0000-\u001f]/g;
 
 const END = /^[ \t\r\n]*\}[ \t\r\n]*$/;
 const MORE = /^[ \t\r\n]*,/;
 
-/** @param text What `body` decodes to. */
+/** @param text The text that `body` decodes to. */
 export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
-  // As many bytes as UTF-16 units: all are ASCII, and an offset is the same in both.
+  // If there are as many bytes as UTF-16 units, all are ASCII and offsets are the same in both.
   const isLong = text.length >= LONG_CHARS_MIN && body.length === text.length;
   const start = isLong ? (SQL_FIRST.exec(text)?.[0].length ?? 0) : 0;
   const end = start === 0 ? -1 : endOfPlain(text, start);
@@ -41,29 +47,29 @@ export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
 }
 
 /**
- * Gives the memory of a body back that nobody reads any more, which is empty then. The runtime
- * would keep it until it next collects garbage, and a bulk load take memory that is new for each of
- * its statements: for what is given back the next one need not ask the system.
+ * Frees the memory of a body that is no longer used, and leaves it empty. The runtime would keep it
+ * until the next garbage collection, and a bulk load would use new memory for each of its
+ * statements.
  *
- * @param sqlUtf8 Of the body.
+ * @param sqlUtf8 A slice of the body.
  */
 export function releaseBody({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
-/** Where the string that begins at `start` ends; -1 when it has an escape, or is malformed. */
+/** Returns the end of the string that begins at `start`; -1 if it has an escape or is malformed. */
 function endOfPlain(text: string, start: number): number {
   NOT_PLAIN.lastIndex = start;
   const end = NOT_PLAIN.test(text) ? NOT_PLAIN.lastIndex - 1 : -1;
   return text[end] === '"' ? end : -1;
 }
 
-/** The members behind the first; undefined when JSON.parse should see the whole. */
+/** Returns the members after the first; undefined if JSON.parse has to read the whole body. */
 function othersBehind(rest: string): object | undefined {
   if (END.test(rest)) return {};
   const comma = MORE.exec(rest)?.[0];
   const others = comma === undefined ? undefined : parseJson(`{${rest.slice(comma.length)}`);
   if (typeof others !== "object" || others === null) return undefined;
-  // Nothing behind a comma is malformed, and of two members of one name the last counts.
+  // A trailing comma is malformed, and of two members with the same name the last one counts.
   return Object.keys(others).length === 0 || Object.hasOwn(others, "sql") ? undefined : others;
 }

@@ -1,17 +1,17 @@
 /**
- * The body of `POST /v1/api/sql`, from JSON or a form to an `SqlRequest`: what has the wrong
- * size or shape goes no further.
+ * Turns the body of `POST /v1/api/sql`, JSON or a form, into an `SqlRequest`. A body of the wrong
+ * size or shape is refused.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
   AnswerReader,
-  Parameter,
   ResultFormat,
   ServerAddress,
+  SqlParameter,
   SqlRequest,
 } from "../../sql/mod.ts";
-import type { ServerConfig } from "../common/options.ts";
-import { type FieldNames, kindOf, refuseNearMisses } from "./field_names.ts";
+import type { ServerConfig } from "../contract/options.ts";
+import { type FieldNames, kindOf, refuseNearMisses, unknownFieldOf } from "./field_names.ts";
 import { jsonFault } from "./json_fault.ts";
 import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import { parametersFromJson } from "./parameters.ts";
@@ -20,14 +20,14 @@ import { parseSqlBody } from "./sql_body.ts";
 
 type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
-/** Where a JSON body has its parameters. */
+/** The path to the parameters in a JSON body. */
 const PATH_TO_PARAMS: readonly string[] = ["params"];
 
 /** The bodies that the endpoint reads. */
 export const SQL_BODIES =
   'application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
 
-/** The members of a request, and the names that other servers give them. */
+/** The members of a request, each with the names that other servers use for it. */
 export const SQL_FIELDS: FieldNames = {
   sql: ["query", "queries", "q", "statement", "statements", "stmt", "text", "command", "code"],
   params: [
@@ -47,7 +47,7 @@ export const SQL_FIELDS: FieldNames = {
   idempotency_key: ["idempotency", "idempotent_key"],
 };
 
-/** Where a request came from, as far as its statements ask. */
+/** The origin of a request, as far as statements can query it. */
 type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
 export interface SqlRequestOptions {
@@ -91,7 +91,8 @@ export function sqlRequestFromJson(
 }
 
 /**
- * @throws {DatabaseError} The same, and FILE_TOO_LARGE, TOO_MANY_FILES, INVALID_MIME_TYPE.
+ * @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL, FILE_TOO_LARGE,
+ *   TOO_MANY_FILES, INVALID_MIME_TYPE
  */
 export function sqlRequestFromForm(
   body: Uint8Array,
@@ -122,7 +123,46 @@ export function sqlRequestFromForm(
   };
 }
 
-/** Of a form: to ignore it would run what was to be checked only. */
+/** The query parameters of a COPY. */
+const COPY_FIELDS: FieldNames = {
+  sql: SQL_FIELDS["sql"] ?? [],
+  namespace_id: SQL_FIELDS["namespace_id"] ?? [],
+  timeout_ms: SQL_FIELDS["timeout_ms"] ?? [],
+};
+
+/**
+ * Reads the request of a COPY, without its body, from the query of its URL.
+ *
+ * @throws {DatabaseError} INVALID_INPUT, INVALID_SQL
+ */
+export function copyRequestFromQuery(
+  { query }: { readonly query: string },
+  { config: { limits }, sender }: SqlRequestOptions,
+): SqlRequest {
+  const fields = Object.fromEntries(new URLSearchParams(query));
+  const unknown = unknownFieldOf(fields, COPY_FIELDS);
+  if (unknown !== undefined) throw invalidInput(`Cannot read the query parameter ${unknown}`);
+  const { namespace_id, sql, timeout_ms } = fields;
+  requireSql(sql, limits.max_sql_bytes);
+  if (timeout_ms !== undefined && !/^\d{1,12}$/.test(timeout_ms)) {
+    throw wrongField("timeout_ms", "a whole number");
+  }
+  const timeout = timeout_ms === undefined ? undefined : Number(timeout_ms);
+  return {
+    sql,
+    params: [],
+    namespace: namespaceOf(namespace_id),
+    timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
+    reader: sender,
+    server: sender,
+    origin: sender,
+  };
+}
+
+/**
+ * Reads the form field "check" strictly: ignoring it would run statements that should only be
+ * checked.
+ */
 function isCheck(text: string | undefined): boolean {
   if (text !== undefined && text !== "true" && text !== "false") {
     throw wrongField("check", "true or false");
@@ -133,7 +173,7 @@ function isCheck(text: string | undefined): boolean {
 function formParameters(
   text: string | undefined,
   limits: RequestLimits["limits"],
-): readonly Parameter[] {
+): readonly SqlParameter[] {
   if (text === undefined || text === "") return [];
   const value = parseJson(text);
   if (value === undefined) throw invalidInput(`Cannot read part "params": ${jsonFault(text)}`);
@@ -152,7 +192,8 @@ function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
   if (!sql.isWellFormed()) throw wrongField("sql", "text without half a surrogate pair");
 }
 
-function namespaceOf(value: unknown): string | undefined {
+/** @throws {DatabaseError} INVALID_INPUT */
+export function namespaceOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw wrongField("namespace_id", "the name of a namespace");
@@ -160,7 +201,8 @@ function namespaceOf(value: unknown): string | undefined {
   return value;
 }
 
-function timeoutOf(value: unknown, maximumMs: number): number | undefined {
+/** @throws {DatabaseError} INVALID_INPUT */
+export function timeoutOf(value: unknown, maximumMs: number): number | undefined {
   if (value === undefined || value === null) return undefined;
   const isInRange =
     typeof value === "number" && Number.isSafeInteger(value) && value >= 1 && value <= maximumMs;
@@ -168,7 +210,8 @@ function timeoutOf(value: unknown, maximumMs: number): number | undefined {
   return value;
 }
 
-function keyOf(key: unknown): string | undefined {
+/** @throws {DatabaseError} INVALID_INPUT */
+export function keyOf(key: unknown): string | undefined {
   if (key === undefined || key === null) return undefined;
   if (typeof key === "string" && /^[\x20-\x7e]{1,128}$/.test(key)) return key;
   throw wrongField("idempotency_key", "1 to 128 printable ASCII characters");
@@ -178,7 +221,7 @@ function digestOf(bytes: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
-/** Of what a form says: its boundary is another one each time. */
+/** Returns a digest of the contents of a form, because its boundary differs each time. */
 function formDigest({ fields, files }: MultipartForm): string {
   const hasher = new Bun.CryptoHasher("sha256");
   const parts = [...fields].toSorted(([left], [right]) => (left < right ? -1 : 1));
@@ -191,7 +234,7 @@ function formDigest({ fields, files }: MultipartForm): string {
 }
 
 function unreadable(fault: string): DatabaseError {
-  return invalidInput(`Cannot read the body: ${fault}; this endpoint takes ${SQL_BODIES}`);
+  return invalidInput(`Cannot read the body: ${fault}; this endpoint accepts ${SQL_BODIES}`);
 }
 
 function wrongField(name: string, expected: string): DatabaseError {

@@ -1,11 +1,14 @@
 /**
- * Answers that are written while their statements run: the same bytes as `result_format.ts` makes
- * of a whole answer, but for what cannot be known before the rows are sent.
+ * Writes answers while their statements run. The bytes are the same as those that
+ * `result_format.ts` produces for a whole answer, except for values that are unknown before the
+ * rows are sent.
  *
- * A failure after the first bytes ends the document as the contract has it: JSON closes the entry
- * with the rows sent, then says "error"; NDJSON has it as its last line; CSV has no place for it,
- * so its connection breaks.
+ * A failure after the first bytes ends the document as the wire contract defines: JSON closes the
+ * entry with the rows sent and adds "error"; NDJSON has the error as its last line; CSV has no
+ * place for an error, so the connection breaks.
  */
+import type { OnBug } from "../../base/bugs.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { ErrorBody } from "../../protocol/mod.ts";
 import {
   type AnswerPart,
@@ -15,6 +18,8 @@ import {
   ndjsonRows,
   type StatementResult,
 } from "../../sql/mod.ts";
+import { type Exchange, tookMs } from "./exchange.ts";
+import { bugBody, errorBodyOfFailure } from "./http_error.ts";
 import {
   bodyTail,
   csvHead,
@@ -25,7 +30,7 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** Thrown to break a body off on purpose. */
+/** Thrown to break off a body on purpose. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
@@ -37,9 +42,28 @@ export interface StreamedAnswer {
   readonly tookMs: () => number;
 }
 
+/** Returns an exchange's streamed answer. A bug is reported, and ends it with INTERNAL_ERROR. */
+export function streamedAnswer(
+  exchange: Exchange,
+  { isAdmin, results, stream }: Pick<StreamedAnswer, "results" | "stream"> & { isAdmin: boolean },
+  { clock, onBug }: { clock: Clock; onBug: OnBug },
+): StreamedAnswer {
+  return {
+    results,
+    stream,
+    tookMs: () => tookMs(exchange, clock),
+    errorBodyOf: (error) => {
+      const body = errorBodyOfFailure(error, { isAdmin });
+      if (body !== undefined) return body;
+      onBug(error, "a streamed answer", { request: exchange.requestId });
+      return bugBody();
+    },
+  };
+}
+
 type LastPart = { readonly kind: "end"; readonly error: ErrorBody | undefined };
 
-/** The parts of a stream; a failure of any kind is in the last one. */
+/** Yields the parts of a stream. A failure is reported in the last part. */
 async function* partsOf({
   errorBodyOf,
   stream,
@@ -62,17 +86,17 @@ async function* partsOf({
 }
 
 /** Pieces of a body: text, or text that a reader has encoded. */
-type Pieces = AsyncGenerator<string | Uint8Array, void>;
+type ResultPieces = AsyncGenerator<string | Uint8Array<ArrayBuffer>, void>;
 
-/** Shape B. */
-export async function* streamedJson(answer: StreamedAnswer): Pieces {
+/** Writes shape B. */
+export async function* streamedJson(answer: StreamedAnswer): ResultPieces {
   yield '{"results":[';
   let separator = "";
   for (const result of answer.results) {
     yield* wholeEntry(result, separator);
     separator = ",";
   }
-  /** Of the entry at hand, rows that were written; undefined between entries. */
+  /** The number of rows of the current entry written so far; undefined between entries. */
   let rowCount: number | undefined;
   let asUser = "";
   for await (const part of partsOf(answer)) {
@@ -111,8 +135,8 @@ function* wholeEntry(result: StatementResult, separator: string): Generator<stri
   yield `],${entryTail(result)}`;
 }
 
-/** The one row-returning entry as NDJSON. */
-export async function* streamedNdjson(answer: StreamedAnswer): Pieces {
+/** Writes the one row-returning entry as NDJSON. */
+export async function* streamedNdjson(answer: StreamedAnswer): ResultPieces {
   let rowCount = 0;
   let isBegun = false;
   for await (const part of partsOf(answer)) {
@@ -136,10 +160,23 @@ export async function* streamedNdjson(answer: StreamedAnswer): Pieces {
 }
 
 /**
- * The one row-returning entry as CSV.
+ * Writes the bytes of a COPY TO.
  * @throws {BrokenAnswer} On a late failure, to break the body off.
  */
-export async function* streamedCsv(answer: StreamedAnswer): Pieces {
+export async function* streamedBytes(answer: StreamedAnswer): ResultPieces {
+  for await (const part of partsOf(answer)) {
+    if (part.kind === "text") yield part.text;
+    else if (part.kind === "end" && part.error !== undefined) {
+      throw new BrokenAnswer(`The statement failed after its first rows: ${part.error.message}`);
+    }
+  }
+}
+
+/**
+ * Writes the one row-returning entry as CSV.
+ * @throws {BrokenAnswer} On a late failure, to break the body off.
+ */
+export async function* streamedCsv(answer: StreamedAnswer): ResultPieces {
   let isBegun = false;
   for await (const part of partsOf(answer)) {
     if (part.kind === "rows") {

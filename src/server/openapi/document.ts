@@ -1,14 +1,20 @@
 /**
- * `GET /v1/openapi.json`: the endpoints as an OpenAPI 3.1 document, made from the routes that serve
- * them. What every endpoint of a kind may answer is added here, so that no operation repeats it.
+ * Builds the OpenAPI 3.1 document for `GET /v1/openapi.json` from the routes that serve the
+ * endpoints. Answers common to all endpoints of a kind are added here, so that no operation repeats
+ * them.
  */
 import type { ErrorShape } from "../http/http_error.ts";
-import type { Access, Answer, Content, Operation } from "../http/operation.ts";
+import type {
+  Content,
+  Operation,
+  OperationAnswer,
+  RequiredCredentials,
+} from "../http/operation.ts";
 import type { Method } from "../http/route.ts";
 import type { Endpoints } from "../http/router.ts";
 import { reference, SCHEMAS } from "./schemas.ts";
 
-/** Text of a JSON document. */
+/** Returns the text of a JSON document. */
 export function openApiText({ prefixes, routes }: Endpoints, version: string): string {
   const paths: Record<string, object> = {};
   for (const { path, ...served } of routes) paths[path] = pathItem(served);
@@ -23,7 +29,7 @@ export function openApiText({ prefixes, routes }: Endpoints, version: string): s
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
       description:
         "A SQL database server whose queries can be followed live. HEAD is answered wherever GET " +
-        "is, OPTIONS everywhere. Readers ignore fields that they do not know.",
+        "is, and OPTIONS everywhere. Readers ignore fields that they do not know.",
     },
     servers: [{ url: "/" }],
     paths,
@@ -31,13 +37,14 @@ export function openApiText({ prefixes, routes }: Endpoints, version: string): s
       schemas: SCHEMAS,
       headers: {
         RequestId: {
-          description: "The X-Request-ID of the request, or one that the server made",
+          description: "The X-Request-ID of the request, or a new one from the server",
           schema: { type: "string", pattern: "^[A-Za-z0-9._:-]{1,128}$" },
         },
       },
       responses: {
         Failure: failure("B", "The request failed"),
         PlainFailure: failure("A", "The request failed"),
+        TopicFailure: failure("C", "The request failed"),
       },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT" },
@@ -48,13 +55,27 @@ export function openApiText({ prefixes, routes }: Endpoints, version: string): s
   });
 }
 
-interface Served {
+interface ServedOperation {
   readonly method: Method;
   readonly shape: ErrorShape;
   readonly operation: Operation;
 }
 
-const SECURITY: Readonly<Record<Access, readonly object[]>> = {
+const ERROR_SCHEMAS = {
+  A: "PlainError",
+  B: "SqlResponse",
+  C: "TopicError",
+  events: "SqlResponse",
+} as const;
+
+const FAILURES: Readonly<Record<ErrorShape, string>> = {
+  A: "PlainFailure",
+  B: "Failure",
+  C: "TopicFailure",
+  events: "Failure",
+};
+
+const SECURITY: Readonly<Record<RequiredCredentials, readonly object[]>> = {
   anyone: [],
   local: [],
   bearer: [{ bearer: [] }],
@@ -64,8 +85,8 @@ const SECURITY: Readonly<Record<Access, readonly object[]>> = {
   "bearer or address": [{ bearer: [] }, {}],
 };
 
-function pathItem(served: Served): object {
-  const { access, body, description, id, parameters, summary, tag } = served.operation;
+function pathItem(served: ServedOperation): object {
+  const { access, body, description, id, messages, parameters, summary, tag } = served.operation;
   return {
     [served.method.toLowerCase()]: {
       operationId: id,
@@ -78,26 +99,34 @@ function pathItem(served: Served): object {
         ? {}
         : { requestBody: { required: body.required, content: bodyContent(body) } }),
       responses: responsesOf(served),
+      // OpenAPI has no standard form for messages on a socket; "x-" marks an extension.
+      ...(messages === undefined ? {} : { "x-websocket-messages": messages }),
     },
   };
 }
 
-function responsesOf(served: Served): object {
+function responsesOf(served: ServedOperation): object {
   const { operation, shape } = served;
   const responses: Record<string, object> = {};
   for (const [status, codes] of errorsOf(served)) {
-    responses[status] = failure(shape, [...codes].join(", "));
+    // A failed bearer check has the same form everywhere.
+    const form = shape === "C" && status === 401 ? "B" : shape;
+    responses[status] = failure(form, [...codes].join(", "));
   }
-  // A probe answers some failures in its own words.
+  // A probe reports some failures in its own form.
   for (const [status, answer] of Object.entries(operation.answers)) {
     responses[status] = response(answer);
   }
-  const component = shape === "A" ? "PlainFailure" : "Failure";
+  const component = FAILURES[shape];
   return { ...responses, default: { $ref: `#/components/responses/${component}` } };
 }
 
-/** Codes by status: those of the operation, and those of every endpoint like it. */
-function errorsOf({ method, operation, shape }: Served): ReadonlyMap<number, ReadonlySet<string>> {
+/** Returns the error codes of the operation and of all similar endpoints, by status. */
+function errorsOf({
+  method,
+  operation,
+  shape,
+}: ServedOperation): ReadonlyMap<number, ReadonlySet<string>> {
   const byStatus = new Map<number, Set<string>>();
   const add = (status: number, codes: readonly string[]): void => {
     const known = byStatus.get(status) ?? new Set();
@@ -120,11 +149,11 @@ function errorsOf({ method, operation, shape }: Served): ReadonlyMap<number, Rea
 }
 
 function failure(shape: ErrorShape, description: string): object {
-  const schema = reference(shape === "A" ? "PlainError" : "SqlResponse");
+  const schema = reference(ERROR_SCHEMAS[shape]);
   return response({ description, content: { "application/json": schema } });
 }
 
-function response({ content, description, headers = {} }: Answer): object {
+function response({ content, description, headers = {} }: OperationAnswer): object {
   const own = Object.entries(headers).map(([name, meaning]) => [
     name,
     { description: meaning, schema: { type: "string" } },

@@ -1,8 +1,9 @@
 /**
- * What each endpoint takes and answers, in the words of the wire contract. Routes name theirs.
+ * The operations of all endpoints: their parameters, bodies and answers. Each route names its own.
  */
 import type { Operation, OperationParameter, Schema } from "../http/operation.ts";
-import { IDEMPOTENCY_KEY, jsonOf, TEXT } from "./schemas.ts";
+import { FLAG, TEXT } from "./schema_forms.ts";
+import { IDEMPOTENCY_KEY, jsonOf, reference } from "./schemas.ts";
 
 /** A `_seq` from a client. */
 const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\\d+$" };
@@ -10,11 +11,13 @@ const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\
 /** The pattern of namespace and table names. */
 const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$" };
 
-const FLAG: Schema = { type: "boolean" };
-
 const SESSION_COOKIES = { "Set-Cookie": "tidemark_auth and tidemark_refresh, both HttpOnly" };
 
-function inPath(name: string, description: string, schema: Schema = TEXT): OperationParameter {
+export function inPath(
+  name: string,
+  description: string,
+  schema: Schema = TEXT,
+): OperationParameter {
   return { name, in: "path", description, schema, required: true };
 }
 
@@ -22,14 +25,17 @@ function inQuery(name: string, description: string, schema: Schema = TEXT): Oper
   return { name, in: "query", description, schema };
 }
 
-function inHeader(name: string, description: string, schema: Schema = TEXT): OperationParameter {
+export function inHeader(
+  name: string,
+  description: string,
+  schema: Schema = TEXT,
+): OperationParameter {
   return { name, in: "header", description, schema };
 }
 
 const LOGIN = { user: "…", password: "…" };
-const SETUP = { ...LOGIN, root_password: "…" };
 
-/** `/v1/api/auth/…`, by its last segment. */
+/** The operations of `/v1/api/auth/…`, by the last path segment. */
 export const AUTH_OPERATIONS: Readonly<
   Record<"login" | "logout" | "me" | "refresh" | "setup" | "status", Operation>
 > = {
@@ -44,11 +50,16 @@ export const AUTH_OPERATIONS: Readonly<
   setup: {
     id: "setup",
     tag: "auth",
-    summary: "Make the first DBA and give root its password, once",
-    description: "For callers on the server's machine, unless auth.allow_remote_setup is true.",
+    summary: "Create the first DBA and set the password of root, once",
+    description:
+      "Only for callers on the server's machine, unless auth.allow_remote_setup is true.",
     access: "anyone",
-    body: { content: jsonOf("SetupRequest"), required: true, example: SETUP },
-    answers: { 200: { description: "The DBA that was made", content: jsonOf("Setup") } },
+    body: {
+      content: jsonOf("SetupRequest"),
+      required: true,
+      example: { ...LOGIN, root_password: "…" },
+    },
+    answers: { 200: { description: "The new DBA", content: jsonOf("Setup") } },
     errors: {
       400: ["invalid_request", "invalid_user", "weak_password"],
       403: ["forbidden", "host_not_allowed"],
@@ -60,7 +71,7 @@ export const AUTH_OPERATIONS: Readonly<
   login: {
     id: "login",
     tag: "auth",
-    summary: "Trade a name and a password for tokens",
+    summary: "Exchange a name and a password for tokens",
     access: "anyone",
     body: { content: jsonOf("LoginRequest"), required: true, example: LOGIN },
     answers: {
@@ -77,8 +88,8 @@ export const AUTH_OPERATIONS: Readonly<
   refresh: {
     id: "refresh",
     tag: "auth",
-    summary: "Trade a refresh token for new tokens",
-    description: "The token that was used works for 30 seconds more; later use ends the session.",
+    summary: "Exchange a refresh token for new tokens",
+    description: "The used token works for 30 seconds more; later use ends the session.",
     access: "refresh token",
     body: { content: jsonOf("RefreshRequest"), required: false, example: { refresh_token: "…" } },
     answers: {
@@ -94,7 +105,7 @@ export const AUTH_OPERATIONS: Readonly<
   logout: {
     id: "logout",
     tag: "auth",
-    summary: "End the session of the token, or all of its user",
+    summary: "End the session of the token, or all sessions of its user",
     description: "Succeeds without a token, too.",
     access: "any token or none",
     body: { content: jsonOf("LogoutRequest"), required: false },
@@ -102,7 +113,7 @@ export const AUTH_OPERATIONS: Readonly<
       200: {
         description: "Done",
         content: jsonOf("Message"),
-        headers: { "Set-Cookie": "Makes a browser forget both cookies" },
+        headers: { "Set-Cookie": "Makes a browser delete both cookies" },
       },
     },
     errors: { 400: ["invalid_request"], 500: ["internal_error"] },
@@ -110,7 +121,7 @@ export const AUTH_OPERATIONS: Readonly<
   me: {
     id: "me",
     tag: "auth",
-    summary: "Who the caller is",
+    summary: "The caller's user and role",
     access: "bearer or cookie",
     answers: { 200: { description: "The user", content: jsonOf("Me") } },
     errors: { 401: ["unauthorized"] },
@@ -127,6 +138,9 @@ export const SQL_OPERATION: Operation = {
     "NDJSON or CSV for a request with one statement that returns rows. A long answer is streamed: " +
     "if it fails late its status is 200, and the field status says error.",
   access: "bearer",
+  parameters: [
+    inHeader("Tidemark-Transaction", "The open transaction in which the statements run"),
+  ],
   body: {
     required: true,
     example: { sql: "SELECT 1" },
@@ -188,6 +202,7 @@ export const SQL_OPERATION: Operation = {
       "INVALID_MIME_TYPE",
     ],
     403: ["PERMISSION_DENIED"],
+    404: ["TRANSACTION_NOT_FOUND"],
     406: ["NOT_ACCEPTABLE"],
     409: ["IDEMPOTENCY_CONFLICT"],
     500: ["INTERNAL_ERROR", "DATA_DAMAGED", "COMMIT_UNKNOWN"],
@@ -195,25 +210,69 @@ export const SQL_OPERATION: Operation = {
   },
 };
 
-/** Served under two paths. */
+export const COPY_OPERATION: Operation = {
+  id: "copy",
+  tag: "data",
+  summary: "Copy many rows into a table, or out of a table or query",
+  description:
+    "The statement is one COPY … FROM STDIN, whose data are the body of the request, or one " +
+    "COPY … TO STDOUT, whose rows are the body of the answer. Both bodies are streamed. A COPY FROM " +
+    "is one commit: after a fault, nothing of it is stored. If a COPY TO fails after its first " +
+    "bytes, the connection breaks.",
+  access: "bearer",
+  parameters: [
+    { ...inQuery("sql", "The COPY statement"), required: true },
+    inQuery("namespace_id", "Namespace of names without a namespace", {
+      ...TEXT,
+      minLength: 1,
+      default: "default",
+    }),
+    inQuery("timeout_ms", "The time that the statement may take, without waits for the client", {
+      type: "integer",
+      minimum: 1,
+    }),
+  ],
+  body: {
+    required: false,
+    content: { "*/*": { description: "The data of a COPY FROM, in the format of the statement" } },
+  },
+  answers: {
+    200: {
+      description: "The result of COPY FROM, or the rows of COPY TO in the format of the statement",
+      content: {
+        ...jsonOf("SqlResponse"),
+        "text/plain": TEXT,
+        "text/csv": TEXT,
+        "application/x-ndjson": TEXT,
+        "application/octet-stream": { description: "PostgreSQL's binary format" },
+      },
+    },
+  },
+  errors: SQL_OPERATION.errors ?? {},
+};
+
+/** Returns an operation that is served under two paths. */
 export function fileOperation(id: string): Operation {
   return {
     id,
     tag: "data",
-    summary: "Download the bytes behind a FILE cell",
+    summary: "Download the bytes of a FILE cell",
     access: "bearer",
     parameters: [
-      inPath("namespace", "Of the table", OBJECT_NAME),
+      inPath("namespace", "The namespace of the table", OBJECT_NAME),
       inPath("table", "A USER or SHARED table", OBJECT_NAME),
       inPath("sub", "The field sub of the cell", { type: "string", pattern: "^f\\d{4,}$" }),
-      inPath("stored_name", "The stored name, or the field id of the cell alone", {
+      inPath("stored_name", "The stored name, or only the field id of the cell", {
         type: "string",
         pattern: "^\\d[^/\\\\]*$",
       }),
-      inQuery("user_id", "Whose file, of a USER table; another user's needs role dba or system"),
+      inQuery(
+        "user_id",
+        "The owner of the file in a USER table; another user's file needs role dba or system",
+      ),
       inHeader("Range", "One range of bytes"),
       inHeader("If-Range", "The ETag that the range belongs to"),
-      inHeader("If-None-Match", "ETags that the caller has"),
+      inHeader("If-None-Match", "ETags that the caller already has"),
     ],
     answers: {
       200: {
@@ -224,9 +283,9 @@ export function fileOperation(id: string): Operation {
       206: {
         description: "The range",
         content: { "*/*": { description: "Bytes" } },
-        headers: { "Content-Range": "Which bytes these are" },
+        headers: { "Content-Range": "The bytes of this part" },
       },
-      304: { description: "The caller has it" },
+      304: { description: "The caller has the current content" },
     },
     errors: {
       400: ["INVALID_INPUT"],
@@ -243,7 +302,7 @@ export const LIVE_OPERATION: Operation = {
   tag: "data",
   summary: "Follow one query as server-sent events",
   description:
-    "The rows there are in batches, then every change to them: events subscription_ack, " +
+    "The existing rows in batches, then every change to them: events subscription_ack, " +
     "initial_data_batch, change and subscription_error, whose data is the JSON message that the " +
     "WebSocket sends. A request whose Accept names text/event-stream, as a browser's EventSource " +
     "sends it, is never answered with another status than 200, after which an EventSource would " +
@@ -252,21 +311,21 @@ export const LIVE_OPERATION: Operation = {
   access: "bearer or cookie",
   parameters: [
     { ...inQuery("sql", "The query to follow"), required: true },
-    inQuery("namespace_id", "Namespace of names that say none", {
+    inQuery("namespace_id", "Namespace of names without a namespace", {
       ...TEXT,
       minLength: 1,
       default: "default",
     }),
     inQuery("params", "Values of $1, $2, … as the text of a JSON array"),
-    inQuery("batch_size", "Rows of a batch", { type: "integer", minimum: 1 }),
-    inQuery("last_rows", "Only the newest so many rows", { type: "integer", minimum: 0 }),
+    inQuery("batch_size", "The number of rows in a batch", { type: "integer", minimum: 1 }),
+    inQuery("last_rows", "Only this number of newest rows", { type: "integer", minimum: 0 }),
     inQuery("from_seq_id", "Resume after this _seq", POSITION),
-    inQuery("replay", "Of missed changes: all, or the latest of each row", {
+    inQuery("replay", "The missed changes to send: all, or the latest of each row", {
       type: "string",
       enum: ["all", "latest"],
     }),
-    inQuery("snapshot", "false leaves out the rows there are", FLAG),
-    inHeader("Last-Event-ID", "As from_seq_id, which it wins over", POSITION),
+    inQuery("snapshot", "false leaves out the existing rows", FLAG),
+    inHeader("Last-Event-ID", "Another name for from_seq_id, which takes precedence", POSITION),
   ],
   answers: {
     200: { description: "Events, without an end", content: { "text/event-stream": TEXT } },
@@ -285,12 +344,12 @@ export const SOCKET_OPERATION: Operation = {
   tag: "data",
   summary: "Open a WebSocket, to follow queries",
   description:
-    "The token comes by header, or as the first message: " +
-    '{"type":"authenticate","token":"…"}. Messages are not described here.',
+    "The token is sent in a header or in the message authenticate. x-websocket-messages names schemas.",
   access: "anyone",
+  messages: { client: reference("ClientMessage"), server: reference("ServerMessage") },
   parameters: [
     inQuery("compress", "false, 0 or no: no message is compressed"),
-    inQuery("serialization", "How messages are written", {
+    inQuery("serialization", "How messages are encoded", {
       type: "string",
       enum: ["json", "msgpack"],
       default: "json",
@@ -301,11 +360,11 @@ export const SOCKET_OPERATION: Operation = {
       default: "gzip",
     }),
   ],
-  answers: { 101: { description: "The connection is a WebSocket from here on" } },
+  answers: { 101: { description: "The connection is now a WebSocket" } },
   errors: { 403: ["origin_not_allowed"], 426: ["upgrade_required"] },
 };
 
-/** Two paths have the same answer, so the id is the caller's. */
+/** Returns the health operation. Two paths have the same answer, so the caller passes the id. */
 export function healthOperation(id: string): Operation {
   return {
     id,
@@ -322,32 +381,32 @@ export const PROBE_OPERATIONS: Readonly<
   clusterHealth: {
     id: "clusterHealth",
     tag: "probes",
-    summary: "The nodes of the cluster; a server alone is its only node",
+    summary: "The nodes of the cluster; a single server is its only node",
     access: "local",
     answers: { 200: { description: "The state", content: jsonOf("ClusterHealth") } },
   },
   live: {
     id: "healthLive",
     tag: "probes",
-    summary: "Whether the process lives",
+    summary: "Whether the process is alive",
     access: "anyone",
     answers: { 200: { description: "It does", content: jsonOf("Alive") } },
   },
   ready: {
     id: "healthReady",
     tag: "probes",
-    summary: "Whether the server takes requests",
+    summary: "Whether the server accepts requests",
     access: "anyone",
     answers: {
       200: { description: "It does", content: jsonOf("Readiness") },
-      503: { description: "It is shutting down", content: jsonOf("Readiness") },
+      503: { description: "The server is shutting down", content: jsonOf("Readiness") },
     },
   },
   metrics: {
     id: "metrics",
     tag: "probes",
-    summary: "Measures for Prometheus",
-    description: "Needs role dba or system, or an address of security.metrics_allow.",
+    summary: "Metrics for Prometheus",
+    description: "Needs role dba or system, or an address in security.metrics_allow.",
     access: "bearer or address",
     answers: { 200: { description: "Text format 0.0.4", content: { "text/plain": TEXT } } },
     errors: { 403: ["INSUFFICIENT_PERMISSIONS"] },
@@ -360,67 +419,5 @@ export const PROBE_OPERATIONS: Readonly<
     answers: {
       200: { description: "OpenAPI 3.1", content: { "application/json": { type: "object" } } },
     },
-  },
-};
-
-const HAS_IT = { 304: { description: "The caller has it" } };
-
-export const CLIENT_OPERATIONS: Readonly<Record<"script" | "types", Operation>> = {
-  script: {
-    id: "clientScript",
-    tag: "client",
-    summary: "The client as a JavaScript module, for pages of any origin",
-    access: "anyone",
-    parameters: [inHeader("If-None-Match", "ETags that the caller has")],
-    answers: {
-      200: {
-        description: "The module",
-        content: { "text/javascript": TEXT },
-        headers: { ETag: "Another for each content", "X-TypeScript-Types": "Where its types are" },
-      },
-      ...HAS_IT,
-    },
-    errors: { 404: ["not_found"] },
-  },
-  types: {
-    id: "clientTypes",
-    tag: "client",
-    summary: "The TypeScript declarations of the client",
-    access: "anyone",
-    parameters: [inHeader("If-None-Match", "ETags that the caller has")],
-    answers: {
-      200: {
-        description: "The declarations",
-        content: { "application/typescript": TEXT },
-        headers: { ETag: "Another for each content" },
-      },
-      ...HAS_IT,
-    },
-  },
-};
-
-export const UI_OPERATIONS: Readonly<Record<"asset" | "page" | "root", Operation>> = {
-  root: {
-    id: "root",
-    tag: "ui",
-    summary: "Leads to the admin page",
-    access: "anyone",
-    answers: { 302: { description: "To /ui", headers: { Location: "/ui" } } },
-  },
-  page: {
-    id: "uiPage",
-    tag: "ui",
-    summary: "The admin page",
-    access: "anyone",
-    answers: { 200: { description: "The page", content: { "text/html": TEXT } } },
-  },
-  asset: {
-    id: "uiAsset",
-    tag: "ui",
-    summary: "What the admin page loads; a path without extension is the page itself",
-    access: "anyone",
-    parameters: [inPath("path", "May have slashes")],
-    answers: { 200: { description: "The asset", content: { "*/*": { description: "Bytes" } } } },
-    errors: { 404: ["not_found"] },
   },
 };

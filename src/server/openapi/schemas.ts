@@ -1,6 +1,6 @@
 /**
- * The bodies of the wire contract as JSON Schema, each tied to its type in `protocol`: a field that
- * is added there, or becomes optional, does not compile here until it is described.
+ * The bodies of the HTTP endpoints as JSON Schema, each tied to its type in `protocol`, and the
+ * list of all named schemas.
  */
 import type {
   AliveBody,
@@ -23,14 +23,24 @@ import type {
   SqlRequestBody,
   SqlResponseBody,
   StatementEntry,
+  TopicErrorBody,
+  TransactionBody,
+  TransactionCommitRequestBody,
+  TransactionRequestBody,
   UserBody,
 } from "../../protocol/mod.ts";
 import type { Content, Schema } from "../http/operation.ts";
-
-/** A property that may be left out. */
-interface Optional {
-  readonly optional: Schema;
-}
+import { MESSAGE_SCHEMAS, type MessageSchemaName } from "./message_schemas.ts";
+import {
+  bodyOf,
+  COUNT,
+  FLAG,
+  type Optional,
+  optional,
+  strictBodyOf,
+  TEXT,
+} from "./schema_forms.ts";
+import { TOPIC_SCHEMAS, type TopicSchemaName } from "./topic_schemas.ts";
 
 export type SchemaName =
   | "Alive"
@@ -53,18 +63,15 @@ export type SchemaName =
   | "SqlRequest"
   | "SqlResponse"
   | "Statement"
-  | "User";
+  | "TopicError"
+  | "Transaction"
+  | "TransactionCommitRequest"
+  | "TransactionRequest"
+  | "User"
+  | TopicSchemaName
+  | MessageSchemaName;
 
-type Properties<Body> = {
-  readonly [Key in keyof Body]-?: Partial<Pick<Body, Key>> extends Pick<Body, Key>
-    ? Optional
-    : Schema;
-};
-
-export const TEXT: Schema = { type: "string" };
 const TEXT_OR_NULL: Schema = { type: ["string", "null"] };
-const FLAG: Schema = { type: "boolean" };
-const COUNT: Schema = { type: "integer", minimum: 0 };
 const COUNT_OR_NULL: Schema = { type: ["integer", "null"], minimum: 0 };
 const NUMBER_OR_NULL: Schema = { type: ["number", "null"] };
 const TIME: Schema = { type: "string", format: "date-time", description: "RFC 3339 in UTC" };
@@ -79,25 +86,31 @@ const USER: Schema = { ...TEXT, description: "Login name; the field may be calle
 
 const ERROR: Schema = bodyOf<ErrorBody>({
   code: { ...TEXT, description: "A machine word, e.g. TABLE_NOT_FOUND" },
-  message: { ...TEXT, description: "For people; names the object, and never a secret" },
+  message: { ...TEXT, description: "For people; names the object, but never a secret" },
   position: optional({ ...COUNT, description: "UTF-16 offset into the sql of the request" }),
-  hint: optional({ ...TEXT, description: "What to do" }),
+  hint: optional({ ...TEXT, description: "How to solve the problem" }),
   statement: optional({ ...COUNT, description: "Index of the statement that failed, from 0" }),
-  reason: optional({ ...TEXT, description: "A finer word for SQL_EXECUTION_ERROR" }),
+  reason: optional({ ...TEXT, description: "A more specific code for SQL_EXECUTION_ERROR" }),
   retry_after_seconds: RETRY,
-  max_bytes: optional({ ...COUNT, description: "With 413: how large a body may be" }),
-  size_bytes: optional({ ...COUNT, description: "With 413: how large it is" }),
-  earliest_seq: optional({ ...COUNT, description: "With RESUME_EXPIRED: from where to resume" }),
+  max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a body" }),
+  size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
+  earliest_seq: optional({
+    ...COUNT,
+    description: "With RESUME_EXPIRED: the position to resume from",
+  }),
   details: optional({ ...TEXT, description: "The internal cause, for admins only" }),
 });
 
 const PLAIN_ERROR: Schema = bodyOf<PlainErrorBody>({
-  error: { ...TEXT, description: "A machine word, e.g. not_found" },
+  error: { ...TEXT, description: "A machine-readable code, such as not_found" },
   message: { ...TEXT, description: "For people" },
   retry_after_seconds: RETRY,
-  max_bytes: optional({ ...COUNT, description: "With 413: how large a body may be" }),
-  size_bytes: optional({ ...COUNT, description: "With 413: how large it is" }),
-  field: optional({ ...TEXT, description: "With weak_password: which field of the request" }),
+  max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a body" }),
+  size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
+  field: optional({
+    ...TEXT,
+    description: "With weak_password: the field of the request that is too weak",
+  }),
 });
 
 const SCHEMA_FIELD: Schema = bodyOf<SchemaField>({
@@ -107,17 +120,18 @@ const SCHEMA_FIELD: Schema = bodyOf<SchemaField>({
       TEXT,
       {
         type: "object",
-        description: "Decimal with precision and scale, or Embedding with its dimensions",
+        description:
+          "Decimal with precision and scale, Embedding with its dimensions, or Array with the type of its elements",
       },
     ],
     description:
-      'A word such as "BigInt", {"Decimal":{"precision":p,"scale":s}} or {"Embedding":n}',
+      'A word such as "BigInt", {"Decimal":{"precision":p,"scale":s}}, {"Embedding":n} or {"Array":t}',
   },
   index: { ...COUNT, description: "Position, from 0" },
   flags: optional({
     type: "array",
     items: { type: "string", enum: ["pk", "nn", "uq"] },
-    description: "Of plain columns: primary key, NOT NULL, unique",
+    description: "For stored columns: primary key, NOT NULL, unique",
   }),
 });
 
@@ -126,20 +140,20 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   rows: optional({
     type: "array",
     items: { type: "array", items: {} },
-    description: "Cells in the order of schema; present with it",
+    description: "The cells in the order of schema; present with it",
   }),
   row_count: { ...COUNT, description: "Rows returned or affected; 0 for definitions" },
-  message: optional({ ...TEXT, description: "Of statements without rows" }),
-  as_user: { ...TEXT, description: "The user that it ran as: the target of EXECUTE AS" },
+  message: optional({ ...TEXT, description: "For statements without rows" }),
+  as_user: { ...TEXT, description: "The user as whom the statement ran: the target of EXECUTE AS" },
   last_seq: optional({
     ...COUNT_OR_NULL,
-    description: "Of changes: the highest _seq; null when no row changed, or before the COMMIT",
+    description: "For changes: the highest _seq; null if no row changed, or before the COMMIT",
   }),
   notices: optional({
     type: "array",
     items: TEXT,
     description:
-      "Effects that may be unintended, such as a stored moment whose number looks like milliseconds or seconds",
+      "Effects that may be unintended, such as a stored timestamp whose number looks like milliseconds or seconds",
   }),
 });
 
@@ -147,19 +161,21 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
 export const IDEMPOTENCY_KEY: Schema = {
   type: "string",
   pattern: "^[\\x20-\\x7e]{1,128}$",
-  description: "The same key and body get the first answer again",
+  description:
+    "A request with this key runs at most once, however often it is sent with the same body",
 };
 
 const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
   sql: { type: "string", minLength: 1, description: "One or more statements" },
   params: optional({
     type: ["array", "null"],
-    items: { type: ["boolean", "null", "number", "string"] },
-    description: "Values of $1, $2, …; for one statement, or one whole transaction",
+    items: { type: ["array", "boolean", "null", "number", "object", "string"] },
+    description:
+      "Values of $1, $2, …; for one statement, or one whole transaction. A list is an array, BYTES, EMBEDDING or JSON as the statement has it; an object is JSON",
   }),
   namespace_id: optional({
     ...TEXT_OR_NULL,
-    description: "Namespace of names that say none",
+    description: "Namespace of names without a namespace",
     default: "default",
   }),
   timeout_ms: optional({
@@ -170,7 +186,7 @@ const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
   check: optional({
     type: ["boolean", "null"],
     default: false,
-    description: "Parse, bind and authorise only: nothing runs",
+    description: "Parse, bind and authorise only, without running anything",
   }),
   idempotency_key: optional({ ...IDEMPOTENCY_KEY, type: ["string", "null"] }),
 });
@@ -191,11 +207,11 @@ const CLUSTER_NODE: Schema = bodyOf<ClusterNodeBody>({
   uptime_human: TEXT_OR_NULL,
 });
 
-/** Every schema that has a name, by it. */
+/** All named schemas. */
 export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   Alive: bodyOf<AliveBody>({ status: { type: "string", const: "alive" } }),
   AuthStatus: bodyOf<AuthStatusBody>({
-    needs_setup: { ...FLAG, description: "True exactly while root has no password" },
+    needs_setup: { ...FLAG, description: "True only while root has no password" },
     message: TEXT,
     oidc_providers: {
       type: "array",
@@ -230,9 +246,9 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     build_date: DATE,
   }),
   Login: bodyOf<LoginBody>({
-    access_token: { ...TOKEN, description: "For Authorization: Bearer" },
+    access_token: { ...TOKEN, description: "For the header Authorization: Bearer" },
     expires_at: TIME,
-    refresh_token: { ...TOKEN, description: "For the refresh, and for nothing else" },
+    refresh_token: { ...TOKEN, description: "Only for /v1/api/auth/refresh" },
     refresh_expires_at: TIME,
     user: reference("User"),
     admin_ui_access: { ...FLAG, description: "Whether the role is dba or system" },
@@ -256,11 +272,14 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     read_only: optional({
       ...FLAG,
       description:
-        "Present while only reads, DELETE, DROP and changes of accounts run, for want of disk",
+        "Present while the disk is full, when only reads, DELETE, DROP and account changes run",
     }),
   }),
   RefreshRequest: strictBodyOf<RefreshRequestBody>({
-    refresh_token: optional({ ...TEXT_OR_NULL, description: "Wins over header and cookie" }),
+    refresh_token: optional({
+      ...TEXT_OR_NULL,
+      description: "Takes precedence over header and cookie",
+    }),
   }),
   SchemaField: SCHEMA_FIELD,
   Setup: bodyOf<SetupBody>({ user: reference("User"), message: TEXT }),
@@ -285,6 +304,46 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     error: optional(reference("Error")),
   }),
   Statement: STATEMENT,
+  Transaction: bodyOf<TransactionBody>({
+    transaction_id: TEXT,
+    state: { type: "string", enum: ["open", "failed", "committed", "rolled_back", "unknown"] },
+    expires_at: optional(TIME),
+    idle_timeout_ms: optional({
+      ...COUNT,
+      description: "The time without a request after which the transaction is rolled back",
+    }),
+    last_seq: optional({
+      ...COUNT_OR_NULL,
+      description: "The highest _seq of a committed transaction; null if it changed no row",
+    }),
+    reason: optional({ ...TEXT, description: "How the transaction ended" }),
+  }),
+  TransactionCommitRequest: bodyOf<TransactionCommitRequestBody>({
+    idempotency_key: optional({ ...IDEMPOTENCY_KEY, type: ["string", "null"] }),
+  }),
+  TransactionRequest: bodyOf<TransactionRequestBody>({
+    namespace_id: optional({
+      ...TEXT_OR_NULL,
+      description: "Namespace of names without a namespace, in requests that give none",
+      default: "default",
+    }),
+    isolation: optional({ type: ["string", "null"], enum: ["snapshot"], default: "snapshot" }),
+    read_only: optional({ type: ["boolean", "null"], default: false }),
+    timeout_ms: optional({
+      type: ["integer", "null"],
+      minimum: 1,
+      description:
+        "How long the transaction may stay open; at most limits.transaction_timeout_secs",
+    }),
+  }),
+  TopicError: bodyOf<TopicErrorBody>({
+    error: { ...TEXT, description: "For people; never contains a secret" },
+    code: { ...TEXT, description: "A machine word, e.g. INVALID_OFFSET" },
+    hint: optional({ ...TEXT, description: "How to solve the problem" }),
+    retry_after_seconds: RETRY,
+    max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a body" }),
+    size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
+  }),
   User: bodyOf<UserBody>({
     id: TEXT,
     role: { type: "string", enum: ["user", "service", "dba", "system"] },
@@ -292,39 +351,16 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     created_at: TIME,
     updated_at: TIME,
   }),
+  ...MESSAGE_SCHEMAS,
+  ...TOPIC_SCHEMAS,
 };
 
-/** Stands for a schema that has a name. */
+/** Returns a reference to a named schema. */
 export function reference(name: SchemaName): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** A JSON body with a schema that has a name. */
+/** A JSON body with a named schema. */
 export function jsonOf(name: SchemaName): Content {
   return { "application/json": reference(name) };
-}
-
-function optional(schema: Schema): Optional {
-  return { optional: schema };
-}
-
-/** Readers ignore fields that they do not know, so nothing is said of further ones. */
-function bodyOf<Body>(given: Properties<Body>): Schema {
-  const entries = Object.entries<Schema | Optional>(given);
-  return {
-    type: "object",
-    properties: Object.fromEntries(
-      entries.map(([name, it]) => [name, isOptional(it) ? it.optional : it]),
-    ),
-    required: entries.filter(([, it]) => !isOptional(it)).map(([name]) => name),
-  };
-}
-
-/** A body that is refused if it has any other member. */
-function strictBodyOf<Body>(given: Properties<Body>): Schema {
-  return { ...bodyOf(given), additionalProperties: false };
-}
-
-function isOptional(property: Schema | Optional): property is Optional {
-  return Object.hasOwn(property, "optional");
 }

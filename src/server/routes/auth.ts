@@ -1,6 +1,6 @@
 /**
- * `/v1/api/auth/…`: set-up, login, refresh, logout, me, status. Who may do what is `auth`'s to say;
- * here are bodies, cookies and headers.
+ * `/v1/api/auth/…`: set-up, login, refresh, logout, me, status. The `auth` layer makes all
+ * decisions; these routes only handle bodies, cookies and headers.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { LoginBody } from "../../protocol/mod.ts";
@@ -31,16 +31,19 @@ export interface AuthRouteOptions {
   readonly bodyBytesMax: number;
   /** `auth.cookie_secure`. */
   readonly areCookiesSecure: boolean;
-  /** Whether the page that sends a request may act by its cookies. */
+  /** Whether the page that sends a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
-  /** Whether a request without credentials is not a page's from elsewhere. */
+  /**
+   * Whether a request without credentials may act, because it does not come from a page of another
+   * origin.
+   */
   readonly mayAct: (request: Request) => boolean;
 }
 
 /**
- * Bytes of a body here, whatever `limits.max_body_bytes` allows: nobody is known yet, and to parse
- * 10 MiB holds up everybody for a second. Two passwords of 4096 characters, each an escape of six
- * bytes, have 48 KiB.
+ * The maximum size of a body here, whatever `limits.max_body_bytes` allows. The caller is still
+ * unknown, and parsing 10 MiB would delay all other requests for a second. Two passwords of 4096
+ * characters, each a six-byte escape, take 48 KiB.
  */
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -65,7 +68,7 @@ const REFRESH_FIELDS: FieldNames = { refresh_token: ["token", "refresh", "refres
 
 const LOGOUT_FIELDS: FieldNames = { all: ["everything", "everywhere", "all_sessions"] };
 
-const TAKES = "this endpoint takes application/json";
+const TAKES = "this endpoint accepts application/json";
 
 export function authRoutes(options: AuthRouteOptions): readonly Route[] {
   const { auth } = options;
@@ -92,10 +95,10 @@ function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: Route
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { auth } = options;
-  // A configured server answers 409 whatever the request is, so nothing of it matters then.
+  // A configured server answers 409 to any request, so the body does not matter.
   if (!auth.status().needs_setup) return json(exchange, 200, await auth.setup(undefined, exchange));
   if (!options.mayAct(exchange.request)) {
-    throw new HttpError(403, "forbidden", "Setup is not open to web pages of other origins");
+    throw new HttpError(403, "forbidden", "Setup is not open to web pages from other origins");
   }
   return json(
     exchange,
@@ -128,7 +131,10 @@ async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<R
   return loggedIn(exchange, await options.auth.refresh(token, exchange), options);
 }
 
-/** The cookies are the own pages': another's would have them act in a session of its choice. */
+/**
+ * Sets cookies only for the server's own pages. Otherwise, a page from another origin could make
+ * the browser act in a session of its choice.
+ */
 function loggedIn(exchange: Exchange, login: LoginBody, options: AuthRouteOptions): Response {
   const response = json(exchange, 200, login);
   if (options.mayUseCookies(exchange.request)) {
@@ -155,7 +161,7 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
   return response;
 }
 
-/** The members of an optional body. @throws {HttpError} invalid_request */
+/** Returns the members of an optional body. @throws {HttpError} invalid_request */
 function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
   if (body === undefined) return {};
   const fields = objectOf(body);
@@ -164,10 +170,10 @@ function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
 }
 
 /**
- * The JSON value of a body; undefined if the body is empty.
+ * Returns the JSON value of a body; undefined if the body is empty.
  *
- * @throws {HttpError} invalid_request when it is malformed or has an unknown member, or when a
- * member is in the URL.
+ * @throws {HttpError} invalid_request if the body is malformed or has an unknown member, or if a
+ *   member is in the URL.
  */
 async function bodyOf(
   exchange: Exchange,

@@ -1,21 +1,23 @@
 /**
- * `/v1/client.js` and `/v1/client.d.ts`: the client as a module for pages of any origin, and its
+ * `/v1/client.js` and `/v1/client.d.ts`: the client as a module for pages from any origin, and its
  * types. Neither needs a login, as neither contains data.
  */
-import type { ClientAsset, ClientAssets } from "../common/options.ts";
+import type { ClientAsset, ClientAssets } from "../contract/options.ts";
 import { hasTag } from "../http/byte_range.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import { bytesResponse, empty, plainHeaders } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
-import { CLIENT_OPERATIONS } from "../openapi/operations.ts";
+import { CLIENT_OPERATIONS } from "../openapi/asset_operations.ts";
 
 export interface ClientRouteOptions {
   readonly assets: ClientAssets;
   readonly mayCompress: boolean;
 }
 
-/** Pages get a new client within minutes of an update, and revalidate no more often than that. */
+/**
+ * Pages get a new client within minutes of an update, but do not revalidate more often than that.
+ */
 const CACHING = "public, max-age=300";
 
 export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): readonly Route[] {
@@ -52,7 +54,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       handle: async (exchange) =>
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
-          // Deno, and editors that support this header, find the types by it.
+          // Deno and editors that support this header use it to find the types.
           "X-TypeScript-Types": "/v1/client.d.ts",
         }),
     },

@@ -1,11 +1,11 @@
 /**
- * `GET /v1/files/{namespace}/{table}/{sub}/{stored_name}`: the bytes behind a FILE cell.
+ * `GET /v1/files/{namespace}/{table}/{sub}/{stored_name}`: the bytes of a FILE cell.
  */
 import type { Auth } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { FileEntry } from "../../catalog/mod.ts";
 import type { FileAccess, FilePath, OpenFile } from "../../sql/mod.ts";
-import { type ByteRange, hasTag, rangeOf } from "../http/byte_range.ts";
+import { hasTag, type RequestedRange, rangeOf } from "../http/byte_range.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import { invalidInput } from "../http/request_body.ts";
@@ -26,7 +26,7 @@ const INLINE_TYPES: ReadonlySet<string> = new Set([
   "text/plain",
 ]);
 
-/** `path` is what follows the prefix, percent-encoded. */
+/** Answers with a file. `path` is the percent-encoded path after the prefix. */
 export async function fileResponse(
   { auth, files }: FileRouteOptions,
   exchange: Exchange,
@@ -39,10 +39,10 @@ export async function fileResponse(
   return respond(exchange, await files.open(principal, filePath).catch(notThere));
 }
 
-/** In a statement a table that is not there is a fault; in a path it is a path to nothing. */
+/** An unknown table is an error in a statement, but here the path is just not found. */
 function notThere(error: unknown): never {
-  if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") throw error;
-  throw new HttpError(404, error.condition, error.message);
+  if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") throw error;
+  throw new HttpError(404, error.code, error.message);
 }
 
 /** @throws {DatabaseError} INVALID_INPUT */
@@ -61,7 +61,7 @@ function decodedSegment(segment: string): string {
   try {
     decoded = decodeURIComponent(segment);
   } catch {
-    // A URIError means malformed percent-encoding, which is the caller's.
+    // A URIError means malformed percent-encoding, which is the caller's mistake.
     throw invalidInput("Cannot read a file: its path is not percent-encoded UTF-8");
   }
   if (decoded === ".." || /[/\\\0]/.test(decoded)) {
@@ -88,11 +88,11 @@ function respond(exchange: Exchange, { bytes, entry }: OpenFile): Response {
     });
   }
   const isWhole = range === "whole";
-  const { first, last }: ByteRange = isWhole ? { first: 0, last: entry.size - 1 } : range;
+  const { first, last }: RequestedRange = isWhole ? { first: 0, last: entry.size - 1 } : range;
   if (!isWhole) headers.set("Content-Range", `bytes ${first}-${last}/${entry.size}`);
   const status = isWhole ? 200 : 206;
   const body = isWhole ? bytes : bytes.slice(first, last + 1);
-  // The runtime would give the file's own type; ours is the stored one.
+  // The runtime would send the type of the file on disk instead of the stored one.
   return new Response(body.stream(), {
     status,
     headers: withLength(headers, last - first + 1),
@@ -114,7 +114,7 @@ function fileHeaders(entry: FileEntry, tag: string): Headers {
   return headers;
 }
 
-/** Only what a browser cannot run as a page of this server is shown in place. */
+/** Only content that a browser cannot run as a page of this server is shown inline. */
 function dispositionOf({ mime, name }: FileEntry): string {
   const isInline = INLINE_TYPES.has(mime) || /^(?:audio|video)\//.test(mime);
   const ascii = name.replaceAll(/[^\x20-\x7e]/g, "_").replaceAll(/["\\%]/g, "_");

@@ -1,34 +1,35 @@
 /**
- * Probes: whether the process lives, whether it takes requests, and what it has done.
+ * Probes: whether the process is alive, whether it accepts requests, and its metrics.
  */
 import { type Auth, mayRun } from "../../auth/mod.ts";
+import type { IpRanges } from "../../base/ip_address.ts";
+import { residentBytes } from "../../base/memory_usage.ts";
 import type {
   AliveBody,
   ClusterHealthBody,
   HealthBody,
   ReadinessBody,
 } from "../../protocol/mod.ts";
-import { type IpRange, isInRanges } from "../common/ip_address.ts";
-import type { Metrics } from "../common/metrics.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import type { Operation } from "../http/operation.ts";
 import { apiHeaders, json, textResponse } from "../http/responses.ts";
 import type { Route, RouteFunction } from "../http/route.ts";
+import type { Metrics } from "../measures/metrics.ts";
 import { healthOperation, PROBE_OPERATIONS as operations } from "../openapi/operations.ts";
 
 export interface HealthRouteOptions {
   readonly auth: Auth;
   readonly metrics: Metrics;
-  readonly metricsAllow: readonly IpRange[];
+  readonly metricsAllow: IpRanges;
   readonly mayCompress: boolean;
   readonly version: string;
   readonly buildDate: string;
   readonly isStopping: () => boolean;
   readonly nodeId: number;
-  /** For want of room on the disk. */
+  /** Returns whether the disk is full. */
   readonly isReadOnly: () => boolean;
-  /** Host and port of the API, for the single node of the cluster answer. */
+  /** Returns host and port of the API, for the single node in the cluster answer. */
   readonly apiAddress: () => string;
   readonly uptimeSeconds: () => number;
 }
@@ -58,7 +59,7 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
       const readiness = readinessBody(options);
       return json(exchange, readiness.status === "ready" ? 200 : 503, readiness);
     }),
-    // Its bearer failures are those of every bearer endpoint.
+    // Authentication fails in the same way as at every bearer endpoint.
     {
       ...route("/metrics", operations.metrics, (exchange) => metrics(exchange, options)),
       shape: "B",
@@ -72,18 +73,23 @@ function route(path: string, operation: Operation, handle: RouteFunction): Route
 
 function readinessBody(options: HealthRouteOptions): ReadinessBody {
   if (options.isStopping()) return { status: "draining" };
-  // Reads are served, and DELETE and DROP, which make room, have to come through.
+  // A server with a full disk is ready: it still serves reads, and it must serve DELETE and DROP,
+  // which free space.
   return { status: "ready", ...(options.isReadOnly() ? { read_only: true } : {}) };
 }
 
-/** Refuses callers from elsewhere, and pages that made this machine's browser call. */
+/** Refuses callers on other machines, and web pages that call through this machine's browser. */
 function localOnly(handle: RouteFunction): RouteFunction {
   return (exchange) => {
     if (!exchange.isLocal) {
       throw new HttpError(403, "forbidden", "This endpoint answers callers on this machine only");
     }
     if (!exchange.isHostAllowed) {
-      throw new HttpError(403, "host_not_allowed", "The Host of the request is not this server");
+      throw new HttpError(
+        403,
+        "host_not_allowed",
+        "The Host header of the request does not name this server",
+      );
     }
     return handle(exchange);
   };
@@ -103,9 +109,9 @@ function metrics(exchange: Exchange, options: HealthRouteOptions): Response | Pr
   });
 }
 
-function isOnAllowList({ origin }: Exchange, allowed: readonly IpRange[]): boolean {
+function isOnAllowList({ origin }: Exchange, allowed: IpRanges): boolean {
   if (origin.ip === undefined || origin.isForwardingDoubtful) return false;
-  return isInRanges(origin.ip, allowed);
+  return allowed.has(origin.ip);
 }
 
 /** A single node is its own cluster and leads everything. */
@@ -135,7 +141,7 @@ function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
         replication_lag: null,
         catchup_progress_pct: null,
         hostname: null,
-        memory_usage_mb: Math.round(process.memoryUsage.rss() / 1048576),
+        memory_usage_mb: Math.round(residentBytes() / 1048576),
         cpu_usage_percent: null,
         uptime_seconds: uptimeSeconds,
         uptime_human: humanDuration(uptimeSeconds),

@@ -1,16 +1,17 @@
 /**
- * `GET /v1/api/live`: a subscription as server-sent events. The query string says what the
- * `subscribe` message of a WebSocket says, and is read by the same function.
+ * `GET /v1/api/live`: a subscription as server-sent events. The query string has the same fields as
+ * the WebSocket message `subscribe`, and is read by the same function.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type LiveEngine, type LiveSink, SubscriptionError } from "../../live/mod.ts";
 import type { ErrorMessage, SubscriptionCode, SubscriptionSpec } from "../../protocol/mod.ts";
-import type { ServerConfig } from "../common/options.ts";
 import type { Connections } from "../connections/connections.ts";
 import { EventStream } from "../connections/event_stream.ts";
+import type { SendBudget } from "../connections/send_budget.ts";
 import { refuseTooMany } from "../connections/upgrade.ts";
+import type { ServerConfig } from "../contract/options.ts";
 import { errorMessage, readSpec } from "../frames/client_message.ts";
 import { cookieOf } from "../http/cookies.ts";
 import { STREAM_WORD } from "../http/ended_stream.ts";
@@ -28,15 +29,16 @@ export interface LiveRouteOptions {
   readonly clock: Clock;
   readonly onBug: OnBug;
   readonly connections: Connections;
-  /** Whether the page that sends a request may use its cookies. */
+  readonly sendBudget: SendBudget;
+  /** Returns whether the page that sends a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
-  /** The number of the next connection. */
+  /** Returns the number of the next connection. */
   readonly nextNumber: () => number;
 }
 
 const HEADERS = eventHeaders();
 
-/** How a refusal before the stream begins is answered. */
+/** The HTTP status of a refusal before the stream begins. */
 const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   INVALID_SQL: 400,
   UNSUPPORTED: 400,
@@ -49,7 +51,7 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   SCHEMA_CHANGED: 410,
   SUBSCRIPTION_LIMIT_EXCEEDED: 429,
   SHUTTING_DOWN: 503,
-  // A failure of ours, or of a stream that has begun, or of a socket's messages.
+  // An internal failure, or one that only a running stream or a socket message can have.
   SUBSCRIPTION_FAILED: 500,
   CONVERSION_ERROR: 500,
   KILLED: 500,
@@ -64,12 +66,12 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   RATE_LIMIT_EXCEEDED: 500,
 };
 
-/** Takes what a subscription sends at once that is only tried. */
+/** Returns a sink for a subscription that is only tried out. */
 function nowhere(): LiveSink {
   return { connectionId: "none", queuedBytes: 0, send: () => true, end() {} };
 }
 
-/** The parameters of the URL, and the names that other servers give them. */
+/** The URL parameters, each with the names that other servers use for it. */
 const QUERY_FIELDS: FieldNames = {
   sql: ["query", "q", "statement", "text"],
   params: ["parameters", "args", "arguments", "values"],
@@ -97,7 +99,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   try {
     const spec = specFrom(exchange, config);
     refuseTooMany(exchange, { config, connections });
-    // Of HEAD only the headers are wanted, and a stream would never end.
+    // HEAD wants only the headers, and a stream would never end.
     if (exchange.request.method === "HEAD") {
       live.subscribe({ principal, spec, sink: nowhere() }).close();
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
@@ -111,14 +113,14 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
       isNetReplay: spec.options?.replay === "latest",
       clock,
       onBug: options.onBug,
-      queueBytesMax: config.websocket.send_queue_bytes,
+      sendBudget: options.sendBudget,
       commentEveryMs: config.websocket.ping_interval_secs * 1000,
       onEnding: () => exchange.shortenIdleTimeout(),
       onClosed: () => connections.remove(stream),
     });
     stream.carry(live.subscribe({ principal, spec, sink: stream }));
     connections.add(stream);
-    // The first batch may have ended it.
+    // The first batch may have ended the stream.
     if (!stream.isEnding) exchange.liftIdleTimeout();
     return openResponse(exchange, stream.body(), { headers: HEADERS, isCompressed });
   } catch (error) {
@@ -127,7 +129,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   }
 }
 
-/** By bearer, else by the cookie of a browser, whose EventSource can send no header. */
+/** Authenticates by bearer token, or else by cookie, since an EventSource cannot send a header. */
 function principalOf(
   exchange: Exchange,
   { auth, mayUseCookies }: Pick<LiveRouteOptions, "auth" | "mayUseCookies">,
@@ -149,7 +151,7 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
   const from = lastEventId === "" ? (query.get("from_seq_id") ?? undefined) : lastEventId;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
   const given = query.get("params") ?? "[]";
-  // As a message of a socket would say it, so that numbers among the parameters keep their digits.
+  // Written as a socket message, so that numbers among the parameters keep their digits.
   const text = `{"subscription":{"params":${given}}}`;
   const params = paramsFrom(text);
   const options = {
@@ -173,7 +175,7 @@ function mistaken(message: string): SubscriptionError {
   return new SubscriptionError(errorMessage("INVALID_OPTIONS", STREAM_WORD, message));
 }
 
-/** What is no JSON is refused as parameters that are no array. */
+/** Text that is not JSON is refused like parameters that are not an array. */
 function paramsFrom(text: string): unknown {
   try {
     const { subscription } = JSON.parse(text) as { subscription?: { params?: unknown } };
@@ -183,7 +185,9 @@ function paramsFrom(text: string): unknown {
   }
 }
 
-/** Text that is no number is left to the live engine, which says what the option should be. */
+/**
+ * The live engine reports text that is not a number, because it knows the meaning of the option.
+ */
 function wholeNumber(text: string | null): number | string | undefined {
   if (text === null) return undefined;
   return /^\d+$/.test(text) ? Number(text) : text;
@@ -196,7 +200,7 @@ function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
 function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
   const { code, earliest_seq, hint, message, position } = response;
   const status = STATUS_OF_CODE[code];
-  // A limit of subscriptions passes by itself, too: others end.
+  // A subscription limit is also temporary: it passes when other subscriptions end.
   const retryAfterSeconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
   const body = {
     code,

@@ -1,6 +1,4 @@
-/**
- * `GET /v1/openapi.json`: the description of every endpoint, this one included.
- */
+/** `GET /v1/openapi.json`: the description of every endpoint, including this one. */
 
 import { apiHeaders, textResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
@@ -9,7 +7,7 @@ import { openApiText } from "../openapi/document.ts";
 import { PROBE_OPERATIONS } from "../openapi/operations.ts";
 
 export interface OpenApiRouteOptions {
-  /** Asked at the first request, since what it gives has this route, too. */
+  /** Called at the first request, because the endpoints include this route. */
   readonly endpoints: () => Endpoints;
   readonly version: string;
   readonly mayCompress: boolean;

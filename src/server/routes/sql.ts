@@ -1,10 +1,10 @@
 /**
- * `POST /v1/api/sql`: bytes to statements, results to bytes.
+ * `POST /v1/api/sql`: turns bytes into statements and results into bytes.
  *
  *     authenticate → rate of the user → body → SqlEngine.execute → results in the wanted format
  *
- * Whoever it is decides whether a body is read at all, and is asked about again behind it: a client
- * that keeps its body back must not act by a session that was ended meanwhile.
+ * A body is read only after the caller is authenticated. The caller is checked again after the
+ * body: a client that withholds its body must not act in a session that has ended in the meantime.
  */
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -18,13 +18,12 @@ import type {
   SqlResponse,
   StatementResult,
 } from "../../sql/mod.ts";
-import type { ServerConfig } from "../common/options.ts";
-import { RateLimiter } from "../common/rate_limit.ts";
+import type { ServerConfig } from "../contract/options.ts";
 import { type BodyLedger, SHORT_BODY_BYTES } from "../http/body_ledger.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { misplacedInQuery } from "../http/field_names.ts";
-import { bugBody, errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
-import { type BodyRoom, LARGE_BODY_BYTES, LargeBodies } from "../http/large_bodies.ts";
+import { errorBodyOf, HttpError } from "../http/http_error.ts";
+import { type BodyAdmission, LARGE_BODY_BYTES, type LargeBodies } from "../http/large_bodies.ts";
 import { isMultipart } from "../http/multipart.ts";
 import {
   declaredBytes,
@@ -35,7 +34,12 @@ import {
   refusePacked,
   requireJsonType,
 } from "../http/request_body.ts";
-import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../http/responses.ts";
+import {
+  apiHeaders,
+  streamResponse,
+  type TextResponseOptions,
+  textResponse,
+} from "../http/responses.ts";
 import {
   csvPieces,
   type Ending,
@@ -55,11 +59,12 @@ import {
 } from "../http/sql_request.ts";
 import {
   BrokenAnswer,
-  type StreamedAnswer,
+  streamedAnswer,
   streamedCsv,
   streamedJson,
   streamedNdjson,
 } from "../http/streamed_result.ts";
+import type { UserRate } from "../http/user_rate.ts";
 import { SQL_OPERATION } from "../openapi/operations.ts";
 
 export interface SqlRouteOptions {
@@ -68,18 +73,23 @@ export interface SqlRouteOptions {
   readonly config: ServerConfig;
   readonly clock: Clock;
   readonly bodies: BodyLedger;
-  /** A body is written for as long as its statement runs; what it returns is called at its end. */
+  readonly largeBodies: LargeBodies;
+  readonly userRate: UserRate;
+  /**
+   * Registers a body that is written while its statement runs. Returns a function to call at its
+   * end.
+   */
   readonly beginStream: () => () => void;
   readonly onBug: OnBug;
 }
 
-/** The most notices in a header, of which proxies accept 8 KiB together. */
+/** The maximum number of notices in a header. Proxies accept 8 KiB of headers in total. */
 const NOTICES_MAX = 5;
 
-/** This many users may fill their limit of large bodies in memory at the same time. */
-const USERS_MAX = 8;
-
-/** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
+/**
+ * If a statement's timeout is closer than this to the keep-alive timeout, or above it, the
+ * statement lifts the keep-alive timeout.
+ */
 const KEEPALIVE_MARGIN_MS = 5000;
 
 const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
@@ -103,23 +113,14 @@ export function sqlRoute(options: SqlRouteOptions): Route {
 
 class SqlRoute {
   readonly #options: SqlRouteOptions;
-  readonly #userRate: RateLimiter;
-  readonly #largeBodies: LargeBodies;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
-  /** How nearly every answer is sent. */
-  readonly #plainJson: TextOptions;
+  /** The options of nearly every answer. */
+  readonly #plainJson: TextResponseOptions;
 
   constructor(options: SqlRouteOptions) {
     this.#options = options;
-    const { files, limits, performance } = options.config;
-    const perSecond = limits.queries_per_sec_per_user;
-    this.#userRate = new RateLimiter({ clock: options.clock, perSecond });
-    const userBytesMax = Math.max(files.max_request_bytes, limits.max_body_bytes);
-    this.#largeBodies = new LargeBodies({
-      userBytesMax,
-      bytesMax: USERS_MAX * userBytesMax,
-    });
+    const { performance } = options.config;
     const keepaliveMs = performance.keepalive_timeout * 1000;
     this.#silentMsMax = keepaliveMs === 0 ? Infinity : keepaliveMs - KEEPALIVE_MARGIN_MS;
     const timeoutMs = performance.request_timeout * 1000;
@@ -131,7 +132,7 @@ class SqlRoute {
   handle(exchange: Exchange): Promise<Response> {
     const { headers } = exchange.request;
     const principal = this.#options.auth.authenticateHeader(headers.get("authorization"), exchange);
-    this.#takeFromRate(principal);
+    this.#options.userRate.take(principal);
     const bytesMax = this.#bytesMax(headers.get("content-type"));
     const sizeBytes = declaredBytes(exchange.request);
     refuseLarger(sizeBytes, bytesMax);
@@ -163,13 +164,14 @@ class SqlRoute {
     const sender = { userId, address: () => exchange.address };
     const entry = this.#options.bodies.enter(sender, sizeBytes);
     const mayBeLarge = sizeBytes === undefined || sizeBytes > LARGE_BODY_BYTES;
-    const room = mayBeLarge ? this.#largeBodies.enter(userId) : undefined;
+    const admission = mayBeLarge ? this.#options.largeBodies.enter(userId) : undefined;
     const leave = (): void => {
-      room?.leave();
+      admission?.leave();
       entry.leave();
     };
     exchange.onLeave(leave);
-    const place = room === undefined ? { entry } : { entry, room: waitingAs(exchange, room) };
+    const place =
+      admission === undefined ? { entry } : { entry, admission: waitingAs(exchange, admission) };
     try {
       const body = await readBody(exchange.request, bytesMax, place);
       return await this.#answer(exchange, principal, body);
@@ -178,7 +180,7 @@ class SqlRoute {
     }
   }
 
-  /** Makes no promise for an answer that is there at once. */
+  /** Creates no promise if the answer is available immediately. */
   #answer(
     exchange: Exchange,
     principal: Principal,
@@ -200,19 +202,7 @@ class SqlRoute {
     });
   }
 
-  #takeFromRate(principal: Principal): void {
-    const waitMs = this.#userRate.take(principal.actorId);
-    if (waitMs === 0) return;
-    const { queries_per_sec_per_user: perSecond } = this.#options.config.limits;
-    throw new HttpError(
-      429,
-      "RATE_LIMIT_EXCEEDED",
-      `Too many requests of this user, who may send ${perSecond} a second`,
-      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
-    );
-  }
-
-  /** How many bytes a body of this type may have. @throws {HttpError} 415 */
+  /** Returns the maximum size of a body of this type. @throws {HttpError} 415 */
   #bytesMax(contentType: string | null): number {
     const { files, limits } = this.#options.config;
     if (isMultipart(contentType)) return files.max_request_bytes;
@@ -226,10 +216,12 @@ class SqlRoute {
     const { config } = this.#options;
     const contentType = exchange.request.headers.get("content-type");
     const options = { config, sender: exchange, format };
+    const transaction = exchange.request.headers.get("tidemark-transaction");
     try {
-      return isMultipart(contentType)
+      const request = isMultipart(contentType)
         ? sqlRequestFromForm(body, contentType, options)
         : sqlRequestFromJson(body, options);
+      return transaction === null ? request : { ...request, transaction };
     } catch (error) {
       refusePacked(exchange.request.headers);
       throw error;
@@ -262,7 +254,7 @@ class SqlRoute {
         ? this.#plainJson
         : {
             ...this.#plainJson,
-            status: error === undefined ? 200 : wireErrorOf(error.condition).status,
+            status: error === undefined ? 200 : wireErrorOf(error.code).status,
             headers: headersFor("json", {
               isReplayed,
               retrySeconds: errorBody?.retry_after_seconds,
@@ -276,7 +268,7 @@ class SqlRoute {
   #inPieces(
     exchange: Exchange,
     { errorBody, results }: { results: readonly StatementResult[]; errorBody: Ending["error"] },
-    options: TextOptions,
+    options: TextResponseOptions,
   ): Response {
     const { clock } = this.#options;
     const ending = (): Ending => ({ tookMs: tookMs(exchange, clock), error: errorBody });
@@ -285,9 +277,7 @@ class SqlRoute {
     return streamResponse(exchange, { pieces, onFailure }, { ...options, clock });
   }
 
-  /**
-   * Answers with rows while there are more to come; the server waits for the last when it stops.
-   */
+  /** Answers with rows while more are to come. A stopping server waits for the last of them. */
   #streamed(
     format: ResultFormat,
     exchange: Exchange,
@@ -297,18 +287,8 @@ class SqlRoute {
       stream,
     }: { isAdmin: boolean; results: readonly StatementResult[]; stream: AnswerStream },
   ): Response {
-    const { beginStream, clock, config, onBug } = this.#options;
-    const answer: StreamedAnswer = {
-      results,
-      stream,
-      tookMs: () => tookMs(exchange, clock),
-      errorBodyOf: (error) => {
-        const body = errorBodyOfFailure(error, { isAdmin });
-        if (body !== undefined) return body;
-        onBug(error, "a streamed answer", { request: exchange.requestId });
-        return bugBody();
-      },
-    };
+    const { beginStream, clock, config } = this.#options;
+    const answer = streamedAnswer(exchange, { isAdmin, results, stream }, this.#options);
     const endStream = beginStream();
     const onEnd = (): void => {
       stream.cancel();
@@ -330,7 +310,7 @@ class SqlRoute {
     );
   }
 
-  /** The single result of an NDJSON or CSV answer. A request without such a result gets JSON. */
+  /** Returns the single result of an NDJSON or CSV answer. A request without one gets JSON. */
   #onlyResult(
     format: Exclude<ResultFormat, "json">,
     exchange: Exchange,
@@ -373,13 +353,13 @@ class SqlRoute {
   }
 }
 
-/** The room of a request, for which its connection may be silent as long as it is waited for. */
-function waitingAs(exchange: Exchange, room: BodyRoom): BodyRoom {
+/** Wraps a request's admission so that its connection may stay silent while it waits. */
+function waitingAs(exchange: Exchange, admission: BodyAdmission): BodyAdmission {
   return {
     take(bytes, start) {
       let isWaiting = false;
       let hasBegun = false;
-      room.take(bytes, () => {
+      admission.take(bytes, () => {
         hasBegun = true;
         if (isWaiting) exchange.resetIdleTimeout();
         start();
@@ -387,7 +367,7 @@ function waitingAs(exchange: Exchange, room: BodyRoom): BodyRoom {
       isWaiting = !hasBegun;
       if (isWaiting) exchange.liftIdleTimeout();
     },
-    leave: () => room.leave(),
+    leave: () => admission.leave(),
   };
 }
 
@@ -413,13 +393,16 @@ function headersFor(
   return headers;
 }
 
-/** The notices of an answer whose body has no place for them, or for those of one result only. */
+/**
+ * Returns the notices for the header, as the answer's body has no place for them, or only for those
+ * of one result.
+ */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];
   return results.flatMap(({ notices = [] }) => notices).slice(0, NOTICES_MAX);
 }
 
-/** JSON that may stand in a header, whose characters beyond ASCII each client reads differently. */
+/** Writes JSON for a header in ASCII, since clients differ in how they read other characters. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[^\x20-\x7e]/g,

@@ -1,15 +1,15 @@
 /**
- * `/ui`: the admin page and its assets. The page is one document for every path without extension;
- * its script makes the rest.
+ * `/ui`: the admin page and its assets. The same document is served for every path without an
+ * extension; its script does the rest.
  */
 import type { Random } from "../../base/random.ts";
-import type { UiAssets } from "../common/options.ts";
+import type { UiAssets } from "../contract/options.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import { bytesResponse, plainHeaders, textResponse } from "../http/responses.ts";
 
 export interface UiRouteOptions {
-  /** Undefined when the page was not built. */
+  /** The built admin page; undefined if it was not built. */
   readonly assets: UiAssets | undefined;
   readonly random: Random;
   readonly mayCompress: boolean;
@@ -25,7 +25,9 @@ const PAGE_NOT_BUILT = `<!doctype html>
 </html>
 `;
 
-/** `name` is what follows `/ui/`; empty for the bare page. */
+/**
+ * Answers with the page or an asset. `name` is the path after `/ui/`; empty for the page itself.
+ */
 export async function handleUi(
   exchange: Exchange,
   name: string,

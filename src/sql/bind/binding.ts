@@ -1,6 +1,6 @@
 /**
- * What the parts of the binder share: slots of the statement, column ids, and the place in it
- * where an expression stands.
+ * State that the parts of the binder share: the statement's slots, column ids, and the context of
+ * an expression.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,7 +20,6 @@ import { isTableFunction, tableFunctionNames } from "../functions/table/table_fu
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
 import { MANY_SOURCES, tooManyParts } from "../parse/bounds.ts";
-import type { Alike } from "./alike.ts";
 import type { BoundRows, BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,
@@ -30,53 +29,56 @@ import type {
   BoundWindowCall,
   LiteralRead,
 } from "./bound_expressions.ts";
+import type { EquivalenceClasses } from "./equivalence.ts";
 import { insteadOfFunction } from "./other_names.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
-/** The number of characters that may be bound again; a part counts each time it is bound. */
+/** The maximum number of characters to bind again. A part counts each time it is bound. */
 const BOUND_AGAIN_MAX = 131_072;
 
 /** A fixed cost, in characters, that each repeated binding adds. */
 const BOUND_AGAIN_COST = 100;
 
-/** What a plan may be chosen by. */
+/** Statistics that the binder may use to choose a plan. */
 export interface TableStatistics {
-  /** How many rows a table has; 0 where no plan hangs on it. */
+  /** Returns the number of rows in a table, or 0 if no plan depends on it. */
   rowsOf(table: TableEntry): number;
-  /** How many whole numbers lie between the bounds of a column, both included, if that is known. */
+  /** Returns how many integers lie between the bounds of a column (both inclusive), if known. */
   spanOf(table: TableEntry, columnId: number): number | undefined;
 }
 
-/** The values that the caller supplies to the binder. */
+/** Values that the caller supplies to the binder. */
 export interface BindingOptions {
   readonly statistics?: TableStatistics;
   /**
    * Called at intervals while the statement is bound.
    *
    * @param bytes The approximate memory that the bound statement takes so far.
-   * @throws {DatabaseError} If the statement has to stop.
+   * @throws {DatabaseError} If the statement must stop.
    */
-  readonly watch?: Watch | undefined;
+  readonly watch?: BindingWatch | undefined;
 }
 
-export type Watch = (bytes: number) => void;
+export type BindingWatch = (bytes: number) => void;
 
 /** Parts bound between two checks of the deadline: about a tenth of a millisecond. */
 const PARTS_PER_LOOK = 256;
 
-/** Parts bound between two turns: one or two milliseconds. */
-const PARTS_PER_TURN = 2048;
+/** Parts bound between two ticks: one or two milliseconds. */
+const PARTS_PER_TICK = 2048;
 
-/** The least memory of one part of a statement: its node, bound, planned and compiled. */
+/**
+ * The minimum memory used by one part of a statement: its node in bound, planned and compiled form.
+ */
 const BYTES_PER_PART = 512;
 
-/** Grows while one statement is bound. */
+/** State that grows while a statement is bound. */
 export class StatementBinding {
-  /** Types of `$1`, `$2`, …; slot n − 1. Lifted literals follow them. */
+  /** The types of `$1`, `$2`, …, where `$n` has slot n − 1. Lifted literals follow them. */
   readonly parameterTypes: readonly DataType[];
   readonly requirements: Requirement[] = [];
-  /** Numbers of the parameters that the statement names. */
+  /** The numbers of the parameters that the statement uses. */
   readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
@@ -84,27 +86,29 @@ export class StatementBinding {
   readonly literals: LiteralRead[] = [];
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: StoredNumber[] = [];
-  /** What long VALUES are, by the rows of their nodes, where they were bound before the rest. */
+  /**
+   * Rows of long VALUES lists that were bound before the rest, keyed by the rows of their nodes.
+   */
   readonly longRows: Map<readonly (readonly Expr[])[], BoundRows> = new Map<
     readonly (readonly Expr[])[],
     BoundRows
   >();
-  /** Views that were expanded so far. */
+  /** The number of views expanded so far. */
   viewCount = 0;
-  /** How many entries of WITH and views are read through each other, in the query at hand. */
+  /** The nesting depth at which WITH entries and views in the current query read each other. */
   towerHeight = 0;
-  /** Columns that say whether an outer join found a row, where they were asked for. */
+  /** Columns that show whether an outer join found a row, for the relations that need this. */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  /** The parts that were bound before this step. */
+  /** The number of parts that were bound before this step. */
   #partsBefore = 0;
-  #partsBeforeTurn = 0;
+  #partsBeforeTick = 0;
   #sourceCount = 0;
 
   readonly statistics: TableStatistics;
-  readonly #watch: Watch | undefined;
+  readonly #watch: BindingWatch | undefined;
 
   constructor(
     parameterTypes: readonly DataType[],
@@ -115,7 +119,7 @@ export class StatementBinding {
     this.#watch = watch;
   }
 
-  /** Counts one more bound part. @throws {DatabaseError} If the statement has to stop. */
+  /** Counts one more bound part. @throws {DatabaseError} If the statement must stop. */
   notePart(): void {
     this.#partCount += 1;
     if (this.#partCount % PARTS_PER_LOOK !== 0) return;
@@ -129,16 +133,16 @@ export class StatementBinding {
   }
 
   /**
-   * Whether the binder should let others run, because it has bound many parts since it last did.
-   * Unlike {@linkcode endStep}, this does not begin a new count of the parts that are allowed.
+   * Whether the binder should let other work run, because it has bound many parts since the last
+   * pause. Unlike {@linkcode endStep}, this does not start a new count of the allowed parts.
    */
-  isTurnOver(): boolean {
-    if (this.#partCount - this.#partsBeforeTurn < PARTS_PER_TURN) return false;
-    this.#partsBeforeTurn = this.#partCount;
+  isSliceOver(): boolean {
+    if (this.#partCount - this.#partsBeforeTick < PARTS_PER_TICK) return false;
+    this.#partsBeforeTick = this.#partCount;
     return true;
   }
 
-  /** Binds things one by one, and yields where others should run. */
+  /** Binds items one by one, yielding whenever other work should run. */
   *each<Thing, Bound>(
     things: readonly Thing[],
     bind: (thing: Thing) => Bound,
@@ -146,13 +150,13 @@ export class StatementBinding {
     const bound: Bound[] = [];
     for (const thing of things) {
       bound.push(bind(thing));
-      if (this.isTurnOver()) yield;
+      if (this.isSliceOver()) yield;
     }
     return bound;
   }
 
   /**
-   * Counts tables that the text, or a view in it, reads.
+   * Counts the tables that the statement, or a view in the statement, reads.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -161,20 +165,20 @@ export class StatementBinding {
     if (this.#sourceCount <= STATEMENT_SOURCES_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot run the statement: with its views it has ${MANY_SOURCES}`,
+      `Cannot run the statement: including its views, it has ${MANY_SOURCES}`,
       { position: node._location.start, hint: "store the result of a view in a table" },
     );
   }
 
   /**
-   * Binds what is read under a name, and returns how high it stands on other such queries.
+   * Binds a named query. Returns the depth at which it reads other named queries.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
-  named<Query>(
-    bind: () => Query,
+  named(
+    bind: () => BoundSelect,
     { name, position }: { name: string; position: number },
-  ): { readonly query: Query; readonly height: number } {
+  ): { readonly query: BoundSelect; readonly height: number } {
     const around = this.towerHeight;
     this.towerHeight = 0;
     const query = bind();
@@ -183,16 +187,16 @@ export class StatementBinding {
     if (height <= QUERY_TOWER_MAX) return { query, height };
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot read "${name}": it reads entries of WITH and views through each other, ${height} deep, and ${QUERY_TOWER_MAX} are allowed`,
+      `Cannot read "${name}": WITH entries and views read each other ${height} levels deep, and the maximum is ${QUERY_TOWER_MAX}`,
       {
         position,
-        hint: "read fewer of them through each other, or put what one reads into a table",
+        hint: "nest fewer of them, or store the rows that one reads in a table",
       },
     );
   }
 
   /**
-   * Notes that a part of the text is bound again: a recursive query whose types turned out wider,
+   * Records that a part of the text is bound again: a recursive query whose types turned out wider,
    * or the arguments of an aggregate that may belong to another query. Without this limit, the
    * repeats of nested parts would multiply.
    *
@@ -213,7 +217,8 @@ export class StatementBinding {
   }
 
   /**
-   * For what cannot wait: a change may be run again while others wait for it.
+   * Refuses PG_SLEEP in a change, which cannot wait because it may be run again while other
+   * statements wait for it.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -227,7 +232,7 @@ export class StatementBinding {
     }
   }
 
-  /** Something is read that stands so high. */
+  /** Records that a query of this depth is read. */
   readTower(height: number): void {
     this.towerHeight = Math.max(this.towerHeight, height);
   }
@@ -252,8 +257,8 @@ export class StatementBinding {
   }
 
   /**
-   * The slot of FILE('x'): behind the parameters, one for each name. Statements with files are
-   * never normalised, so no lifted literal is there.
+   * Returns the slot of FILE('x'). File slots follow the parameters, one for each name. Statements
+   * with files are never normalised, so they have no lifted literals.
    */
   file(name: string): BoundExpression {
     if (!this.files.includes(name)) this.files.push(name);
@@ -294,38 +299,38 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
   }
 }
 
-/** Collects the aggregates of a block; its presence says that aggregates are allowed here. */
+/** Collects the aggregates of a block. Its presence means that aggregates are allowed here. */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
-  /** The same, to be found. */
-  readonly known: Alike<BoundAggregate>;
-  /** Calls of GROUPING, which make a block a grouping one as well. */
+  /** The aggregates of the block, indexed for lookup. */
+  readonly known: EquivalenceClasses<BoundAggregate>;
+  /** GROUPING calls. Their presence also makes the block a grouping block. */
   readonly groupings: { readonly args: readonly BoundExpression[]; readonly start: number }[];
 }
 
-/** Collects the calls over windows of a block; its presence says that they are allowed here. */
+/** Collects the window calls of a block. Its presence means that they are allowed here. */
 export interface WindowSink {
   readonly calls: BoundWindowCall[];
-  /** The same, to be found. */
-  readonly known: Alike<BoundWindowCall>;
-  /** One window for all calls over the same rows in the same order. */
+  /** The window calls of the block, indexed for lookup. */
+  readonly known: EquivalenceClasses<BoundWindowCall>;
+  /** The windows of the calls. Calls over the same rows in the same order share one. */
   readonly orders: BoundWindow[];
-  readonly knownOrders: Alike<BoundWindow>;
-  /** What WINDOW names. */
+  readonly knownOrders: EquivalenceClasses<BoundWindow>;
+  /** The windows defined by the WINDOW clause. */
   readonly named: Map<string, NamedWindow>;
 }
 
 export interface NamedWindow {
   readonly window: BoundWindow;
-  /** Whether its text has a frame: only then may nobody extend it. */
+  /** Whether the window definition has a frame, in which case it cannot be extended. */
   readonly hasFrame: boolean;
 }
 
-/** Collects the table functions of a select list; its presence says that they are allowed here. */
+/** Collects the table functions of a select list. Its presence means that they are allowed here. */
 export interface ExpansionSink {
   readonly calls: ExpansionCall[];
-  /** The same calls, indexed for lookup. */
-  readonly known: Alike<ExpansionCall>;
+  /** The calls of the select list, indexed for lookup. */
+  readonly known: EquivalenceClasses<ExpansionCall>;
 }
 
 export interface ExpansionCall {
@@ -334,42 +339,44 @@ export interface ExpansionCall {
   readonly columns: readonly BoundColumn[];
 }
 
-/** Where an expression stands. */
-export interface Place {
+/** The context of an expression. */
+export interface ExpressionContext {
   readonly statement: StatementBinding;
   readonly scope: Scope;
-  /** For messages: "WHERE", "the select list" … */
+  /** The name of the clause in messages: "WHERE", "the select list" … */
   readonly clause: string;
   readonly sink: AggregateSink | undefined;
   readonly windows?: WindowSink | undefined;
   readonly expansions?: ExpansionSink | undefined;
-  /** Whether an expression without FILE right may hold FILE('x'). */
+  /** Whether an expression that does not require FILE rights may contain FILE('x'). */
   readonly allowsFiles?: boolean;
-  /** Binds a query inside the expression; absent where none may stand. */
+  /** Binds a query inside the expression; absent if no query is allowed. */
   readonly bindInner?: BindInner | undefined;
-  /** What a name may mean that is unknown in the scope. */
+  /** Resolves names that are unknown in the scope. */
   readonly outer?: Correlation | undefined;
 }
 
-/** The expression around a query. */
+/** The expression that contains a query. */
 export interface Correlation {
-  /** Where that expression stands. */
-  readonly place: Place;
+  /** The context of the containing expression. */
+  readonly context: ExpressionContext;
   /**
-   * Hands a value of the outer query to the inner one; the result is how the inner one reads it.
+   * Passes a value of the outer query to the inner one. Returns the expression by which the inner
+   * query reads it.
    */
-  capture(value: BoundExpression): BoundExpression;
+  referTo(value: BoundExpression): BoundExpression;
   /**
-   * Returns a function that undoes every capture made from now on, at this level and further out.
+   * Returns a function that undoes every outer reference made after this call, at this level and at
+   * all outer levels.
    */
   mark(): () => void;
 }
 
-/** Binds a query that stands in an expression. */
+/** Binds a query inside an expression. */
 export type BindInner = (query: SelectStatement, outer: Correlation) => BoundSelect;
 
-/** Binds an expression where it stands; parts of the binder call back through this. */
-export type Bind = (expression: Expr, place: Place) => BoundExpression;
+/** Binds an expression in its context. Parts of the binder call back through this. */
+export type Bind = (expression: Expr, context: ExpressionContext) => BoundExpression;
 
 export function notAvailable(node: AstNode, what: string): DatabaseError {
   return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: not available yet`, {
@@ -400,7 +407,7 @@ export function unknownFunction(
   });
 }
 
-/** Functions that the contract names for a later version. */
+/** Functions that the contract reserves for a later version. */
 const FUNCTIONS_TO_COME: ReadonlySet<string> = new Set([
   "jsonb_path_exists",
   "jsonb_path_match",

@@ -1,37 +1,37 @@
 /**
- * What the binder makes of a statement: names are columns, every operator has its types, casts are
- * written out, and the rights that the statement needs stand beside it.
+ * The bound form of a statement: names are resolved to columns, every operator has its types, casts
+ * are explicit, and the required rights are listed.
  *
- * A column is named by an id that is unique within its query; where its values lie in a batch is
- * decided by the plan. What computes a value is in `bound_expressions.ts`.
+ * A column has an id that is unique within its query; the plan decides where its values are in a
+ * batch. Expressions are in `bound_expressions.ts`.
  */
 import type { Role, TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type {
   BoundAggregate,
-  BoundCapture,
   BoundColumn,
   BoundExpression,
   BoundSort,
   BoundWindowCall,
   ConstantRows,
+  OuterReference,
 } from "./bound_expressions.ts";
 
-/** What a statement needs to be allowed; checked at every execution. */
+/** A right that a statement needs; checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
-  /** The name is that of the view, with its namespace. */
+  /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
-  /** Open to everybody. */
+  /** The right to take an id, which is granted to all users. */
   | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number };
 
 /** The rows of VALUES. */
 export interface BoundRows {
   readonly rows: readonly (readonly BoundExpression[])[];
-  /** In place of the rows. */
+  /** Values that replace the rows. */
   readonly constants: ConstantRows | undefined;
-  /** Of each column. */
+  /** The type of each column. */
   readonly types: readonly DataType[];
 }
 
@@ -40,12 +40,14 @@ export type BoundRelation =
   | {
       readonly kind: "table";
       readonly table: TableEntry;
-      /** How many rows it has now, over all owners: asked only where joins are put in order. */
+      /** Returns the current number of rows, across all owners; called only to order joins. */
       readonly rowCount: () => number;
-      /** How far apart the whole numbers of a column lie, where that is known. */
+      /**
+       * Returns the number of integers between the bounds of a column (both inclusive), if known.
+       */
       readonly spanOf: (columnId: number) => number | undefined;
       readonly alias: string;
-      /** Declared columns, then `_seq` and `_deleted`. */
+      /** The declared columns, then `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];
     }
   | {
@@ -58,7 +60,7 @@ export type BoundRelation =
   | {
       readonly kind: "query";
       readonly query: BoundSelect;
-      /** A WITH entry that is bound again at the place where it is read. */
+      /** Whether the query is a WITH entry that is bound again where it is read. */
       readonly isEntry?: true;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -71,10 +73,10 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of table functions side by side. */
+      /** The rows of table functions that run side by side. */
       readonly kind: "function";
       readonly functions: readonly BoundTableFunction[];
-      /** A last column counts the rows from 1. */
+      /** Whether an additional last column numbers the rows from 1. */
       readonly hasOrdinality: boolean;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -87,7 +89,8 @@ export type BoundRelation =
     }
   | {
       /**
-       * The rows of `first`, then of `next` over the rows of the step before, until there are none.
+       * The rows of `first`, followed by those of `next` over the rows of the previous step, until
+       * a step yields none.
        */
       readonly kind: "recursive";
       readonly recursion: BoundRecursion;
@@ -98,14 +101,14 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of the step before, within `next`. */
+      /** The rows of the previous step, read within `next`. */
       readonly kind: "working";
       readonly recursion: BoundRecursion;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** Two queries of the same column types. */
+      /** A set operation on two queries with the same column types. */
       readonly kind: "set";
       readonly operator: SetOperator;
       readonly isAll: boolean;
@@ -119,9 +122,11 @@ export type BoundRelation =
 export interface BoundTableFunction {
   readonly name: string;
   readonly args: readonly BoundExpression[];
-  /** Called also when an argument is NULL; otherwise there are no rows then. */
+  /**
+   * Whether the function is called even if an argument is NULL; if not, such a call yields no rows.
+   */
   readonly seesNull: boolean;
-  /** Columns of a row. */
+  /** The number of columns. */
   readonly width: number;
   /** The number of rows, if it is known. */
   readonly rowCount?: number;
@@ -130,7 +135,7 @@ export interface BoundTableFunction {
 
 /**
  * Calls of table functions in a select list or a similar clause. The calls run side by side: each
- * input row becomes as many rows as the longest call returns, and shorter calls are padded with
+ * input row expands to as many rows as the longest call returns, and shorter calls are padded with
  * NULL.
  */
 export interface BoundExpansion {
@@ -150,16 +155,19 @@ export type ExpansionStage = "grouping" | "windows" | "outputs" | "order";
 export interface BoundCte {
   readonly name: string;
   readonly query: BoundSelect;
-  /** Its text asks that its rows are computed once, however often they are read. */
+  /**
+   * Whether the statement requires the rows of the entry to be computed once, however often they
+   * are read.
+   */
   readonly isKept: boolean;
   readonly isVolatile: boolean;
   /** True if the rows depend on columns of an outer query. */
   readonly readsOuter: boolean;
-  /** How often FROM names it; complete once the statement is bound. */
+  /** The number of times that FROM refers to the entry; complete once the statement is bound. */
   readonly references: { count: number };
 }
 
-/** Names a recursive query: what its working table is found by in a run. */
+/** Identifies a recursive query, so that a run can find its working table. */
 export interface BoundRecursion {
   readonly name: string;
 }
@@ -170,23 +178,23 @@ export type SetOperator = "union" | "intersect" | "except";
 export interface SystemView {
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
   readonly rows: SystemRows;
-  /** Readable by every role, filtered to the caller. */
+  /** Whether every role may read the view, filtered to the rows that the caller may see. */
   readonly isOpen: boolean;
 }
 
 /**
- * Yields the rows of a system view as the caller may see them, columns in declared order: in
- * portions that are made as they are asked for, each in a bounded piece of work.
+ * Yields the rows of a system view that the caller may see, with columns in declared order. The
+ * rows come in portions that are computed on demand, each in a bounded amount of work.
  */
 export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value[])[]>;
 
-/** Who reads a system view. */
+/** The reader of a system view. */
 export interface SystemCall {
   readonly userId: string;
   readonly role: Role;
-  /** Inside EXECUTE AS, where nobody owns a namespace. */
+  /** Whether the call runs inside EXECUTE AS, where no user owns a namespace. */
   readonly isImpersonated: boolean;
-  /** The columns that are read of it, by their place: others need not be found out. */
+  /** The positions of the columns to be read; others need not be computed. */
   readonly positions: readonly number[];
 }
 
@@ -198,15 +206,31 @@ export type BoundFrom =
       readonly left: BoundFrom;
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
-      /** Of a full join: the columns of USING and NATURAL, from whichever side has the row. */
-      readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
-      /** What the right side reads of each row of the left one: LATERAL. */
-      readonly captures?: readonly BoundCapture[] | undefined;
       /**
-       * True if the right side is rows of expressions over left-hand columns; set only in plans.
+       * For a full join: the columns merged by USING or NATURAL, taken from whichever side has the
+       * row.
+       */
+      readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
+      /** For LATERAL: the values of each left row that the right side reads. */
+      readonly outerReferences?: readonly OuterReference[] | undefined;
+      /**
+       * For LATERAL: a form of the right side that computes its rows from groups, once for all rows
+       * of the left side. This form has the same columns as the right side and no outer references.
+       */
+      readonly asGroups?: JoinedGroups | undefined;
+      /**
+       * True if the right side consists of rows of expressions over left-hand columns; set only in
+       * plans.
        */
       readonly isBeside?: true;
     };
+
+export type BoundJoin = Extract<BoundFrom, { kind: "join" }>;
+
+/** The left side of a LATERAL, joined with groups, beside the outputs of the right side. */
+export interface JoinedGroups extends BoundJoin {
+  readonly left: BoundJoin;
+}
 
 export interface BoundOutput {
   readonly name: string;
@@ -214,9 +238,12 @@ export interface BoundOutput {
 }
 
 export interface GroupingSets {
-  /** Positions in `groupBy` of the expressions of each set; the others are NULL there. */
+  /**
+   * The positions in `groupBy` of each set's expressions; all other expressions are NULL in that
+   * set.
+   */
   readonly sets: readonly (readonly number[])[];
-  /** Holds the position of the set that a row is of. */
+  /** The column that contains the index of the set to which a row belongs. */
   readonly column: BoundColumn;
 }
 
@@ -224,17 +251,18 @@ export interface GroupingSets {
 export interface BoundSelect {
   readonly from: BoundFrom | undefined;
   readonly where: BoundExpression | undefined;
-  /** Grouping expressions with the columns under which later clauses read them. */
+  /** Grouping expressions, with the columns through which later clauses read them. */
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
-  /** Of GROUPING SETS and their kin: the rows are grouped once for each. */
+  /** For GROUPING SETS, ROLLUP and CUBE: the rows are grouped once for each set. */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
-  /** The block aggregates, even when both lists are empty (HAVING alone). */
+  /** Whether the block aggregates, even if both lists are empty (HAVING alone). */
   readonly isAggregated: boolean;
   readonly having: BoundExpression | undefined;
   readonly windows: readonly BoundWindowCall[];
   /**
-   * In execution order; an expansion may read the results of earlier ones, also within one stage.
+   * The expansions of the block, in execution order. One may read the results of earlier ones, even
+   * within the same stage.
    */
   readonly expansions: readonly BoundExpansion[];
   readonly outputs: readonly BoundOutput[];

@@ -1,14 +1,13 @@
 /**
- * What computes a value in a bound statement: expressions, queries within them, aggregates and
- * windows.
+ * Bound expressions: computations of values, queries within them, aggregates and windows.
  *
- * A bound tree holds no literal that the plan cache lifted out and no identity of a caller: those
- * are slots, filled at each execution, so one bound tree serves every caller and every literal.
+ * A bound tree contains neither lifted literals nor the identity of a caller. These are slots,
+ * which are filled at each execution, so one bound tree serves every caller and every literal.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregate/aggregates.ts";
-import type { CallWorld, VectorFunction } from "../functions/base/function.ts";
+import type { CallDeps, VectorFunction } from "../functions/base/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
 import type { SelectStatement } from "../parse/ast/ast.ts";
 import type { BoundSelect } from "./bound.ts";
@@ -16,29 +15,29 @@ import type { CellPlace } from "./cell_error.ts";
 
 /** A column of some relation of a query. */
 export interface BoundColumn {
-  /** Unique within the query. */
+  /** The id of the column, unique within the query. */
   readonly id: number;
   readonly name: string;
   readonly type: DataType;
-  /** Stored column behind it, for flags, pushdown and dependencies. */
+  /** The stored column from which this column comes, used for flags, pushdown and dependencies. */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
 
-/** How a value is computed from values; called once a row unless a kernel knows better. */
-export type RowFunction = (values: readonly Value[], call: CallWorld) => Value;
+/** Computes a value from values; called once per row unless there is a loop for the column. */
+export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
-/** A literal that is read before its statement runs: a constant that cannot be, or a lifted one. */
+/** A literal that is read before its statement runs: an unreadable constant or a lifted literal. */
 export interface LiteralRead {
   readonly slot: number | undefined;
-  /** Of a constant. */
+  /** The value of a constant. */
   readonly value: Value;
-  /** Of the literal in the text that was bound. */
+  /** The position of the literal in the text that was bound. */
   readonly position: number;
-  /** @throws {DatabaseError} */
+  /** Reads the value. @throws {DatabaseError} */
   readonly read: (value: Value) => unknown;
 }
 
-/** Where an untyped literal stands, and the list of what its statement is to read. */
+/** The position of an untyped literal, and the list of literals that its statement reads. */
 export interface UntypedLiteral {
   readonly position: number;
   readonly reads: LiteralRead[];
@@ -58,7 +57,10 @@ export type BoundExpression =
       readonly type: DataType;
       readonly slot: number;
       readonly untyped?: UntypedLiteral;
-      /** A value of the request; others are literals that the plan cache lifted out, and files. */
+      /**
+       * Whether the slot contains a value of the request. Other slots contain lifted literals and
+       * files.
+       */
       readonly isParameter?: boolean;
     }
   | { readonly kind: "column"; readonly type: DataType; readonly column: BoundColumn }
@@ -66,17 +68,24 @@ export type BoundExpression =
       readonly kind: "cast";
       readonly type: DataType;
       readonly operand: BoundExpression;
-      /** Undefined result: the value passes as it is. */
+      /** Converts a value; undefined if values pass unchanged. */
       readonly convert: (value: Value) => Value;
-      /** Keeps order and equality on numbers, so that a vector of f64 or i32 passes unchanged. */
+      /**
+       * Whether the cast keeps the order and equality of numbers, so that an f64 or i32 vector
+       * passes unchanged.
+       */
       readonly isNumericIdentity: boolean;
       /**
-       * Of a cast that only moves the point: what a whole number is multiplied by, without fail.
+       * For a cast that only moves the decimal point: the factor to multiply integers by, which
+       * cannot fail.
        */
       readonly factor?: number | undefined;
-      /** Text stays as it is, in whatever form a vector holds it. */
+      /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
-      /** Of a value that is written: what computing or converting it throws names its column. */
+      /**
+       * For a value that is written: the column to name in errors of computing or converting the
+       * value.
+       */
       readonly cell?: CellPlace;
     }
   | {
@@ -87,18 +96,20 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
       readonly seesNull: boolean;
       readonly volatility: "immutable" | "stable" | "volatile";
-      /** A cast of text for which words like 'now' are the time of the statement. */
+      /**
+       * Whether the expression casts text in which words like 'now' mean the time of the statement.
+       */
       readonly readsTimeWords?: boolean;
-      /** The loop over a whole column, of those that have one. */
+      /** Evaluates a whole column; set for functions that support this. */
       readonly evaluateVector?: VectorFunction | undefined;
       /**
-       * Of LIKE: whether it is NOT LIKE; its loop over undecoded text is in
+       * For LIKE: whether the operator is NOT LIKE. The loop over undecoded text is in
        * `sql/execute/kernels/like_bytes.ts`.
        */
       readonly like?: { readonly isNegated: boolean } | undefined;
     }
   | {
-      /** One of = <> < <= > >= over two operands of one type. */
+      /** A comparison of two operands of the same type: one of = <> < <= > >=. */
       readonly kind: "compare";
       readonly type: DataType;
       readonly operator: ComparisonOperator;
@@ -107,13 +118,13 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
     }
   | {
-      /** One of + - * over operands whose fast form is a number. */
+      /** Arithmetic with + - * over operands that are usually represented as doubles. */
       readonly kind: "arithmetic";
       readonly type: DataType;
       readonly operator: "+" | "-" | "*";
       readonly left: BoundExpression;
       readonly right: BoundExpression;
-      /** Largest magnitude of a result that the double form gets right. */
+      /** The largest magnitude of a result that is exact in doubles. */
       readonly magnitudeMax: number;
       readonly evaluate: RowFunction;
     }
@@ -142,20 +153,23 @@ export type BoundExpression =
       readonly operands: readonly BoundExpression[];
     }
   | {
-      /** A value of the query around this one, as it captured it. */
+      /** A value of the enclosing query. */
       readonly kind: "outer";
       readonly type: DataType;
       readonly id: number;
     }
   | {
-      /** What a query in an expression answers. */
+      /** The result of a query in an expression. */
       readonly kind: "subquery";
       readonly type: DataType;
       readonly subquery: BoundSubquery;
-      /** What the rows are compared with: IN, ANY and ALL. */
+      /** For IN, ANY and ALL: the operands that are compared with the rows. */
       readonly operands: readonly BoundExpression[];
-      /** What the query reads of the row around it, in the order of its captures. */
-      readonly captures: readonly BoundExpression[];
+      /**
+       * The values that the query reads from the row around it, in the order of its outer
+       * references.
+       */
+      readonly outerReferences: readonly BoundExpression[];
     }
   | {
       /** Membership in a list; every item has the operand's type. */
@@ -163,15 +177,21 @@ export type BoundExpression =
       readonly type: DataType;
       readonly operand: BoundExpression;
       readonly items: readonly BoundExpression[];
-      /** Further items, of the operand's type: none of many is an expression. */
+      /**
+       * Further items of the operand's type as plain values, so that a long list needs no
+       * expressions.
+       */
       readonly constants: readonly Value[];
-      /** An array without columns whose elements are further items; the array may be NULL. */
+      /**
+       * An array expression that reads no columns and whose elements are further items. The array
+       * may be NULL.
+       */
       readonly list?: BoundExpression | undefined;
       readonly negated: boolean;
     }
   | {
       /**
-       * Membership in a list of rows that read no column; each row has the types of the operands.
+       * Membership in a list of rows that read no column. Each row has the types of the operands.
        */
       readonly kind: "row in";
       readonly type: DataType;
@@ -179,47 +199,57 @@ export type BoundExpression =
       readonly rows: readonly (readonly BoundExpression[])[];
     };
 
+/** The expressions of one kind. */
+export type ExpressionOf<Kind extends BoundExpression["kind"]> = Extract<
+  BoundExpression,
+  { kind: Kind }
+>;
+
+export type BoundComparison = ExpressionOf<"compare">;
+
 /** Rows that are known before the statement runs, column by column. */
 export interface ConstantRows {
   readonly rowCount: number;
-  /** Of the types of the columns. */
+  /** The values of each column, of the column's type. */
   readonly columns: readonly (readonly Value[])[];
 }
 
-/** A value that an inner query reads of the expression around it. */
-export interface BoundCapture {
-  /** Of the "outer" expressions in the inner query. */
+/** A value that an inner query reads from the enclosing expression. */
+export interface OuterReference {
+  /** The id that "outer" expressions of the inner query refer to. */
   readonly id: number;
-  /** Over the outer query. */
+  /** The value as an expression of the outer query. */
   readonly value: BoundExpression;
 }
 
 /**
- * A query in an expression. Its answer depends on the run and on the values of its captures, and is
- * computed once for each of them.
+ * A query in an expression. Its result depends on the run and on the values of its outer
+ * references, and is computed once for each combination of them.
  */
 export interface BoundSubquery {
   readonly form: SubqueryForm;
   readonly query: BoundSelect;
-  /** Ids of the captures, and the type of each. */
-  readonly captureIds: readonly number[];
-  readonly captureTypes: readonly DataType[];
-  /** The same query for all values of its captures at once. */
+  /** The ids of the outer references, with the type of each. */
+  readonly outerIds: readonly number[];
+  readonly outerTypes: readonly DataType[];
+  /**
+   * The query in a form that computes the results for many values of its outer references together.
+   */
   readonly keyed: KeyedQuery | undefined;
-  /** Gives another answer each time it is asked. */
+  /** Whether the query may give a different result each time. */
   readonly isVolatile: boolean;
-  /** Where it stands in the text. */
+  /** The query's position in the text. */
   readonly position: number;
-  /** How it is written; absent where it is asked anew at each place. */
+  /** The source of the query; absent if it is evaluated separately at each place. */
   readonly written: WrittenQuery | undefined;
 }
 
-/** What a query in an expression is bound from: the same from the same. */
+/** The source of a query in an expression. Equal sources mean equal queries. */
 export interface WrittenQuery {
   readonly node: SelectStatement;
-  /** What its names mean: that of the block around it, which is one object. */
+  /** The scope in which the query's names are resolved; one object per enclosing block. */
   readonly scope: object;
-  /** Which of its columns, where each is a value of its own. */
+  /** The index of the requested column, if each column is a separate value. */
   readonly column: number;
 }
 
@@ -229,29 +259,31 @@ export type SubqueryForm =
       /** `operands operator ANY (query)`, or ALL; IN is `= ANY`, NOT IN is `<> ALL`. */
       readonly kind: "any" | "all";
       readonly operator: string;
-      /** Compares each operand with the column beside it; takes the pair. */
+      /**
+       * Functions that compare each operand with the corresponding column; each receives the pair.
+       */
       readonly evaluates: readonly RowFunction[];
-      /** Of each operand and of the column beside it. */
+      /** The types of each operand and its column. */
       readonly types: readonly DataType[];
     };
 
 /**
- * A query that its captures narrow by equality only, without those conditions: read once, it
- * answers for every value of the captures.
+ * A query whose outer references restrict it only by equalities, with those conditions removed. It
+ * is read once and serves all values of the outer references.
  */
 export interface KeyedQuery {
   /** The outputs of the query, then the values that the keys must equal. */
   readonly query: BoundSelect;
-  /** Over captures. */
+  /** The key expressions, which read only outer references. */
   readonly keys: readonly BoundExpression[];
-  /** Of the rows of one key. */
+  /** The LIMIT for the rows of each key. */
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
-  /** The query for a key that no row has: an aggregate yields a row then, too. */
+  /** The query for a key without rows: an aggregate yields a row even then. */
   readonly withoutRows: BoundSelect | undefined;
 }
 
-/** WHEN a condition holds, the value behind THEN. */
+/** The condition after WHEN and the value after THEN. */
 export interface CaseBranch {
   readonly when: BoundExpression;
   readonly value: BoundExpression;
@@ -263,7 +295,7 @@ export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
 export interface BoundAggregate {
   readonly column: BoundColumn;
   readonly form: AggregateForm;
-  /** Absent for count(*). */
+  /** The aggregated expression; absent for count(*). */
   readonly argument: BoundExpression | undefined;
   /** Further arguments, e.g. the separator of string_agg. */
   readonly extra: readonly BoundExpression[];
@@ -278,7 +310,7 @@ export interface BoundSort {
   readonly nullsFirst: boolean;
 }
 
-/** A call over a window: computed by the window operator, read through `column`. */
+/** A window call: computed by the window operator, read through `column`. */
 export interface BoundWindowCall {
   readonly column: BoundColumn;
   readonly form:
@@ -289,7 +321,7 @@ export interface BoundWindowCall {
   readonly window: BoundWindow;
 }
 
-/** Which rows a row sees, and in which order. */
+/** The rows that a window call sees for each row, and their order. */
 export interface BoundWindow {
   readonly partitionBy: readonly BoundExpression[];
   readonly orderBy: readonly BoundSort[];
@@ -310,16 +342,18 @@ export interface BoundFrameBound {
     | "current row"
     | "following"
     | "unbounded following";
-  /** Of preceding and following: without columns, asked once a run. */
+  /** For preceding and following bounds: an expression without columns, evaluated once per run. */
   readonly offset: BoundExpression | undefined;
-  /** Of RANGE with an offset: the ordering value and how far from it the bound lies. */
+  /** For RANGE with an offset: the ordering value, and its distance from the bound. */
   readonly reach: BoundReach | undefined;
 }
 
 export interface BoundReach {
-  /** The ordering value in the type in which it is compared with what `step` gives. */
+  /**
+   * The ordering value, converted to the type in which it is compared with the result of `step`.
+   */
   readonly key: BoundExpression;
-  /** Moves a value that is not NULL by the offset, in the direction of the bound. */
+  /** Moves a non-NULL value by the offset, in the direction of the bound. */
   readonly step: (key: Value, offset: Value) => Value;
   readonly isNegative: (offset: Value) => boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * Nodes of a bound tree that are asked for at many places, each written out here only: values of
- * columns, and queries that the binder makes itself, which neither group nor order.
+ * Builds common nodes of a bound tree: column values, and queries that the binder adds, without
+ * grouping or order.
  */
 import type { StatementBinding } from "./binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "./bound.ts";
@@ -10,12 +10,12 @@ export function columnValue(column: BoundColumn): BoundExpression {
   return { kind: "column", type: column.type, column };
 }
 
-/** A column under its own name. */
+/** Returns a column under its own name. */
 export function columnOutput(column: BoundColumn): BoundOutput {
   return { name: column.name, expression: columnValue(column) };
 }
 
-/** A query with no more clauses than these. */
+/** Returns a query with only the given clauses. */
 export function plainSelect({
   from,
   outputs,
@@ -40,12 +40,12 @@ export function plainSelect({
   };
 }
 
-/** A query that only yields columns of one relation. */
+/** Returns a query that yields only columns of one relation. */
 export function selectFrom(relation: BoundRelation, outputs: BoundSelect["outputs"]): BoundSelect {
   return plainSelect({ from: { kind: "relation", relation }, outputs });
 }
 
-/** `SELECT * FROM (query)`: a block of its own around it. */
+/** Encloses a query in a separate block: `SELECT * FROM (query)`. */
 export function selectFromQuery(query: BoundSelect, statement: StatementBinding): BoundSelect {
   const columns = query.outputs.map(({ expression, name }) =>
     statement.newColumn({ name, type: expression.type }),

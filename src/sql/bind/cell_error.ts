@@ -1,20 +1,20 @@
 /**
- * A value that a column does not take: the error of its cast, and which column and row it was for.
+ * Adds the column and row of a rejected value to the error of its cast.
  *
- * Casts know neither, and a plan serves ever-new literals, so both are added when an error is
- * caught, and nothing is kept for them while all is well. Where the value stands in the text is
- * found there, too (`sql/request/faulty_cell.ts`).
+ * A cast knows neither, and one plan serves any literals, so both are added when an error is
+ * caught; nothing is stored in advance. `sql/request/faulty_cell.ts` finds the position of the
+ * value in the text in the same way.
  */
-import { type Condition, DatabaseError, detailsOf } from "../../base/errors.ts";
+import { DatabaseError, detailsOf, type ErrorCode } from "../../base/errors.ts";
 
-/** Whose value it was. */
+/** The column for which a value is intended. */
 export interface CellPlace {
   readonly column: string;
-  readonly source: RowPlace | "set" | "query";
+  readonly source: ValuesCell | "set" | "query";
 }
 
-/** A cell of VALUES; indices from 0. */
-interface RowPlace {
+/** A cell of VALUES, with zero-based indexes. */
+interface ValuesCell {
   readonly rowIndex: number;
   readonly columnIndex: number;
   readonly rowCount: number;
@@ -22,20 +22,20 @@ interface RowPlace {
 
 export class CellError extends DatabaseError {
   readonly place: CellPlace;
-  /** What the cast said. */
+  /** The error that the cast raised. */
   readonly reason: DatabaseError;
 
   constructor(reason: DatabaseError, place: CellPlace, position?: number) {
-    const { condition, message } = reason;
+    const { code, message } = reason;
     const details = { ...detailsOf(reason), position, cause: reason };
-    super(condition, `${message} (${shownPlace(place)})`, details);
+    super(code, `${message} (${shownPlace(place)})`, details);
     this.place = place;
     this.reason = reason;
   }
 }
 
-/** What a value can be at fault for; any other error is not about the cell that met it. */
-const FAULTS_OF_VALUES: ReadonlySet<Condition> = new Set([
+/** Errors that a value can cause. No other error concerns the current cell. */
+const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([
   "INVALID_VALUE",
   "VALUE_TOO_LONG",
   "VALUE_OUT_OF_RANGE",
@@ -44,18 +44,18 @@ const FAULTS_OF_VALUES: ReadonlySet<Condition> = new Set([
   "TYPE_MISMATCH",
 ]);
 
-/** Whether a value is at fault, and nothing says yet whose it was. */
+/** Whether a value caused the error and the error does not yet name a column. */
 export function isFaultOfValue(error: unknown): error is DatabaseError {
   if (!(error instanceof DatabaseError) || error instanceof CellError) return false;
-  return error.position === undefined && FAULTS_OF_VALUES.has(error.condition);
+  return error.position === undefined && FAULTS_OF_VALUES.has(error.code);
 }
 
-/** The error to throw in place of one that was caught while a cell was computed. */
+/** Returns the error to throw in place of one that was caught while a cell was computed. */
 export function errorInCell(error: unknown, place: () => CellPlace, position?: number): unknown {
   return isFaultOfValue(error) ? new CellError(error, place(), position) : error;
 }
 
-/** "column "a", row 2": the row where there are several. */
+/** Returns a place such as "column "a", row 2". The row is included only if there are several. */
 function shownPlace({ column, source }: CellPlace): string {
   const isOneOfMany = typeof source === "object" && source.rowCount > 1;
   return `column "${column}"${isOneOfMany ? `, row ${source.rowIndex + 1}` : ""}`;

@@ -1,5 +1,5 @@
 /**
- * Names in scope: which column a reference means.
+ * Resolves references to columns by the names in scope.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -9,37 +9,45 @@ import type { BoundColumn } from "./bound_expressions.ts";
 import { insteadOfFunction } from "./other_names.ts";
 
 /**
- * Where a relation stands in a bound FROM; what is read through it may change while it is bound.
+ * The position of a relation in a bound FROM. The relation may be replaced while the query is
+ * bound.
  */
 export interface RelationNode {
   readonly kind: "relation";
   relation: BoundRelation;
 }
 
-/** What one FROM item brings into scope. */
+/** The names that one FROM item adds to the scope. */
 export interface ScopeRelation {
-  /** Alias, or the table's name. */
+  /** The alias, or the table's name if the item has no alias. */
   readonly alias: string;
-  /** Namespace of a table that has no alias: `ns.t.c` is then allowed. */
+  /** The namespace of a table without an alias, which makes `ns.t.c` valid. */
   readonly namespace: string | undefined;
-  /** What `*` stands for. */
+  /** The columns that `*` selects. */
   readonly columns: readonly BoundColumn[];
-  /** `_seq` and `_deleted` of a stored table. */
+  /** The `_seq` and `_deleted` columns of a stored table. */
   readonly systemColumns: readonly BoundColumn[];
-  /** What the alias alone means where no column has its name: the value of a table function. */
+  /**
+   * The value of a table function, to which the alias alone refers unless a column has its name.
+   */
   readonly value?: BoundColumn | undefined;
-  /** Of a relation in FROM. */
+  /** The position in FROM; set for a relation in FROM. */
   readonly node?: RelationNode;
-  /** It is on the open side of an outer join: there may be no row of it. */
+  /**
+   * Whether the relation is on the nullable side of an outer join, so that its row may be missing.
+   */
   readonly isOpen?: true;
 }
 
-/** Lists of more columns are indexed when a name is first looked for. */
+/** Longer lists of columns are indexed at the first lookup. */
 const SEARCHED_COLUMNS_MAX = 32;
 
 const indexes = new WeakMap<readonly BoundColumn[], ReadonlyMap<string, readonly BoundColumn[]>>();
 
-/** The one column of a name in some lists. @throws {DatabaseError} AMBIGUOUS_COLUMN */
+/**
+ * Returns the only column with a given name in several lists. @throws {DatabaseError}
+ * AMBIGUOUS_COLUMN
+ */
 function columnOf(
   { _location, name }: ExprRef,
   lists: readonly (readonly BoundColumn[])[],
@@ -72,7 +80,7 @@ function indexOf(columns: readonly BoundColumn[]): ReadonlyMap<string, readonly 
 
 function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn[] {
   const [first] = relations;
-  // As most relations are taken up, one by one: nothing is copied.
+  // Relations are usually added one by one, so this case copies nothing.
   if (first !== undefined && relations.length === 1) return first.columns;
   return relations.flatMap(({ columns }) => columns);
 }
@@ -80,12 +88,12 @@ function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn
 export class Scope {
   readonly relations: readonly ScopeRelation[];
   /**
-   * What a name without a table can mean and what `*` stands for, in order. Of columns that USING
-   * or NATURAL merged it holds one.
+   * The columns that an unqualified name may refer to and that `*` selects, in order. The
+   * list contains only one of several columns that USING or NATURAL merged.
    */
   readonly visible: readonly BoundColumn[];
 
-  /** The select list around, whose aliases are no columns here. */
+  /** The enclosing select list, whose aliases are not columns here. */
   readonly #selected: readonly SelectedColumn[];
 
   constructor(
@@ -98,7 +106,10 @@ export class Scope {
     this.#selected = selected;
   }
 
-  /** @throws {DatabaseError} COLUMN_NOT_FOUND, AMBIGUOUS_COLUMN, TABLE_NOT_FOUND */
+  /**
+   * Returns the column that a reference denotes.
+   * @throws {DatabaseError} COLUMN_NOT_FOUND, AMBIGUOUS_COLUMN, TABLE_NOT_FOUND
+   */
   resolve(ref: ExprRef): BoundColumn {
     const found = this.find(ref);
     if (found !== undefined) return found;
@@ -106,20 +117,20 @@ export class Scope {
   }
 
   /**
-   * As `resolve`, but undefined for a name that another query may know: no such column, or a table
-   * that is not in this FROM.
+   * Resolves a reference as `resolve` does, but returns undefined for a name that an outer query
+   * may know: an unknown column, or a table that is not in this FROM.
    */
   lookup(ref: ExprRef): BoundColumn | undefined {
     const { table } = ref;
     if (table === undefined) return this.find(ref);
-    const relation = this.#relationNamed(table);
+    const relation = this.relationNamed(table);
     if (relation === undefined) return undefined;
     const found = columnOf(ref, [relation.columns, relation.systemColumns]);
     if (found !== undefined) return found;
     throw this.#notFound(ref);
   }
 
-  /** As `resolve`, but undefined when there is no such column. */
+  /** Resolves a reference as `resolve` does, but returns undefined if the column does not exist. */
   find(ref: ExprRef): BoundColumn | undefined {
     if (ref.table !== undefined) {
       const { columns, systemColumns } = this.relationOf(ref, ref.table);
@@ -130,19 +141,21 @@ export class Scope {
     return columnOf(ref, lists) ?? this.#valueNamed(ref);
   }
 
-  /** The relation whose rows as a whole `t` or `t.*` means, whatever columns have that name. */
+  /**
+   * Returns the relation whose whole rows `t` or `t.*` denotes, whatever columns have that name.
+   */
   rowNamed({ name, star, table }: ExprRef): ScopeRelation | undefined {
-    if (table !== undefined) return star === true ? this.#relationNamed(table) : undefined;
+    if (table !== undefined) return star === true ? this.relationNamed(table) : undefined;
     return this.relations.find(({ alias }) => alias === name);
   }
 
-  /** The same names, on the open side of an outer join. */
+  /** Returns a scope with the same names, on the nullable side of an outer join. */
   opened(): Scope {
     const relations = this.relations.map((relation) => ({ ...relation, isOpen: true as const }));
     return new Scope(relations, this.visible);
   }
 
-  /** The same names, in the clauses of a query that selects these columns. */
+  /** Returns a scope with the same names, for the clauses of a query that selects these columns. */
   beside(selected: readonly SelectedColumn[] | undefined): Scope {
     return new Scope(this.relations, this.visible, selected);
   }
@@ -151,12 +164,12 @@ export class Scope {
     return this.relations.find(({ alias, value }) => alias === name && value !== undefined)?.value;
   }
 
-  /** The relation that `t.c` or `ns.t.c` names. @throws {DatabaseError} TABLE_NOT_FOUND */
+  /** Returns the relation in `t.c` or `ns.t.c`. @throws {DatabaseError} TABLE_NOT_FOUND */
   relationOf(
     node: { readonly _location: { readonly start: number } },
     table: { readonly name: string; readonly schema?: string | undefined },
   ): ScopeRelation {
-    const relation = this.#relationNamed(table);
+    const relation = this.relationNamed(table);
     if (relation !== undefined) return relation;
     const name = table.schema === undefined ? table.name : `${table.schema}.${table.name}`;
     const renamed = this.relations.find(({ columns }) => isOfTable(columns, table));
@@ -173,7 +186,8 @@ export class Scope {
     return isColumn ? { hint: `read a field of the column with ${name} ->> 'field'` } : {};
   }
 
-  #relationNamed(table: {
+  /** Returns the relation in `t.c` or `ns.t.c`, or undefined if this FROM has none of that name. */
+  relationNamed(table: {
     readonly name: string;
     readonly schema?: string | undefined;
   }): ScopeRelation | undefined {
@@ -188,7 +202,7 @@ export class Scope {
     const near = nearestName(ref.name, names);
     const shown = ref.table === undefined ? ref.name : `${ref.table.name}.${ref.name}`;
     const { start: position, end } = ref._location;
-    // Only the quotes make it longer than its name.
+    // Only quotes can make the reference longer than its name.
     const isQuoted = ref.table === undefined && end - position > ref.name.length;
     const isAlias =
       ref.table === undefined && this.#selected.some(({ alias }) => alias?.name === ref.name);
@@ -197,7 +211,7 @@ export class Scope {
       : near !== undefined
         ? `did you mean "${near}"?`
         : isQuoted
-          ? "double quotes hold names; text stands in single quotes"
+          ? "double quotes are for names; write text in single quotes"
           : this.relations.length === 0
             ? `${NO_FROM}; text needs single quotes`
             : insteadOfFunction(ref.name);
@@ -209,7 +223,7 @@ export class Scope {
   }
 }
 
-/** Whether columns are those of a table, whatever it is called in FROM. */
+/** Whether columns belong to a table, whatever its name in FROM. */
 function isOfTable(
   columns: readonly BoundColumn[],
   { name, schema }: { readonly name: string; readonly schema?: string | undefined },
@@ -219,7 +233,7 @@ function isOfTable(
 }
 
 const ALIAS =
-  "it is an alias of the select list, which only ORDER BY and GROUP BY know, and only by itself: " +
+  "it is an alias of the select list, which only ORDER BY and GROUP BY accept, and only as a whole expression: " +
   "repeat its expression, or select from a subquery that has the alias";
 
 const NO_FROM = "there is no FROM: write FROM namespace.table";

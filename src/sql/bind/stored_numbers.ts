@@ -1,22 +1,22 @@
 /**
  * Finds numbers that a statement stores as timestamps. A number for a TIMESTAMP counts
  * microseconds, but the clocks of many languages count milliseconds or seconds, so their numbers
- * end up in the first years after 1970. The answer then contains a notice with the stored
+ * become timestamps shortly after 1970. The response then contains a notice with the stored
  * timestamp.
  */
 import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 
-/** A number, in the text or in a parameter, that a timestamp column takes unchanged. */
+/** A number, in the text or in a parameter, that a timestamp column stores unchanged. */
 export interface StoredNumber {
   readonly column: string;
-  /** The slot that holds the value when the statement runs; undefined for a constant. */
+  /** The slot that contains the value when the statement runs; undefined for a constant. */
   readonly slot: number | undefined;
   readonly isParameter: boolean;
   readonly value: Value;
 }
 
-/** A unit in which clocks count, with the numbers that are likely meant in it. */
+/** A unit in which clocks count, with the range of numbers that probably use it. */
 interface ClockUnit {
   readonly name: string;
   readonly min: number;
@@ -31,7 +31,10 @@ const CLOCK_UNITS: readonly ClockUnit[] = [
   { name: "seconds", min: 946_684_800, max: 4_102_444_800, micros: 1_000_000 },
 ];
 
-/** The most notices in one answer: a long list of values has the same fault in each row. */
+/**
+ * The maximum number of notices in one response: a long list of values has the same fault in each
+ * row.
+ */
 const NOTICES_MAX = 3;
 
 /** Describes a value if it is a number for a timestamp column. */
@@ -50,7 +53,10 @@ export function storedNumber(
   return { column: name, slot: undefined, isParameter: false, value: value.value };
 }
 
-/** The notices for a statement that ran with these values; undefined if there are none. */
+/**
+ * Returns the notices for a statement that ran with these values, or undefined if no number needs a
+ * notice.
+ */
 export function noticesOf(
   numbers: readonly StoredNumber[],
   slots: readonly Value[],
@@ -70,7 +76,9 @@ export function noticesOf(
   return notices.length === 0 ? undefined : notices;
 }
 
-/** The unit in which a number was likely meant; undefined for one that is plausible as it is. */
+/**
+ * Returns the unit that was probably intended for a number, or undefined for a plausible number.
+ */
 function likelyUnit(value: number): ClockUnit | undefined {
   const size = Math.abs(value);
   return CLOCK_UNITS.find(({ max, min }) => size >= min && size < max);

@@ -1,13 +1,11 @@
-/**
- * Questions about bound expressions that binder, planner and compiler ask alike.
- */
-import { sameType, textFromValue } from "../../types/mod.ts";
+/** Analyses bound expressions for the binder, planner and compiler. */
+import { isTimeWord, sameType, textFromValue } from "../../types/mod.ts";
 import { sameTree } from "../parse/ast/tree_parts.ts";
 import type { BoundExpression, BoundSort, BoundSubquery } from "./bound_expressions.ts";
 
 const NO_CHILDREN: readonly BoundExpression[] = [];
 
-/** The direct operands of an expression, in order of evaluation. */
+/** Returns the direct operands of an expression, in order of evaluation. */
 export function childrenOf(expression: BoundExpression): readonly BoundExpression[] {
   switch (expression.kind) {
     case "constant":
@@ -16,7 +14,7 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
     case "outer":
       return NO_CHILDREN;
     case "subquery":
-      return [...expression.operands, ...expression.captures];
+      return [...expression.operands, ...expression.outerReferences];
     case "cast":
     case "not":
     case "is":
@@ -43,12 +41,15 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
   }
 }
 
-/** Whether a test holds for a direct operand, asked in order until it does. */
+/** Whether a test holds for any direct operand. Operands are tested in order until one passes. */
 export function someChild(
   expression: BoundExpression,
   test: (child: BoundExpression) => boolean,
 ): boolean;
-/** The same; what the test needs besides is handed to it, where a walk would make closures. */
+/**
+ * Whether a test holds for any direct operand. The test gets an extra argument, so that a walk
+ * creates no closures.
+ */
 export function someChild<Given>(
   expression: BoundExpression,
   test: (child: BoundExpression, given: Given) => boolean,
@@ -69,7 +70,7 @@ export function someChild(
     case "not":
     case "is":
       return test(expression.operand, given);
-    // Most of what there is to walk: no list is made of two operands.
+    // The most frequent kinds need no list for their two operands.
     case "compare":
     case "arithmetic":
       return test(expression.left, given) || test(expression.right, given);
@@ -79,7 +80,7 @@ export function someChild(
   }
 }
 
-/** The same expression over changed operands. */
+/** Returns the same expression with changed operands. */
 export function mapChildren(
   expression: BoundExpression,
   change: (child: BoundExpression) => BoundExpression,
@@ -94,7 +95,7 @@ export function mapChildren(
       return {
         ...expression,
         operands: expression.operands.map(change),
-        captures: expression.captures.map(change),
+        outerReferences: expression.outerReferences.map(change),
       };
     case "cast":
     case "not":
@@ -134,7 +135,7 @@ export function mapChildren(
   }
 }
 
-/** Ids of all columns that an expression reads. */
+/** Returns the ids of all columns that an expression reads. */
 export function columnIdsIn(
   expression: BoundExpression,
   into: Set<number> = new Set<number>(),
@@ -143,7 +144,7 @@ export function columnIdsIn(
   return into;
 }
 
-/** Never finds what it walks for. */
+/** Visits the whole expression, because the test never succeeds. */
 function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
   if (expression.kind === "column") into.add(expression.column.id);
   return someChild(expression, addColumnIds, into);
@@ -159,8 +160,8 @@ export function mayFail(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether evaluating an expression may raise an error on one row and not on another: what reads no
- * column fails for all rows or for none.
+ * Whether evaluating an expression may raise an error on one row and not on another: an expression
+ * without columns fails for all rows or for none.
  */
 export function mayFailOnRow(expression: BoundExpression): boolean {
   if (!mayFail(expression)) return false;
@@ -169,7 +170,7 @@ export function mayFailOnRow(expression: BoundExpression): boolean {
     : false;
 }
 
-/** Whether its own form may raise an error, whatever its operands do. */
+/** Whether the expression's own form may raise an error, whatever its operands do. */
 function failsHere(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "call":
@@ -183,24 +184,47 @@ function failsHere(expression: BoundExpression): boolean {
   }
 }
 
-/** Whether a subquery stands in an expression. */
+/** Whether a value can be evaluated even if no row needs it. */
+export function isSure(value: BoundExpression): boolean {
+  return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
+}
+
+/**
+ * Whether a value comes from the request, possibly with a cast to the required type: `$1::int`,
+ * `ARRAY[$1, $2]`. A value that cannot be cast fails the statement, even without rows.
+ */
+function isGiven(value: BoundExpression): boolean {
+  switch (value.kind) {
+    case "constant":
+    case "slot":
+      return true;
+    case "cast":
+      return isGiven(value.operand);
+    case "call":
+      return (value.name === "array" || value.readsTimeWords === true) && value.args.every(isGiven);
+    default:
+      return false;
+  }
+}
+
+/** Whether an expression contains a subquery. */
 export function hasSubquery(expression: BoundExpression): boolean {
   return expression.kind === "subquery" || someChild(expression, hasSubquery);
 }
 
-/** Whether evaluating an expression may read a query for each row anew. */
+/** Whether evaluating an expression may read a query again for each row. */
 export function readsForEachRow(expression: BoundExpression): boolean {
   if (expression.kind === "subquery") {
-    const { captureIds, keyed } = expression.subquery;
-    if (captureIds.length > 0 && keyed === undefined) return true;
+    const { outerIds, keyed } = expression.subquery;
+    if (outerIds.length > 0 && keyed === undefined) return true;
   }
   return someChild(expression, readsForEachRow);
 }
 
-/** Operands of a loop each; a batch of fewer takes no time. */
+/** The number of operands, each with its own loop, below which a batch takes negligible time. */
 const SMALL_OPERANDS_MAX = 64;
 
-/** Whether evaluating an expression over a batch may take long, or make much. */
+/** Whether evaluating an expression over a batch may take long or produce large values. */
 export function mayTakeLong(expression: BoundExpression): boolean {
   const left = { count: SMALL_OPERANDS_MAX };
   return isLaborious(expression, left);
@@ -213,25 +237,25 @@ function isLaborious(expression: BoundExpression, left: { count: number }): bool
   return childrenOf(expression).some((child) => isLaborious(child, left));
 }
 
-/** Whether an expression may give another value each time it is asked. */
+/** Whether an expression may give a different value each time it is evaluated. */
 export function isVolatile(expression: BoundExpression): boolean {
   return isVolatileItself(expression) || someChild(expression, isVolatile);
 }
 
-/** The same, whatever its operands do. */
+/** Whether the expression itself is volatile, without considering its operands. */
 export function isVolatileItself(expression: BoundExpression): boolean {
   if (expression.kind === "call") return expression.volatility === "volatile";
   return expression.kind === "subquery" && expression.subquery.isVolatile;
 }
 
-/** Whether an expression gives the same value for the same row at any time, to anyone. */
+/** Whether an expression always gives the same value for the same row, for any caller. */
 export function isImmutable(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.volatility !== "immutable") return false;
   if (expression.kind === "subquery" || expression.kind === "outer") return false;
   return childrenOf(expression).every(isImmutable);
 }
 
-/** The operands of nested ANDs, left to right; none for an absent condition. */
+/** Returns the operands of nested ANDs, left to right, or an empty list for an absent condition. */
 export function conjunctsOf(condition: BoundExpression | undefined): readonly BoundExpression[] {
   if (condition === undefined) return [];
   const conjuncts: BoundExpression[] = [];
@@ -244,17 +268,21 @@ function addConjuncts(condition: BoundExpression, into: BoundExpression[]): void
   else for (const operand of condition.operands) addConjuncts(operand, into);
 }
 
-/** The conjunction of conditions; undefined for none. */
+/** Returns the conjunction of conditions, or undefined if the list is empty. */
 export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpression | undefined {
   const [first] = conditions;
   if (first === undefined || conditions.length === 1) return first;
   return { kind: "and", type: first.type, operands: conditions };
 }
 
-/** Two expressions that always give the same value: the same form over the same columns. */
+/**
+ * Whether two expressions always give the same value because they have the same form over the same
+ * columns.
+ */
 export function sameExpression(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind !== right.kind || !sameType(left.type, right.type)) return false;
-  if (!sameForm(left, right) || isVolatile(left)) return false;
+  // The volatility of operands is examined together with the operands.
+  if (!sameForm(left, right) || isVolatileItself(left)) return false;
   const leftChildren = childrenOf(left);
   const rightChildren = childrenOf(right);
   if (leftChildren.length !== rightChildren.length) return false;
@@ -271,11 +299,12 @@ function sameForm(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind !== "constant" || right.kind !== "constant") return formOf(left) === formOf(right);
   if (left.value === right.value) return true;
   if (left.value === null || right.value === null || left.type.kind === "unknown") return false;
-  // Bytes, intervals and arrays are objects: equal ones are written alike.
+  // Bytes, intervals and arrays are objects, so they are compared by text, which is equal for equal
+  // values.
   return textFromValue(left.type, left.value) === textFromValue(right.type, right.value);
 }
 
-/** Whether two queries ask the same of the same, but for the operands and captures of each. */
+/** Whether two queries are the same, except for their operands and outer references. */
 function sameQuery(left: BoundSubquery, right: BoundSubquery): boolean {
   if (left === right) return true;
   const [one, other] = [left.written, right.written];
@@ -289,7 +318,10 @@ function operatorOf({ form }: BoundSubquery): string | undefined {
   return "operator" in form ? form.operator : undefined;
 }
 
-/** What tells an expression from others of its kind, beside its operands. */
+/**
+ * Returns the properties, other than operands, that distinguish an expression from others of its
+ * kind.
+ */
 function formOf(expression: BoundExpression): unknown {
   switch (expression.kind) {
     case "column":
@@ -314,7 +346,7 @@ function formOf(expression: BoundExpression): unknown {
   }
 }
 
-/** The same for the same constants. */
+/** Returns a string that is the same for equal constants. */
 function constantsText({
   constants,
   operand: { type },
@@ -324,7 +356,7 @@ function constantsText({
   );
 }
 
-/** Whether rows have the same order by both. */
+/** Whether two ORDER BY lists sort rows in the same order. */
 export function sameSorts(left: readonly BoundSort[], right: readonly BoundSort[]): boolean {
   return left.length === right.length && left.every((sort, i) => sameSort(sort, right[i]));
 }
@@ -351,4 +383,14 @@ export function sameOptional(
 ): boolean {
   if (left === undefined || right === undefined) return left === right;
   return sameExpression(left, right);
+}
+
+/** Whether a literal such as 'now' is cast to a time, which would differ at each write. */
+export function holdsTimeWord(expression: BoundExpression): boolean {
+  if (expression.kind === "call" && expression.readsTimeWords === true) {
+    const [operand] = expression.args;
+    const value = operand?.kind === "constant" ? operand.value : undefined;
+    if (typeof value === "string" && isTimeWord(value)) return true;
+  }
+  return childrenOf(expression).some(holdsTimeWord);
 }

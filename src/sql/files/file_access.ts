@@ -1,32 +1,36 @@
 /**
- * Files as the layers above see them: which one a caller may have, and its bytes.
+ * File access for the layers above: decides whether a caller may read a file, and returns its
+ * bytes.
  *
- * A file is found by its id in the catalog; the path must agree with what is stored there, and a
- * row must still name it. Whose files are looked at follows from the caller, never from the path.
- * The bytes are checked against their checksum once, before any of them leaves.
+ * A file is found by its id in the catalog. The path must agree with the stored one, and a row must
+ * still refer to the file. The owner of the files follows from the caller, never from the path. The
+ * bytes are verified against their checksum once, before any of them is sent.
  */
 import { mayReadFilesOf, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
-import { visibleTable } from "../common/table_names.ts";
-import { type FileWorld, isFileLive } from "./uploads.ts";
+import { visibleTable } from "../names/table_names.ts";
+import { type FileDeps, isFileLive } from "./uploads.ts";
 
-/** Files whose checksum held since the start: enough for every file in use. */
+/**
+ * The maximum number of files that are remembered as verified since startup: enough for all files
+ * in use.
+ */
 const VERIFIED_COUNT_MAX = 65536;
 
-/** What a URL says of a file. */
+/** The parts of a file's URL. */
 export interface FilePath {
   readonly namespace: string;
   readonly table: string;
   readonly sub: string;
-  /** Its stored name, or its id alone. */
+  /** The stored name of the file, or only its id. */
   readonly storedName: string;
-  /** Whose file it is, if that is not the caller. */
+  /** The owner of the file, if it is not the caller. */
   readonly userId: string | undefined;
 }
 
-/** A file that its caller may have. */
+/** A file that its caller may read. */
 export interface OpenFile {
   readonly entry: FileEntry;
   readonly bytes: Blob;
@@ -40,7 +44,7 @@ export interface FileAccess {
   open(principal: Principal, path: FilePath): Promise<OpenFile>;
 }
 
-interface FileAccessParts extends FileWorld {
+interface FileAccessParts extends FileDeps {
   readonly blobs: BlobStore;
 }
 
@@ -75,7 +79,7 @@ export class LocalFileAccess implements FileAccess {
     return table;
   }
 
-  /** Whose rows hold the file; undefined when that user never had any. */
+  /** Returns the owner of the rows with the file; undefined if that user never had any rows. */
   #owner(table: TableEntry, principal: Principal, { userId }: FilePath): number | undefined {
     const { catalog } = this.#parts;
     const name = `${table.namespace}.${table.name}`;
@@ -87,7 +91,7 @@ export class LocalFileAccess implements FileAccess {
     if (!mayReadFilesOf(principal, userId)) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot read files of another user in ${name}: it takes role dba or system`,
+        `Cannot read files of another user in ${name}: this requires role dba or system`,
       );
     }
     return catalog.ownerNumber(userId);
@@ -122,7 +126,7 @@ export class LocalFileAccess implements FileAccess {
         size += piece.length;
       }
     } catch (error) {
-      // The system says why: the file is unreadable, or went away after it was found.
+      // Reports the system's reason: the file is unreadable, or was removed after it was found.
       throw damaged(entry, `its bytes cannot be read (${String(error)})`);
     }
     if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);

@@ -1,13 +1,14 @@
 /**
- * Uploads of one statement: staged before it runs, listed in the turn in which their rows commit,
- * and gone without a trace when it fails.
+ * The uploads of one statement: staged before it runs, listed in the tick in which their rows
+ * commit, and removed without a trace if it fails.
  *
- * In the turn of the commit they are listed in the catalog with the keys of their rows, then moved
- * to their names, then the rows commit: a crash leaves an entry without bytes, never bytes that
- * nobody knows of. A failure takes all back, unless it is unknown whether the rows are durable.
+ * In the tick of the commit they are first listed in the catalog with the keys of their rows, then
+ * renamed to their final names, and then the rows commit. A crash can therefore leave an entry
+ * without bytes, but never bytes without an entry. A failure undoes everything, unless it is
+ * unknown whether the rows are durable.
  *
- * A file may be downloaded while the row that it was written to still names it: the list holds the
- * key of that row, and nothing has to be told when the row changes.
+ * A file may be downloaded while the row for which it was uploaded still refers to it: the list
+ * holds the key of that row, so nothing has to be updated when the row changes.
  */
 import { assert } from "../../base/assert.ts";
 import { StateInDoubtError } from "../../base/bugs.ts";
@@ -18,21 +19,21 @@ import type { Seq } from "../../base/seq.ts";
 import { CATALOG_FILE, type Catalog, type FileEntry, type TableEntry } from "../../catalog/mod.ts";
 import type { BlobStore, StagedBlob, Store } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
-import type { UploadedFile } from "../common/engine.ts";
-import type { SqlLimits } from "../common/environment.ts";
-import type { UploadTarget } from "../execute/run/run.ts";
+import type { UploadTarget } from "../execute/context/execution_context.ts";
+import type { UploadedFile } from "../ports/engine.ts";
+import type { SqlLimits } from "../ports/environment.ts";
 
-/** Characters kept of a name for its URL. */
+/** The maximum number of characters of a file name that its URL keeps. */
 const SLUG_LENGTH_MAX = 50;
 
-/** A row commits within this time of the listing of its files. */
+/** A row commits within this time after its files are listed. */
 const COMMIT_DELAY_MS_MAX = 60_000;
 
 interface Upload {
   readonly blob: StagedBlob;
   readonly part: UploadedFile;
   readonly id: string;
-  /** The FILE value. Its `sub` is final: folders fill in the order of uploads. */
+  /** The FILE value. Its `sub` is final, because folders are filled in the order of uploads. */
   readonly reference: string;
   readonly sub: string;
   readonly storedName: string;
@@ -42,21 +43,21 @@ export class Uploads {
   static readonly none: Uploads = new Uploads([], undefined);
 
   readonly #uploads: readonly Upload[];
-  /** Absent where there are none. */
-  readonly #world: UploadPlaces | undefined;
-  /** Entries of the files that rows name, and what is to be moved for each. */
+  /** The dependencies; absent if there are no uploads. */
+  readonly #deps: UploadPlaces | undefined;
+  /** Entries of the files that rows refer to, and the upload to rename for each. */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
   #isListed = false;
 
-  private constructor(uploads: readonly Upload[], world: UploadPlaces | undefined) {
+  private constructor(uploads: readonly Upload[], deps: UploadPlaces | undefined) {
     this.#uploads = uploads;
-    this.#world = world;
+    this.#deps = deps;
   }
 
-  /** Writes the parts to disk, not yet under their names. In the order of `names`. */
+  /** Writes the parts to disk under temporary names, in the order of `names`. */
   static async stage(
-    { blobs, catalog, limits, store }: UploadWorld,
+    { blobs, catalog, limits, store }: UploadDeps,
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
   ): Promise<Uploads> {
     const uploads: Upload[] = [];
@@ -64,7 +65,7 @@ export class Uploads {
     try {
       for (const name of names) {
         const part = parts.get(name);
-        assert(part !== undefined, "every placeholder has its part");
+        assert(part !== undefined, "every placeholder has a part");
         const blob = await blobs.stage(part.bytes);
         const id = String(store.snowflakeId());
         const folder = Math.floor(fileCount / limits.filesPerFolderMax) + 1;
@@ -92,7 +93,7 @@ export class Uploads {
   }
 
   /**
-   * Finds out which rows name which files.
+   * Determines which rows refer to which files.
    *
    * @throws {DatabaseError} INVALID_INPUT for a file in several cells.
    */
@@ -118,22 +119,25 @@ export class Uploads {
   }
 
   /**
-   * Lists the files that were placed and moves them there, in the turn in which their rows commit.
-   * Listed first: a crash then leaves an entry without bytes, which the sweep removes, and never
-   * bytes that nobody knows of.
+   * Lists the placed files and renames them, in the tick in which their rows commit. They are
+   * listed first: a crash can then leave an entry without bytes, which the sweep removes, but never
+   * bytes without an entry.
    */
   list(nowMs: number): void {
     if (this.#placed.length === 0) return;
     this.#isListed = true;
-    this.#world?.catalog.addFiles(
+    this.#deps?.catalog.addFiles(
       this.#placed.map(({ entry }): FileEntry => ({ ...entry, createdAtMs: nowMs })),
     );
-    this.#world?.blobs.publish(
+    this.#deps?.blobs.publish(
       this.#placed.map(({ entry, upload }) => ({ blob: upload.blob, path: entry })),
     );
   }
 
-  /** Which cell each upload goes to. @throws {DatabaseError} INVALID_INPUT for several cells. */
+  /**
+   * Returns the cell of each upload. @throws {DatabaseError} INVALID_INPUT if an upload is in
+   * several cells.
+   */
   #cellsOf(
     { filePositions, keyOf, table }: UploadTarget,
     rows: readonly Row[],
@@ -156,45 +160,45 @@ export class Uploads {
     return placed;
   }
 
-  /** The statement stands: what no row took is removed. */
+  /** Called once the statement has succeeded: removes files that no row uses. */
   keep(): void {
     const used = new Set(this.#placed.map(({ upload }) => upload));
     for (const upload of this.#uploads) if (!used.has(upload)) upload.blob.discard();
   }
 
-  /** The statement, or its transaction, failed with `error`: nothing stays. */
+  /** Called once the statement or its transaction has failed with `error`: removes everything. */
   fail(error: unknown): void {
-    // The rows may be there after the restart, and then name the files.
-    const isUnknown = error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN";
+    // After a restart the rows may exist and refer to the files.
+    const isUnknown = error instanceof DatabaseError && error.code === "COMMIT_UNKNOWN";
     if (isUnknown || error instanceof StateInDoubtError) this.keep();
     else this.#discard();
   }
 
   #discard(): void {
     if (this.#isListed) {
-      this.#world?.catalog.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
+      this.#deps?.catalog.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
     }
     for (const { blob } of this.#uploads) blob.discard();
   }
 }
 
-/** Where files are looked up. */
-export interface FileWorld {
+/** The dependencies for looking up files. */
+export interface FileDeps {
   readonly catalog: Catalog;
   readonly store: Store;
 }
 
-/** Where uploads are listed, and where their bytes go. */
-type UploadPlaces = Pick<UploadWorld, "blobs" | "catalog">;
+/** The places where uploads are listed and stored. */
+type UploadPlaces = Pick<UploadDeps, "blobs" | "catalog">;
 
-/** What files are put away with. */
-export interface UploadWorld extends FileWorld {
+/** The dependencies for storing files. */
+export interface UploadDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly limits: SqlLimits;
 }
 
-/** What a sweep needs of its surroundings. */
-export interface SweepWorld extends FileWorld {
+/** The dependencies of a sweep. */
+export interface SweepDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly clock: Clock;
 }
@@ -202,26 +206,26 @@ export interface SweepWorld extends FileWorld {
 export interface SweepOptions {
   readonly historyMsOf: (table: TableEntry) => number;
   readonly nowMs: number;
-  /** Whether the rest is left to the next sweep; asked after each pause. */
+  /** Whether the rest is left to the next sweep; checked after each pause. */
   readonly isEnded: () => boolean;
 }
 
-/** Whether the row that a file was written to still names it. */
-export function isFileLive(entry: FileEntry, world: FileWorld): boolean {
-  return isNamedAt(entry, world.store.visibleSeq, world);
+/** Whether the row for which a file was uploaded still refers to it. */
+export function isFileLive(entry: FileEntry, deps: FileDeps): boolean {
+  return isNamedAt(entry, deps.store.visibleSeq, deps);
 }
 
 /**
- * Removes files that no retained version of a row names: not live now, and not live at the start of
- * the history that is kept.
+ * Removes files to which no retained version of a row refers: neither a live row, nor a row at the
+ * start of the retained history.
  *
- * @returns How many were removed.
+ * @returns The number of removed files.
  */
 export async function sweepFiles(
-  world: SweepWorld,
+  deps: SweepDeps,
   { historyMsOf, isEnded, nowMs }: SweepOptions,
 ): Promise<number> {
-  const { blobs, catalog, clock } = world;
+  const { blobs, catalog, clock } = deps;
   const pause = pauser(clock);
   let count = 0;
   for (const portion of catalog.filePortions()) {
@@ -231,7 +235,7 @@ export async function sweepFiles(
       const historyStartMs = nowMs - historyMsOf(table);
       const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
       if (isRecent) return false;
-      return !mayBeNamed(entry, world.store.agedSeq(historyMsOf(table)) as Seq, world);
+      return !mayBeNamed(entry, deps.store.agedSeq(historyMsOf(table)) as Seq, deps);
     });
     for (const entry of dead) blobs.remove(entry);
     if (dead.length > 0) catalog.removeFiles(dead.map(({ fileId }) => fileId));
@@ -243,35 +247,35 @@ export async function sweepFiles(
 }
 
 /**
- * Removes the files of tables that are gone: a table is dropped in one transaction, and its files
- * go behind that, once no backup holds them.
+ * Removes the files of dropped tables. A table is dropped in one transaction, and its files are
+ * removed afterwards, once no backup holds them.
  *
- * @param isEnded Whether the rest is to be left to the next sweep.
- * @returns Of how many tables there were any.
+ * @param isEnded Whether the rest should be left to the next sweep.
+ * @returns The number of tables that had any files.
  */
 export async function sweepDroppedTables(
-  world: DroppedWorld,
+  deps: DroppedDeps,
   isEnded: () => boolean,
 ): Promise<number> {
-  const { blobs, catalog } = world;
+  const { blobs, catalog } = deps;
   const dropped = blobs.tableIds().filter((id) => catalog.tableById(id) === undefined);
   for (const tableId of dropped) {
-    await removeDroppedFiles(tableId, world, isEnded);
+    await removeDroppedFiles(tableId, deps, isEnded);
     if (isEnded()) break;
   }
   return dropped.length;
 }
 
 /**
- * Removes the files of a table that is gone, in slices: first what the catalog lists of them, then
- * the bytes, so that the folder is there for {@linkcode sweepDroppedTables} as long as anything is
- * left.
+ * Removes the files of a dropped table, in slices: first the catalog's entries, then the bytes, so
+ * that the folder exists for {@linkcode sweepDroppedTables} as long as anything is left.
  *
- * @param isEnded As for that. @throws {DatabaseError} @throws {DiskError} @throws {CorruptionError}
+ * @param isEnded Whether the rest should be left to the next sweep. @throws {DatabaseError} @throws
+ *   {DiskError} @throws {CorruptionError}
  */
 export async function removeDroppedFiles(
   tableId: number,
-  { blobs, catalog, clock }: DroppedWorld,
+  { blobs, catalog, clock }: DroppedDeps,
   isEnded: () => boolean,
 ): Promise<void> {
   const pause = pauser(clock);
@@ -283,29 +287,31 @@ export async function removeDroppedFiles(
   await blobs.removeTable(tableId);
 }
 
-interface DroppedWorld {
+interface DroppedDeps {
   readonly blobs: BlobStore;
   readonly catalog: Catalog;
   readonly clock: Clock;
 }
 
-/** Whether a table's storage is not there. */
+/** Whether the storage of a table is unavailable. */
 function isUnavailable(error: unknown): boolean {
-  return error instanceof DatabaseError && error.condition === "STORAGE_UNAVAILABLE";
+  return error instanceof DatabaseError && error.code === "STORAGE_UNAVAILABLE";
 }
 
-/** Whether a row names a file, now or at the start of the history, as far as rows can be read. */
-function mayBeNamed(entry: FileEntry, historyStart: Seq, world: FileWorld): boolean {
+/**
+ * Whether a row refers to a file, now or at the start of the history, as far as rows are readable.
+ */
+function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolean {
   try {
-    return isFileLive(entry, world) || isNamedAt(entry, historyStart, world);
+    return isFileLive(entry, deps) || isNamedAt(entry, historyStart, deps);
   } catch (error) {
-    // Safe: a file that nobody can judge is kept.
+    // Safe: a file is kept if its rows cannot be read.
     if (isDamage(error) || isUnavailable(error)) return true;
     throw error;
   }
 }
 
-function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileWorld): boolean {
+function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): boolean {
   const table = catalog.tableById(entry.tableId);
   if (table === undefined) return false;
   if (!table.columns.some(({ columnId }) => columnId === entry.columnId)) return false;
@@ -320,10 +326,10 @@ function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileWorld): 
 }
 
 /**
- * A value of a key as JSON; what JSON cannot hold exactly is tagged. No other tags than these: an
- * older server would find no row by them, and remove the file.
+ * A key value as JSON, tagged if JSON cannot hold it exactly. Do not add tags: an older server
+ * would find no row by them, and remove the file.
  */
-type KeyPart =
+type UploadKeyPart =
   | null
   | boolean
   | number
@@ -333,7 +339,7 @@ type KeyPart =
 
 function keyToJson(key: Row): string {
   return JSON.stringify(
-    key.map((value): KeyPart => {
+    key.map((value): UploadKeyPart => {
       if (typeof value === "bigint") return { whole: String(value) };
       if (value instanceof Uint8Array) return { hex: Buffer.from(value).toString("hex") };
       assert(value === null || typeof value !== "object", "a type of a key has a form in JSON");
@@ -343,7 +349,7 @@ function keyToJson(key: Row): string {
 }
 
 function keyFromJson(text: string): Row {
-  const parts = JSON.parse(text) as readonly KeyPart[];
+  const parts = JSON.parse(text) as readonly UploadKeyPart[];
   return parts.map((part): Value => {
     if (typeof part !== "object" || part === null) return part;
     if ("whole" in part) return BigInt(part.whole);
@@ -354,7 +360,7 @@ function keyFromJson(text: string): Row {
   });
 }
 
-/** `{id}-{slug}.{ext}`: safe in a path and readable in a URL. */
+/** Returns `{id}-{slug}.{ext}`, which is safe in a path and readable in a URL. */
 function storedNameOf(id: string, fileName: string): string {
   const dot = fileName.lastIndexOf(".");
   const stem = dot === -1 ? fileName : fileName.slice(0, dot);

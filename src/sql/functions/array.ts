@@ -1,20 +1,24 @@
 /**
- * Functions on arrays. Positions count from 1; arrays have one dimension.
+ * Functions on arrays. Positions count from 1 in each dimension.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../../base/limits.ts";
-import { type DataType, groupKeyOf, INT, outputText, TEXT, type Value } from "../../types/mod.ts";
+import {
+  type DataType,
+  dimensionsOf,
+  elementsOf,
+  INT,
+  mapElements,
+  outputText,
+  TEXT,
+  type Value,
+} from "../../types/mod.ts";
+import { filled, flatItems, itemsOf, joined, sameElement } from "./base/array_shapes.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { Overload, ScalarFunction } from "./base/function.ts";
-import { checkMadeItems, checkMadeLength } from "./base/made_length.ts";
-
-type Items = readonly Value[];
+import { checkMadeItems } from "./base/made_length.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
-
-function itemsOf(value: Value): Items {
-  return (value ?? []) as Items;
-}
 
 function elementOf(type: DataType): DataType {
   return type.kind === "array" ? type.element : TEXT;
@@ -24,23 +28,17 @@ function arrayOf(type: DataType): DataType {
   return { kind: "array", element: type };
 }
 
-/** Whether two elements are the same; NULL is the same as NULL. */
-function sameElement(type: DataType, left: Value, right: Value): boolean {
-  if (left === null || right === null) return left === right;
-  return groupKeyOf(type, left) === groupKeyOf(type, right);
-}
-
-/** A fact about dimension 1; of other dimensions, and of an empty array, it is NULL. */
-function ofDimension(fact: (items: Items) => number): Overload {
+/** Returns a property of one dimension, or NULL if the array has no such dimension. */
+function ofDimension(fact: (length: number) => number): Overload {
   return overload(["array", INT], INT, ([array = null, dimension = null]) => {
-    const items = itemsOf(array);
-    return dimension === 1 && items.length > 0 ? fact(items) : null;
+    const length = dimensionsOf(itemsOf(array))[(dimension as number) - 1];
+    return length === undefined ? null : fact(length);
   });
 }
 
 function position([array = null, wanted = null, from]: readonly Value[], type: DataType): Value {
   if (array === null) return null;
-  const items = itemsOf(array);
+  const items = flatItems(array, "search");
   const start = Math.max(1, (from as number | undefined) ?? 1);
   for (let at = start - 1; at < items.length; at += 1) {
     if (sameElement(type, items[at] ?? null, wanted)) return at + 1;
@@ -51,7 +49,7 @@ function position([array = null, wanted = null, from]: readonly Value[], type: D
 function positions([array = null, wanted = null]: readonly Value[], type: DataType): Value {
   if (array === null) return null;
   const found: number[] = [];
-  for (const [index, item] of itemsOf(array).entries()) {
+  for (const [index, item] of flatItems(array, "search").entries()) {
     if (sameElement(type, item, wanted)) found.push(index + 1);
   }
   return found;
@@ -63,14 +61,14 @@ function toText(
 ): Value {
   if (array === null || separator === null) return null;
   const texts: string[] = [];
-  for (const item of itemsOf(array)) {
+  for (const item of elementsOf(itemsOf(array))) {
     if (item !== null) texts.push(outputText(type, item));
     else if (typeof forNull === "string") texts.push(forNull);
   }
   return texts.join(separator as string);
 }
 
-/** A NULL separator splits into characters, an empty one does not split. */
+/** A NULL separator splits the text into characters; an empty one does not split it. */
 function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
   // A character has at most two UTF-16 units, so this is a lower bound.
@@ -101,25 +99,12 @@ function trimArray([array = null, count = null]: readonly Value[]): Value {
   );
 }
 
-function fill([value = null, dimensions = null]: readonly Value[]): Value {
-  const sizes = itemsOf(dimensions);
-  const [size = null] = sizes;
-  if (sizes.length !== 1 || typeof size !== "number" || size < 0) {
-    throw new DatabaseError(
-      "INVALID_VALUE",
-      "Cannot fill an array: expected one dimension that is not negative",
-    );
-  }
-  checkMadeLength(size);
-  return Array.from({ length: size }, () => value);
-}
-
 const SEES_NULL = { seesNull: true } as const;
 
 export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["array_length", "array_upper"],
-    ofDimension((items) => items.length),
+    ofDimension((length) => length),
   ),
   ...functionsNamed(
     ["array_lower"],
@@ -127,18 +112,25 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["cardinality"],
-    overload(["array"], INT, ([array = null]) => itemsOf(array).length),
+    overload(["array"], INT, ([array = null]) => elementsOf(itemsOf(array)).length),
   ),
   ...functionsNamed(
     ["array_ndims"],
-    overload(["array"], INT, ([array = null]) => (itemsOf(array).length > 0 ? 1 : null)),
+    overload(["array"], INT, ([array = null]) => dimensionsOf(itemsOf(array)).length || null),
+  ),
+  ...functionsNamed(
+    ["array_dims"],
+    overload(["array"], TEXT, ([array = null]) => {
+      const dimensions = dimensionsOf(itemsOf(array));
+      return dimensions.map((length) => `[1:${length}]`).join("") || null;
+    }),
   ),
   ...functionsNamed(
     ["array_append"],
     overload(
       ["array", "element"],
       firstType,
-      ([array = null, item = null]) => [...itemsOf(array), item],
+      ([array = null, item = null]) => [...flatItems(array, "append to", "INVALID_VALUE"), item],
       SEES_NULL,
     ),
   ),
@@ -147,7 +139,7 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
     overload(
       ["element", "array"],
       (types) => types[1] ?? TEXT_ARRAY,
-      ([item = null, array = null]) => [item, ...itemsOf(array)],
+      ([item = null, array = null]) => [item, ...flatItems(array, "prepend to", "INVALID_VALUE")],
       SEES_NULL,
     ),
   ),
@@ -156,8 +148,7 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
     overload(
       ["array", "array"],
       firstType,
-      ([left = null, right = null]) =>
-        left === null && right === null ? null : [...itemsOf(left), ...itemsOf(right)],
+      ([left = null, right = null]) => joined(left, right),
       SEES_NULL,
     ),
   ),
@@ -169,7 +160,9 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
       ([array = null, wanted = null], _, types) => {
         if (array === null) return null;
         const type = elementOf(firstType(types));
-        return itemsOf(array).filter((item) => !sameElement(type, item, wanted));
+        return flatItems(array, "remove elements of").filter(
+          (item) => !sameElement(type, item, wanted),
+        );
       },
       SEES_NULL,
     ),
@@ -182,7 +175,7 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
       ([array = null, wanted = null, by = null], _, types) => {
         if (array === null) return null;
         const type = elementOf(firstType(types));
-        return itemsOf(array).map((item) => (sameElement(type, item, wanted) ? by : item));
+        return mapElements(itemsOf(array), (item) => (sameElement(type, item, wanted) ? by : item));
       },
       SEES_NULL,
     ),
@@ -224,11 +217,9 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["trim_array"], overload(["array", INT], firstType, trimArray)),
   ...functionsNamed(
     ["array_fill"],
-    overload(
-      ["any", arrayOf(INT)],
-      (types) => arrayOf(firstType(types)),
-      (values) => (values[1] === null ? null : fill(values)),
-      SEES_NULL,
-    ),
+    overload(["any", arrayOf(INT), arrayOf(INT)], (types) => arrayOf(firstType(types)), filled, {
+      optionalCount: 1,
+      seesNull: true,
+    }),
   ),
 ];

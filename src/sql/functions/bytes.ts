@@ -2,7 +2,7 @@
  * Functions on bytes: text encodings and hashes.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BYTES, excerpt, INT, TEXT, type Value, valueFromText } from "../../types/mod.ts";
+import { BIGINT, BYTES, excerpt, INT, TEXT, type Value, valueFromText } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
@@ -35,7 +35,9 @@ function encode([value = null, format = null]: readonly Value[]): string {
   return escaped(bytes);
 }
 
-/** A backslash is doubled, and any byte that is no ASCII character is three octal digits. */
+/**
+ * Doubles each backslash and writes each byte that is not an ASCII character as three octal digits.
+ */
 function escaped(bytes: Uint8Array): string {
   const text = Buffer.allocUnsafe(4 * bytes.length);
   let length = 0;
@@ -63,7 +65,7 @@ function decode([value = null, format = null]: readonly Value[]): Value {
   const text = value as string;
   const name = (format as string).toLowerCase();
   if (name === "escape") {
-    // The escape form never begins with the mark of the hex form.
+    // The escape form never begins with the prefix of the hex form.
     return valueFromText(BYTES, text.startsWith("\\x") ? `\\134${text.slice(1)}` : text);
   }
   if (name !== "hex" && name !== "base64") throw unknownEncoding(format as string);
@@ -75,7 +77,10 @@ function decode([value = null, format = null]: readonly Value[]): Value {
   );
 }
 
-/** Removes white space. A text of nothing but letters and spaces has a million parts. */
+/**
+ * Removes white space without splitting, because a text of letters and spaces could have a million
+ * parts.
+ */
 function withoutSpace(text: string): string {
   if (!/\s/.test(text)) return text;
   const units = new Uint16Array(text.length);
@@ -92,7 +97,7 @@ function withoutSpace(text: string): string {
 
 const ASCII_SPACES: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]);
 
-/** Repeats no group: that takes a step of the backtracking search for each of its repetitions. */
+/** No group is repeated, because each repetition would add a backtracking step. */
 function isEncoded(plain: string, name: "hex" | "base64"): boolean {
   if (name === "hex") return plain.length % 2 === 0 && !/[^0-9a-f]/i.test(plain);
   if (plain.length % 4 !== 0) return false;
@@ -137,6 +142,45 @@ function setByte([value = null, index = null, byte = null]: readonly Value[]): V
   return bytes;
 }
 
+/** Bits are counted from the lowest of the first byte. */
+function checkBit(bytes: Uint8Array, index: number): void {
+  if (index >= 0 && index < 8 * bytes.length) return;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot reach bit ${index}: the value has ${8 * bytes.length} bits, counted from 0`,
+  );
+}
+
+function getBit([value = null, index = null]: readonly Value[]): number {
+  const bytes = value as Uint8Array;
+  const place = index as number;
+  checkBit(bytes, place);
+  return ((bytes[Math.floor(place / 8)] ?? 0) >> (place % 8)) & 1;
+}
+
+function setBit([value = null, index = null, bit = null]: readonly Value[]): Value {
+  const bytes = (value as Uint8Array).slice();
+  const place = index as number;
+  checkBit(bytes, place);
+  if (bit !== 0 && bit !== 1) {
+    const found = bit as number;
+    throw new DatabaseError("INVALID_VALUE", `Cannot set a bit to ${found}: it must be 0 or 1`);
+  }
+  const at = Math.floor(place / 8);
+  const mask = 1 << (place % 8);
+  const byte = bytes[at] ?? 0;
+  bytes[at] = bit === 1 ? byte | mask : byte & ~mask;
+  return bytes;
+}
+
+function bitCount([value = null]: readonly Value[]): number {
+  let count = 0;
+  for (const byte of value as Uint8Array) {
+    for (let rest = byte; rest !== 0; rest &= rest - 1) count += 1;
+  }
+  return count;
+}
+
 function checkUtf8(name: string): void {
   if (/^utf-?8$/i.test(name)) return;
   throw new DatabaseError(
@@ -166,6 +210,9 @@ export const BYTES_FUNCTIONS: readonly ScalarFunction[] = [
   ...hashing("sha512"),
   ...functionsNamed(["get_byte"], overload([BYTES, INT], INT, getByte)),
   ...functionsNamed(["set_byte"], overload([BYTES, INT, INT], BYTES, setByte)),
+  ...functionsNamed(["get_bit"], overload([BYTES, BIGINT], INT, getBit)),
+  ...functionsNamed(["set_bit"], overload([BYTES, BIGINT, INT], BYTES, setBit)),
+  ...functionsNamed(["bit_count"], overload([BYTES], BIGINT, bitCount)),
   ...functionsNamed(
     ["convert_to"],
     overload([TEXT, TEXT], BYTES, ([text = null, encoding = null]) => {

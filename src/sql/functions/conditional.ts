@@ -1,6 +1,6 @@
 /**
- * Functions about NULL. COALESCE and NULLIF stand here for callers that have no node of their own
- * for them; CASE is a node of the binder.
+ * Functions for NULL. COALESCE and NULLIF are here for callers that have no dedicated node for
+ * them; CASE is a binder node.
  */
 import { BOOLEAN, INT, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";

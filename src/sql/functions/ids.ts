@@ -1,5 +1,5 @@
 /**
- * Ids: SNOWFLAKE_ID, UUIDs of version 4 and 7, ULID, and the time in a seq.
+ * Id functions: SNOWFLAKE_ID, UUID versions 4 and 7, ULID, and the time in a seq.
  *
  *     UUID v7   48 bits ms │ 4 bits version 7 │ 12 bits random │ 2 bits variant │ 62 bits random
  *     ULID      48 bits ms │ 80 bits random, in 26 digits of base 32
@@ -8,9 +8,9 @@ import { DatabaseError } from "../../base/errors.ts";
 import { seqFromNumber } from "../../base/seq.ts";
 import { BIGINT, DATETIME, TEXT, UUID, type Value, type Whole } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
-import type { CallWorld, ScalarFunction } from "./base/function.ts";
+import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
-/** These ids come from one place, so whoever binds a call notes it by name. */
+/** The server issues these ids in one place, so the binder records calls of this function. */
 export const SNOWFLAKE_ID = "snowflake_id";
 
 const MICROS_PER_MS = 1000;
@@ -27,7 +27,7 @@ function withVersion(bytes: Uint8Array, version: number): string {
   return uuidText(bytes);
 }
 
-function writeMs(bytes: Uint8Array, call: CallWorld): void {
+function writeMs(bytes: Uint8Array, call: CallDeps): void {
   let ms = Math.floor(call.clockMicros() / MICROS_PER_MS);
   for (let at = 5; at >= 0; at -= 1) {
     bytes[at] = ms % 256;
@@ -35,18 +35,18 @@ function writeMs(bytes: Uint8Array, call: CallWorld): void {
   }
 }
 
-function uuidV4(_: readonly Value[], call: CallWorld): string {
+function uuidV4(_: readonly Value[], call: CallDeps): string {
   return withVersion(Uint8Array.from(call.randomBytes(16)), 4);
 }
 
-function uuidV7(_: readonly Value[], call: CallWorld): string {
+function uuidV7(_: readonly Value[], call: CallDeps): string {
   const bytes = new Uint8Array(16);
   bytes.set(call.randomBytes(10), 6);
   writeMs(bytes, call);
   return withVersion(bytes, 7);
 }
 
-function ulid(_: readonly Value[], call: CallWorld): string {
+function ulid(_: readonly Value[], call: CallDeps): string {
   const bytes = new Uint8Array(16);
   bytes.set(call.randomBytes(10), 6);
   writeMs(bytes, call);
@@ -59,7 +59,7 @@ function ulid(_: readonly Value[], call: CallWorld): string {
   return text;
 }
 
-function seqTime([value = null]: readonly Value[], call: CallWorld): Value {
+function seqTime([value = null]: readonly Value[], call: CallDeps): Value {
   const seq = seqFromNumber(Number(value));
   if (seq === undefined) {
     throw new DatabaseError(
@@ -70,12 +70,12 @@ function seqTime([value = null]: readonly Value[], call: CallWorld): Value {
   return call.commitMs(seq) * MICROS_PER_MS;
 }
 
-function seqAt([value = null]: readonly Value[], call: CallWorld): Value {
+function seqAt([value = null]: readonly Value[], call: CallDeps): Value {
   const seq = call.lastSeqUpTo(Math.floor(Number(value) / MICROS_PER_MS) - 1) + 1;
   if (seqFromNumber(seq) !== undefined) return seq;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot find the sequence id: the time is beyond the last one",
+    "Cannot find the sequence id: the time is after the last id",
   );
 }
 
@@ -86,7 +86,7 @@ export const ID_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(["uuid_v7", "uuidv7"], overload([], UUID, uuidV7, { volatility: "volatile" })),
   ...functionsNamed(
-    ["gen_random_uuid", "uuid_v4", "uuidv4"],
+    ["gen_random_uuid", "uuid_generate_v4", "uuid_v4", "uuidv4"],
     overload([], UUID, uuidV4, { volatility: "volatile" }),
   ),
   ...functionsNamed(["ulid"], overload([], TEXT, ulid, { volatility: "volatile" })),

@@ -1,5 +1,5 @@
 /**
- * Mathematics that keeps the type of its argument.
+ * Mathematical functions that keep the type of their argument.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -27,18 +27,17 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
+import { flatItems } from "./base/array_shapes.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { Overload, ScalarFunction, Specialised } from "./base/function.ts";
 import { divisionByZero } from "./base/operator_form.ts";
 import { absolute, resolveArithmetic } from "./operator/operator_arithmetic.ts";
 
-type Types = readonly DataType[];
-
 function decimalScale(type: DataType): number {
   return type.kind === "decimal" ? type.scale : 0;
 }
 
-/** A decimal type for results rounded to a scale: rounding up may need one more digit. */
+/** Returns the decimal type of results rounded to a scale. Rounding up may need one more digit. */
 function roundedType(
   type: DataType,
   scale: number,
@@ -65,7 +64,10 @@ function addOne(value: Whole, step: 1 | -1): Whole {
   return wholeFromBigint(BigInt(value) + BigInt(step));
 }
 
-/** A function from a number to a whole number of the same type; a decimal loses its fraction. */
+/**
+ * Creates a function from a number to an integer of the same type. A decimal result has no fraction
+ * digits.
+ */
 function toWhole(onDecimal: WholeRounding, onDouble: (value: number) => number): Overload {
   return overload(
     ["numeric"],
@@ -78,7 +80,7 @@ function toWhole(onDecimal: WholeRounding, onDouble: (value: number) => number):
   );
 }
 
-/** `round(x, n)` and `trunc(x, n)`; a constant n fixes the scale of the result. */
+/** `round(x, n)` and `trunc(x, n)`. A constant n determines the scale of the result. */
 function toDigits(onDecimal: WholeRounding, onDouble: DoubleRounding): Overload {
   return {
     ...overload(
@@ -118,7 +120,7 @@ function roundingTo(
   return ([value = null, digits = null]) => {
     const at = Math.max(-DECIMAL_PRECISION_MAX - 1, digits as number);
     const whole = value as Whole;
-    // Digits before the point are cut by moving the point there and back.
+    // Digits before the decimal point are removed by shifting the point and shifting it back.
     const rounded =
       at >= from
         ? rescale(whole, from, to)
@@ -169,14 +171,16 @@ function resolved(op: string): Overload {
     specialise: (types) => {
       const form = resolveArithmetic(op, types[0] ?? INT, types[1] ?? INT);
       if (form === undefined) return undefined;
-      // Exact operands pass as they are: each keeps its own scale.
+      // Exact operands pass unchanged, because each keeps its own scale.
       return { result: form.result, evaluate: (values) => form.evaluate(values) };
     },
   };
 }
 
-/** The types of both arguments as one exact type, or undefined beside FLOAT and DOUBLE. */
-function exactPair(types: Types): { left: number; right: number; result: DataType } | undefined {
+/** Returns the common exact type of both arguments, or undefined if one is FLOAT or DOUBLE. */
+function exactPair(
+  types: readonly DataType[],
+): { left: number; right: number; result: DataType } | undefined {
   const [left = INT, right = INT] = types;
   const exact = [left, right].every((type) => isInteger(type) || type.kind === "decimal");
   if (!exact) return undefined;
@@ -185,13 +189,13 @@ function exactPair(types: Types): { left: number; right: number; result: DataTyp
   return { left: decimalScale(left), right: decimalScale(right), result: form.result };
 }
 
-/** Beside an untyped argument the other decides: it is a whole number, or a decimal. */
+/** The typed argument determines the type of an untyped one: an integer, or a decimal. */
 function besideUntyped(form: Overload): readonly Overload[] {
   const both = (type: DataType): Overload => ({ ...form, parameters: [type, type] });
   return [both(INT), both(BIGINT), both(decimalType(DECIMAL_PRECISION_MAX, 10)), form];
 }
 
-/** gcd and lcm, on exact numbers of a common scale. */
+/** gcd and lcm for exact numbers of a common scale. */
 function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Overload {
   return {
     ...overload(["numeric", "numeric"], firstType, () => null),
@@ -232,7 +236,7 @@ function leastMultiple(left: bigint, right: bigint): bigint {
   return multiple < 0n ? -multiple : multiple;
 }
 
-/** `div(a, b)`: the whole quotient, toward zero. */
+/** `div(a, b)`: the integer quotient, rounded toward zero. */
 const WHOLE_QUOTIENT: Overload = {
   ...overload(["numeric", "numeric"], firstType, () => null),
   specialise: (types) => {
@@ -253,7 +257,7 @@ const WHOLE_QUOTIENT: Overload = {
   },
 };
 
-/** 33! is the largest factorial of 38 digits. */
+/** 33! is the largest factorial that fits in 38 digits. */
 function factorial([value = null]: readonly Value[]): Value {
   const n = Number(value);
   if (n < 0) {
@@ -297,7 +301,7 @@ function widthBucket([x = null, low = null, high = null, count = null]: readonly
   if (buckets <= 0 || from === to) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot find the bucket: their count must be positive and their bounds differ",
+      "Cannot find the bucket: the bucket count must be positive, and the bounds must differ",
     );
   }
   const isAscending = from < to;
@@ -306,10 +310,10 @@ function widthBucket([x = null, low = null, high = null, count = null]: readonly
   return Math.min(buckets, Math.floor(((value - from) / (to - from)) * buckets) + 1);
 }
 
-/** The number of ascending thresholds at or below the value. */
+/** Counts the ascending thresholds that are at or below the value. */
 function bucketInArray([value = null, thresholds = null]: readonly Value[], type: DataType): Value {
   const compare = comparatorFor(type);
-  const items = thresholds as readonly Value[];
+  const items = flatItems(thresholds, "find the bucket in");
   let low = 0;
   let high = items.length;
   while (low < high) {
@@ -324,7 +328,7 @@ function bucketInArray([value = null, thresholds = null]: readonly Value[], type
   return low;
 }
 
-/** Fraction digits that a decimal needs. */
+/** Returns the number of fraction digits that a decimal needs. */
 function minScale(value: Whole, scale: number): number {
   let needed = scale;
   let rest = value;

@@ -1,6 +1,4 @@
-/**
- * Mathematics in DOUBLE: roots, logarithms, powers, trigonometry.
- */
+/** Mathematics in DOUBLE: roots, logarithms, powers and trigonometry. */
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE, finiteDouble } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
@@ -17,7 +15,7 @@ function ofTwo(compute: (left: number, right: number) => number): Overload {
   );
 }
 
-/** Refuses arguments for which a function has no value. */
+/** Refuses arguments for which a function is undefined. */
 function within(
   name: string,
   isDefined: (value: number) => boolean,
@@ -27,7 +25,7 @@ function within(
     if (isDefined(value)) return compute(value);
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot compute ${name}(${value}): it has no value`,
+      `Cannot compute ${name}(${value}): the result is undefined`,
     );
   });
 }
@@ -40,7 +38,7 @@ function isSineOf(value: number): boolean {
   return value >= -1 && value <= 1;
 }
 
-/** log to a base: both positive, the base not 1. */
+/** Returns the logarithm to a base. Both arguments must be positive, and the base must not be 1. */
 function logarithm(base: number, value: number): number {
   if (base <= 0 || value <= 0) {
     throw new DatabaseError(
@@ -56,7 +54,7 @@ function logarithm(base: number, value: number): number {
   return base === 2 ? Math.log2(value) : Math.log(value) / divisor;
 }
 
-/** A result too small to be told from 0 is refused, as are those of `*`, `/` and `^`. */
+/** Refuses a result that underflows to 0, as `*`, `/` and `^` do. */
 function exponential(value: number): number {
   const result = Math.exp(value);
   if (result !== 0) return result;

@@ -1,8 +1,8 @@
 /**
  * The function library: finds the overload for a name and argument types.
  *
- * An argument fits a parameter exactly, as an untyped literal, or by an implicit cast; the overload
- * with the least casting wins, the one written first among equals.
+ * An argument fits a parameter exactly, as an untyped literal, or by an implicit cast. The overload
+ * with the least casting wins. Among equals, the overload that is defined first wins.
  */
 import {
   canCast,
@@ -27,11 +27,15 @@ import { JSON_FUNCTIONS } from "./json/json.ts";
 import { JSON_BUILD_FUNCTIONS } from "./json/json_build_functions.ts";
 import { JSON_EDIT_FUNCTIONS } from "./json/json_edit.ts";
 import { MATH_FUNCTIONS } from "./math.ts";
+import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
 import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
+import { SEQUENCE_FUNCTIONS } from "./sequences.ts";
 import { SESSION_FUNCTIONS } from "./session.ts";
+import { SIZE_FUNCTIONS } from "./sizes.ts";
 import { TEXT_FUNCTIONS } from "./text/text.ts";
 import { TEXT_POSITION_FUNCTIONS } from "./text/text_positions.ts";
+import { TEXT_SYNTAX_FUNCTIONS } from "./text/text_syntax.ts";
 import { DATETIME_FUNCTIONS } from "./time/datetime.ts";
 import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
@@ -49,35 +53,47 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
     ...JSON_EDIT_FUNCTIONS,
     ...JSON_FUNCTIONS,
     ...MATH_FUNCTIONS,
+    ...MATH_DEGREES_FUNCTIONS,
     ...MATH_DOUBLE_FUNCTIONS,
     ...PATTERN_FUNCTIONS,
+    ...SEQUENCE_FUNCTIONS,
     ...SESSION_FUNCTIONS,
+    ...SIZE_FUNCTIONS,
     ...TEXT_FUNCTIONS,
     ...TEXT_POSITION_FUNCTIONS,
+    ...TEXT_SYNTAX_FUNCTIONS,
     ...VECTOR_FUNCTIONS,
   ].map((scalar) => [scalar.name, scalar] as const),
 );
 
-/** A function found for one call. */
+/** The function found for one call. */
 export interface ResolvedFunction {
-  /** Its `evaluate` knows the argument types of this call; the third argument is ignored. */
+  /**
+   * The overload. Its `evaluate` knows the argument types of this call and ignores the third
+   * argument.
+   */
   readonly overload: Overload;
-  /** Types to which the arguments are cast implicitly. */
+  /** The types to which the arguments are implicitly cast. */
   readonly argumentTypes: readonly DataType[];
   readonly result: DataType;
 }
 
-/** Whether there is a scalar function of this name, in lower case. */
+/** Whether a scalar function with this name, in lower case, exists. */
 export function functionExists(name: string): boolean {
   return FUNCTIONS.has(name);
 }
 
-/** Every name, in order. */
+/** Returns every scalar function. */
+export function scalarFunctions(): Iterable<ScalarFunction> {
+  return FUNCTIONS.values();
+}
+
+/** Returns every name in the function library, in order. */
 export function functionNames(): string[] {
   return [...FUNCTIONS.keys()].toSorted();
 }
 
-/** The names of a function's parameters, where it takes named arguments. */
+/** Returns the names of a function's parameters if it takes named arguments. */
 export function parameterNames(name: string): readonly string[] | undefined {
   return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined)
     ?.parameterNames;
@@ -86,10 +102,10 @@ export function parameterNames(name: string): readonly string[] | undefined {
 /**
  * Finds the overload for a call.
  *
- * @param name Lower case.
- * @param constants Values of arguments that are constants, which decide the scale of some results:
- * `round(x, 2)` has two digits. Undefined where an argument is not a constant.
- * @returns undefined if there is no such function for these types.
+ * @param name The name in lower case.
+ * @param constants Values of constant arguments, which determine the scale of some results:
+ *   `round(x, 2)` has two digits. Undefined for an argument that is not a constant.
+ * @returns undefined if no such function accepts these types.
  */
 export function resolveFunction(
   name: string,
@@ -110,7 +126,7 @@ export function resolveFunction(
   return { overload: { ...overload, evaluate }, argumentTypes: types, result };
 }
 
-/** Of several forms of a function the one that fits the arguments best, the first among equals. */
+/** Returns the form that best fits the arguments; among equals, the first. */
 export function bestFit<Form extends Signature>(
   forms: readonly Form[],
   argumentTypes: readonly DataType[],
@@ -128,7 +144,7 @@ interface Fit {
   readonly cost: number;
 }
 
-/** Cost of an untyped literal for a parameter that is not text. */
+/** The cost of an untyped literal for a parameter that is not text. */
 const UNTYPED_COST = 1;
 const CAST_COST = 10;
 
@@ -159,7 +175,7 @@ function parametersFor(
   return [...parameters, ...more];
 }
 
-/** What parameters of kind same, array and element stand for in one call. */
+/** The actual types of parameters of kind same, array and element in one call. */
 interface SharedTypes {
   readonly same: DataType;
   readonly element: DataType;
@@ -232,7 +248,7 @@ function fitType(
 
 const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"];
 
-/** Nearer types first; a date prefers the timestamp with time zone, as in PostgreSQL. */
+/** Nearer types come first. A date prefers the timestamp with time zone, as in PostgreSQL. */
 function castDistance(from: DataType, to: DataType): number {
   if (isNumeric(from)) return NUMERIC_ORDER.indexOf(to.kind) - NUMERIC_ORDER.indexOf(from.kind);
   return to.kind === "timestamp" ? 1 : 0;

@@ -3,15 +3,17 @@
  */
 import { DOUBLE, TEXT, typeName, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
-import type { CallWorld, ScalarFunction } from "./base/function.ts";
+import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
-/** Needs a right of its own, so whoever binds a call asks for it by name. */
+/**
+ * The name of the sleep function, which the binder recognises because it requires a separate right.
+ */
 export const SLEEP = "pg_sleep";
 
-/** The one database that a server has. */
+/** The name of a server's only database. */
 const DATABASE_NAME = "tidemark";
 
-function stable(names: readonly string[], read: (call: CallWorld) => string): ScalarFunction[] {
+function stable(names: readonly string[], read: (call: CallDeps) => string): ScalarFunction[] {
   return functionsNamed(
     names,
     overload([], TEXT, (_, call) => read(call), { volatility: "stable" }),
@@ -34,8 +36,8 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
 
-/** An empty text, as PostgreSQL shows the value that is none. */
-function sleep([seconds = 0]: readonly Value[], call: CallWorld): Value {
+/** Returns an empty text, as PostgreSQL displays a void result. */
+function sleep([seconds = 0]: readonly Value[], call: CallDeps): Value {
   call.sleep(Number(seconds));
   return "";
 }

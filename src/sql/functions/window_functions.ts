@@ -1,7 +1,7 @@
 /**
- * Window functions that are no aggregates: which there are, and what they take.
+ * The window functions that are not aggregates, and their arguments.
  *
- * How each is computed is the window operator's: it alone knows the rows around a row.
+ * The window operator computes them, because only it knows the rows around a row.
  */
 import { BIGINT, type DataType, DOUBLE, INT } from "../../types/mod.ts";
 
@@ -20,13 +20,13 @@ export type WindowName =
 
 export interface WindowFunctionShape {
   readonly name: WindowName;
-  /** Fewest and most arguments. */
+  /** The minimum and maximum number of arguments. */
   readonly arity: readonly [least: number, most: number];
-  /** Undefined: the type of the first argument. */
+  /** The result type; if undefined, the type of the first argument. */
   readonly result: DataType | undefined;
-  /** Positions of the arguments that count rows. */
+  /** The indexes of arguments that are row counts. */
   readonly counts: readonly number[];
-  /** Position of an argument that has the type of the first one. */
+  /** The index of an argument that has the type of the first one. */
   readonly alike?: number;
 }
 
@@ -48,17 +48,19 @@ const SHAPE_BY_NAME: ReadonlyMap<string, WindowFunctionShape> = new Map(
   SHAPES.map((shape) => [shape.name, shape]),
 );
 
-/** Every name of one that is no aggregate. */
+/** Returns the names of all window functions that are not aggregates. */
 export function windowFunctionNames(): Iterable<string> {
   return SHAPE_BY_NAME.keys();
 }
 
-/** Whether a name, in lower case, is that of a window function that is no aggregate. */
+/** Whether a name, in lower case, is a window function that is not an aggregate. */
 export function isWindowName(name: string): boolean {
   return SHAPE_BY_NAME.has(name);
 }
 
-/** Undefined if there is no such function with so many arguments. */
+/**
+ * Returns the shape of a window function, or undefined if none accepts this number of arguments.
+ */
 export function windowFunctionShape(
   name: string,
   argumentCount: number,

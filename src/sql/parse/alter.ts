@@ -1,7 +1,17 @@
 /**
  * ALTER TABLE.
  */
-import type { AlterColumn, AlterTableStatement, TableAlteration, TableKind } from "./ast/ast.ts";
+import type {
+  AlterColumn,
+  AlterColumnIdentity,
+  AlterOwnerStatement,
+  AlterTableStatement,
+  AstNode,
+  DataTypeDef,
+  SequenceOption,
+  TableAlteration,
+  TableKindWord,
+} from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import {
@@ -9,21 +19,30 @@ import {
   acceptIfExists,
   acceptIfNotExists,
   isTableConstraint,
+  parseAlways,
   parseColumn,
+  parseIdentity,
   parseSourced,
   parseTableConstraint,
 } from "./ddl.ts";
 import { parseOptions, parseWord } from "./options.ts";
+import { acceptOwner } from "./ownership.ts";
 import { refuseAlteration } from "./refused.ts";
+import { parseSequenceOptions } from "./sequence_options.ts";
 
-/** Behind `ALTER [kind] TABLE`. */
+/** Parses the rest of a statement after `ALTER [kind] TABLE`. */
 export function parseAlterTable(
   cursor: Cursor,
   start: number,
-  kind: TableKind | undefined,
-): AlterTableStatement {
+  kind: TableKindWord | undefined,
+): AlterOwnerStatement | AlterTableStatement {
   const ifExists = acceptIfExists(cursor);
+  // No table inherits from another, so ONLY says nothing more.
+  cursor.accept("only");
   const table = cursor.qname("a table");
+  const object = { kind: "table", name: table, ifExists } as const;
+  const owned = kind === undefined ? acceptOwner(cursor, start, object) : undefined;
+  if (owned !== undefined) return owned;
   const changes = [parseAlteration(cursor)];
   while (cursor.accept(",")) {
     changes.push(parseAlteration(cursor));
@@ -33,22 +52,32 @@ export function parseAlterTable(
   return { type: "alter table", kind, table, ifExists, changes, _location };
 }
 
+const ACTIONS = ["add", "drop", "rename", "alter", "modify", "set", "reset", "validate"] as const;
+
 function parseAlteration(cursor: Cursor): TableAlteration {
   const start = cursor.token;
   refuseAlteration(cursor);
-  switch (cursor.expectOneOf("add", "drop", "rename", "alter", "modify", "set", "reset")) {
+  switch (cursor.expectOneOf(...ACTIONS)) {
+    case "validate": {
+      cursor.expect("constraint");
+      const constraint = cursor.name("a constraint");
+      return { type: "validate constraint", constraint, _location: cursor.since(start) };
+    }
     case "add":
       return parseAdd(cursor, start);
     case "drop":
       return parseDrop(cursor, start);
     case "rename": {
-      if (cursor.is("to"))
-        cursor.refuse(
-          "RENAME TO of a table",
-          "create a table and copy the rows: INSERT INTO … SELECT",
-        );
-      if (cursor.is("constraint"))
-        cursor.refuse("RENAME CONSTRAINT", "drop it, and add it under the new name");
+      if (cursor.accept("to")) {
+        const to = cursor.name("a table");
+        return { type: "rename table", to, _location: cursor.since(start) };
+      }
+      if (cursor.accept("constraint")) {
+        const constraint = cursor.name("a constraint");
+        cursor.expect("to");
+        const to = cursor.name("a constraint");
+        return { type: "rename constraint", constraint, to, _location: cursor.since(start) };
+      }
       cursor.accept("column");
       const column = cursor.name("a column");
       cursor.expect("to");
@@ -58,7 +87,7 @@ function parseAlteration(cursor: Cursor): TableAlteration {
     case "alter": {
       cursor.accept("column");
       const column = cursor.name("a column");
-      const alter = parseAlterColumn(cursor);
+      const alter = parseAlterColumn(cursor, column.name);
       return { type: "alter column", column, alter, _location: cursor.since(start) };
     }
     case "modify": {
@@ -101,7 +130,9 @@ function parseDrop(cursor: Cursor, start: number): TableAlteration {
   if (cursor.accept("constraint")) {
     const ifExists = acceptIfExists(cursor);
     const constraint = cursor.name("a constraint");
-    return { type: "drop constraint", ifExists, constraint, _location: cursor.since(start) };
+    const behaviour = acceptBehaviour(cursor);
+    const _location = cursor.since(start);
+    return { type: "drop constraint", ifExists, constraint, behaviour, _location };
   }
   cursor.accept("column");
   const ifExists = acceptIfExists(cursor);
@@ -110,10 +141,14 @@ function parseDrop(cursor: Cursor, start: number): TableAlteration {
   return { type: "drop column", ifExists, column, behaviour, _location: cursor.since(start) };
 }
 
-function parseAlterColumn(cursor: Cursor): AlterColumn {
+function parseAlterColumn(cursor: Cursor, column: string): AlterColumn {
   const start = cursor.token;
   if (cursor.accept("drop")) {
-    const what = cursor.expectOneOf("not", "default");
+    const what = cursor.expectOneOf("not", "default", "identity", "expression");
+    if (what === "identity" || what === "expression") {
+      const ifExists = acceptIfExists(cursor);
+      return { type: `drop ${what}`, ifExists, _location: cursor.since(start) };
+    }
     if (what === "not") cursor.expect("null");
     const type = what === "not" ? "drop not null" : "drop default";
     return { type, _location: cursor.since(start) };
@@ -125,8 +160,12 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
     const { expr, source } = parseSourced(cursor);
     return { type: "set default", default: expr, source, _location: cursor.since(start) };
   }
-  if (cursor.is("add") && cursor.isAhead(1, "generated"))
-    cursor.refuse("ADD GENERATED", "ALTER COLUMN a SET DEFAULT SNOWFLAKE_ID()");
+  if (cursor.acceptAll("add", "generated")) {
+    const always = parseAlways(cursor);
+    cursor.expect("as");
+    return parseIdentity(cursor, start, { always, constraintName: undefined });
+  }
+  if (cursor.is("restart") || isIdentityOption(cursor)) return parseIdentityChange(cursor, start);
   if (cursor.is("set") && !cursor.isAhead(1, "data")) {
     cursor.token += 1;
     cursor.couldBe("not", "default", "data");
@@ -135,12 +174,55 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
   if (cursor.accept("set")) cursor.expect("data");
   cursor.expect("type");
   const dataType = cursor.grammar.dataType(cursor);
-  if (cursor.is("using"))
-    cursor.refuse(
-      "USING of a type change",
-      "add a column, fill it with UPDATE, and drop the old one",
-    );
+  if (cursor.is("using")) skipOwnCast(cursor, column, dataType);
   return { type: "set type", dataType, _location: cursor.since(start) };
+}
+
+/** Takes USING with a cast of the column to its new type, which a type change does anyway. */
+function skipOwnCast(cursor: Cursor, column: string, type: DataTypeDef): void {
+  const { start } = cursor;
+  cursor.expect("using");
+  const value = cursor.grammar.expression(cursor);
+  const textOf = ({ _location: { end, start: from } }: AstNode): string =>
+    cursor.text.slice(from, end).toLowerCase().replaceAll(/\s/g, "");
+  if (value.type === "cast" && value.operand.type === "ref") {
+    const isOwn = value.operand.name === column && value.operand.table === undefined;
+    if (isOwn && textOf(value.to) === textOf(type)) return;
+  }
+  cursor.refuse(
+    "USING of a type change with another value than a cast of the column to its type",
+    "add a column, fill it with UPDATE, and drop the old one",
+    start,
+  );
+}
+
+function isIdentityOption(cursor: Cursor): boolean {
+  return cursor.is("set") && IDENTITY_OPTIONS.some((word) => cursor.isAhead(1, word));
+}
+
+const IDENTITY_OPTIONS = [
+  "generated",
+  "increment",
+  "minvalue",
+  "maxvalue",
+  "start",
+  "cache",
+  "cycle",
+  "no",
+] as const;
+
+/** Parses `SET GENERATED …`, `SET` with an option of the sequence, and `RESTART`, in turn. */
+function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
+  let always: AlterColumnIdentity["always"];
+  const options: SequenceOption[] = [];
+  for (;;) {
+    if (isIdentityOption(cursor)) {
+      cursor.expect("set");
+      if (cursor.accept("generated")) always = parseAlways(cursor);
+      else options.push(...parseSequenceOptions(cursor));
+    } else if (cursor.is("restart")) options.push(...parseSequenceOptions(cursor));
+    else return { type: "alter identity", always, options, _location: cursor.since(start) };
+  }
 }
 
 function parseSetOptions(cursor: Cursor, start: number): TableAlteration {

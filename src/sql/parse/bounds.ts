@@ -1,6 +1,6 @@
 /**
  * Limits how much of each construct a statement may contain. The limits are checked while the text
- * is parsed, so the first item over a limit is refused before anything is made of the others.
+ * is parsed, so the first item over a limit is refused before any further item is processed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -13,13 +13,13 @@ import {
 } from "../../base/limits.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** Counts of the constructs that the current statement contains so far. */
+/** Counts of the constructs in the current statement so far. */
 export interface StatementCounts {
-  /** Tables, queries and functions in the current FROM. */
+  /** The number of tables, queries and functions in the current FROM. */
   sources: number;
   allSources: number;
   queries: number;
-  /** Expression nodes. */
+  /** The number of expression nodes. */
   parts: number;
 }
 
@@ -45,8 +45,8 @@ export function countPart(cursor: Cursor): void {
   if (counts.parts > STATEMENT_PARTS_MAX) throw tooManyParts(cursor);
 }
 
-/** @param place Absent where the parts are no longer in one place of the text. */
-export function tooManyParts(place?: Place): DatabaseError {
+/** @param place Absent if the parts no longer belong to one place in the text. */
+export function tooManyParts(place?: ErrorPlace): DatabaseError {
   return tooMany(
     place,
     `more than ${STATEMENT_PARTS_MAX} names, values and operators`,
@@ -69,19 +69,19 @@ export function countQuery(cursor: Cursor): void {
 /**
  * Checks the length of a list of expressions.
  *
- * @param what The items, as in "arguments in one call".
+ * @param what The items as named in the message, such as "arguments in one call".
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function requireListed(cursor: Cursor, count: number, what: string): void {
   if (count > LISTED_MAX) throw tooMany(cursor, `more than ${LISTED_MAX} ${what}`);
 }
 
-/** Checks the number of statements in the text. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Checks the number of statements in a text. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function requireStatements(cursor: Cursor, count: number): void {
   if (count <= STATEMENTS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the text: it holds more than ${STATEMENTS_MAX} statements`,
+    `Cannot run the text: it contains more than ${STATEMENTS_MAX} statements`,
     {
       position: cursor.start,
       hint: "send them in several requests, or insert all rows with one INSERT",
@@ -89,14 +89,14 @@ export function requireStatements(cursor: Cursor, count: number): void {
   );
 }
 
-/** Completes "it has …". */
+/** The end of a message that begins "it has …". */
 export const MANY_SOURCES: string = `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`;
 
 const JOIN_HINT = "join fewer tables at a time, and store intermediate results in a table";
 
-type Place = Pick<Cursor, "start" | "statementIndex">;
+type ErrorPlace = Pick<Cursor, "start" | "statementIndex">;
 
-function tooMany(place: Place | undefined, what: string, hint?: string): DatabaseError {
+function tooMany(place: ErrorPlace | undefined, what: string, hint?: string): DatabaseError {
   return new DatabaseError("LIMIT_EXCEEDED", `Cannot run the statement: it has ${what}`, {
     position: place?.start,
     statementIndex: place?.statementIndex,

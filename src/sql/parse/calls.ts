@@ -1,6 +1,6 @@
 /**
- * Calls: functions, aggregates and window functions, and the forms whose arguments have words
- * between them (EXTRACT, SUBSTRING, OVERLAY, TRIM, POSITION, NORMALIZE).
+ * Parses calls: functions, aggregates and window functions, as well as forms with keywords between
+ * the arguments (EXTRACT, SUBSTRING, OVERLAY, TRIM, POSITION, NORMALIZE).
  */
 import type {
   CallOver,
@@ -17,7 +17,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
-/** The rest of a call whose name was taken. */
+/** Parses the rest of a call after its name. */
 export function parseCall(cursor: Cursor, start: number, name: QName): ExprCall {
   const outer = cursor.enter();
   const call: Mutable<ExprCall> = {
@@ -32,7 +32,6 @@ export function parseCall(cursor: Cursor, start: number, name: QName): ExprCall 
     over: undefined,
     _location: name._location,
   };
-  refuseSequence(cursor, name);
   cursor.expect("(");
   if (!cursor.accept(")")) {
     parseArguments(cursor, call);
@@ -42,21 +41,6 @@ export function parseCall(cursor: Cursor, start: number, name: QName): ExprCall 
   cursor.leave(outer);
   call._location = cursor.since(start);
   return call;
-}
-
-function refuseSequence(cursor: Cursor, name: QName): void {
-  if (name.schema !== undefined) return;
-  switch (name.name) {
-    case "nextval":
-    case "currval":
-    case "setval":
-    case "lastval":
-      cursor.refuse(
-        `${name.name.toUpperCase()} (a sequence)`,
-        "SNOWFLAKE_ID() gives ascending ids",
-        name._location.start,
-      );
-  }
 }
 
 function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
@@ -83,7 +67,7 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   if (cursor.is("order")) call.orderBy = parseOrderBy(cursor);
 }
 
-// FILE("part") names a part of the request, not a column.
+// FILE("part") refers to a part of the request, not to a column.
 function parseArgument(cursor: Cursor, name: QName): Expr {
   const isFile = name.name === "file" && name.schema === undefined;
   if (isFile && cursor.kind === Token.quoted && cursor.isAhead(1, ")")) {
@@ -156,10 +140,10 @@ function parseFrame(cursor: Cursor, mode: WindowFrame["mode"]): WindowFrame {
     : { type: "current row", _location: start._location };
   const at = start._location.start;
   if (start.type === "unbounded following") {
-    cursor.fail("a frame starts at UNBOUNDED FOLLOWING, and should start before its end", at);
+    cursor.fail("a frame starts at UNBOUNDED FOLLOWING, but should start before its end", at);
   }
   if (end.type === "unbounded preceding") {
-    cursor.fail("a frame ends at UNBOUNDED PRECEDING, and should end behind its start", at);
+    cursor.fail("a frame ends at UNBOUNDED PRECEDING, but should end after its start", at);
   }
   const exclude = parseExclude(cursor);
   return { mode, start, end, exclude, _location: cursor.since(token) };
@@ -205,7 +189,10 @@ export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
   return sorts;
 }
 
-/** A value or call that begins with a word of its own; undefined when none stands here. */
+/**
+ * Parses a value or call that begins with its own keyword. Returns undefined if no such keyword
+ * follows.
+ */
 export function parseKeywordForm(cursor: Cursor): Expr | undefined {
   const start = cursor.token;
   const { word } = cursor;
@@ -253,7 +240,7 @@ type WordyFunction = "extract" | "substring" | "overlay" | "trim" | "position" |
 function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
-  // With commas, these are calls as any other.
+  // With commas, these are ordinary calls.
   const isPlain = word !== "extract" && word !== "position" && word !== "normalize";
   if (isPlain && isPlainCall(cursor)) return parseCall(cursor, start, name);
   const outer = cursor.enter();
@@ -264,7 +251,7 @@ function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   return { ...made, _location: cursor.since(start) };
 }
 
-// Whether no FROM, FOR, PLACING or side stands between these parentheses at their own level.
+// Whether FROM, FOR, PLACING and side words are all absent directly within these parentheses.
 function isPlainCall(cursor: Cursor): boolean {
   let depth = 0;
   for (let count = 0; cursor.kindAhead(count) !== Token.end; count++) {
@@ -333,13 +320,11 @@ function parseWordyBody(cursor: Cursor, word: WordyFunction, name: QName): Expr 
         return { type: "trim", side, characters: undefined, value: first, _location };
       }
       cursor.expect("from");
-      return {
-        type: "trim",
-        side,
-        characters: first,
-        value: cursor.grammar.expression(cursor),
-        _location,
-      };
+      const value = cursor.grammar.expression(cursor);
+      // PostgreSQL also reads `trim(FROM text, characters)`.
+      const isListed = first === undefined && cursor.accept(",");
+      const characters = isListed ? cursor.grammar.expression(cursor) : first;
+      return { type: "trim", side, characters, value, _location };
     }
     case "position": {
       const needle = cursor.grammar.operand(cursor);

@@ -1,9 +1,9 @@
 /**
- * A place in the tokens of a text, and what every part of the parser asks there: is it this word,
- * which name stands here, where did the node begin.
+ * A position in the tokens of a text, with the operations that every part of the parser needs:
+ * testing for words, taking names and locating nodes.
  *
- * The grammar is mutually recursive (a query holds expressions, an expression holds queries), and
- * imports are not: the parts reach each other through {@linkcode Grammar}.
+ * The grammar is mutually recursive (a query contains expressions, an expression contains queries),
+ * but imports are not, so the parts reach each other through {@linkcode Grammar}.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -27,27 +27,30 @@ import {
   unsupported,
 } from "./errors.ts";
 import { isFunctionWord, isNameWord, type Keyword } from "./text/keywords.ts";
-import { Token, type Tokens } from "./text/lexer.ts";
+import { type LexedTokens, Token } from "./text/lexer.ts";
 import { decodeString, integerText } from "./text/literals.ts";
 import type { SlotLiteral } from "./text/normalize.ts";
 
-/** Bounds of a request. */
+/** The limits of a request. */
 export interface ParseLimits {
-  /** UTF-8 bytes of the text. */
+  /** The maximum size of the text in UTF-8 bytes. */
   readonly sqlBytesMax: number;
-  /** Highest `$n`. */
+  /** The highest permitted `$n`. */
   readonly parametersMax: number;
-  /** Parentheses, subqueries and other nesting. */
+  /** The maximum nesting depth of parentheses, subqueries and other constructs. */
   readonly nestingMax: number;
 }
 
-/** The parts of the grammar that others refer to. */
+/** The parts of the grammar that other parts refer to. */
 export interface Grammar {
   expression(cursor: Cursor): Expr;
-  /** What binds tighter than BETWEEN, IN and LIKE. */
+  /** Parses an operand of operators that bind tighter than BETWEEN, IN and LIKE. */
   operand(cursor: Cursor): Expr;
   query(cursor: Cursor): SelectStatement;
-  /** What may follow a query in parentheses: set operations, ORDER BY, LIMIT. */
+  /**
+   * Parses the part of a query after its first operand in parentheses: set operations, ORDER BY,
+   * LIMIT.
+   */
   queryRest(cursor: Cursor, left: SelectStatement, start: number): SelectStatement;
   dataType(cursor: Cursor): DataTypeDef;
   statement(cursor: Cursor): Statement;
@@ -75,42 +78,42 @@ type Symbols =
 /** A keyword or a symbol. */
 export type Word = Keyword | Symbols;
 
-/** A node while it is made. */
+/** A node that is still being built. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** What a parse begins with. */
+/** The input of a parse. */
 export interface CursorOptions {
-  readonly tokens: Tokens;
+  readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** Literals that become slots, ascending. */
+  /** The literals that become slots, in ascending order. */
   readonly slots: readonly SlotLiteral[] | undefined;
   readonly expectations: Expectations | undefined;
 }
 
-/** See the head of the file. */
+/** A position in the tokens of a text, with the operations that every part of the parser needs. */
 export class Cursor {
   readonly text: string;
-  readonly tokens: Tokens;
+  readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** Index of the token that comes next. */
+  /** The index of the next token. */
   token = 0;
   statementIndex = 0;
-  /** Highest parameter so far. */
+  /** The highest parameter number so far. */
   parameterCount = 0;
-  /** Depth of the last expression, and the greatest depth of those since `enter`. */
+  /** The depth of the last expression, and the greatest depth since `enter`. */
   depth = 0;
   depthMax = 0;
   /** The last word taken as an alias without AS; see `errors.ts`. */
   aliasToken = -1;
-  /** Words that end a query here though they could be an alias. */
+  /** Whether words that could be an alias end the query instead. */
   optionsEndQuery = false;
-  /** Literals that became slots. */
+  /** The number of literals that have become slots. */
   slotCount = 0;
-  /** The constructs that the current statement contains so far. */
+  /** Counts of the constructs in the current statement so far. */
   counts: StatementCounts = newCounts();
-  /** Lists of literals that were taken. */
+  /** The number of literal lists that have been taken. */
   literalListCount = 0;
   #nesting = 0;
   readonly #slots: readonly SlotLiteral[] | undefined;
@@ -126,7 +129,7 @@ export class Cursor {
     this.#expectations = options.expectations;
   }
 
-  /** The keyword or symbol that comes next; "" for anything else. */
+  /** The keyword or symbol at the next token; "" for any other token. */
   get word(): string {
     return this.tokens.words[this.token] ?? "";
   }
@@ -135,15 +138,18 @@ export class Cursor {
     return this.tokens.kinds[this.token] ?? Token.end;
   }
 
-  /** Offset of the next token. */
+  /** The offset of the next token. */
   get start(): number {
     return this.tokens.starts[this.token] ?? this.text.length;
   }
 
-  /** Offset behind the last token that was taken. */
+  /** The offset after the last token taken. */
   get end(): number {
     return this.token === 0 ? this.start : (this.tokens.ends[this.token - 1] ?? 0);
   }
+
+  /** The first token of a query that may lock rows; undefined within and after it. */
+  lockableStart: number | undefined;
 
   is(word: Word): boolean {
     if (this.tokens.words[this.token] === word) return true;
@@ -151,7 +157,7 @@ export class Cursor {
     return false;
   }
 
-  /** Whether a word stands some tokens ahead. */
+  /** Tests the word that is `count` tokens ahead. */
   isAhead(count: number, word: Word): boolean {
     return this.tokens.words[this.token + count] === word;
   }
@@ -177,7 +183,7 @@ export class Cursor {
     if (!this.accept(word)) throw unexpectedToken(this.#stop(), { word });
   }
 
-  /** Takes all of some words, or none. */
+  /** Takes all of the words if they follow; otherwise takes no token. */
   acceptAll(...words: readonly Word[]): boolean {
     for (const [index, word] of words.entries()) {
       if (index === 0 ? !this.is(word) : !this.isAhead(index, word)) return false;
@@ -190,7 +196,7 @@ export class Cursor {
     for (const word of words) this.expect(word);
   }
 
-  /** Takes one of some words and returns it. */
+  /** Takes one of the words and returns it. */
   expectOneOf<W extends Word>(...words: readonly W[]): W {
     for (const word of words) if (this.accept(word)) return word;
     throw unexpectedToken(this.#stop(), { word: "" });
@@ -200,13 +206,13 @@ export class Cursor {
     return words.find((word) => this.accept(word));
   }
 
-  /** For hints: these words could have stood here too. */
+  /** Records, for hints, that these words would be possible here. */
   couldBe(...words: readonly Word[]): void {
     if (this.#expectations === undefined) return;
     for (const word of words) this.#expectations.notePossible(this.token, word);
   }
 
-  /** Whether a name of a column, table or alias stands here. */
+  /** Whether the next token can be the name of a column, table or alias. */
   isName(): boolean {
     return this.isNameAhead(0);
   }
@@ -216,7 +222,7 @@ export class Cursor {
     return kind === Token.quoted || (kind === Token.word && isNameWord(this.wordAhead(count)));
   }
 
-  /** Whether what stands here may name a function. */
+  /** Whether the next token may name a function. */
   isFunctionName(): boolean {
     return this.kind === Token.quoted || (this.kind === Token.word && isFunctionWord(this.word));
   }
@@ -226,20 +232,20 @@ export class Cursor {
     return this.takeName();
   }
 
-  /** A name where reserved words are allowed too: behind AS or a dot. */
+  /** Takes a name after AS or a dot, where reserved words are also allowed. */
   label(what: string): Name {
     if (this.kind !== Token.word && this.kind !== Token.quoted) this.unexpected(what);
     return this.takeName();
   }
 
-  /** The word or quoted name that stands here. */
+  /** Takes the word or quoted name at the next token. */
   takeName(): Name {
     const name = this.nameText(this.token);
     this.token += 1;
     return { name, _location: this.since(this.token - 1) };
   }
 
-  /** A name as it is compared: folded unless quoted. */
+  /** Returns a name in the form used for comparison: folded unless quoted. */
   nameText(token: number): string {
     const start = this.tokens.starts[token] ?? 0;
     const end = this.tokens.ends[token] ?? 0;
@@ -287,7 +293,7 @@ export class Cursor {
     return this.takeString();
   }
 
-  /** The value of the string that stands here. */
+  /** Takes the string at the next token and returns its value. */
   takeString(): string {
     const token = this.token;
     this.token += 1;
@@ -298,21 +304,32 @@ export class Cursor {
       : this.decode(start, end);
   }
 
-  /** The value of a string token that needs decoding. */
+  /** Decodes a string token. */
   decode(start: number, end: number): string {
     return decodeString({ text: this.text, start, end }, (what, at) => this.fail(what, at));
   }
 
-  /** VALUES, IN or ARRAY and the list behind it, when the lexer has read it as one token. */
+  /**
+   * Takes VALUES, IN or ARRAY with the list that follows, if the lexer has read the list as one
+   * token.
+   */
   takeLiteralList(word: "values" | "in" | "array"): LiteralList | undefined {
     if (!this.is(word) || this.kindAhead(1) !== Token.literalList) return undefined;
     const list = this.tokens.literalLists[this.literalListCount];
     this.token += 2;
     this.literalListCount += 1;
-    return defined(list, "each token of a list has its list");
+    return defined(list, "every list token refers to a list");
   }
 
-  /** Exact digits of an integer. */
+  /** Takes the data that follow a COPY in the text, as UTF-8. */
+  takeCopyData(): Uint8Array | undefined {
+    if (this.kind !== Token.copyData) return undefined;
+    const { start } = this;
+    this.token += 1;
+    return Buffer.from(this.text.slice(start, this.end));
+  }
+
+  /** Takes an integer and returns its exact digits. */
   digits(what: string): string {
     if (this.kind !== Token.integer) this.unexpected(what);
     const { start } = this;
@@ -321,7 +338,7 @@ export class Cursor {
     return integerText(text, start, (found, at) => this.fail(found, at));
   }
 
-  /** An integer that a number holds exactly. */
+  /** Takes an integer that a JavaScript number can represent exactly. */
   integer(what: string): number {
     const { start } = this;
     const value = Number(this.digits(what));
@@ -331,7 +348,7 @@ export class Cursor {
     return value;
   }
 
-  /** The range from a token to the last one taken. */
+  /** Returns the range from a token to the last one taken. */
   since(token: number): Location {
     return {
       start: defined(this.tokens.starts[token], "a node begins at a token"),
@@ -339,7 +356,7 @@ export class Cursor {
     };
   }
 
-  /** The literal at the next token as a slot, when it was lifted out. */
+  /** Returns the literal at the next token as a slot if it was lifted out. */
   slotHere(): { readonly index: number; readonly literal: SlotLiteral } | undefined {
     if (this.#slots === undefined) return undefined;
     const { start } = this;
@@ -352,12 +369,14 @@ export class Cursor {
     return { index: this.#slot, literal };
   }
 
-  /** Whether this parse only explains an error. */
+  /** Whether this parse serves only to explain an error. */
   get isExplaining(): boolean {
     return this.#expectations !== undefined;
   }
 
-  /** Enters something that nests; `leave` takes what this returns. A failed parse never leaves. */
+  /**
+   * Enters a nesting level and returns the value to pass to `leave`. A failed parse never leaves.
+   */
   enter(): number {
     this.#nesting += 1;
     if (this.#nesting > this.limits.nestingMax) {
@@ -368,7 +387,7 @@ export class Cursor {
     return outer;
   }
 
-  /** Leaves it: its node is one deeper than the deepest expression inside. */
+  /** Leaves the level. Its node is one level deeper than the deepest expression inside. */
   leave(outer: number): void {
     this.#nesting -= 1;
     const inner = this.depthMax + 1;
@@ -376,7 +395,7 @@ export class Cursor {
     this.setDepth(inner);
   }
 
-  /** Notes the depth of an expression that was just made. */
+  /** Records the depth of an expression that was just made. */
   setDepth(depth: number): void {
     countPart(this);
     this.depth = depth;
@@ -386,17 +405,17 @@ export class Cursor {
     }
   }
 
-  /** For hints: the next token was taken as an alias without AS. */
+  /** Records, for hints, that the next token is taken as an alias without AS. */
   noteAlias(): void {
     this.aliasToken = this.token;
   }
 
-  /** @throws {DatabaseError} INVALID_SQL: the next token cannot stand here. */
+  /** Refuses the next token, which is not allowed here. @throws {DatabaseError} INVALID_SQL */
   unexpected(thing: string): never {
     throw unexpectedToken(this.#stop(), { thing });
   }
 
-  /** @throws {DatabaseError} INVALID_SQL: something stands behind the end of `what`. */
+  /** Refuses further text after the end of `what`. @throws {DatabaseError} INVALID_SQL */
   unexpectedEnd(what: string): never {
     throw unexpectedToken(this.#stop(), { word: `end of the ${what}` });
   }
@@ -423,7 +442,7 @@ export class Cursor {
     };
   }
 
-  /** @throws {DatabaseError} INVALID_SQL, about something other than a token. */
+  /** Reports a fault that is not a single token. @throws {DatabaseError} INVALID_SQL */
   fail(what: string, position: number, hint?: string): never {
     throw syntaxError(
       this.statementIndex,
@@ -432,7 +451,7 @@ export class Cursor {
     );
   }
 
-  /** @throws {DatabaseError} INVALID_PARAMETER: `$0`, or beyond the limit. */
+  /** Refuses `$0` or a parameter beyond the limit. @throws {DatabaseError} INVALID_PARAMETER */
   badParameter(position: number, found: string): never {
     throw new DatabaseError(
       "INVALID_PARAMETER",
@@ -442,7 +461,10 @@ export class Cursor {
     );
   }
 
-  /** @throws {DatabaseError} UNSUPPORTED_FEATURE, at a token or the next one. */
+  /**
+   * Refuses a construct at the given position or the next token.
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE
+   */
   refuse(construct: string, hint?: string, position: number = this.start): never {
     throw unsupported(
       construct,

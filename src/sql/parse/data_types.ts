@@ -1,8 +1,8 @@
 /**
- * Type names as written. Which of them exist is the binder's business; what belongs to the name,
- * as in `TIMESTAMP(3) WITH TIME ZONE`, is grammar.
+ * Parses type names, whose existence the binder checks. Words that belong to the name, as in
+ * `TIMESTAMP(3) WITH TIME ZONE`, are parsed here.
  */
-import type { BasicDataTypeDef, DataTypeDef, IntervalField } from "./ast/ast.ts";
+import type { BasicDataTypeDef, DataTypeDef, IntervalFieldWord } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
@@ -11,7 +11,17 @@ export function parseDataType(cursor: Cursor): DataTypeDef {
   const start = cursor.token;
   let type: DataTypeDef = parseBasicType(cursor);
   while (cursor.accept("[")) {
+    // A length is accepted and means nothing, as in PostgreSQL.
+    if (!cursor.is("]")) cursor.integer("a length");
     cursor.expect("]");
+    type = { kind: "array", arrayOf: type, _location: cursor.since(start) };
+  }
+  // The SQL standard's form has one dimension.
+  if (type.kind !== "array" && cursor.accept("array")) {
+    if (cursor.accept("[")) {
+      cursor.integer("a length");
+      cursor.expect("]");
+    }
     type = { kind: "array", arrayOf: type, _location: cursor.since(start) };
   }
   return type;
@@ -60,8 +70,8 @@ function secondWord(cursor: Cursor, first: string): string {
   }
 }
 
-// What may stand behind TO, by the field before it.
-const INTERVAL_ENDS: Readonly<Record<IntervalField, readonly IntervalField[]>> = {
+// The fields that may follow TO, by the preceding field.
+const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWord[]>> = {
   year: ["month"],
   month: [],
   day: ["hour", "minute", "second"],
@@ -71,7 +81,7 @@ const INTERVAL_ENDS: Readonly<Record<IntervalField, readonly IntervalField[]>> =
 };
 const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
 
-/** `DAY [TO SECOND [(3)]]`, behind INTERVAL or its string, unless there was a precision. */
+/** `DAY [TO SECOND [(3)]]`, after INTERVAL or its string, unless a precision precedes it. */
 export function parseIntervalFields(cursor: Cursor, type: Mutable<BasicDataTypeDef>): void {
   if (type.config !== undefined) return;
   const first = cursor.acceptOneOf(...INTERVAL_FIELDS);
@@ -96,7 +106,7 @@ function parseConfig(cursor: Cursor): number[] {
   return config;
 }
 
-/** Whether a type and a string stand here, as in `DATE '2025-01-01'`. */
+/** Whether a type and a string follow, as in `DATE '2025-01-01'`. */
 export function isTypedLiteral(cursor: Cursor): boolean {
   let at = 1;
   switch (cursor.wordAhead(1)) {

@@ -1,10 +1,11 @@
 /**
- * Definitions of tables, views and namespaces. Expressions are kept with their text, which is what
- * the catalog stores: it outlives any change of the tree.
+ * Parses definitions of tables, views and namespaces. Expressions keep their text, which the
+ * catalog stores because text outlives changes to the shape of the tree.
  */
 import type {
   AlterNamespaceStatement,
   ColumnConstraint,
+  ColumnConstraintGenerated,
   ConstraintCheck,
   CreateColumnDef,
   CreateNamespaceStatement,
@@ -15,16 +16,19 @@ import type {
   DropTableStatement,
   DropViewStatement,
   Expr,
+  LikedPart,
   Name,
   QName,
   TableConstraint,
-  TableKind,
+  TableKindWord,
+  TableLike,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
+import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
-import { refuseForeignKey, refuseUnique } from "./refused.ts";
 import { parseQuery } from "./select.ts";
+import { parseSequenceOptions } from "./sequence_options.ts";
 import { Token } from "./text/lexer.ts";
 
 export function acceptIfNotExists(cursor: Cursor): true | undefined {
@@ -39,7 +43,7 @@ export function acceptBehaviour(cursor: Cursor): DropBehaviour | undefined {
   return cursor.acceptOneOf("restrict", "cascade");
 }
 
-/** Behind `CREATE NAMESPACE`. */
+/** Parses the rest after `CREATE NAMESPACE`. */
 export function parseCreateNamespace(cursor: Cursor, start: number): CreateNamespaceStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = parseNamespaceName(cursor);
@@ -48,7 +52,7 @@ export function parseCreateNamespace(cursor: Cursor, start: number): CreateNames
   return { type: "create namespace", name, ifNotExists, authorization, _location };
 }
 
-/** Behind `DROP NAMESPACE`. */
+/** Parses the rest after `DROP NAMESPACE`. */
 export function parseDropNamespace(cursor: Cursor, start: number): DropNamespaceStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseNamespaceName(cursor);
@@ -56,7 +60,7 @@ export function parseDropNamespace(cursor: Cursor, start: number): DropNamespace
   return { type: "drop namespace", name, ifExists, cascade, _location: cursor.since(start) };
 }
 
-/** Behind `ALTER NAMESPACE`. */
+/** Parses the rest after `ALTER NAMESPACE`. */
 export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespaceStatement {
   const name = parseNamespaceName(cursor);
   if (cursor.acceptAll("set", "options")) {
@@ -73,7 +77,8 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
 }
 
 /**
- * Parses a namespace in a place that takes nothing else: also as a string, or as bare `default`.
+ * Parses a namespace where nothing else is possible. It may also be a string or an unquoted
+ * `default`.
  */
 export function parseNamespaceName(cursor: Cursor): Name {
   return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
@@ -87,25 +92,33 @@ export function parseNamespaceOf(cursor: Cursor): Name {
   return parseNamespaceName(cursor);
 }
 
-/** Behind `CREATE [kind] TABLE`. */
+/** Parses the rest after `CREATE [kind] TABLE`. */
 export function parseCreateTable(
   cursor: Cursor,
   start: number,
-  kind: TableKind | undefined,
+  kind: TableKindWord | undefined,
 ): CreateTableStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname("a table");
   if (cursor.is("as")) refuseTableAs(cursor);
   if (cursor.is("partition")) refusePartition(cursor);
-  if (cursor.is("like")) refuseTableLike(cursor);
+  if (cursor.is("like")) {
+    cursor.refuse(
+      "CREATE TABLE … LIKE without parentheses",
+      "CREATE TABLE name (LIKE other_table INCLUDING ALL)",
+    );
+  }
   if (cursor.is("of")) cursor.refuse("CREATE TABLE … OF a type");
   cursor.expect("(");
   const columns: CreateColumnDef[] = [];
   const constraints: TableConstraint[] = [];
+  const likes: TableLike[] = [];
   do {
-    if (isTableConstraint(cursor)) constraints.push(parseTableConstraint(cursor));
+    if (cursor.is("like")) likes.push(parseLike(cursor, columns.length));
+    else if (isTableConstraint(cursor)) constraints.push(parseTableConstraint(cursor));
     else columns.push(parseColumn(cursor));
-    requireListed(cursor, columns.length + constraints.length, "columns and constraints");
+    const count = columns.length + constraints.length + likes.length;
+    requireListed(cursor, count, "columns and constraints");
   } while (cursor.accept(","));
   cursor.expect(")");
   refuseTableClauses(cursor);
@@ -117,6 +130,7 @@ export function parseCreateTable(
     name,
     ifNotExists,
     columns,
+    likes: likes.length === 0 ? undefined : likes,
     constraints: constraints.length === 0 ? undefined : constraints,
     options,
     _location: cursor.since(start),
@@ -127,9 +141,33 @@ function refuseTableAs(cursor: Cursor): never {
   cursor.refuse("CREATE TABLE … AS", "create the table, then INSERT INTO … SELECT");
 }
 
-function refuseTableLike(cursor: Cursor): never {
-  cursor.refuse("CREATE TABLE … LIKE", "repeat the columns of the table");
+/** `LIKE t [{INCLUDING | EXCLUDING} part …]`. @param after The number of columns before it. */
+function parseLike(cursor: Cursor, after: number): TableLike {
+  const start = cursor.token;
+  cursor.expect("like");
+  const table = cursor.qname("a table");
+  const parts: TableLike["parts"][number][] = [];
+  for (;;) {
+    const word = cursor.acceptOneOf("including", "excluding");
+    if (word === undefined) break;
+    parts.push({ including: word === "including", part: cursor.expectOneOf(...LIKED_PARTS) });
+    requireListed(cursor, parts.length, "parts of one LIKE");
+  }
+  return { type: "like", table, after, parts, _location: cursor.since(start) };
 }
+
+const LIKED_PARTS: readonly LikedPart[] = [
+  "all",
+  "comments",
+  "compression",
+  "constraints",
+  "defaults",
+  "generated",
+  "identity",
+  "indexes",
+  "statistics",
+  "storage",
+];
 
 function refusePartition(cursor: Cursor): never {
   cursor.refuse("PARTITION BY of a table", "partitioning by user is built in: CREATE USER TABLE");
@@ -146,47 +184,55 @@ function refuseTableClauses(cursor: Cursor): void {
     case "using":
       return cursor.refuse("USING of a table access method");
     case "tablespace":
-      return cursor.refuse("TABLESPACE", "the option STORAGE_ID names a storage");
+      return cursor.refuse("TABLESPACE", "the option STORAGE_ID selects a storage");
     case "on":
       return cursor.refuse("ON COMMIT of a temporary table");
   }
 }
 
-/** Whether a constraint of the table begins here. */
+/** Whether a table constraint begins here. */
 export function isTableConstraint(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "constraint":
     case "primary":
     case "check":
+    case "foreign":
       return true;
     case "unique":
-      return refuseUnique(cursor);
-    case "foreign":
-      return refuseForeignKey(cursor, "FOREIGN KEY");
+      // A column may have this name.
+      return cursor.isAhead(1, "(") || cursor.isAhead(1, "nulls");
     case "exclude":
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "using")
         ? cursor.refuse("EXCLUDE constraint")
         : false;
-    case "like":
-      return refuseTableLike(cursor);
     default:
       return false;
   }
 }
 
-/** `[CONSTRAINT k] (PRIMARY KEY (…) | CHECK (…))`. */
+/** `[CONSTRAINT k] (PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) REFERENCES …)`. */
 export function parseTableConstraint(cursor: Cursor): TableConstraint {
   const start = cursor.token;
   const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
-  if (cursor.is("unique")) refuseUnique(cursor);
-  if (cursor.is("foreign")) refuseForeignKey(cursor, "FOREIGN KEY");
+  if (cursor.is("foreign")) return parseForeignKey(cursor, start, constraintName);
   if (cursor.is("exclude")) cursor.refuse("EXCLUDE constraint");
-  if (cursor.acceptAll("primary", "key")) {
+  const isUnique = acceptUnique(cursor);
+  if (isUnique || cursor.acceptAll("primary", "key")) {
     const columns = cursor.nameList("a column");
     const _location = cursor.since(start);
-    return { type: "primary key", columns, constraintName, _location };
+    return { type: isUnique ? "unique" : "primary key", columns, constraintName, _location };
   }
   return parseCheck(cursor, start, constraintName);
+}
+
+/** `UNIQUE [NULLS DISTINCT]`. */
+function acceptUnique(cursor: Cursor): boolean {
+  if (!cursor.accept("unique")) return false;
+  if (cursor.accept("nulls")) {
+    if (cursor.is("not")) cursor.refuse("NULLS NOT DISTINCT", "declare the columns NOT NULL");
+    cursor.expect("distinct");
+  }
+  return true;
 }
 
 function parseCheck(
@@ -200,7 +246,7 @@ function parseCheck(
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
 }
 
-/** An expression with its text, which the catalog keeps. */
+/** Parses an expression and keeps its text for the catalog. */
 export function parseSourced(cursor: Cursor): { readonly expr: Expr; readonly source: string } {
   const { start } = cursor;
   const expr = cursor.grammar.expression(cursor);
@@ -214,7 +260,7 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
   const dataType = cursor.grammar.dataType(cursor);
   const constraints: ColumnConstraint[] = [];
   for (;;) {
-    const constraint = parseColumnConstraint(cursor);
+    const constraint = parseColumnConstraint(cursor, name);
     if (constraint === undefined) break;
     constraints.push(constraint);
   }
@@ -227,7 +273,7 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
   };
 }
 
-function parseColumnConstraint(cursor: Cursor): ColumnConstraint | undefined {
+function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint | undefined {
   const start = cursor.token;
   const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
   switch (cursor.word) {
@@ -254,17 +300,19 @@ function parseColumnConstraint(cursor: Cursor): ColumnConstraint | undefined {
     case "generated":
       return parseGenerated(cursor, start, constraintName);
     case "unique":
-      return refuseUnique(cursor);
+      acceptUnique(cursor);
+      return { type: "unique", constraintName, _location: cursor.since(start) };
     case "references":
-      return refuseForeignKey(cursor, "REFERENCES");
+      return parseReferences(cursor, start, { columns: [column], constraintName });
     case "collate":
       return cursor.refuse("COLLATE of a column", 'text compares by code point, as COLLATE "C"');
     default:
       if (constraintName !== undefined) {
-        cursor.couldBe("primary", "not", "null", "check", "default");
+        cursor.couldBe("primary", "unique", "not", "null", "check", "default");
         cursor.unexpected("a constraint");
       }
-      cursor.couldBe("primary", "not", "null", "default", "check", "auto_increment", "generated");
+      cursor.couldBe("primary", "unique", "not", "null", "default", "check");
+      cursor.couldBe("auto_increment", "generated");
       return undefined;
   }
 }
@@ -275,22 +323,48 @@ function parseGenerated(
   constraintName: Name | undefined,
 ): ColumnConstraint {
   cursor.expect("generated");
-  const always = cursor.expectOneOf("always", "by") === "always" ? "always" : "by default";
-  if (always === "by default") cursor.expect("default");
+  const always = parseAlways(cursor);
   cursor.expect("as");
-  if (cursor.is("(")) {
-    cursor.refuse("GENERATED … STORED", "compute the value in a view, or store it with the row");
+  if (!cursor.is("(")) return parseIdentity(cursor, start, { always, constraintName });
+  if (always === "by default") cursor.unexpected("IDENTITY");
+  cursor.expect("(");
+  const { expr, source } = parseSourced(cursor);
+  cursor.expect(")");
+  if (cursor.is("virtual")) {
+    cursor.refuse("GENERATED … VIRTUAL", "write STORED, or compute the value in a view");
   }
-  cursor.expect("identity");
-  if (cursor.is("(")) cursor.refuse("options of a sequence", "ids are SNOWFLAKE_ID()");
-  return { type: "add generated", always, constraintName, _location: cursor.since(start) };
+  cursor.expect("stored");
+  return { type: "stored", expr, source, constraintName, _location: cursor.since(start) };
 }
 
-/** Behind `DROP [kind] TABLE`. */
+/** `ALWAYS | BY DEFAULT`. */
+export function parseAlways(cursor: Cursor): ColumnConstraintGenerated["always"] {
+  if (cursor.expectOneOf("always", "by") === "always") return "always";
+  cursor.expect("default");
+  return "by default";
+}
+
+/** `IDENTITY [(options)]`. */
+export function parseIdentity(
+  cursor: Cursor,
+  start: number,
+  { always, constraintName }: Pick<ColumnConstraintGenerated, "always" | "constraintName">,
+): ColumnConstraintGenerated {
+  cursor.expect("identity");
+  let options: ColumnConstraintGenerated["options"];
+  if (cursor.accept("(")) {
+    options = parseSequenceOptions(cursor);
+    cursor.expect(")");
+  }
+  const _location = cursor.since(start);
+  return { type: "add generated", always, options, constraintName, _location };
+}
+
+/** Parses the rest after `DROP [kind] TABLE`. */
 export function parseDropTable(
   cursor: Cursor,
   start: number,
-  kind: TableKind | undefined,
+  kind: TableKindWord | undefined,
 ): DropTableStatement {
   const ifExists = acceptIfExists(cursor);
   const names = parseQNames(cursor, "a table");
@@ -298,7 +372,7 @@ export function parseDropTable(
   return { type: "drop table", kind, names, ifExists, cascade, _location: cursor.since(start) };
 }
 
-/** Behind `DROP VIEW`. */
+/** Parses the rest after `DROP VIEW`. */
 export function parseDropView(cursor: Cursor, start: number): DropViewStatement {
   const ifExists = acceptIfExists(cursor);
   const names = parseQNames(cursor, "a view");
@@ -306,13 +380,13 @@ export function parseDropView(cursor: Cursor, start: number): DropViewStatement 
   return { type: "drop view", names, ifExists, cascade, _location: cursor.since(start) };
 }
 
-function parseQNames(cursor: Cursor, what: string): QName[] {
+export function parseQNames(cursor: Cursor, what: string): QName[] {
   const names = [cursor.qname(what)];
   while (cursor.accept(",")) names.push(cursor.qname(what));
   return names;
 }
 
-/** Behind `CREATE [OR REPLACE] VIEW`. */
+/** Parses the rest after `CREATE [OR REPLACE] VIEW`. */
 export function parseCreateView(
   cursor: Cursor,
   start: number,
@@ -325,7 +399,7 @@ export function parseCreateView(
   const at = cursor.start;
   const query = parseQuery(cursor);
   const source = cursor.text.slice(at, cursor.end);
-  if (cursor.is("with")) cursor.refuse("WITH CHECK OPTION", "a view takes no writes");
+  if (cursor.is("with")) cursor.refuse("WITH CHECK OPTION", "views are read-only");
   const _location = cursor.since(start);
   return { type: "create view", orReplace, name, columnNames, query, source, _location };
 }

@@ -1,33 +1,38 @@
 /**
- * Statements that PostgreSQL does not have or has otherwise: USE, SET, SHOW, DESCRIBE, SUBSCRIBE
- * TO, EXECUTE AS, EXPLAIN.
+ * Parses statements that PostgreSQL lacks or writes differently: USE, SET, SHOW, DESCRIBE,
+ * SUBSCRIBE TO, EXECUTE AS, EXPLAIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
+  CurrentSettingStatement,
   DescribeStatement,
+  DescribeTopicStatement,
   ExecuteAsStatement,
   ExplainStatement,
   ExplainSubscribeStatement,
   Name,
+  SetConfigStatement,
   SetValue,
   ShowSimpleStatement,
   Statement,
   SubscribeStatement,
+  UseNamespaceStatement,
 } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { parseFollowed } from "./errors.ts";
 import {
+  parseFormat,
   parseNameOrString,
   parseOptions,
   parsePlainLiteral,
   parseUserName,
-  parseWordOf,
 } from "./options.ts";
 import { refuseShown } from "./refused.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
+import { parseSetTransaction } from "./transactions.ts";
 
 /** `USE [NAMESPACE] n`. */
 export function parseUse(cursor: Cursor, start: number): Statement {
@@ -43,8 +48,13 @@ export function parseSet(cursor: Cursor, start: number): Statement {
     cursor.token += 1;
     return useNamespace(cursor, start);
   }
+  if (cursor.accept("constraints")) return parseSetConstraints(cursor, start);
+  if (cursor.is("transaction")) return parseSetTransaction(cursor, start, { isOfSession: false });
   const scope = cursor.acceptOneOf("session", "local");
-  if (cursor.is("transaction") || cursor.is("constraints") || cursor.is("role")) {
+  if (scope === "session" && cursor.is("characteristics")) {
+    return parseSetTransaction(cursor, start, { isOfSession: true });
+  }
+  if (cursor.is("transaction") || cursor.is("role")) {
     cursor.refuse(`SET ${cursor.word.toUpperCase()}`, INSTEAD_OF_SET.get(cursor.word));
   }
   if (cursor.acceptAll("time", "zone")) return parseSetTimezone(cursor, start);
@@ -55,11 +65,102 @@ export function parseSet(cursor: Cursor, start: number): Statement {
   return { type: "set", variable, scope, set, _location: cursor.since(start) };
 }
 
+/** `RESET name`, `RESET ALL`. */
+export function parseReset(cursor: Cursor, start: number): Statement {
+  cursor.expect("reset");
+  if (cursor.accept("all")) return { type: "reset all", _location: cursor.since(start) };
+  const variable = cursor.acceptAll("time", "zone")
+    ? { name: "timezone", _location: cursor.since(start) }
+    : parseVariable(cursor);
+  const set = { type: "default" } as const;
+  return { type: "set", variable, scope: undefined, set, _location: cursor.since(start) };
+}
+
+/** `DISCARD ALL`, which resets all settings. */
+export function parseDiscard(cursor: Cursor, start: number): Statement {
+  cursor.expectAll("discard", "all");
+  return { type: "reset all", _location: cursor.since(start) };
+}
+
+/** `SELECT [pg_catalog.]set_config('name', 'value', true | false)` and nothing more. */
+export function acceptSetConfig(
+  cursor: Cursor,
+  start: number,
+): SetConfigStatement | UseNamespaceStatement | undefined {
+  const at = openingOf(cursor, "set_config");
+  if (at === undefined) return undefined;
+  cursor.token += at;
+  cursor.expect("(");
+  const name = cursor.string("the name of a setting in quotes");
+  cursor.expect(",");
+  const valueStart = cursor.token;
+  const value = cursor.string("a value in quotes");
+  const valueLocation = cursor.since(valueStart);
+  cursor.expect(",");
+  const isLocal = cursor.expectOneOf("true", "false") === "true";
+  cursor.expect(")");
+  const _location = cursor.since(start);
+  // An empty path leaves the namespace as it is: names are then written in full anyway.
+  if (name.toLowerCase() !== "search_path" || value === "") {
+    return { type: "set config", name, value, isLocal, _location };
+  }
+  if (isLocal) cursor.refuse("a search_path of one transaction", "USE NAMESPACE, again after it");
+  return { type: "use namespace", name: { name: value, _location: valueLocation }, _location };
+}
+
+/** Returns how many tokens SELECT and the name of a function take, if it is called here. */
+function openingOf(cursor: Cursor, name: string): number | undefined {
+  const isQualified = cursor.isAhead(2, ".");
+  const at = isQualified ? 3 : 1;
+  if (!cursor.isAhead(at + 1, "(") || cursor.kindAhead(at) !== Token.word) return undefined;
+  if (cursor.nameText(cursor.token + at) !== name) return undefined;
+  if (isQualified && cursor.nameText(cursor.token + 1) !== "pg_catalog") return undefined;
+  return at + 1;
+}
+
+/**
+ * `SELECT [pg_catalog.]current_setting('name' [, true | false]) [[AS] alias]` and nothing more: it
+ * reads what SET has changed in the request, which expressions do not know.
+ */
+export function acceptCurrentSetting(
+  cursor: Cursor,
+  start: number,
+): CurrentSettingStatement | undefined {
+  const at = openingOf(cursor, "current_setting");
+  if (at === undefined) return undefined;
+  const before = cursor.token;
+  cursor.token += at + 1;
+  const parsed = cursor.isString() ? parseSettingCall(cursor) : undefined;
+  const isWhole = cursor.kind === Token.end || cursor.is(";") || cursor.is(")");
+  if (parsed !== undefined && isWhole) {
+    return { type: "current setting", ...parsed, _location: cursor.since(start) };
+  }
+  cursor.token = before;
+  return undefined;
+}
+
+function parseSettingCall(
+  cursor: Cursor,
+): Pick<CurrentSettingStatement, "alias" | "missingOk" | "name"> | undefined {
+  const name = cursor.takeString();
+  const missingOk = cursor.accept(",") ? cursor.acceptOneOf("true", "false") : "false";
+  if (missingOk === undefined || !cursor.accept(")")) return undefined;
+  const hasAlias = cursor.accept("as") || cursor.isName();
+  const alias = hasAlias ? cursor.label("an alias") : undefined;
+  return { name, missingOk: missingOk === "true", alias };
+}
+
 const INSTEAD_OF_SET: ReadonlyMap<string, string> = new Map([
   ["role", "EXECUTE AS USER 'name' (…) runs a statement as another user"],
   ["transaction", "BEGIN ISOLATION LEVEL SNAPSHOT; transactions have snapshot isolation"],
-  ["constraints", "constraints are checked by each statement"],
 ]);
+
+/** `SET CONSTRAINTS ALL | k, … DEFERRED | IMMEDIATE`. */
+function parseSetConstraints(cursor: Cursor, start: number): Statement {
+  const names = cursor.accept("all") ? undefined : cursor.names("a constraint");
+  const isDeferred = cursor.expectOneOf("deferred", "immediate") === "deferred";
+  return { type: "set constraints", names, isDeferred, _location: cursor.since(start) };
+}
 
 function useNamespace(cursor: Cursor, start: number): Statement {
   const name = parseNamespaceName(cursor);
@@ -84,7 +185,7 @@ function parseSetValue(cursor: Cursor): SetValue {
   return { type: "value", value: parsePlainLiteral(cursor) };
 }
 
-// Settings are grouped by dots: `limits.max_sql_bytes`.
+// Settings have dotted names: `limits.max_sql_bytes`.
 function parseVariable(cursor: Cursor): Name {
   const start = cursor.token;
   let { name } = cursor.name("a setting");
@@ -96,6 +197,7 @@ const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
   ["namespaces", "show namespaces"],
   ["schemas", "show namespaces"],
   ["storages", "show storages"],
+  ["webhooks", "show webhooks"],
   ["manifest", "show manifest"],
   ["all", "show all"],
 ]);
@@ -103,6 +205,7 @@ const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
 export function parseShow(cursor: Cursor, start: number): Statement {
   cursor.expect("show");
   refuseShown(cursor);
+  const named = (name: string): Name => ({ name, _location: cursor.since(start) });
   const simple = SHOW_SIMPLE.get(cursor.word);
   if (simple !== undefined) {
     cursor.token += 1;
@@ -112,6 +215,11 @@ export function parseShow(cursor: Cursor, start: number): Statement {
     const hasNamespace = cursor.acceptOneOf("in", "from") !== undefined;
     const namespace = hasNamespace ? parseNamespaceOf(cursor) : undefined;
     return { type: "show tables", namespace, _location: cursor.since(start) };
+  }
+  if (cursor.accept("topics")) {
+    const hasNamespace = cursor.acceptOneOf("in", "from") !== undefined;
+    const namespace = hasNamespace ? parseNamespaceOf(cursor) : undefined;
+    return { type: "show topics", namespace, _location: cursor.since(start) };
   }
   if (cursor.is("columns") && (cursor.isAhead(1, "from") || cursor.isAhead(1, "in"))) {
     cursor.token += 2;
@@ -124,13 +232,37 @@ export function parseShow(cursor: Cursor, start: number): Statement {
     const table = cursor.qname("a table");
     return { type: "show stats", table, _location: cursor.since(start) };
   }
+  if (cursor.is("transaction") && cursor.isAhead(1, "isolation") && cursor.isAhead(2, "level")) {
+    cursor.token += 3;
+    return {
+      type: "show",
+      variable: named("transaction_isolation"),
+      _location: cursor.since(start),
+    };
+  }
+  if (cursor.is("time") && cursor.isAhead(1, "zone")) {
+    cursor.token += 2;
+    return { type: "show", variable: named("timezone"), _location: cursor.since(start) };
+  }
   cursor.couldBe("namespaces", "schemas", "storages", "manifest", "columns", "stats", "all");
   return { type: "show", variable: parseVariable(cursor), _location: cursor.since(start) };
 }
 
-/** `DESCRIBE | DESC [TABLE] t [HISTORY]`. */
-export function parseDescribe(cursor: Cursor, start: number): DescribeStatement {
+/** `DESCRIBE | DESC [TABLE] t [HISTORY]`, `DESCRIBE | DESC TOPIC t`. */
+export function parseDescribe(
+  cursor: Cursor,
+  start: number,
+): DescribeStatement | DescribeTopicStatement {
   cursor.token += 1;
+  // A table may itself be called topic.
+  if (cursor.is("topic") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
+    cursor.token += 1;
+    return {
+      type: "describe topic",
+      topic: cursor.qname("a topic"),
+      _location: cursor.since(start),
+    };
+  }
   cursor.accept("table");
   const table = cursor.qname("a table");
   const history = cursor.accept("history") ? true : undefined;
@@ -171,7 +303,7 @@ export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatemen
   cursor.accept("user");
   if (!cursor.isString() && !cursor.isName()) malformed(cursor, "found no user id");
   const user = parseUserName(cursor);
-  if (!cursor.is("(")) malformed(cursor, "found no parenthesis behind the user id");
+  if (!cursor.is("(")) malformed(cursor, "found no parenthesis after the user id");
   const outer = cursor.enter();
   cursor.expect("(");
   if (cursor.is(")") || cursor.is(";")) malformed(cursor, "found no statement inside");
@@ -182,7 +314,7 @@ export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatemen
   cursor.expect(")");
   cursor.leave(outer);
   if (cursor.kind !== Token.end && !cursor.is(";")) {
-    malformed(cursor, "found more behind the parentheses");
+    malformed(cursor, "found more after the parentheses");
   }
   return { type: "execute as", user, statement, _location: cursor.since(start) };
 }
@@ -217,6 +349,9 @@ export function parseExplain(
     cursor.unexpected("a query, INSERT, UPDATE or DELETE");
   }
   const statement = cursor.grammar.statement(cursor);
+  if (statement.type === "select for") {
+    cursor.refuse("EXPLAIN of a locking SELECT", "EXPLAIN it without the locking clause");
+  }
   return { type: "explain", ...made, statement, _location: cursor.since(start) };
 }
 
@@ -227,13 +362,13 @@ function parseExplainOptions(
   cursor.expect("(");
   do {
     const word = cursor.expectOneOf("analyze", "verbose", "format");
-    if (word === "format") made.format = parseWordOf(cursor, "text", "json");
+    if (word === "format") made.format = parseFormat(cursor);
     else made[word] = parseSwitch(cursor);
   } while (cursor.accept(","));
   cursor.expect(")");
 }
 
-// `[literal]`: absent, true, on or 1; false, off or 0.
+// `[literal]`: true if absent, true, on or 1; false for false, off or 0.
 function parseSwitch(cursor: Cursor): boolean {
   if (cursor.is(",") || cursor.is(")")) return true;
   const { start } = cursor;

@@ -1,16 +1,16 @@
 /**
- * Advice on forms from other systems and on slips that newcomers often make. All forms are in one
+ * Advice on forms from other systems and on frequent mistakes of newcomers. All forms are in one
  * table, which is searched only while an error is explained.
  *
  * A pattern is matched against the tokens of the statement near the one that is not allowed: up to
- * {@linkcode BEFORE_MAX} before it and {@linkcode BEHIND_MAX} after it. They are in lower case and
- * separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` stands for
- * every string. The match begins at the token to blame. A condition on the text before that token
- * follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
+ * {@linkcode BEFORE_MAX} before it and {@linkcode BEHIND_MAX} after it. The tokens are in lower
+ * case and separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` stands
+ * for every string. The match begins at the token to blame. A condition on the text before that
+ * token follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
  */
 
 import { PARAMETER_ADVICE } from "./text/characters.ts";
-import { Token, type Tokens } from "./text/lexer.ts";
+import { type LexedTokens, Token } from "./text/lexer.ts";
 
 /** The token to blame, and what to write instead. */
 export interface Advice {
@@ -25,7 +25,8 @@ const SHOWN_CHARACTERS_MAX = 24;
 const LIMIT = "write LIMIT n at the end of the query";
 const ON_CONFLICT = "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO";
 const COMMENTS = "write comments as -- … or /* … */";
-const KEY_OF_OTHERS = "a table has one index, its primary key: PRIMARY KEY (a, b)";
+const INDEX_OF_OTHERS =
+  "write UNIQUE (email), or a statement of its own: CREATE INDEX ON users (email)";
 const GENERATED = "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()";
 const NO_CLAUSE = "leave it out";
 const ORDER =
@@ -42,11 +43,11 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   // Parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
-    "write doc ->> 'field' for a JSON field, or value::type for a cast",
+    "write doc ->> 'city' for a JSON field, or value::type for a cast",
   ],
   [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETER_ADVICE],
   [/@ \w+ ▸ :=/, "a statement has no variables: write the value, or send it as $1"],
-  // Names and text.
+  // Quoting of names and text.
   [/▸ \[ \w+ \]/, 'write names that need quotes in double quotes: "name"'],
   [
     /(?=▸)(?<=(from|join|into|update|table) \S+ \. \S+ )▸ \. /,
@@ -63,42 +64,42 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=if ▸)(?<=^create view )if ▸/, "write CREATE OR REPLACE VIEW"],
   // Operators.
-  [/(?=▸)(?<== )▸ =/, "= compares: write a = b"],
-  [/= ▸ </, "write a <= b"],
-  [/= ▸ >/, "write a >= b"],
-  [/▸ => /, "write a >= b"],
+  [/(?=▸)(?<== )▸ =/, "write = once to compare: price = 10"],
+  [/= ▸ </, "write price <= 10"],
+  [/= ▸ >/, "write price >= 10"],
+  [/▸ => /, "write price >= 10"],
   [/&& .*▸ (=|!=|<|>)/, "&& tests whether arrays overlap: combine conditions with AND"],
   [/\|\| .*▸ (=|!=|<|>)/, "|| concatenates texts: combine conditions with OR"],
-  [/(?=▸)(?<=\* )▸ \*/, "write power(a, b), or a ^ b"],
-  [/▸ (regexp|rlike|match)\b/, "write a ~ 'pattern', or a ~* 'pattern' to ignore case"],
-  [/match (?=\( .*▸ against)/, "write a LIKE '%word%', or a ~* 'word'"],
-  [/\b(regexp|rlike) ▸ '…'/, "write a ~ 'pattern', or a ~* 'pattern' to ignore case"],
-  [/\bglob ▸ '…'/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
-  [/▸ xor\b|\bxor ▸ /, "write a != b for conditions, and a # b for the bits of integers"],
-  [/▸ glob\b/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
-  [/▸ contains\b/, "write a LIKE '%text%', or position('text' IN a) > 0"],
-  [/▸ starts with/, "write a LIKE 'text%', or starts_with(a, 'text')"],
+  [/(?=▸)(?<=\* )▸ \*/, "write power(width, 2), or width ^ 2"],
+  [/▸ (regexp|rlike|match)\b/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
+  [/match (?=\( .*▸ against)/, "write body LIKE '%word%', or body ~* 'word'"],
+  [/\b(regexp|rlike) ▸ '…'/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
+  [/\bglob ▸ '…'/, "write name LIKE 'pattern%', where % matches any text and _ any character"],
+  [/▸ xor\b|\bxor ▸ /, "write != between conditions, or # between integers for their bits"],
+  [/▸ glob\b/, "write name LIKE 'pattern%', where % matches any text and _ any character"],
+  [/▸ contains\b/, "write name LIKE '%text%', or position('text' IN name) > 0"],
+  [/▸ starts with/, "write name LIKE 'text%', or starts_with(name, 'text')"],
   [
     /interval ▸ \S+ (microsecond|second|minute|hour|day|week|month|quarter|year)/,
     "write the amount and its unit in quotes: INTERVAL '1 day'",
   ],
   [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "leave the parentheses out"],
-  [/▸ not null/, "write a IS NOT NULL"],
+  [/▸ not null/, "write name IS NOT NULL"],
   [
     /(?=▸)(?<=\bis (not )?)▸ /,
     "IS tests for NULL, TRUE, FALSE or UNKNOWN: compare values with = or !=",
   ],
-  [/\b(mod|div) ▸ \d/, "write a % b for the remainder, or a / b of integers for the quotient"],
+  [/\b(mod|div) ▸ \d/, "write % for the remainder, or / between integers for the quotient"],
   [/(?=▸)(?<=like )▸ %/, "write a pattern in single quotes: LIKE '%text%'"],
-  [/(?=▸)(?<=\bin )▸ /, "write a list in parentheses: a IN (1, 2)"],
-  [/(?=▸)(?<=between \S+ )▸ ,/, "write a BETWEEN low AND high"],
-  [/(try_cast|safe_cast) (?=\( .*▸ as)/, "write CAST(a AS INT)"],
-  [/(?=▸)(?<=\/ )▸ \//, "write a / b: the quotient of integers is an integer"],
-  [/▸ separator\b/, "write string_agg(a, ', ' ORDER BY a)"],
+  [/(?=▸)(?<=\bin )▸ /, "write a list in parentheses: id IN (1, 2)"],
+  [/(?=▸)(?<=between \S+ )▸ ,/, "write price BETWEEN low AND high"],
+  [/(try_cast|safe_cast) (?=\( .*▸ as)/, "write CAST(code AS INT)"],
+  [/(?=▸)(?<=\/ )▸ \//, "write a single /: the quotient of integers is an integer"],
+  [/▸ separator\b/, "write string_agg(name, ', ' ORDER BY name)"],
   [/(?=▸)(?<=exists )▸ (select|with|values)/, "write a query in parentheses"],
-  [/(?=▸)(?<=cast \( \S+ )▸ /, "write CAST(a AS INT)"],
-  [/(?=▸)(?<=extract \( \w+ )▸ ,/, "write EXTRACT(YEAR FROM a)"],
-  [/(?=▸)(?<=using )▸ \w/, "write USING (a, b)"],
+  [/(?=▸)(?<=cast \( \S+ )▸ /, "write CAST(code AS INT)"],
+  [/(?=▸)(?<=extract \( \w+ )▸ ,/, "write EXTRACT(YEAR FROM sent_at)"],
+  [/(?=▸)(?<=using )▸ \w/, "write USING (room_id, user_id)"],
   // SELECT.
   [/top ▸ \d/, LIMIT],
   [/top (?=\( \d+ \) \*? ?▸)/, LIMIT],
@@ -124,11 +125,11 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=(left|right|full) )▸ (?!j\w+ |outer)/, "write LEFT JOIN, RIGHT JOIN or FULL JOIN"],
   [
     /(?=▸)(?<=join .*)▸ ($|;|where|group|order|limit)/,
-    "a join needs ON a.x = b.x or USING (x), except CROSS JOIN",
+    "every join but CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING (user_id)",
   ],
-  [/(use|force|ignore) ▸ index/, "leave it out: a table has one index, its primary key"],
+  [/(use|force|ignore) ▸ index/, "leave it out: the server chooses the index"],
   [/\( (?=\+ ▸ \))/, "write LEFT JOIN … ON instead of (+)"],
-  [/pivot ▸ \(/, "write an aggregate for each column: sum(a) FILTER (WHERE b = 'x')"],
+  [/pivot ▸ \(/, "write an aggregate for each column: sum(price) FILTER (WHERE kind = 'book')"],
   [/(?=\w+ ▸)(?<=^select (?!.*\bfrom\b).*)\w+ ▸ \. \w/, "FROM is missing before the table"],
   [/(?=▸)(?<=^select \* )▸ \w/, "FROM is missing before the table"],
   [/(?=▸)(?<=\b(order by|limit|offset|group by|having)\b.*)▸ (where|from)\b/, ORDER],
@@ -142,13 +143,13 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=case when .* then .*)▸ (from|,|\)|;|$)/, "a CASE ends with END"],
   // Changes.
   [/▸ (ignore|or ignore)\b/, `${ON_CONFLICT} NOTHING`],
-  [/▸ or (replace|rollback|abort|fail)\b/, `${ON_CONFLICT} UPDATE SET a = EXCLUDED.a`],
-  [/(?=▸)(?<=on )▸ duplicate key/, "write ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a"],
-  [/(?=▸)(?<=^insert into .*)▸ set\b/, "write INSERT INTO t (a, b) VALUES (1, 2)"],
+  [/▸ or (replace|rollback|abort|fail)\b/, `${ON_CONFLICT} UPDATE SET name = EXCLUDED.name`],
+  [/(?=▸)(?<=on )▸ duplicate key/, "write ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name"],
+  [/(?=▸)(?<=^insert into .*)▸ set\b/, "write INSERT INTO t (id, name) VALUES (1, 'Ada')"],
   [/(?=▸)(?<=^insert )▸ (?!int)/, "write INSERT INTO"],
   [/(?=▸)(?<=^insert .* )▸ value\b/, "write VALUES"],
-  [/(?=▸)(?<=^insert .*\) )▸ \(/, "write VALUES before the values: VALUES (1, 'a')"],
-  [/▸ values (?!\()/, "write each row in parentheses: VALUES (1, 'a')"],
+  [/(?=▸)(?<=^insert .*\) )▸ \(/, "write VALUES before the values: VALUES (1, 'Ada')"],
+  [/▸ values (?!\()/, "write each row in parentheses: VALUES (1, 'Ada')"],
   [/▸ output\b/, "write RETURNING at the end of the statement"],
   [/(?=▸)(?<=returning .*)▸ into\b/, "leave INTO out: the response contains the rows of RETURNING"],
   [
@@ -166,28 +167,31 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=\w+ ▸)(?<=^update \S+( \. \S+)? )\w+ ▸ =/, "write SET before the first column"],
   [/(?=▸)(?<=^delete )▸ (?!f\w{2,4} )/, "write DELETE FROM t WHERE …"],
   [/(?=▸)(?<=^(insert into|delete from) )▸ table\b/, "leave TABLE out"],
-  [/(?=▸)(?<=^update )▸ from\b/, "write UPDATE t SET a = 1"],
-  [/(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /, "write only the column name after SET: SET a = 1"],
+  [/(?=▸)(?<=^update )▸ from\b/, "write UPDATE t SET price = 1"],
+  [
+    /(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /,
+    "write only the column name after SET: SET price = 1",
+  ],
   // Definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
     "leave it out: integers are signed, and BIGINT can hold an unsigned INT",
   ],
   [/▸ (autoincrement|identity)\b/, GENERATED],
-  [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (a IN ('x', 'y'))"],
+  [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (state IN ('open', 'closed'))"],
   [/(?=▸)(?<=\( )▸ max \)/, "write TEXT, which has no length"],
   [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "leave it out: text is UTF-8"],
-  [/▸ comment '…'/, "leave it out: columns have no comments"],
+  [/▸ comment '…'/, "COMMENT ON COLUMN table.column IS '…' follows the CREATE TABLE"],
   [/▸ on (update|delete)/, "set the column in the UPDATE itself: SET changed = now()"],
   [/▸ (after|first)\b/, "leave it out: new columns come last, and SELECT can return any order"],
   [
     /(?=▸)(?<=create .*\) )▸ (engine|default|charset|auto_increment|collate|row_format|comment|strict|without)\b/,
     NO_CLAUSE,
   ],
-  [/(index|key|fulltext|spatial) (\w+ )?(?=\( (\w+ )?▸|▸ \()/, KEY_OF_OTHERS],
+  [/(index|key|fulltext|spatial) (\w+ )?(?=\( (\w+ )?▸|▸ \()/, INDEX_OF_OTHERS],
   [
     /▸ (virtual|persisted)\b|(?<=create .*)▸ as \(/,
-    "compute the value in a view, or store it with the row",
+    "write total INT GENERATED ALWAYS AS (price * amount) STORED",
   ],
   [
     /(?=\w+ ▸)(?<=^create .*[(,] )\w+ ▸ (primary|,|\)|not|default|unique)/,
@@ -204,19 +208,25 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [
     /(?=▸)(?<=[(,] primary key )▸ \w/,
-    "write the columns of a key in parentheses: PRIMARY KEY (a, b)",
+    "write the columns of a key in parentheses: PRIMARY KEY (room_id, id)",
   ],
-  [/(?=▸)(?<=^create .*)▸ < \w+/, "store an array in a JSON or JSONB column"],
+  [
+    /(?=▸)(?<=^(create|alter) table .*)▸ (array\b|< \w+)/,
+    "write INT[] for an array of integers, or JSONB for a document",
+  ],
   [/(?=▸)(?<=^create )▸ or alter/, "write CREATE OR REPLACE VIEW"],
   [/(?=▸)(?<=^create or replace )▸ table/, "write DROP TABLE IF EXISTS t, then CREATE TABLE t"],
-  [/(?=▸)(?<=^alter table .* alter (column )?\w+ )▸ \w/, "write ALTER COLUMN a TYPE new_type"],
+  [/(?=▸)(?<=^alter table .* alter (column )?\w+ )▸ \w/, "write ALTER COLUMN price TYPE new_type"],
   [
     /(?=▸)(?<=^alter table .* add )▸ \(/,
-    "write ADD COLUMN for each column: ADD COLUMN a INT, ADD COLUMN b INT",
+    "write ADD COLUMN for each column: ADD COLUMN width INT, ADD COLUMN height INT",
   ],
   [/(?=▸)(?<=create .*[(,] )▸ '…'/, 'write a name in double quotes, or without quotes: "name"'],
-  [/(?=▸)(?<=^alter table .* modify .*)▸ default/, "write ALTER COLUMN a SET DEFAULT 1"],
-  [/(?=▸)(?<=^alter table .* rename (column )?\w+ )▸ \w/, "write RENAME COLUMN a TO b"],
+  [/(?=▸)(?<=^alter table .* modify .*)▸ default/, "write ALTER COLUMN price SET DEFAULT 1"],
+  [
+    /(?=▸)(?<=^alter table .* rename (column )?\w+ )▸ \w/,
+    "write RENAME COLUMN old_name TO new_name",
+  ],
   // Users.
   [/▸ identified\b/, "write PASSWORD '…'"],
   [
@@ -227,7 +237,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^alter user \S+ )▸ (with )?password/, "write ALTER USER name SET PASSWORD '…'"],
   [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id cannot change: create a user with the new id"],
   [/(?=▸)(?<=(password|email) )▸ =/, "leave the = out"],
-  // SHOW, SET, USE and commands of shells.
+  // SHOW, SET, USE and shell commands.
   [
     /(?=▸)(?<=^show tables (.* )?)▸ like/,
     "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '…'",
@@ -250,7 +260,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [
     /(?=▸)(?<=^desc(ribe)? )▸ (select|with|insert|update|delete)/,
-    "write EXPLAIN to see how a statement runs",
+    "EXPLAIN shows how a statement runs",
   ],
   [
     /(?=▸)(?<=^)▸ \. \w/,
@@ -272,8 +282,8 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
 ];
 
-/** The advice for a token that is not allowed; undefined if no form matches. */
-export function adviceAt(tokens: Tokens, token: number): Advice | undefined {
+/** Returns the advice for a token that is not allowed, or undefined if no form matches. */
+export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined {
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
   const from = Math.max(first, token - BEFORE_MAX);
@@ -296,12 +306,12 @@ export function adviceAt(tokens: Tokens, token: number): Advice | undefined {
   return undefined;
 }
 
-// The contents of a string say nothing about the form and must not match a pattern.
-function shownForm(tokens: Tokens, token: number): string {
+// The contents of a string reveal nothing about the form and must not match a pattern.
+function shownForm(tokens: LexedTokens, token: number): string {
   const kind = tokens.kinds[token];
   if (kind === Token.string || kind === Token.encodedString) return "'…'";
   const start = tokens.starts[token] ?? 0;
-  // The words in the patterns are short, and searching a long text would be slow.
+  // The words in patterns are short, whereas searching a long text would be slow.
   const end = Math.min(tokens.ends[token] ?? start, start + SHOWN_CHARACTERS_MAX);
   return tokens.text.slice(start, end).toLowerCase();
 }

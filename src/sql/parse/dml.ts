@@ -1,6 +1,6 @@
 /**
- * INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one compact
- * node.
+ * Parses INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one
+ * compact node.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -8,22 +8,25 @@ import {
   type Expr,
   type InsertStatement,
   type OnConflictAction,
+  type QName,
   type QNameAliased,
   type SelectedColumn,
   type SetColumn,
   type SetStatement,
+  type Subscript,
+  type TruncateStatement,
   type UpdateStatement,
 } from "./ast/ast.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor, Word } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
-import { parseParenthesised } from "./primary.ts";
+import { parseParenthesised, parseSubscript } from "./primary.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 import { parseItems } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-/** What makes a VALUES list a part of a longer query. */
+/** Words that make a VALUES list part of a longer query. */
 const QUERY_CONTINUATIONS: readonly Word[] = [
   "union",
   "intersect",
@@ -43,6 +46,8 @@ export function parseInsert(cursor: Cursor): InsertStatement {
   const into: QNameAliased = { name, schema, alias, _location };
   if (cursor.is("(") && isArgument(cursor.kindAhead(1))) refuseFunction(cursor, into);
   const columns = cursor.is("(") && !beginsQuery(cursor) ? cursor.nameList("a column") : undefined;
+  const overriding = cursor.accept("overriding") ? cursor.expectOneOf("system", "user") : undefined;
+  if (overriding !== undefined) cursor.expect("value");
   const insert = parseSourceOfInsert(cursor);
   const onConflict = cursor.is("on") ? parseConflict(cursor) : undefined;
   const returning = parseReturning(cursor);
@@ -51,6 +56,7 @@ export function parseInsert(cursor: Cursor): InsertStatement {
     into,
     columns,
     insert,
+    overriding,
     onConflict,
     returning,
     _location: cursor.since(start),
@@ -73,7 +79,10 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
   return parseQuery(cursor);
 }
 
-/** Whether a list of literals, which is one token behind VALUES, is followed by more of a query. */
+/**
+ * Whether more of a query follows a list of literals, which the lexer has read as one token after
+ * VALUES.
+ */
 function isPartOfQuery(cursor: Cursor): boolean {
   return QUERY_CONTINUATIONS.some((word) => cursor.isAhead(2, word));
 }
@@ -112,19 +121,30 @@ function parseSets(cursor: Cursor): SetStatement[] {
     if (cursor.is("(")) sets.push(...parseSetColumns(cursor));
     else {
       const start = cursor.token;
-      const column = cursor.name("a column");
+      const target = parseSetTarget(cursor);
       cursor.expect("=");
       const value = cursor.grammar.expression(cursor);
-      sets.push({ type: "set", column, value, _location: cursor.since(start) });
+      sets.push({ type: "set", ...target, value, _location: cursor.since(start) });
     }
     requireListed(cursor, sets.length, "columns in one SET");
   } while (cursor.accept(","));
   return sets;
 }
 
+/** `c`, or `c[1]`. */
+function parseSetTarget(cursor: Cursor): Pick<SetColumn, "column" | "subscripts"> {
+  const column = cursor.name("a column");
+  const subscripts: Subscript[] = [];
+  while (cursor.is("[")) subscripts.push(parseSubscript(cursor));
+  return subscripts.length === 0 ? { column } : { column, subscripts };
+}
+
 function parseSetColumns(cursor: Cursor): SetStatement[] {
   const start = cursor.token;
-  const columns = cursor.nameList("a column");
+  cursor.expect("(");
+  const targets = [parseSetTarget(cursor)];
+  while (cursor.accept(",")) targets.push(parseSetTarget(cursor));
+  cursor.expect(")");
   cursor.expect("=");
   const at = cursor.start;
   const isRow = cursor.accept("row");
@@ -132,17 +152,21 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   const [first] = expressions;
   const _location = cursor.since(start);
   if (isQuery && !isRow && first !== undefined && isSelectNode(first)) {
+    if (targets.some(({ subscripts }) => subscripts !== undefined)) {
+      cursor.fail("a part of a column cannot take its value from a row of a query", at);
+    }
+    const columns = targets.map(({ column }) => column);
     return [{ type: "set columns", columns, select: first, _location }];
   }
-  if (expressions.length !== columns.length) {
+  if (expressions.length !== targets.length) {
     cursor.fail(
-      `found ${expressions.length} values for ${columns.length} columns, expected as many`,
+      `found ${expressions.length} values for ${targets.length} columns, expected as many`,
       at,
     );
   }
-  return columns.flatMap((column, index): SetColumn[] => {
+  return targets.flatMap((target, index): SetColumn[] => {
     const value = expressions[index];
-    return value === undefined ? [] : [{ type: "set", column, value, _location }];
+    return value === undefined ? [] : [{ type: "set", ...target, value, _location }];
   });
 }
 
@@ -182,6 +206,30 @@ export function parseDelete(cursor: Cursor): DeleteStatement {
   return { type: "delete", from, using, where, returning, _location: cursor.since(start) };
 }
 
+/** `TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`. */
+export function parseTruncate(cursor: Cursor, start: number): TruncateStatement {
+  cursor.expect("truncate");
+  cursor.accept("table");
+  const tables: QName[] = [];
+  do {
+    // No table inherits from another, so ONLY and * say nothing more.
+    cursor.accept("only");
+    tables.push(cursor.qname("a table"));
+    cursor.accept("*");
+    requireListed(cursor, tables.length, "tables of one TRUNCATE");
+  } while (cursor.accept(","));
+  const identity = cursor.acceptOneOf("restart", "continue");
+  if (identity !== undefined) cursor.expect("identity");
+  const behaviour = cursor.acceptOneOf("cascade", "restrict");
+  return {
+    type: "truncate",
+    tables,
+    restart: identity === "restart" ? true : undefined,
+    cascade: behaviour === "cascade" ? true : undefined,
+    _location: cursor.since(start),
+  };
+}
+
 function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   const start = cursor.token;
   const { name, schema } = cursor.qname("a table");
@@ -190,7 +238,7 @@ function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   return { name, schema, alias, _location: cursor.since(start) };
 }
 
-/** Whether a token is a value, which stands in no list of columns. */
+/** Whether a token is a value, which cannot be part of a list of columns. */
 function isArgument(kind: number): boolean {
   return kind > Token.quoted && kind < Token.symbol;
 }

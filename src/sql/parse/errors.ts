@@ -1,28 +1,33 @@
 /**
- * What a syntax error says: the token found, what was expected there, and the keyword that was
- * probably meant.
+ * Messages of syntax errors: the token found, the expected tokens, and the keyword that was
+ * probably intended.
  *
- * Contents of strings never enter a message: a string may be a password.
+ * The contents of strings never enter a message, because a string may be a password.
  */
 import { DatabaseError, type ErrorDetails, withDetails } from "../../base/errors.ts";
 import { adviceAt } from "./dialect_advice.ts";
-import { Token, type Tokens } from "./text/lexer.ts";
+import { type LexedTokens, Token } from "./text/lexer.ts";
 
 const SHOWN_CHARACTERS_MAX = 40;
 const SHOWN_WORDS_MAX = 6;
 
-/** What the parser looked for at the furthest token; kept only while an error is explained. */
+/**
+ * The tokens expected at the furthest position. They are recorded only while an error is explained.
+ */
 export class Expectations {
   #token = -1;
   readonly #asked = new Set<string>();
   readonly #possible = new Set<string>();
 
-  /** The parser asked whether `word` stands at a token. */
+  /** Records that the parser tested for `word` at a token. */
   note(token: number, word: string): void {
     if (this.#reaches(token)) this.#asked.add(word);
   }
 
-  /** `word` could stand at a token too: good for a hint, too much for the message. */
+  /**
+   * Records that `word` would also be possible at a token. Such words are suitable for a hint but
+   * too many for the message.
+   */
   notePossible(token: number, word: string): void {
     if (this.#reaches(token)) this.#possible.add(word);
   }
@@ -36,51 +41,54 @@ export class Expectations {
     return token === this.#token;
   }
 
-  /** The words asked for at a token. */
+  /** Returns the words that were tested at a token. */
   askedAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked] : [];
   }
 
-  /** All words that could stand at a token. */
+  /** Returns all words that would be possible at a token. */
   possibleAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked, ...this.#possible] : [];
   }
 }
 
-/** Parses a query that is to be followed: a construct that is not available is a fault of it. */
+/**
+ * Parses a query to be followed. If it uses an unavailable construct, that is an error of its
+ * author.
+ */
 export function parseFollowed<T>(parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    if (!(error instanceof DatabaseError) || error.condition !== "UNSUPPORTED_FEATURE") throw error;
-    throw withDetails(error, { condition: "INVALID_SQL" });
+    if (!(error instanceof DatabaseError) || error.code !== "UNSUPPORTED_FEATURE") throw error;
+    throw withDetails(error, { code: "INVALID_SQL" });
   }
 }
 
-/** Where and in what a parser stopped. */
+/** The state of a parser that has stopped at an error. */
 export interface SyntaxStop {
-  readonly tokens: Tokens;
+  readonly tokens: LexedTokens;
   readonly token: number;
-  /** Index of a word that was taken as an alias without AS, or -1. */
+  /** The index of a word that was taken as an alias without AS, or -1 if no word was. */
   readonly aliasToken: number;
   readonly statementIndex: number;
   readonly expectations: Expectations | undefined;
 }
 
-/** A thing ("a table"), or a word without which nothing goes on; "" for neither. */
+/** The expected thing ("a table") or indispensable word; "" for neither. */
 export type Expected = { readonly thing: string } | { readonly word: string };
 
-/** The error for a token that cannot stand where it does. */
+/** Returns the error for a token that is not allowed where it is. */
 export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseError {
   const words = stop.expectations?.possibleAt(stop.token) ?? [];
   const asked = stop.expectations?.askedAt(stop.token) ?? [];
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
-  // `SELECT id FORM t` fails at t, but FORM is the fault.
+  // `SELECT id FORM t` fails at t, but FORM is the mistake.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
-  // A text that does not parse is parsed a second time with notes, so that the error can be
+  // A text that does not parse is parsed a second time, while recording, so that the error can be
   // explained.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
-  // A keyword of another system may resemble one of ours, so advice takes precedence.
+  // A keyword of another system may resemble one of this system, so advice takes precedence.
   if (misspelt !== undefined && advice?.token !== alias) {
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
@@ -89,7 +97,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const isThere = token === stop.token;
   const fault = isThere ? `expected ${describe(expected, asked)}` : "which is not allowed here";
   const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
-  // A password in the wrong quotes must stay hidden, too.
+  // A password in the wrong quotes must also stay hidden.
   const isText = "thing" in expected && expected.thing.startsWith("a string");
   if (!isText || stop.tokens.kinds[token] !== Token.quoted) {
     return faultAt(stop, { token, fault, hint });
@@ -117,7 +125,7 @@ function faultAt(
   });
 }
 
-/** A syntax error that is not about one token. */
+/** Returns a syntax error that does not concern a single token. */
 export function syntaxError(
   statementIndex: number,
   what: string,
@@ -129,7 +137,7 @@ export function syntaxError(
   });
 }
 
-/** A construct that is known and outside of this version. */
+/** Returns the error for a known construct that this version does not support. */
 export function unsupported(
   construct: string,
   statementIndex: number,
@@ -143,7 +151,7 @@ export function unsupported(
 }
 
 function describe(expected: Expected, words: readonly string[]): string {
-  // A thing says it all: its first words would only repeat it.
+  // A thing describes the whole construct, so its first words would only repeat it.
   if ("thing" in expected) return expected.thing;
   const parts = [...new Set([expected.word, ...words])].filter((word) => word !== "").map(shown);
   const listed = parts.slice(0, SHOWN_WORDS_MAX);
@@ -157,7 +165,7 @@ function shown(word: string): string {
   return /^[a-z_]/.test(word) ? word.toUpperCase() : `"${word}"`;
 }
 
-function tokenShown(tokens: Tokens, token: number): string {
+function tokenShown(tokens: LexedTokens, token: number): string {
   switch (tokens.kinds[token]) {
     case Token.end:
       return "the end of the text";
@@ -172,15 +180,15 @@ function tokenShown(tokens: Tokens, token: number): string {
   }
 }
 
-function tokenText(tokens: Tokens, token: number): string {
+function tokenText(tokens: LexedTokens, token: number): string {
   return tokens.text.slice(tokens.starts[token], tokens.ends[token]);
 }
 
-function wordText(tokens: Tokens, token: number): string {
+function wordText(tokens: LexedTokens, token: number): string {
   return tokens.kinds[token] === Token.word ? tokenText(tokens, token) : "";
 }
 
-// The nearest of some words, when it is near enough to be a slip of the hand.
+// Returns the nearest of several words if it is near enough to be a typing error.
 function nearWord(text: string, words: readonly string[]): string | undefined {
   const found = text.toLowerCase();
   if (found.length < 2 || found.length > 20) return undefined;
@@ -197,7 +205,8 @@ function nearWord(text: string, words: readonly string[]): string | undefined {
   return best;
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that lead from one word to another.
+// Returns the number of insertions, deletions, replacements and swaps of neighbouring characters
+// between words.
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return 3;
   let before: number[] = [];

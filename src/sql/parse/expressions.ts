@@ -1,9 +1,10 @@
 /**
- * Expressions by operator precedence. Tightest first: `::` and `[ ]`, sign, COLLATE and AT TIME
- * ZONE, `^`, `* / %`, `+ -`, every other operator, BETWEEN IN LIKE, comparison, IS, NOT, AND, OR.
+ * Parses expressions by operator precedence. From tightest to loosest: `::` and `[ ]`, sign,
+ * COLLATE and AT TIME ZONE, `^`, `* / %`, `+ -`, every other operator, BETWEEN IN LIKE, comparison,
+ * IS, NOT, AND, OR.
  *
- * All binary operators associate to the left, so `parseAt(cursor, power)` takes operators that
- * bind tighter than `power` only. Comparison and BETWEEN IN LIKE do not chain.
+ * All binary operators associate to the left, so `parseAt(cursor, power)` takes only operators that
+ * bind tighter than `power`. Comparison and BETWEEN IN LIKE do not chain.
  */
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
@@ -46,7 +47,7 @@ const POWERS = new Map<string, number>(
   ).flatMap(([words, power]) => words.split(" ").map((word) => [word, power] as const)),
 );
 
-// LIKE and its kin as operators: without ESCAPE, and as tight as any other.
+// LIKE and similar operators, without ESCAPE and with the precedence of ordinary operators.
 const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
   ["~~", "LIKE"],
   ["~~*", "ILIKE"],
@@ -64,7 +65,7 @@ export function parseExpression(cursor: Cursor): Expr {
   return parseAt(cursor, Power.none);
 }
 
-/** An operand of BETWEEN, LIKE and their kin: everything that binds tighter than they do. */
+/** Parses an operand of BETWEEN, LIKE and similar forms: everything that binds tighter. */
 export function parseOperand(cursor: Cursor): Expr {
   return parseAt(cursor, Power.predicate);
 }
@@ -124,7 +125,7 @@ function isQuantifier(cursor: Cursor): boolean {
   return cursor.is("any") || cursor.is("some") || cursor.is("all");
 }
 
-// All of `a AND b AND c` at once.
+// Parses all of `a AND b AND c` in one loop.
 function parseLogic(cursor: Cursor, start: number, left: Expr, power: number): Expr {
   const word = power === Power.or ? "or" : "and";
   const op = power === Power.or ? "OR" : "AND";
@@ -184,7 +185,7 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
   }
 }
 
-// A call, which no other text spells: `x IS NFD NORMALIZED`.
+// Builds a call, the only form for `x IS NFD NORMALIZED`.
 function parseNormalized(
   cursor: Cursor,
   start: number,
@@ -214,7 +215,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
-    // Usually a chain was meant; sometimes the && or || before it was meant as AND or OR.
+    // Usually a chain was intended. Sometimes a preceding && or || was intended as AND or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
       "comparisons do not chain: found a second one, expected a single one or parentheses",
@@ -225,7 +226,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   return { type: "binary", op, left, right, _location: cursor.since(start) };
 }
 
-// ANY (…), SOME (…), ALL (…): a call with a query or an array.
+// Parses ANY (…), SOME (…), ALL (…) as a call with a query or an array.
 function parseQuantified(cursor: Cursor): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
@@ -272,7 +273,8 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   }
   const items = cursor.takeLiteralList("in");
   if (items !== undefined) {
-    // As a list of expressions: they are one deep, and it is one deeper.
+    // A compact list gets the depth of an ordinary one: its expressions have depth one, and the
+    // list is one level deeper.
     cursor.setDepth(2);
     const right = listOfLiterals(items, { _location: cursor.since(cursor.token - 1) });
     const op = isNot ? "NOT IN" : "IN";

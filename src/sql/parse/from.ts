@@ -1,8 +1,9 @@
 /**
- * FROM: tables, subqueries, table functions and joins.
+ * Parses FROM: tables, subqueries, table functions and joins.
  *
- * The result is flat, as the tree wants it: each joined item carries how it joins all before it.
- * Only joins that are one operand of another (`a JOIN (b JOIN c ON …) ON …`) become a group.
+ * The result is flat, as the tree requires: each joined item specifies how it joins all items
+ * before it. Only joins that are an operand of another join (`a JOIN (b JOIN c ON …) ON …`) become
+ * a group.
  */
 import { defined } from "../../base/assert.ts";
 import type {
@@ -26,7 +27,7 @@ import { Token } from "./text/lexer.ts";
 
 /** `from {, from}` as one list. */
 export function parseFromList(cursor: Cursor): From[] {
-  // Each FROM has its own count of sources.
+  // Each FROM has its own source count.
   const { counts } = cursor;
   const around = counts.sources;
   counts.sources = 0;
@@ -76,7 +77,9 @@ function parseJoin(cursor: Cursor): From {
   cursor.leave(outer);
   if (cursor.accept("using")) {
     const using = cursor.nameList("a column");
-    return joined(item, { type, using, _location: cursor.since(start) });
+    // Without AS, a name would be the beginning of another clause or a mistake.
+    const usingAlias = cursor.accept("as") ? cursor.name("an alias") : undefined;
+    return joined(item, { type, using, usingAlias, _location: cursor.since(start) });
   }
   cursor.expect("on");
   const on = cursor.grammar.expression(cursor);
@@ -104,7 +107,7 @@ function joined(item: Mutable<From>, join: JoinClause): From {
   return item;
 }
 
-// Several items as one operand.
+// Combines several items into a single operand.
 function grouped(cursor: Cursor, items: readonly From[]): From {
   const first = defined(items[0], "a FROM item is parsed or the parse has failed");
   if (items.length === 1) return first;
@@ -155,7 +158,7 @@ function parseTable(cursor: Cursor): FromTable {
   };
 }
 
-/** `[AS] name` behind a table or subquery. */
+/** `[AS] name` after a table or subquery. */
 function parseAlias(cursor: Cursor): Name | undefined {
   if (cursor.accept("as")) return cursor.name("an alias");
   if (!cursor.isName() || !isAliasWord(cursor)) return undefined;
@@ -163,7 +166,7 @@ function parseAlias(cursor: Cursor): Name | undefined {
   return cursor.takeName();
 }
 
-// Words that would be aliases, and begin something else here.
+// Whether a word that could be an alias begins something else here.
 function isAliasWord(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "qualify":
@@ -175,7 +178,7 @@ function isAliasWord(cursor: Cursor): boolean {
   }
 }
 
-/** `[AS] name` behind the target of UPDATE and DELETE. */
+/** `[AS] name` after the target of UPDATE and DELETE. */
 export function parseTargetAlias(cursor: Cursor): string | undefined {
   return parseAlias(cursor)?.name;
 }
@@ -220,7 +223,7 @@ function parseParenthesisedSource(cursor: Cursor): From[] {
   return finishJoin(cursor, start, content);
 }
 
-// Behind a join in parentheses: under an alias it is one item.
+// Parses what follows a join in parentheses. If it has an alias, it is one item.
 function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   const alias = parseAlias(cursor)?.name;
   if (alias === undefined) return from;
@@ -229,7 +232,7 @@ function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   return [{ type: "from group", from, alias, columnNames, join: undefined, _location }];
 }
 
-// What stands in the parentheses: a query as it is, or the items of a join.
+// Parses the contents of the parentheses: a query, or the items of a join.
 function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   const outer = cursor.enter();
   cursor.expect("(");
@@ -243,7 +246,7 @@ function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   return content;
 }
 
-// `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN …) JOIN …)` begin alike.
+// `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN …) JOIN …)` begin the same way.
 function parseNestedContent(cursor: Cursor): SelectStatement | From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
@@ -341,7 +344,7 @@ function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable
   return item;
 }
 
-// `( name type …`: a name with anything but a comma or the end behind it.
+// Matches `( name type …`: a name followed by anything except a comma or the closing parenthesis.
 function isColumnDefinition(cursor: Cursor): boolean {
   const kind = cursor.kindAhead(2);
   return cursor.isNameAhead(1) && (kind === Token.word || kind === Token.quoted);

@@ -1,6 +1,4 @@
-/**
- * Statements about work that the server does or could stop: STORAGE, BACKUP, RESTORE, KILL.
- */
+/** Parses statements about the server's background work: STORAGE, BACKUP, RESTORE, KILL. */
 import type { BackupStatement, KillStatement, RestoreStatement, Statement } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceOf } from "./ddl.ts";
@@ -49,7 +47,7 @@ function parseRestorePoint(cursor: Cursor): NonNullable<RestoreStatement["to"]> 
 /** `KILL …`. */
 export function parseKill(cursor: Cursor, start: number): KillStatement {
   cursor.expect("kill");
-  const word = cursor.expectOneOf("job", "query", "live", "connection");
+  const word = cursor.expectOneOf("job", "query", "live", "connection", "consumer", "transaction");
   if (word === "live") cursor.expect("query");
   const id = parseId(cursor, "an id");
   const target = word === "live" ? "live query" : word;

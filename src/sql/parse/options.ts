@@ -1,13 +1,12 @@
 /**
- * `(name = value, …)`, user ids, and other small forms that several statements share.
+ * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * Where the grammar takes only one word, it may also be written as a string, because other systems
- * differ in which of the two they accept.
+ * A word that is the only one the grammar accepts may also be written as a string, because other
+ * systems differ in which of these forms they accept.
  */
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
-import type { Keyword } from "./text/keywords.ts";
 import { Token } from "./text/lexer.ts";
 
 /** `( name = value, … )`. */
@@ -36,7 +35,7 @@ function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
   return { type: "identifier", ...cursor.label("a value") };
 }
 
-/** A literal and nothing around it. */
+/** Parses a literal that is not part of a larger expression. */
 export function parsePlainLiteral(cursor: Cursor): ExprLiteral {
   const { start } = cursor;
   const node = cursor.grammar.expression(cursor);
@@ -63,8 +62,9 @@ export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }
 
-/** Parses one of the given words, bare or in quotes. */
-export function parseWordOf<W extends Keyword>(cursor: Cursor, ...words: readonly W[]): W {
+/** Parses `text` or `json`, bare or in quotes. */
+export function parseFormat(cursor: Cursor): "text" | "json" {
+  const words = ["text", "json"] as const;
   const token = cursor.token;
   const quoted = cursor.isString() ? cursor.takeString().toLowerCase() : undefined;
   const found = words.find((word) => word === quoted);
@@ -74,8 +74,8 @@ export function parseWordOf<W extends Keyword>(cursor: Cursor, ...words: readonl
 }
 
 /**
- * Parses a user id: `'x'`, `"x"` or x. The id is the login name, which comes from outside, so it
- * keeps its case even without quotes.
+ * Parses a user id: `'x'`, `"x"` or x. The id is the login name, which an external system may
+ * define, so it keeps its case even without quotes.
  */
 export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;
@@ -83,7 +83,7 @@ export function parseUserName(cursor: Cursor): UserName {
   return kind === Token.word ? { ...name, name: cursor.text.slice(start, cursor.end) } : name;
 }
 
-/** Parses the id of something that runs: `'x'`, `"x"`, or bare text up to the next white space. */
+/** Parses the id of a running activity: `'x'`, `"x"`, or bare text up to the next white space. */
 export function parseId(cursor: Cursor, what: string): string {
   const { kind, start } = cursor;
   if (kind !== Token.word && kind !== Token.integer) return parseWord(cursor, what).name;

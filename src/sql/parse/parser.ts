@@ -1,8 +1,8 @@
 /**
- * The door of the parser: from the text of a request to statements.
+ * The entry point of the parser: turns the text of a request into statements.
  *
- * A text that does not parse is read a second time, only to say what was expected where: so the
- * first reading keeps no notes.
+ * A text that does not parse is read a second timesolely to determine which tokens were expected.
+ * The first reading can therefore omit this record.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
@@ -14,22 +14,22 @@ import { Expectations } from "./errors.ts";
 import { parseExpression as parseAnyExpression, parseOperand } from "./expressions.ts";
 import { parseQuery, parseQueryRest } from "./select.ts";
 import { parseStatement } from "./statements.ts";
-import { Token, type Tokens, tokenize, tokenizeWithLists } from "./text/lexer.ts";
+import { type LexedTokens, Token, tokenize, tokenizeWithLists } from "./text/lexer.ts";
 import type { NormalizedStatement, SlotLiteral } from "./text/normalize.ts";
 
 export type { ParseLimits } from "./cursor.ts";
 
-/** The defaults of `limits.*`. */
+/** The default values of `limits.*`. */
 export const PARSE_LIMITS: ParseLimits = {
   sqlBytesMax: 1024 * 1024,
   parametersMax: 32_767,
   nestingMax: NESTING_MAX,
 };
 
-/** What a text holds. */
+/** The parsed contents of a text. */
 export interface ParsedRequest {
   readonly statements: readonly Statement[];
-  /** The highest `$n`. */
+  /** The highest `$n` in the text. */
   readonly parameterCount: number;
 }
 
@@ -43,18 +43,18 @@ const GRAMMAR: Grammar = {
 };
 
 /**
- * The statements of a text.
+ * Parses the statements of a text.
  * @throws {DatabaseError} EMPTY_SQL, INVALID_SQL, BATCH_PARSE_ERROR, UNSUPPORTED_FEATURE,
- * INVALID_INPUT, INVALID_PARAMETER.
+ *   INVALID_INPUT, INVALID_PARAMETER.
  */
 export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS): Statement[] {
   return [...parseRequest(text, limits).statements];
 }
 
 /**
- * As {@linkcode parseStatements}, with the number of parameters.
+ * Parses statements as {@linkcode parseStatements} does, and also returns the number of parameters.
  *
- * @param utf8 Of `text`, where the caller has it. The statements may alias it.
+ * @param utf8 The UTF-8 of `text`, if the caller has it. The statements may alias it.
  */
 export function parseRequest(
   text: string,
@@ -71,36 +71,41 @@ export function parseRequest(
     const cursor = newCursor(tokens, limits, undefined, expectations);
     const statements = parseAll(cursor);
     if (statements.length === 0) {
-      throw new DatabaseError("EMPTY_SQL", "Cannot run the text: it holds no statement", {
+      throw new DatabaseError("EMPTY_SQL", "Cannot run the text: it contains no statement", {
         position: 0,
       });
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
-  // A text that has failed once needs no further reading without notes.
+  // If a text has already failed, there is no need to read it again without recording.
   return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 
 /**
- * "unread" when a list does not stand where the lexer took it to stand; "wrong" when the text does
- * not parse, for that reason or another.
+ * Returns "unread" if a list turns out not to be one, or "wrong" if the text does not parse, for
+ * this or another reason.
  */
-function parsedWithLists(tokens: Tokens, limits: ParseLimits): ParsedRequest | "unread" | "wrong" {
+function parsedWithLists(
+  tokens: LexedTokens,
+  limits: ParseLimits,
+): ParsedRequest | "unread" | "wrong" {
   const cursor = newCursor(tokens, limits, undefined, undefined);
   try {
     const statements = parseAll(cursor);
     if (cursor.literalListCount !== tokens.literalLists.length) return "unread";
     return { statements, parameterCount: cursor.parameterCount };
   } catch (error) {
-    // Safe: the text is read once more, token by token, and what is wrong with it is found again.
+    // The error can be ignored here: the text is read again token by token, and the fault is found
+    // again.
     if (error instanceof DatabaseError) return "wrong";
     throw error;
   }
 }
 
 /**
- * The one statement that `normalizeStatement` found, with its literals as slots. Undefined when a
- * literal was lifted that the grammar needs itself: such a statement has no plan to keep.
+ * Parses the one statement that `normalizeStatement` found, with its literals as slots. Returns
+ * undefined if the grammar itself needs a lifted literal, because such a statement has no plan to
+ * keep.
  */
 export function parseNormalized(
   text: string,
@@ -118,7 +123,7 @@ export function parseNormalized(
   });
 }
 
-/** A stored expression: a default, a check. Positions are in its own text. */
+/** Parses a stored expression: a default or a check. Positions refer to its own text. */
 export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS): Expr {
   checkSize(text, limits);
   const tokens = tokenize(text);
@@ -131,19 +136,19 @@ export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS
 }
 
 function checkSize(text: string, limits: ParseLimits): void {
-  // No character of UTF-16 takes more than three bytes of UTF-8.
+  // No UTF-16 code unit takes more than three bytes of UTF-8.
   if (text.length * 3 <= limits.sqlBytesMax) return;
   const bytes = Buffer.byteLength(text);
   if (bytes <= limits.sqlBytesMax) return;
   throw new DatabaseError(
     "INVALID_SQL",
-    `Cannot parse the text: it has ${bytes} bytes, and should have at most ${limits.sqlBytesMax}`,
+    `Cannot parse the text: it has ${bytes} bytes, but should have at most ${limits.sqlBytesMax}`,
     { position: 0 },
   );
 }
 
 function newCursor(
-  tokens: Tokens,
+  tokens: LexedTokens,
   limits: ParseLimits,
   slots: readonly SlotLiteral[] | undefined,
   expectations: Expectations | undefined,
@@ -151,12 +156,12 @@ function newCursor(
   return new Cursor({ tokens, grammar: GRAMMAR, limits, slots, expectations });
 }
 
-// Runs a parse, and a second time with notes when it failed.
+// Runs a parse. If it fails, runs it a second time with recording.
 function explained<T>(parse: (expectations: Expectations | undefined) => T): T {
   try {
     return parse(undefined);
   } catch (error) {
-    if (error instanceof DatabaseError && error.condition === "INVALID_SQL") {
+    if (error instanceof DatabaseError && error.code === "INVALID_SQL") {
       return parse(new Expectations());
     }
     throw error;

@@ -1,8 +1,16 @@
 /**
- * The operands of expressions: literals, names, parentheses, and the forms that begin with a word
- * of their own; with `::`, `[ ]` and `.name` behind them. Calls are in `calls.ts`.
+ * Parses the operands of expressions: literals, names, parentheses, and forms that begin with a
+ * keyword of their own, with any `::`, `[ ]` or `.name` that follows. Calls are in `calls.ts`.
  */
-import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast/ast.ts";
+import type {
+  BasicDataTypeDef,
+  Expr,
+  ExprCase,
+  ExprRef,
+  ExprWhen,
+  QName,
+  Subscript,
+} from "./ast/ast.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
 import { requireListed } from "./bounds.ts";
 import { parseCall, parseKeywordForm } from "./calls.ts";
@@ -12,7 +20,7 @@ import { Token } from "./text/lexer.ts";
 import { listOfLiterals } from "./text/literal_nodes.ts";
 import { bytesHex, integerText, numericText } from "./text/literals.ts";
 
-/** An operand with its casts and subscripts. */
+/** Parses an operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {
   const start = cursor.token;
   const isEnclosed = cursor.is("(");
@@ -33,7 +41,7 @@ function parsePostfix(
   { isEnclosed, start }: { start: number; isEnclosed: boolean },
 ): Expr {
   let operand = first;
-  // Whether a dot may follow, as it may behind a parenthesis or a subscript.
+  // Whether a dot may follow, as it may after a parenthesis or a subscript.
   let isClosed = isEnclosed;
   for (;;) {
     const depth = cursor.depth;
@@ -43,7 +51,10 @@ function parsePostfix(
       operand = { type: "cast", operand, to, _location: cursor.since(start) };
       isClosed = false;
     } else if (cursor.is("[")) {
-      operand = parseSubscript(cursor, start, operand);
+      operand = parseSubscriptOf(cursor, operand, {
+        start,
+        ofWhole: isEnclosed && operand === first,
+      });
       cursor.setDepth(Math.max(depth, cursor.depth) + 1);
       isClosed = true;
     } else if (isClosed && cursor.accept(".")) {
@@ -59,7 +70,7 @@ function parsePostfix(
   }
 }
 
-/** `.c` or `.*` behind an expression. */
+/** `.c` or `.*` after an expression. */
 function parseField(cursor: Cursor, start: number, row: Expr): Expr {
   const isStar = cursor.accept("*");
   const name = isStar ? "*" : cursor.label("a name").name;
@@ -68,18 +79,37 @@ function parseField(cursor: Cursor, start: number, row: Expr): Expr {
   return { type: "field", row, name, ...star, _location };
 }
 
-function parseSubscript(cursor: Cursor, start: number, array: Expr): Expr {
+function parseSubscriptOf(
+  cursor: Cursor,
+  array: Expr,
+  { ofWhole, start }: { start: number; ofWhole: boolean },
+): Expr {
+  const { from, to, type } = parseSubscript(cursor);
+  const isPart = array.type === "arrayIndex" || array.type === "arraySlice";
+  const common = {
+    array,
+    ...(ofWhole && isPart ? { ofWhole } : {}),
+    _location: cursor.since(start),
+  };
+  return type === "slice" || to === undefined
+    ? { type: "arraySlice", from, to, ...common }
+    : { type: "arrayIndex", index: to, ...common };
+}
+
+/** `[i]` or `[i:j]`, in which both bounds may be missing. */
+export function parseSubscript(cursor: Cursor): Subscript {
+  const start = cursor.token;
   const outer = cursor.enter();
   cursor.expect("[");
-  const from = cursor.is(":") ? undefined : cursor.grammar.expression(cursor);
+  const first = cursor.is(":") ? undefined : cursor.grammar.expression(cursor);
   const isSlice = cursor.accept(":");
   const to = isSlice && !cursor.is("]") ? cursor.grammar.expression(cursor) : undefined;
   cursor.expect("]");
   cursor.leave(outer);
   const _location = cursor.since(start);
-  return isSlice || from === undefined
-    ? { type: "arraySlice", array, from, to, _location }
-    : { type: "arrayIndex", array, index: from, _location };
+  return isSlice
+    ? { type: "slice", from: first, to, _location }
+    : { type: "index", to: first, _location };
 }
 
 function parseBare(cursor: Cursor): Expr {
@@ -151,7 +181,7 @@ function parameterIndex(cursor: Cursor, start: number, source: string): number {
   return index;
 }
 
-// A word: a value, a form of its own, a typed literal, a name, or a call.
+// Parses a word: a value, a special form, a typed literal, a name, or a call.
 function parseWord(cursor: Cursor): Expr {
   if (cursor.word !== "") {
     const value = parseValueWord(cursor) ?? parseForm(cursor) ?? parseKeywordForm(cursor);
@@ -167,7 +197,7 @@ function parseValueWord(cursor: Cursor): Expr | undefined {
   switch (word) {
     case "null":
     case "default":
-      // DEFAULT before a dot is the namespace.
+      // DEFAULT before a dot is a namespace.
       if (word === "default" && cursor.isAhead(1, ".")) return undefined;
       cursor.token += 1;
       cursor.setDepth(1);
@@ -195,16 +225,16 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "exists":
       return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
     case "next":
-      // A column may be called so.
+      // A column may also have this name.
       if (!cursor.isAhead(1, "value") || !cursor.isAhead(2, "for")) return undefined;
-      return cursor.refuse("NEXT VALUE FOR (a sequence)", "SNOWFLAKE_ID() gives ascending ids");
+      return cursor.refuse("NEXT VALUE FOR (a sequence)", "write nextval('orders_id_seq')");
     case "any":
     case "some":
     case "all":
       if (!cursor.isAhead(1, "(")) return undefined;
       return cursor.refuse(
-        `${cursor.word.toUpperCase()} behind anything but an operator`,
-        "write it to the right of an operator, as in a = ANY (…)",
+        `${cursor.word.toUpperCase()} anywhere except after an operator`,
+        "write it to the right of an operator, as in id = ANY (…)",
       );
     default:
       return undefined;
@@ -257,10 +287,10 @@ function parseTypedLiteral(cursor: Cursor): Expr {
   return { type: "cast", operand, to, _location: cursor.since(start) };
 }
 
-/** What stands in parentheses: expressions, or one query. */
+/** The contents of parentheses: expressions, or one query. */
 export interface Parenthesised {
   readonly expressions: readonly Expr[];
-  /** There is one expression, and it is a query. */
+  /** Whether the only content is one expression, which is a query. */
   readonly isQuery: boolean;
 }
 
@@ -332,7 +362,7 @@ function parseArray(cursor: Cursor): Expr {
   const outer = cursor.enter();
   const literals = cursor.takeLiteralList("array");
   if (literals !== undefined) {
-    // As the last of its elements leaves it.
+    // The depth is the same as after the last element of an ordinary array.
     cursor.setDepth(1);
     cursor.leave(outer);
     return listOfLiterals(literals, { type: "array", _location: cursor.since(start) });
@@ -344,13 +374,28 @@ function parseArray(cursor: Cursor): Expr {
     cursor.leave(outer);
     return { type: "array select", select, _location: cursor.since(start) };
   }
+  const expressions = parseItems(cursor);
+  cursor.leave(outer);
+  return { type: "array", expressions, _location: cursor.since(start) };
+}
+
+/** Parses `[1, 2]` of an array, and `[[1, 2], [3, 4]]`, whose inner arrays need no word. */
+function parseItems(cursor: Cursor): Expr[] {
   const expressions: Expr[] = [];
   cursor.expect("[");
   if (!cursor.is("]")) {
-    do expressions.push(cursor.grammar.expression(cursor));
+    const isDeep = cursor.is("[");
+    do expressions.push(isDeep ? parseInnerArray(cursor) : cursor.grammar.expression(cursor));
     while (cursor.accept(","));
   }
   cursor.expect("]");
+  return expressions;
+}
+
+function parseInnerArray(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  const expressions = parseItems(cursor);
   cursor.leave(outer);
   return { type: "array", expressions, _location: cursor.since(start) };
 }

@@ -1,13 +1,15 @@
 /**
- * Queries: WITH, blocks, VALUES, TABLE, set operations, ORDER BY and LIMIT.
+ * Parses queries: WITH, blocks, VALUES, TABLE, set operations, ORDER BY and LIMIT.
  */
 import {
   type Expr,
   type LimitStatement,
   LiteralCell,
+  type LockStrength,
   type SelectFromStatement,
   type SelectFromUnion,
   type SelectStatement,
+  type Statement,
   type ValuesStatement,
   type WithBinding,
 } from "./ast/ast.ts";
@@ -16,6 +18,7 @@ import { parseOrderBy } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
 import { emptySelect, parseSelect } from "./select_block.ts";
+import { SetChain } from "./set_chain.ts";
 import { Token } from "./text/lexer.ts";
 import { valuesOfLiterals } from "./text/literal_nodes.ts";
 
@@ -34,22 +37,22 @@ export function parseUnprefixedQuery(cursor: Cursor): SelectStatement {
   return parseQueryRest(cursor, parseBlock(cursor), start);
 }
 
-/** What may follow the first block of a query. */
+/** Parses the part of a query that follows its first block. */
 export function parseQueryRest(
   cursor: Cursor,
   first: SelectStatement,
   start: number,
 ): SelectStatement {
-  let left = parseIntersections(cursor, first, start);
+  const chain = new SetChain(cursor, parseIntersections(cursor, first, start), start);
   for (;;) {
     const word = cursor.acceptOneOf("union", "except");
     if (word === undefined) break;
     const isAll = parseAll(cursor);
     const token = cursor.token;
     const right = parseIntersections(cursor, parseBlock(cursor), token);
-    left = combined(cursor, start, { type: isAll ? `${word} all` : word, left, right });
+    chain.add(isAll ? `${word} all` : word, right, token);
   }
-  return parseTail(cursor, left, start);
+  return parseTail(cursor, chain.query(), start);
 }
 
 function parseIntersections(
@@ -57,33 +60,71 @@ function parseIntersections(
   first: SelectStatement,
   start: number,
 ): SelectStatement {
-  let left = first;
+  const chain = new SetChain(cursor, first, start);
   while (cursor.accept("intersect")) {
     const isAll = parseAll(cursor);
-    const right = parseBlock(cursor);
-    left = combined(cursor, start, { type: isAll ? "intersect all" : "intersect", left, right });
+    const token = cursor.token;
+    chain.add(isAll ? "intersect all" : "intersect", parseBlock(cursor), token);
   }
-  return left;
+  return chain.query();
 }
 
 function parseAll(cursor: Cursor): boolean {
   return cursor.acceptOneOf("all", "distinct") === "all";
 }
 
-function combined(
-  cursor: Cursor,
-  start: number,
-  parts: Pick<SelectFromUnion, "type" | "left" | "right">,
-): SelectFromUnion {
-  cursor.setDepth(cursor.depthMax + 1);
-  return { ...parts, orderBy: undefined, limit: undefined, _location: cursor.since(start) };
+/** `SELECT … [FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE …]` as a statement. */
+export function parseLockable(cursor: Cursor, start: number): Statement {
+  cursor.lockableStart = start;
+  const query = parseUnprefixedQuery(cursor);
+  cursor.lockableStart = undefined;
+  if (!cursor.is("for")) return query;
+  const isLocking = LOCKING_CLAUSES.some(([word]) => cursor.isAhead(1, word));
+  if (!isLocking) return query;
+  const clause = cursor.start;
+  cursor.expect("for");
+  const strength = parseStrength(cursor);
+  const of = cursor.accept("of") ? cursor.names("a table") : [];
+  const wait = cursor.accept("nowait")
+    ? "nowait"
+    : cursor.acceptAll("skip", "locked")
+      ? "skip locked"
+      : undefined;
+  const isPlain =
+    query.type === "select" &&
+    (query.distinct === undefined || query.distinct === "all") &&
+    [query.groupBy, query.having, query.windows].every((part) => part === undefined);
+  if (!isPlain) {
+    cursor.fail(
+      "FOR UPDATE, FOR SHARE and similar clauses need a SELECT without DISTINCT, GROUP BY and UNION",
+      clause,
+    );
+  }
+  if (cursor.is("for")) cursor.refuse("a second locking clause", "name all tables in one OF");
+  return { type: "select for", query, strength, of, wait, _location: cursor.since(start) };
 }
 
-// Anything else behind FOR is no locking clause, and is found where the statement should end.
+function parseStrength(cursor: Cursor): LockStrength {
+  switch (cursor.expectOneOf("update", "no", "share", "key")) {
+    case "update":
+      return "update";
+    case "share":
+      return "share";
+    case "no":
+      cursor.expectAll("key", "update");
+      return "no key update";
+    case "key":
+      cursor.expect("share");
+      return "key share";
+  }
+}
+
+// Any other word after FOR is not a locking clause. The parser reports such a word at the end of
+// the statement.
 function refuseLocking(cursor: Cursor): void {
   const found = LOCKING_CLAUSES.find(([word]) => cursor.isAhead(1, word));
   if (found === undefined) return;
-  cursor.refuse(found[1], "a transaction that loses a conflict fails and may be sent again");
+  cursor.refuse(`${found[1]} here`, "only the outermost SELECT of a statement locks rows");
 }
 
 const LOCKING_CLAUSES = [
@@ -93,13 +134,13 @@ const LOCKING_CLAUSES = [
   ["key", "FOR KEY SHARE"],
 ] as const;
 
-// ORDER BY and LIMIT belong to the whole. Behind parentheses they add to what stands inside, as in
-// PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
+// ORDER BY and LIMIT belong to the whole query. After parentheses, they apply to the query inside,
+// as in PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
 function parseTail(cursor: Cursor, query: SelectStatement, start: number): SelectStatement {
   const at = cursor.start;
   const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
   const limit = parseLimit(cursor);
-  if (cursor.is("for")) refuseLocking(cursor);
+  if (cursor.is("for") && start !== cursor.lockableStart) refuseLocking(cursor);
   if (orderBy === undefined && limit === undefined) return query;
   const target = tailOwner(query);
   if (orderBy !== undefined) {
@@ -116,7 +157,7 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
 
 type TailOwner = SelectFromStatement | SelectFromUnion | ValuesStatement;
 
-// A query that the parser made in parentheses holds no DML behind its WITH.
+// A query that was parsed in parentheses has no DML after its WITH.
 function tailOwner(query: SelectStatement): Mutable<TailOwner> {
   return "in" in query ? tailOwner(query.in as SelectStatement) : query;
 }
@@ -193,7 +234,7 @@ function parseBinding(cursor: Cursor): WithBinding {
   const outer = cursor.enter();
   cursor.expect("(");
   if (cursor.is("insert") || cursor.is("update") || cursor.is("delete")) {
-    cursor.refuse(`${cursor.word.toUpperCase()} in a CTE`, "send it as a statement of its own");
+    cursor.refuse(`${cursor.word.toUpperCase()} in a CTE`, "send it as a separate statement");
   }
   const statement = parseQuery(cursor);
   cursor.expect(")");
@@ -238,7 +279,7 @@ function parseValues(cursor: Cursor): ValuesStatement {
   }
   cursor.expect("values");
   const values: Expr[][] = [];
-  // Rows are bound in steps, so only the parts of one row count.
+  // Rows are bound in steps, so only the parts within one row count.
   const { parts } = cursor.counts;
   do {
     cursor.counts.parts = parts;
@@ -273,7 +314,7 @@ function parseTableQuery(cursor: Cursor): SelectFromStatement {
   return node;
 }
 
-/** Whether a query begins here, in parentheses or not. */
+/** Whether a query begins here, with or without parentheses. */
 export function beginsQuery(cursor: Cursor): boolean {
   let count = 0;
   while (cursor.isAhead(count, "(")) count += 1;

@@ -1,13 +1,13 @@
 /**
- * One SELECT block: its clauses from DISTINCT to WINDOW. What stands behind a block, or between
- * two, belongs to the query.
+ * Parses one SELECT block: its clauses from DISTINCT to WINDOW. Clauses after a block or between
+ * two blocks belong to the query.
  */
 import type {
   GroupItem,
-  GroupingSets,
-  NamedWindow,
+  GroupingSetsNode,
   SelectedColumn,
   SelectFromStatement,
+  WindowDefinition,
 } from "./ast/ast.ts";
 import { countQuery, requireListed } from "./bounds.ts";
 import { parseWindow } from "./calls.ts";
@@ -15,7 +15,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { parseFromList } from "./from.ts";
 import { Token } from "./text/lexer.ts";
 
-/** A block with nothing in it. */
+/** Returns an empty block. */
 export function emptySelect(): Mutable<SelectFromStatement> {
   return {
     type: "select",
@@ -71,8 +71,8 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   return expressions;
 }
 
-// `SELECT FROM t` has no columns, as EXISTS asks for none. What cannot begin an expression, nor end
-// a list, says so at the right place.
+// `SELECT FROM t` has no columns, because EXISTS needs no columns. A token that can neither begin
+// an expression nor end a list is reported at the right place.
 function endsSelectList(cursor: Cursor): boolean {
   return cursor.kind === Token.end || LIST_ENDS.has(cursor.word);
 }
@@ -139,8 +139,8 @@ function parseGroupItem(cursor: Cursor): GroupItem {
 function parseGroupingSets(
   cursor: Cursor,
   start: number,
-  type: GroupingSets["type"],
-): GroupingSets {
+  type: GroupingSetsNode["type"],
+): GroupingSetsNode {
   const outer = cursor.enter();
   cursor.expect("(");
   const groups = parseGroupItems(cursor);
@@ -149,8 +149,8 @@ function parseGroupingSets(
   return { type, groups, _location: cursor.since(start) };
 }
 
-function parseWindows(cursor: Cursor): NamedWindow[] {
-  const windows: NamedWindow[] = [];
+function parseWindows(cursor: Cursor): WindowDefinition[] {
+  const windows: WindowDefinition[] = [];
   do {
     const start = cursor.token;
     const name = cursor.name("a window");

@@ -1,11 +1,14 @@
 /**
- * Which statement begins here: one table of first words, so that none is tried in vain, and what
- * begins with none can be refused by its name.
+ * Parses any statement. A table maps each first word to its parser, so no parser is tried in vain.
+ * A statement with an unknown first word can be refused by name.
  */
 import { parseAlterTable } from "./alter.ts";
-import type { Statement, TableKind } from "./ast/ast.ts";
+import type { Statement, TableKindWord } from "./ast/ast.ts";
+import { parseComment } from "./comments.ts";
+import { parseCopy } from "./copy.ts";
 import type { Cursor } from "./cursor.ts";
 import {
+  acceptIfExists,
   parseAlterNamespace,
   parseCreateNamespace,
   parseCreateTable,
@@ -15,26 +18,43 @@ import {
   parseDropView,
 } from "./ddl.ts";
 import {
+  acceptCurrentSetting,
+  acceptSetConfig,
   parseDescribe,
+  parseDiscard,
   parseExecuteAs,
   parseExplain,
+  parseReset,
   parseSet,
   parseShow,
   parseSubscribe,
   parseUse,
 } from "./dialect.ts";
-import { parseDelete, parseInsert, parseUpdate } from "./dml.ts";
+import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
+import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
 import { parseBackup, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
+import { acceptOwner, parseCreateExtension } from "./ownership.ts";
+import { parseDeallocate, parseExecute, parsePrepare } from "./prepare.ts";
 import { refuseObject, refuseStatement } from "./refused.ts";
-import { parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
+import { parseLockable, parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
+import { parseAlterSequence, parseCreateSequence, parseDropSequence } from "./sequences.ts";
 import { parseAlterStorage, parseCreateStorage, parseDropStorage } from "./storages.ts";
-import { parseTransaction } from "./transactions.ts";
+import {
+  parseAck,
+  parseAlterTopic,
+  parseClearTopic,
+  parseConsume,
+  parseCreateTopic,
+  parseDropTopic,
+} from "./topics.ts";
+import { parseSavepoint, parseTransaction } from "./transactions.ts";
 import { parseAlterUser, parseCreateUser, parseDropUser } from "./users.ts";
+import { parseAlterWebhook, parseCreateWebhook, parseDropWebhook } from "./webhooks.ts";
 
 type Parse = (cursor: Cursor, start: number) => Statement;
 
 const STATEMENTS = new Map<string, Parse>([
-  ["select", parseQuery],
+  ["select", parseSelect],
   ["values", parseQuery],
   ["table", parseQuery],
   ["(", parseQuery],
@@ -42,6 +62,12 @@ const STATEMENTS = new Map<string, Parse>([
   ["insert", parseInsert],
   ["update", parseUpdate],
   ["delete", parseDelete],
+  ["truncate", parseTruncate],
+  ["copy", parseCopy],
+  ["comment", parseComment],
+  ["prepare", parsePrepare],
+  ["execute", parseExecute],
+  ["deallocate", parseDeallocate],
   ["create", parseCreate],
   ["alter", parseAlter],
   ["drop", parseDrop],
@@ -51,9 +77,13 @@ const STATEMENTS = new Map<string, Parse>([
   ["end", parseTransaction],
   ["rollback", parseTransaction],
   ["abort", parseTransaction],
+  ["savepoint", parseSavepoint],
+  ["release", parseSavepoint],
   ["explain", parseExplain],
   ["use", parseUse],
   ["set", parseSet],
+  ["reset", parseReset],
+  ["discard", parseDiscard],
   ["show", parseShow],
   ["describe", parseDescribe],
   ["desc", parseDescribe],
@@ -62,9 +92,12 @@ const STATEMENTS = new Map<string, Parse>([
   ["subscribe", parseSubscribe],
   ["backup", parseBackup],
   ["restore", parseRestore],
+  ["clear", parseClearTopic],
+  ["consume", parseConsume],
+  ["ack", parseAck],
 ]);
 
-/** Any statement, up to what ends it. */
+/** Parses any statement, up to and including its last token. */
 export function parseStatement(cursor: Cursor): Statement {
   const start = cursor.token;
   if (cursor.isAhead(0, "execute") && cursor.isAhead(1, "as")) return parseExecuteAs(cursor, start);
@@ -75,9 +108,15 @@ export function parseStatement(cursor: Cursor): Statement {
     cursor.couldBe("select", "insert", "update", "delete", "create", "alter", "drop", "with");
     cursor.couldBe("values", "begin", "commit", "rollback", "explain", "show", "describe", "set");
     cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
-    cursor.couldBe("copy", "grant", "truncate");
+    cursor.couldBe("clear", "consume", "ack", "copy", "grant", "truncate", "savepoint", "release");
+    cursor.couldBe("comment", "prepare", "execute", "deallocate");
   }
   return cursor.unexpected("a statement");
+}
+
+function parseSelect(cursor: Cursor, start: number): Statement {
+  const own = acceptSetConfig(cursor, start) ?? acceptCurrentSetting(cursor, start);
+  return own ?? parseLockable(cursor, start);
 }
 
 function parseWithStatement(cursor: Cursor, start: number): Statement {
@@ -94,8 +133,8 @@ function parseWithStatement(cursor: Cursor, start: number): Statement {
   return { type, bind, in: inner, _location: cursor.since(start) };
 }
 
-// USER, SHARED or STREAM before TABLE.
-function acceptKind(cursor: Cursor): TableKind | undefined {
+// Takes USER, SHARED or STREAM before TABLE.
+function acceptKind(cursor: Cursor): TableKindWord | undefined {
   return cursor.isAhead(1, "table") ? cursor.acceptOneOf("user", "shared", "stream") : undefined;
 }
 
@@ -108,17 +147,38 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   }
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseCreateTable(cursor, start, kind);
+  const isUnique = cursor.acceptAll("unique", "index");
+  if (isUnique || cursor.accept("index")) return parseCreateIndex(cursor, start, isUnique);
+  if (cursor.accept("extension")) return parseCreateExtension(cursor, start);
   refuseObject(cursor, "CREATE");
-  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage")) {
+  cursor.couldBe("table", "index", "unique");
+  switch (
+    cursor.expectOneOf(
+      "namespace",
+      "schema",
+      "view",
+      "user",
+      "storage",
+      "topic",
+      "webhook",
+      "sequence",
+    )
+  ) {
     case "namespace":
     case "schema":
       return parseCreateNamespace(cursor, start);
+    case "sequence":
+      return parseCreateSequence(cursor, start);
     case "view":
       return parseCreateView(cursor, start, undefined);
     case "user":
       return parseCreateUser(cursor, start);
     case "storage":
       return parseCreateStorage(cursor, start);
+    case "topic":
+      return parseCreateTopic(cursor, start);
+    case "webhook":
+      return parseCreateWebhook(cursor, start);
   }
 }
 
@@ -126,33 +186,69 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   cursor.expect("alter");
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseAlterTable(cursor, start, kind);
+  if (cursor.accept("index")) return parseAlterIndex(cursor, start);
   refuseObject(cursor, "ALTER");
-  if (cursor.is("view")) cursor.refuse("ALTER VIEW", "CREATE OR REPLACE VIEW");
-  switch (cursor.expectOneOf("namespace", "schema", "user", "storage")) {
+  if (cursor.is("view")) return parseAlterView(cursor, start);
+  switch (
+    cursor.expectOneOf("namespace", "schema", "user", "storage", "topic", "webhook", "sequence")
+  ) {
     case "namespace":
     case "schema":
       return parseAlterNamespace(cursor, start);
+    case "sequence":
+      return parseAlterSequence(cursor, start);
     case "user":
       return parseAlterUser(cursor, start);
     case "storage":
       return parseAlterStorage(cursor, start);
+    case "topic":
+      return parseAlterTopic(cursor, start);
+    case "webhook":
+      return parseAlterWebhook(cursor, start);
   }
+}
+
+function parseAlterView(cursor: Cursor, start: number): Statement {
+  const at = cursor.start;
+  cursor.expect("view");
+  const ifExists = acceptIfExists(cursor);
+  const name = cursor.qname("a view");
+  const owned = acceptOwner(cursor, start, { kind: "view", name, ifExists });
+  return owned ?? cursor.refuse("ALTER VIEW", "CREATE OR REPLACE VIEW", at);
 }
 
 function parseDrop(cursor: Cursor, start: number): Statement {
   cursor.expect("drop");
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseDropTable(cursor, start, kind);
+  if (cursor.accept("index")) return parseDropIndex(cursor, start);
   refuseObject(cursor, "DROP");
-  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage")) {
+  switch (
+    cursor.expectOneOf(
+      "namespace",
+      "schema",
+      "view",
+      "user",
+      "storage",
+      "topic",
+      "webhook",
+      "sequence",
+    )
+  ) {
     case "namespace":
     case "schema":
       return parseDropNamespace(cursor, start);
+    case "sequence":
+      return parseDropSequence(cursor, start);
     case "view":
       return parseDropView(cursor, start);
     case "user":
       return parseDropUser(cursor, start);
     case "storage":
       return parseDropStorage(cursor, start);
+    case "topic":
+      return parseDropTopic(cursor, start);
+    case "webhook":
+      return parseDropWebhook(cursor, start);
   }
 }

@@ -12,7 +12,7 @@ import { acceptIfExists } from "./ddl.ts";
 import { parseNameOrString, parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Behind `CREATE STORAGE`. */
+/** Parses the rest after `CREATE STORAGE`. */
 export function parseCreateStorage(cursor: Cursor, start: number): CreateStorageStatement {
   const name = parseNameOrString(cursor, "a storage");
   cursor.expect("type");
@@ -23,7 +23,7 @@ export function parseCreateStorage(cursor: Cursor, start: number): CreateStorage
   return { type: "create storage", name, storageType, settings, _location };
 }
 
-/** Behind `ALTER STORAGE`. */
+/** Parses the rest after `ALTER STORAGE`. */
 export function parseAlterStorage(cursor: Cursor, start: number): AlterStorageStatement {
   const name = parseNameOrString(cursor, "a storage");
   const settings: StorageSetting[] = [];
@@ -44,7 +44,7 @@ function parseSetting(cursor: Cursor, before: readonly StorageSetting[]): Storag
   return { name, value, _location: cursor.since(start) };
 }
 
-/** Behind `DROP STORAGE`. */
+/** Parses the rest after `DROP STORAGE`. */
 export function parseDropStorage(cursor: Cursor, start: number): DropStorageStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseNameOrString(cursor, "a storage");

@@ -1,7 +1,10 @@
-/**
- * Where a transaction begins and ends.
- */
-import type { BeginStatement, Statement } from "./ast/ast.ts";
+/** Parses statements that begin or end a transaction or a part of one. */
+import type {
+  BeginStatement,
+  SavepointStatement,
+  SetTransactionStatement,
+  Statement,
+} from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
 /** `BEGIN …`, `START TRANSACTION …`, `COMMIT`, `ROLLBACK`, `END`, `ABORT`. */
@@ -9,22 +12,67 @@ export function parseTransaction(cursor: Cursor, start: number): Statement {
   const word = cursor.expectOneOf("begin", "start", "commit", "end", "rollback", "abort");
   if (word === "begin" || word === "start") return parseBegin(cursor, start, word);
   cursor.acceptOneOf("work", "transaction");
-  if (cursor.is("to"))
-    cursor.refuse("ROLLBACK TO SAVEPOINT", "ROLLBACK ends the whole transaction");
+  if ((word === "rollback" || word === "abort") && cursor.accept("to")) {
+    cursor.accept("savepoint");
+    return savepoint(cursor, start, "rollback to");
+  }
   if (cursor.is("and")) cursor.refuse("AND CHAIN", "begin the next transaction with BEGIN");
   const type = word === "commit" || word === "end" ? "commit" : "rollback";
   return { type, _location: cursor.since(start) };
 }
 
+/** `SAVEPOINT n`, `RELEASE [SAVEPOINT] n`. */
+export function parseSavepoint(cursor: Cursor, start: number): SavepointStatement {
+  if (cursor.expectOneOf("savepoint", "release") === "savepoint") {
+    return savepoint(cursor, start, "savepoint");
+  }
+  cursor.accept("savepoint");
+  return savepoint(cursor, start, "release savepoint");
+}
+
+function savepoint(
+  cursor: Cursor,
+  start: number,
+  type: SavepointStatement["type"],
+): SavepointStatement {
+  const name = cursor.name("a savepoint");
+  return { type, name, _location: cursor.since(start) };
+}
+
 function parseBegin(cursor: Cursor, start: number, word: "begin" | "start"): BeginStatement {
   if (word === "start") cursor.expect("transaction");
   else cursor.acceptOneOf("work", "transaction");
-  const made: Mutable<BeginStatement> = {
-    type: word === "begin" ? "begin" : "start transaction",
-    isolationLevel: undefined,
-    writeable: undefined,
-    _location: { start: 0, end: 0 },
-  };
+  const modes = parseModes(cursor);
+  const type = word === "begin" ? "begin" : "start transaction";
+  return { type, ...modes, _location: cursor.since(start) };
+}
+
+/**
+ * `TRANSACTION mode, …` after SET, and `CHARACTERISTICS AS TRANSACTION mode, …` after SET SESSION.
+ * All levels are the same, so there is nothing to remember.
+ */
+export function parseSetTransaction(
+  cursor: Cursor,
+  start: number,
+  { isOfSession }: { isOfSession: boolean },
+): SetTransactionStatement {
+  if (isOfSession) cursor.expectAll("characteristics", "as");
+  cursor.expect("transaction");
+  const at = cursor.start;
+  const { isolationLevel, writeable } = parseModes(cursor);
+  if (isolationLevel === undefined && writeable === undefined) {
+    cursor.couldBe("isolation", "read");
+    cursor.unexpected("a mode of the transaction");
+  }
+  if (writeable === "read only") cursor.refuse("SET TRANSACTION READ ONLY", "BEGIN READ ONLY", at);
+  const _location = cursor.since(start);
+  return { type: "set transaction", isOfSession, isolationLevel, writeable, _location };
+}
+
+type Modes = Pick<BeginStatement, "isolationLevel" | "writeable">;
+
+function parseModes(cursor: Cursor): Modes {
+  const made: Mutable<Modes> = { isolationLevel: undefined, writeable: undefined };
   let hasComma = false;
   for (;;) {
     const at = cursor.start;
@@ -43,7 +91,6 @@ function parseBegin(cursor: Cursor, start: number, word: "begin" | "start"): Beg
     cursor.couldBe("isolation", "read");
     cursor.unexpected("a mode of the transaction");
   }
-  made._location = cursor.since(start);
   return made;
 }
 

@@ -6,7 +6,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
 import { parseUserName, parseWord } from "./options.ts";
 
-/** Behind `CREATE USER`. */
+/** Parses the rest after `CREATE USER`. */
 export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = parseUserName(cursor);
@@ -36,7 +36,7 @@ export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatem
   return made;
 }
 
-/** Behind `ALTER USER`. */
+/** Parses the rest after `ALTER USER`. */
 export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatement {
   const name = cursor.is("current_user")
     ? { ...cursor.takeName(), currentUser: true as const }
@@ -51,7 +51,7 @@ export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatemen
   return { type: "alter user", name, [word]: value, _location: cursor.since(start) };
 }
 
-/** Behind `DROP USER`. */
+/** Parses the rest after `DROP USER`. */
 export function parseDropUser(cursor: Cursor, start: number): DropUserStatement {
   const ifExists = acceptIfExists(cursor);
   const name = parseUserName(cursor);

@@ -1,60 +1,54 @@
 /**
- * How a table is reached: which conditions fix its primary key, and which bound single columns.
+ * Chooses how to read a table, based on conditions that fix its primary key or bound single
+ * columns.
  *
  * The keys that a condition lists are looked up if there are fewer of them than rows: a lookup
- * takes 5 µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is still
- * applied afterwards, so the list may contain too many keys, but never too few.
+ * takes 5 µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is applied
+ * afterwards in any case, so the list may contain too many keys, but never too few.
  *
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import { isInteger, isNumberType, isTextType } from "../../types/mod.ts";
+import { type DataType, isInteger, isNumberType, isTextType } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
-import {
-  conjunctsOf,
-  hasSubquery,
-  isVolatile,
-  mayFail,
-  readsColumn,
-  sameExpression,
-} from "../bind/walk.ts";
+import { conjunctsOf, isVolatile, readsColumn, sameExpression } from "../bind/walk.ts";
 import type { Condition } from "./conditions.ts";
 import type { KeyPart, PlannedRange, SoughtKeys } from "./plan.ts";
 
-export interface Access {
-  /** How to look the one row up, when the conditions fix the whole primary key. */
+export interface TableAccess {
+  /** The lookup of a single row, if the conditions fix the whole primary key. */
   readonly lookup: KeyAccess | undefined;
-  /** The keys that rows can have, when the conditions list them. */
+  /** The possible keys of rows, if the conditions list them. */
   readonly sought: SoughtKeys | undefined;
   /** The alternative values of the first key column. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
-  /** Bounds of columns of text. */
+  /** Bounds of text columns. */
   readonly textRanges: readonly PlannedRange[];
 }
 
 export interface KeyAccess {
-  /** In key order. */
+  /** The key values, in key order. */
   readonly key: readonly BoundExpression[];
-  /** The conditions that the key says: a row that is found satisfies them. */
+  /** The conditions that the key expresses. A row found by the key satisfies them. */
   readonly said: readonly Condition[];
 }
 
-/** A condition of the form `column operator value`, the value without columns. */
-interface Bound {
+/** A condition of the form `column operator value`, where the value reads no columns. */
+export interface ColumnBound {
   readonly columnId: number;
   readonly operator: ComparisonOperator;
   readonly value: BoundExpression;
 }
 
 interface BoundOf {
-  readonly bound: Bound;
+  readonly bound: ColumnBound;
   readonly condition: Condition;
 }
 
-/** Reads the access path out of conditions that all must hold. */
-export function accessOf(table: TableEntry, conditions: readonly Condition[]): Access {
+/** Derives the access path from conditions that must all hold. */
+export function accessOf(table: TableEntry, conditions: readonly Condition[]): TableAccess {
   const bounds: BoundOf[] = [];
   const ranges: PlannedRange[] = [];
   const textRanges: PlannedRange[] = [];
@@ -73,7 +67,7 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): A
     const range = isText || isNumberType(bound.value.type) ? rangeOf(bound) : undefined;
     if (range === undefined) continue;
     if (!isText) ranges.push(range);
-    else if (isSure(bound.value)) textRanges.push(range);
+    else textRanges.push(range);
   }
   const lookup = keyAccessOf(table, bounds);
   if (lookup !== undefined) {
@@ -84,7 +78,7 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): A
   return { lookup, sought, prefix: prefixOf(primaryKey, conditions), ranges, textRanges };
 }
 
-/** A single value is handled as a range, so it needs no list. */
+/** A single value is handled as a range, so no list is needed. */
 function prefixOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
@@ -95,16 +89,22 @@ function prefixOf(
   return listed.flat();
 }
 
-/** Rows of a scan that take about as long as finding one row by its key: 5 µs. */
+/** The number of rows whose scan takes as long as finding one row by its key: 5 µs. */
 const ROWS_PER_KEY = 100;
 
-/** Of a table that belongs to many, nobody knows before the run how few rows the caller has. */
+/**
+ * The maximum number of keys for a table with many owners, because the number of the caller's rows
+ * is unknown before the run.
+ */
 const OWN_KEYS_MAX = 32;
 
-/** More are not looked up, however long the table is: what holds them counts for no budget. */
+/**
+ * The maximum number of keys to look up, however large the table, because no budget covers their
+ * memory.
+ */
 const KEYS_MAX = 65_536;
 
-/** Whether to look so many keys up is less work than to read a table. */
+/** Whether looking up this many keys is less work than reading a table. */
 export function areFewKeys(
   { rowCount, table }: { readonly rowCount: () => number; readonly table: TableEntry },
   keyCount: number,
@@ -113,15 +113,15 @@ export function areFewKeys(
   return keyCount <= KEYS_MAX && keyCount * ROWS_PER_KEY < rowCount();
 }
 
-/** Whether a number of keys that a statement lists is worth looking up. */
+/** Whether the keys in a statement are few enough to be looked up. */
 export function areListed(keyCount: number, rowCount: number): boolean {
   return keyCount <= KEYS_MAX && keyCount < rowCount;
 }
 
-/** The expected number of elements in an array that is not known yet. */
+/** The expected number of elements in an array that is not yet known. */
 const ELEMENTS_EXPECTED = 10;
 
-/** How many keys are looked up; a key that is listed twice counts twice. */
+/** Returns the number of keys to look up. A key that is listed twice counts twice. */
 export function keyCountOf(sought: SoughtKeys): number {
   return sought.reduce((sum, parts) => sum + productOf(parts), 0);
 }
@@ -135,14 +135,14 @@ function productOf(parts: readonly KeyPart[]): number {
 }
 
 /**
- * The keys that rows can have:
+ * Returns the possible keys of rows:
  *
  *     a IN (1, 2) AND b = 3             (1, 3), (2, 3)
  *     (a = 1 AND b = 2) OR (a = 3 AND b = 4)
  *
- * Undefined when the conditions do not list them.
+ * Returns undefined if the conditions do not list them.
  */
-function soughtKeysOf(
+export function soughtKeysOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
 ): SoughtKeys | undefined {
@@ -185,7 +185,7 @@ function keysOfAlternatives(
   return keys;
 }
 
-/** Each row of the list gives one value to each of its columns. */
+/** Each row of the list gives one value for each column. */
 function keysOfRows(
   { operands, rows }: Extract<BoundExpression, { kind: "row in" }>,
   primaryKey: readonly number[],
@@ -222,10 +222,10 @@ function keyPartsOf(
   return key.length === primaryKey.length ? key : undefined;
 }
 
-/** Notes what a condition says of one column, if it lists its values. */
+/** Collects the values that a condition lists for one column. */
 function addPart(condition: BoundExpression, into: Map<number, KeyPart>): void {
   const equality = equalityIn(condition);
-  if (equality !== undefined && isSure(equality.value)) {
+  if (equality !== undefined) {
     into.set(equality.columnId, partOf(equality.value));
     return;
   }
@@ -234,35 +234,12 @@ function addPart(condition: BoundExpression, into: Map<number, KeyPart>): void {
   const { constants, items, list } = condition;
   if (columnId === undefined || into.has(columnId)) return;
   const lists = list === undefined ? [] : [list];
-  if ([...items, ...lists].every((item) => isFixed(item) && isSure(item))) {
+  if ([...items, ...lists].every(isFixed)) {
     into.set(columnId, { items, constants, lists });
   }
 }
 
-/** Whether it can be evaluated although no row may ask for it. */
-export function isSure(value: BoundExpression): boolean {
-  return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
-}
-
-/**
- * Whether a value comes from the request, possibly cast to the type of its place: `$1::int`,
- * `ARRAY[$1, $2]`. A value that cannot be cast fails the statement, even without rows.
- */
-function isGiven(value: BoundExpression): boolean {
-  switch (value.kind) {
-    case "constant":
-    case "slot":
-      return true;
-    case "cast":
-      return isGiven(value.operand);
-    case "call":
-      return (value.name === "array" || value.readsTimeWords === true) && value.args.every(isGiven);
-    default:
-      return false;
-  }
-}
-
-function rangeOf({ columnId, operator, value }: Bound): PlannedRange | undefined {
+function rangeOf({ columnId, operator, value }: ColumnBound): PlannedRange | undefined {
   switch (operator) {
     case "=":
       return { columnId, min: value, max: value };
@@ -295,7 +272,7 @@ function keyAccessOf(
   return { key, said };
 }
 
-/** `column = value` as storage knows the column; undefined for every other form. */
+/** Returns `column = value` with the stored column, or undefined for every other form. */
 export function equalityIn(
   condition: BoundExpression,
 ): { columnId: number; value: BoundExpression } | undefined {
@@ -303,7 +280,8 @@ export function equalityIn(
   return bound?.operator === "=" ? { columnId: bound.columnId, value: bound.value } : undefined;
 }
 
-function boundIn(condition: BoundExpression): Bound | undefined {
+/** Returns the comparison of a stored column with a value, or undefined for every other form. */
+export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   if (condition.kind !== "compare") return undefined;
   const { left, operator, right } = condition;
   const leftColumn = storedColumnId(left);
@@ -317,11 +295,11 @@ function boundIn(condition: BoundExpression): Bound | undefined {
   return undefined;
 }
 
-/** More alternatives are not compared with each other. */
+/** The maximum number of alternatives that are compared with each other. */
 const ALTERNATIVES_MAX = 8;
 
 /**
- * Bounds that all alternatives of an OR have in common, as rows that are compared do:
+ * Returns the bounds that all alternatives of an OR share, as in comparisons of rows:
  *
  *     (a, b) > (1, 2)    =    a > 1 OR (a = 1 AND b > 2)    ⟹    a >= 1
  */
@@ -334,7 +312,7 @@ function rangesOfAlternatives(
   );
   return first.flatMap((bound) => {
     const { columnId, value } = bound;
-    if (!isSure(value) || !(isTextType(value.type) || isNumberType(value.type))) return [];
+    if (!(isTextType(value.type) || isNumberType(value.type))) return [];
     const isShared = (side: "min" | "max"): boolean =>
       [[bound], ...others].every((bounds) =>
         bounds.some((other) => {
@@ -348,24 +326,43 @@ function rangesOfAlternatives(
   });
 }
 
-/** `column LIKE pattern`, whose beginning bounds the column. */
-function beginningIn(condition: BoundExpression): PlannedRange | undefined {
-  if (condition.kind !== "call" || condition.like === undefined) return undefined;
-  const [text, like, escape] = condition.args;
-  if (condition.like.isNegated || escape !== undefined) return undefined;
-  if (text === undefined || like === undefined || !isTextType(text.type)) return undefined;
-  const columnId = storedColumnId(text);
-  if (columnId === undefined || !isFixed(like) || !isSure(like)) return undefined;
-  return { columnId, min: undefined, max: undefined, like };
+/** Functions and operators that test how a text begins. */
+const BEGINNINGS: ReadonlySet<string> = new Set(["starts_with", "^@"]);
+
+/**
+ * Returns a range for `column LIKE pattern`, where the pattern's fixed prefix bounds the column,
+ * and for `starts_with(column, beginning)`.
+ */
+export function beginningIn(condition: BoundExpression): PlannedRange | undefined {
+  if (condition.kind !== "call") return undefined;
+  const [text, value, escape] = condition.args;
+  const isPlain = BEGINNINGS.has(condition.name);
+  if (!isPlain && (condition.like === undefined || condition.like.isNegated)) return undefined;
+  if (text === undefined || value === undefined || escape !== undefined) return undefined;
+  const columnId = isTextType(text.type) ? storedColumnId(text) : undefined;
+  if (columnId === undefined || !isFixed(value)) return undefined;
+  const open = { columnId, min: undefined, max: undefined };
+  return isPlain ? { ...open, beginning: value } : { ...open, like: value };
 }
 
-/** The column under a comparison; widening an integer keeps its value, so it is seen through. */
+/**
+ * Returns the column in a comparison. A cast that changes neither the stored form of a value nor
+ * its order is ignored: a wider integer, a moment with or without a zone, a text without a limit.
+ */
 export function storedColumnId(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.origin?.columnId;
-  if (expression.kind !== "cast" || !isInteger(expression.type)) return undefined;
-  const { operand } = expression;
-  if (operand.kind !== "column" || !isInteger(operand.type)) return undefined;
-  return operand.column.origin?.columnId;
+  if (expression.kind !== "cast" || expression.operand.kind !== "column") return undefined;
+  const { isNumericIdentity, isSameText, operand, type } = expression;
+  const isSame = isSameText === true || (isNumericIdentity && isOfOneScale(operand.type, type));
+  return isSame ? operand.column.origin?.columnId : undefined;
+}
+
+function isOfOneScale(from: DataType, to: DataType): boolean {
+  return (isInteger(from) && isInteger(to)) || (isMoment(from) && isMoment(to));
+}
+
+function isMoment({ kind }: DataType): boolean {
+  return kind === "timestamp" || kind === "datetime";
 }
 
 function isFixed(expression: BoundExpression): boolean {

@@ -1,46 +1,51 @@
 /**
- * The conditions of WHERE and ON while a block is planned: what each of them reads, and which
- * columns those read that are still to be tested.
+ * Tracks the conditions of WHERE and ON while a block is planned: the columns that each condition
+ * reads, and the columns that untested conditions still need.
  *
- * A condition is looked through once, however many joins it could be tested at. It is open from
- * when the block's readers know it until the plan tests it; a column that no open condition and no
- * other clause reads goes no further up.
+ * A condition is analysed once, however many joins could test it. It is open from when the block's
+ * readers are registered until the plan tests it. A column that no open condition and no other
+ * clause reads is dropped from the plan at that point.
  *
- * So a join of a new shape is planned in half the time, and thousands of conditions are not looked
- * through in quadratic time.
+ * This halves the planning time for a new join shape and avoids quadratic time for thousands of
+ * conditions.
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isVolatileItself, someChild } from "../bind/walk.ts";
 
 export interface Condition {
   readonly expression: BoundExpression;
-  /** The columns that it reads, each once. */
+  /** The columns that the condition reads, without duplicates. */
   readonly columnIds: readonly number[];
-  /** Whether it may be tested lower; one without columns or volatile may not. */
+  /**
+   * Whether the condition may be tested lower in the plan. Volatile conditions and those without
+   * columns may not.
+   */
   readonly canMove: boolean;
-  /** Whether it holds a constant, so that a part of it may be computed before the run. */
+  /**
+   * Whether the condition contains a constant, so that part of it may be computed before the run.
+   */
   readonly holdsConstant: boolean;
-  /** Whether it is counted among the readers of its columns. */
+  /** Whether the condition counts as a reader of its columns. */
   isOpen: boolean;
 }
 
 export function conditionOf(expression: BoundExpression): Condition {
-  const read: Read = { columnIds: [], holdsConstant: false, isVolatile: false };
+  const read: FoundProperties = { columnIds: [], holdsConstant: false, isVolatile: false };
   addRead(expression, read);
   const { columnIds, holdsConstant, isVolatile } = read;
   const canMove = columnIds.length > 0 && !isVolatile;
   return { expression, columnIds, canMove, holdsConstant, isOpen: false };
 }
 
-/** What was found of an expression so far. */
-interface Read {
+/** The properties found so far in an expression. */
+interface FoundProperties {
   readonly columnIds: number[];
   holdsConstant: boolean;
   isVolatile: boolean;
 }
 
-/** Never finds what it walks for. */
-function addRead(expression: BoundExpression, into: Read): boolean {
+/** Visits the whole expression, because the test never succeeds. */
+function addRead(expression: BoundExpression, into: FoundProperties): boolean {
   if (expression.kind === "column") {
     const { id } = expression.column;
     if (!into.columnIds.includes(id)) into.columnIds.push(id);
@@ -59,14 +64,14 @@ export function expressionsOf(conditions: readonly Condition[]): BoundExpression
   return conditions.map(({ expression }) => expression);
 }
 
-/** Who still reads the columns of a block. */
+/** Counts the remaining readers of a block's columns. */
 export class ColumnReaders {
-  /** Columns that a clause other than WHERE and ON reads. */
+  /** The columns that clauses other than WHERE and ON read. */
   readonly #above: ReadonlySet<number>;
-  /** How many open conditions read each column. */
+  /** The number of open conditions that read each column. */
   readonly #openCounts = new Map<number, number>();
 
-  /** @param above Columns that a clause other than WHERE and ON reads. */
+  /** @param above The columns that clauses other than WHERE and ON read. */
   constructor(above: ReadonlySet<number>) {
     this.#above = above;
   }
@@ -76,7 +81,7 @@ export class ColumnReaders {
     for (const id of condition.columnIds) this.#openCounts.set(id, this.#countOf(id) + 1);
   }
 
-  /** The plan tests these conditions where it stands; those that are not open change nothing. */
+  /** Called where the plan tests these conditions. Conditions that are not open change nothing. */
   close(conditions: readonly Condition[]): void {
     for (const condition of conditions) {
       if (!condition.isOpen) continue;

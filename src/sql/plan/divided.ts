@@ -1,14 +1,14 @@
 /**
- * A plan that several readers run side by side: the part of each, over its share of the row groups
- * of one table, and the rest of the plan over the rows of all parts.
+ * Divides a plan among several readers: each runs a part over its share of one table's row groups,
+ * and the rest of the plan runs over the rows of all parts.
  *
  *     sort ─ filter ─ aggregate ─ join ─ scan          the plan
  *                     aggregate ─ join ─ scan'         the part: a share of the row groups
  *     sort ─ filter ─ aggregate'─ gathered             the whole: sums of the sums of the parts
  *
- * A plan can be divided at an aggregate, a DISTINCT, or a sort of which only the first rows are
- * wanted, if each row of one table reaches it by itself: through filters, projections, and the left
- * sides of joins. Their right sides are read by every reader.
+ * A plan can be divided at an aggregate, a DISTINCT, or a sort with a limit, provided that each row
+ * of one table reaches it independently: through filters, projections and the left sides of joins.
+ * Every reader reads the right sides of these joins.
  */
 import type { BoundAggregate, BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
@@ -19,22 +19,22 @@ import type { AggregateNode, PlanNode, ScanNode } from "./plan.ts";
 import { expressionsOf, nodesOf } from "./plan_walk.ts";
 
 export interface DividedPlan {
-  /** Each reader runs it, over its share of the row groups. */
+  /** The plan that each reader runs over its share of the row groups. */
   readonly part: PlanNode;
-  /** Over the rows of all parts. */
+  /** The plan that runs over the rows of all parts. */
   readonly whole: PlanNode;
 }
 
-/** The place at which a plan is divided. */
+/** The point at which a plan is divided. */
 export interface PlanDivision {
   readonly root: PlanNode;
-  /** The place of the node in `nodesOf`. */
+  /** The index of the node in `nodesOf`. */
   readonly at: number;
-  /** Rows of the table that is read in shares. */
+  /** The number of rows in the table that is read in shares. */
   readonly rowCount: number;
 }
 
-/** Divides where most rows are read. Returns undefined if the plan cannot be divided. */
+/** Finds the point where most rows are read. Returns undefined if the plan cannot be divided. */
 export function divisionOf(root: PlanNode): PlanDivision | undefined {
   let best: PlanDivision | undefined;
   const nodes = nodesOf(root);
@@ -42,14 +42,14 @@ export function divisionOf(root: PlanNode): PlanDivision | undefined {
     const divided = dividedNode(node);
     if (divided === undefined || !isSafe(divided.part)) continue;
     const { others, rowCount } = rowsReadIn(divided.part);
-    // The tables that every reader reads whole must not be most of the work.
+    // Tables that every reader reads completely must not be most of the work.
     if (others > rowCount || rowCount <= (best?.rowCount ?? -1)) continue;
     best = { root, at: nodes.indexOf(node), rowCount };
   }
   return best;
 }
 
-/** Divides a plan at a place that {@linkcode divisionOf} found in a plan of the same shape. */
+/** Divides a plan at a point that {@linkcode divisionOf} found in a plan of the same shape. */
 export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
   const node = nodesOf(root)[at];
   const divided = node === undefined ? undefined : dividedNode(node);
@@ -57,12 +57,12 @@ export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
   return { part: divided.part, whole: replaced(root, node, divided.whole) };
 }
 
-/** Tells plans of one statement apart: the same text means the same nodes in the same places. */
+/** Distinguishes plans of one statement. The same text means the same nodes in the same places. */
 export function shapeOf(root: PlanNode): string {
   return shapeOfNodes(nodesOf(root));
 }
 
-/** The same of the nodes of several plans. */
+/** Returns a string that distinguishes the nodes of several plans as the plan text does. */
 export function shapeOfNodes(nodes: readonly PlanNode[]): string {
   return nodes.map(shapeOfNode).join("|");
 }
@@ -74,7 +74,7 @@ function shapeOfNode(node: PlanNode): string {
   return `${node.kind} ${columns}`;
 }
 
-/** The nodes that a run reads once, whatever its rows are. */
+/** Returns the nodes that a run reads exactly once, whatever their rows are. */
 function readOnce(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const add = (node: PlanNode): void => {
@@ -86,7 +86,7 @@ function readOnce(root: PlanNode): PlanNode[] {
         return;
       case "join":
         add(node.left);
-        // A fault on this side may be none of the statement.
+        // A fault on this side may not be a fault of the statement.
         if (node.isGuarded !== true) add(node.right);
         return;
       case "lateral":
@@ -103,7 +103,7 @@ function readOnce(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Divides one node; its input becomes the input of the part. */
+/** Divides one node, whose input becomes the input of the part. */
 function dividedNode(node: PlanNode): DividedPlan | undefined {
   if (node.kind !== "aggregate" && node.kind !== "distinct" && node.kind !== "sort") {
     return undefined;
@@ -119,7 +119,7 @@ function dividedNode(node: PlanNode): DividedPlan | undefined {
       return { part: { ...node, input }, whole: { ...node, input: { kind: "gathered", columns } } };
     case "distinct": {
       if (columns.length !== node.on.length || !node.on.every(isColumn)) return undefined;
-      // Groups go up once all are known; a DISTINCT would send a few rows at a time.
+      // Groups are sent once all are known, whereas a DISTINCT would send a few rows at a time.
       const groupBy = columns.map((column) => ({ column, expression: columnValue(column) }));
       return {
         part: {
@@ -140,7 +140,10 @@ function isColumn({ kind }: BoundExpression): boolean {
   return kind === "column";
 }
 
-/** The same rows for a share of one table; undefined if they are not of one table, row by row. */
+/**
+ * Returns a plan of the same rows over a share of one table, or undefined if the rows do not come
+ * independently from one table.
+ */
 function dividedInput(node: PlanNode): PlanNode | undefined {
   switch (node.kind) {
     case "scan":
@@ -173,7 +176,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   if (!counted.every((each) => isPlain(each) && isOf(each, argument))) return undefined;
   const keys = groupBy.map(({ column }) => column);
   if (groupingSets !== undefined) keys.unshift(groupingSets.column);
-  // Only the columns of one node have to differ.
+  // The ids need to be unique only within one node.
   let lastId = Math.max(0, ...keys.map(({ id }) => id));
   const newColumn = (type: BoundColumn["type"]): BoundColumn => {
     lastId += 1;
@@ -182,7 +185,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   const partKeys = [...groupBy];
   const differing = argument === undefined ? undefined : newColumn(argument.type);
   if (argument !== undefined && differing !== undefined) {
-    // Rows that are equal in it count once, so it is one of the keys of the parts.
+    // Rows with equal arguments count once, so the argument is one of the keys of the parts.
     partKeys.push({ column: differing, expression: argument });
   }
   const partAggregates: BoundAggregate[] = [];
@@ -219,7 +222,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   };
 }
 
-/** Whether nothing but DISTINCT decides which rows a call sees. */
+/** Whether only DISTINCT decides which rows a call receives. */
 function isPlain({ extra, filter, orderBy }: BoundAggregate): boolean {
   return extra.length === 0 && filter === undefined && orderBy.length === 0;
 }
@@ -228,7 +231,7 @@ function isOf({ argument }: BoundAggregate, wanted: BoundExpression | undefined)
   return argument !== undefined && wanted !== undefined && sameExpression(argument, wanted);
 }
 
-/** The call over what it has given for each part. */
+/** Returns the call that combines the results of the parts. */
 function wholeOf(
   aggregate: BoundAggregate,
   { whole }: AggregateParts,
@@ -238,7 +241,7 @@ function wholeOf(
   return { ...aggregate, form: whole, argument, extra, filter: undefined };
 }
 
-/** Whether all readers see the same in what each of them reads for itself. */
+/** Whether all readers get the same rows from every node that each of them reads completely. */
 function isSafe(part: PlanNode): boolean {
   return nodesOf(part).every((node) => {
     if (node.kind === "cte" && node.cte.isVolatile) return false;
@@ -246,7 +249,7 @@ function isSafe(part: PlanNode): boolean {
   });
 }
 
-/** Rows of the table that is divided, and of all others, as they are now. */
+/** Returns the current number of rows in the divided table, and in all other tables. */
 function rowsReadIn(part: PlanNode): { readonly rowCount: number; readonly others: number } {
   let rowCount = 0;
   let others = 0;

@@ -1,5 +1,5 @@
 /**
- * Bound INSERT, UPDATE and DELETE → plan: how the rows are found that they write.
+ * Plans bound INSERT, UPDATE and DELETE statements: how to find the rows that they write.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundConflict } from "../bind/change/conflict_binder.ts";
@@ -12,7 +12,7 @@ import { planSelect } from "./planner.ts";
 export interface InsertPlan {
   readonly kind: "insert";
   readonly table: TableEntry;
-  /** Table positions that the source fills, in its order. */
+  /** The table positions that the source fills, in source order. */
   readonly targets: readonly number[];
   readonly source: SourcePlan;
   readonly conflict: BoundConflict | undefined;

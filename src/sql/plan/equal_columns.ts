@@ -3,41 +3,42 @@
  *
  *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
  *
- * This allows b and c to be joined before a, and each table to be read by the constant. A join also
- * compares only one pair of equal columns instead of all of them.
+ * This allows b and c to be joined before a, and each table to be read by the constant. In
+ * addition, a join then compares only one pair of equal columns instead of all.
  */
-import { BOOLEAN, sameType } from "../../types/mod.ts";
-import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
-import { columnValue } from "../bind/bound_nodes.ts";
-import { hasSubquery, isVolatile, readsColumn } from "../bind/walk.ts";
-import { isSure } from "./access.ts";
-import type { Condition } from "./conditions.ts";
 
-type Comparison = Extract<BoundExpression, { kind: "compare" }>;
+import { BOOLEAN, sameType } from "../../types/mod.ts";
+import type { BoundColumn, BoundComparison, BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { hasSubquery, isSure, isVolatile, readsColumn } from "../bind/walk.ts";
+import type { Condition } from "./conditions.ts";
 
 export interface EqualColumns {
   readonly members: readonly Member[];
   /** The conditions that make the columns equal. */
   readonly conditions: readonly Condition[];
   /** Compares two values of the columns' type. */
-  readonly evaluate: Comparison["evaluate"];
+  readonly evaluate: BoundComparison["evaluate"];
 }
 
 export interface Member {
   readonly column: BoundColumn;
-  /** The index of the joined relation that has the column. */
+  /** The index of the joined relation that contains the column. */
   readonly leaf: number;
 }
 
-/** In a larger set, only the comparisons that the statement states are made. */
+/**
+ * The maximum size of a set with inferred comparisons. For larger sets, only the stated comparisons
+ * are made.
+ */
 const MEMBERS_MAX = 64;
 
-/** Finds the sets of equal columns; each has at least two columns. */
+/** Finds the sets of equal columns, each of which has at least two columns. */
 export function equalColumns(
   conditions: readonly Condition[],
   leafById: ReadonlyMap<number, number>,
 ): readonly EqualColumns[] {
-  const pairs: ColumnPair[] = [];
+  const pairs: EqualPair[] = [];
   for (const condition of conditions) {
     const pair = pairIn(condition);
     if (pair !== undefined) pairs.push(pair);
@@ -61,8 +62,8 @@ function setOf(
   return { members, conditions, evaluate };
 }
 
-function groupsOf(pairs: readonly ColumnPair[]): readonly Growing[] {
-  // Most joins state one equality, which needs no grouping.
+function groupsOf(pairs: readonly EqualPair[]): readonly Growing[] {
+  // Most joins state only one equality, which needs no grouping.
   if (pairs.length < 2) return pairs.map(groupOf);
   const made: Growing[] = [];
   const groups = new Map<number, Growing>();
@@ -101,21 +102,21 @@ function unite(one: Growing, other: Growing, groups: Map<number, Growing>): void
 interface Growing {
   readonly columns: BoundColumn[];
   readonly conditions: Condition[];
-  readonly evaluate: Comparison["evaluate"];
+  readonly evaluate: BoundComparison["evaluate"];
 }
 
-function groupOf({ condition, evaluate, left, right }: ColumnPair): Growing {
+function groupOf({ condition, evaluate, left, right }: EqualPair): Growing {
   return { columns: [left, right], conditions: [condition], evaluate };
 }
 
-interface ColumnPair {
+interface EqualPair {
   readonly condition: Condition;
   readonly left: BoundColumn;
   readonly right: BoundColumn;
-  readonly evaluate: Comparison["evaluate"];
+  readonly evaluate: BoundComparison["evaluate"];
 }
 
-function pairIn(condition: Condition): ColumnPair | undefined {
+function pairIn(condition: Condition): EqualPair | undefined {
   const { columnIds, expression } = condition;
   if (columnIds.length !== 2 || expression.kind !== "compare") return undefined;
   const { evaluate, left, operator, right } = expression;
@@ -124,8 +125,12 @@ function pairIn(condition: Condition): ColumnPair | undefined {
   return { condition, left: left.column, right: right.column, evaluate };
 }
 
-/** Makes the condition that two columns of a set are equal. */
-export function equalityOf(left: Member, right: Member, { evaluate }: EqualColumns): Comparison {
+/** Creates the condition that two columns of a set are equal. */
+export function equalityOf(
+  left: Member,
+  right: Member,
+  { evaluate }: EqualColumns,
+): BoundComparison {
   return {
     kind: "compare",
     type: BOOLEAN,
@@ -136,13 +141,16 @@ export function equalityOf(left: Member, right: Member, { evaluate }: EqualColum
   };
 }
 
-/** An implied condition, and the relation to which it applies. */
+/** An inferred condition, and the relation to which it applies. */
 export interface Following {
   readonly leaf: number;
   readonly expression: BoundExpression;
 }
 
-/** The implied conditions on single relations, for all sets; each condition is examined once. */
+/**
+ * Returns the inferred conditions on single relations, for all sets. Each condition is examined
+ * once.
+ */
 export function followingOf(
   sets: readonly EqualColumns[],
   conditions: readonly Condition[],
@@ -164,7 +172,9 @@ export function followingOf(
   return following;
 }
 
-/** Two columns of one relation that are equal through a column of another. */
+/**
+ * Adds equalities between two columns of one relation that are equal through a column of another.
+ */
 function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
   const firsts = new Map<number, Member>();
   for (const member of equal.members) {
@@ -174,7 +184,7 @@ function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
   }
 }
 
-/** Applies a constant, or a list of constants, for one of the columns to all the others. */
+/** Applies a constant, or a list of constants, for one of the columns to all others. */
 function addFixed(
   { members }: EqualColumns,
   fixing: ReadonlyMap<number, BoundExpression>,
@@ -205,7 +215,7 @@ function isFixed(value: BoundExpression): boolean {
   return !readsColumn(value) && !isVolatile(value) && !hasSubquery(value) && isSure(value);
 }
 
-/** The same condition applied to another column. */
+/** Returns the same condition applied to another column. */
 function saidOf(expression: BoundExpression, column: BoundColumn): BoundExpression | undefined {
   const value = columnValue(column);
   if (expression.kind === "in") return { ...expression, operand: value };

@@ -1,31 +1,35 @@
 /**
- * How many rows a node of a plan is expected to give: for EXPLAIN, and for the planner where it
- * chooses what a join holds. Rough by intent: tables know how many rows they have, conditions are
- * taken to keep a third, and nothing else is known.
+ * Estimates the number of rows of a plan node, for EXPLAIN and for the planner's choice of which
+ * side of a join to hold in memory. The estimates are intentionally rough: table row counts are
+ * known, but each condition is assumed to keep a third of the rows.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundCte } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { keyCountOf } from "./access.ts";
-import type { PlanNode } from "./plan.ts";
+import { depthOf, isUniqueAccess } from "./index_access.ts";
+import type { IndexAccess, PlanNode, ScanNode } from "./plan.ts";
 
-/** The assumed rows of sources without statistics: system views and table functions. */
+/** The assumed number of rows of sources without statistics: system views and table functions. */
 const UNKNOWN_ROWS = 100;
 
-/** The assumed steps of a recursion, each with as many rows as the first. */
+/** The assumed number of recursion steps, each with as many rows as the first. */
 const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
-/** The assumed rows that a table function in a select list makes of one row. */
+/** The assumed number of rows that a table function in a select list makes from one row. */
 const EXPANDED_ROWS = 10;
-/** Of a semi or anti join. */
+/** The share of rows that a semi or anti join keeps. */
 const CHOICE_SHARE = 1 / 2;
 
 export interface Known {
-  /** The rows in the caller's scope. The second argument counts the rows of all owners. */
+  /**
+   * Returns the number of rows in the caller's scope. The second argument counts the rows of all
+   * owners.
+   */
   readonly rowsOf: (table: TableEntry, rowCount: () => number) => number;
-  /** The value of a LIMIT or OFFSET that is known before the run. */
+  /** Returns the value of a LIMIT or OFFSET that is known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
   /** Estimates for WITH entries, cached because entries may read each other many times. */
   readonly cteRows: {
@@ -34,14 +38,14 @@ export interface Known {
   };
 }
 
-/** At least 1, but 0 for what can give nothing. */
+/** Returns at least 1, except 0 for a node that can yield no rows. */
 export function estimatedRows(node: PlanNode, known: Known): number {
   return Math.round(estimate(node, known));
 }
 
 const PLANNED_ROWS = new WeakMap<BoundCte, number>();
 
-/** What a plan is expected to yield; its scans know how many rows their tables have. */
+/** Returns the expected rows of a plan, whose scans know the row counts of their tables. */
 export function rowsOfPlan(root: PlanNode): number {
   return estimatedRows(root, {
     rowsOf: (_, rowCount) => rowCount(),
@@ -95,17 +99,19 @@ function cteRows({ cte, source }: Extract<PlanNode, { kind: "cte" }>, known: Kno
   return rows;
 }
 
-/** Of nodes with one input, which cut nothing off. */
+/** Returns the rows of nodes that have one input and apply no limit. */
 function passedRows(
   node: Extract<PlanNode, { kind: "filter" | "project" | "aggregate" | "distinct" }>,
   rows: number,
 ): number {
   switch (node.kind) {
     case "filter": {
-      // The bounds of a scan are read out of the condition above it.
+      // The bounds of a scan are derived from the condition above it.
       const isCounted =
         node.input.kind === "scan" &&
-        (node.input.ranges.length > 0 || node.input.sought !== undefined);
+        (node.input.ranges.length > 0 ||
+          node.input.sought !== undefined ||
+          node.input.indexes !== undefined);
       return isCounted ? rows : atLeastOne(rows * FILTER_SHARE, rows);
     }
     case "project":
@@ -149,13 +155,25 @@ function cutRows(
 }
 
 function scanRows(
-  { key, ranges, rowCount, sought, table }: Extract<PlanNode, { kind: "scan" }>,
+  { indexes = [], key, ranges, rowCount, sought, table }: ScanNode,
   { rowsOf }: Known,
 ): number {
   const rows = rowsOf(table, rowCount);
   if (key !== undefined) return Math.min(1, rows);
   if (sought !== undefined) return Math.min(keyCountOf(sought), rows);
+  const [index] = indexes;
+  if (index !== undefined) return atLeastOne(rowsByIndex(index, rows), rows);
   return atLeastOne(rows * FILTER_SHARE ** ranges.length, rows);
+}
+
+/** The share of rows that have a value of an indexed column, or lie within a bound of it. */
+const INDEXED_SHARE = 1 / 100;
+
+function rowsByIndex(access: IndexAccess, rows: number): number {
+  const count = keyCountOf(access.keys);
+  if (isUniqueAccess(access)) return Math.min(count, rows);
+  const depth = depthOf(access) + Math.min(1, access.edges.length + access.beginnings.length);
+  return Math.min(rows, count * rows * INDEXED_SHARE ** depth);
 }
 
 function atLeastOne(rows: number, of: number): number {

@@ -4,7 +4,8 @@
  *
  *     1 = 0      v = NULL      v > 5 AND v < 3      v = 1 AND v IN (2, 3)
  *
- * An expression whose computation fails is left as it is, and fails when a row evaluates it.
+ * An expression whose computation fails is left unchanged, so that it fails when a row evaluates
+ * it.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { compareValues, type DataType, type Value } from "../../types/mod.ts";
@@ -17,10 +18,12 @@ import type {
 } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
 import { conjunctsOf, hasSubquery, isVolatile, mapChildren, readsColumn } from "../bind/walk.ts";
-import type { CallWorld } from "../functions/base/function.ts";
+import type { CallDeps } from "../functions/base/function.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 
-/** The folded conjuncts of a condition, without those that hold for every row. */
+/**
+ * Returns the folded conjuncts of a condition, without the conjuncts that are true for every row.
+ */
 export function foldedConditions(condition: BoundExpression | undefined): readonly Condition[] {
   const conditions = conjunctsOf(condition).map(conditionOf);
   if (!conditions.some(holdsConstant)) return conditions;
@@ -31,13 +34,18 @@ export function foldedConditions(condition: BoundExpression | undefined): readon
     .map(conditionOf);
 }
 
-/** The literals of most statements are slots, so there is nothing to fold. */
+/** In most statements, the literals are slots, so there is nothing to fold. */
 function holdsConstant(condition: Condition): boolean {
   return condition.holdsConstant;
 }
 
-/** Drops alternatives that hold for no row, such as a row with NULL in a list of rows. */
+/** Drops the alternatives that no row satisfies, such as a row with NULL in a list of rows. */
 function withoutIdle(condition: BoundExpression): BoundExpression {
+  if (condition.kind === "row in") {
+    const rows = condition.rows.filter((row) => !row.some(isNull));
+    if (rows.length === 0) return constantOf(condition.type, false);
+    return rows.length === condition.rows.length ? condition : { ...condition, rows };
+  }
   if (condition.kind !== "or") return condition;
   const operands = condition.operands.filter((each) => !conjunctsOf(each).some(isNever));
   if (operands.length === condition.operands.length) return condition;
@@ -57,17 +65,19 @@ function isNever(condition: BoundExpression): boolean {
   return condition.kind === "constant" && condition.value !== true;
 }
 
-/** Whether a condition has the same value for all rows of a run, so that it is evaluated once. */
+/**
+ * Whether a condition has the same value for all rows of a run, so that it is evaluated only once.
+ */
 export function isAskedOnce(condition: BoundExpression): boolean {
   return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
 }
 
-/** The same for a condition whose columns are known. */
+/** Whether a condition whose columns are known has the same value for all rows of a run. */
 export function isConditionOnce({ columnIds, expression }: Condition): boolean {
   return columnIds.length === 0 && isAskedOnce(expression);
 }
 
-/** Replaces an expression by a cheaper one with the same value. */
+/** Replaces an expression with a cheaper one that has the same value. */
 function folded(expression: BoundExpression): BoundExpression {
   if (!isFoldable(expression)) return expression;
   const over = mapChildren(expression, folded);
@@ -87,7 +97,7 @@ function folded(expression: BoundExpression): BoundExpression {
   return value === undefined ? over : constantOf(over.type, value);
 }
 
-/** Whether an expression of this kind is cheap to evaluate; subqueries have to wait for the run. */
+/** Whether an expression of this kind is cheap to evaluate. Subqueries must wait for the run. */
 function isFoldable({ kind }: BoundExpression): boolean {
   return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
 }
@@ -97,7 +107,7 @@ function foldedMembership(expression: Extract<BoundExpression, { kind: "in" }>):
   const array = list === undefined ? undefined : constantIn(list);
   const areUnknown = items.every(isNull) && constants.every((value) => value === null);
   if (areUnknown && (list === undefined || array === null)) return constantOf(type, null);
-  // Nothing is in an empty array, not even NULL.
+  // An empty array contains no value, not even NULL.
   const isAlone = items.length + constants.length === 0;
   if (isAlone && Array.isArray(array) && array.length === 0) return constantOf(type, negated);
   const value = valueOf(expression);
@@ -128,12 +138,12 @@ function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
 }
 
-/** The value of an operation on constants; undefined if it is not known. */
+/** Returns the value of an operation on constants, or undefined if it is not known. */
 function valueOf(expression: BoundExpression): Value | undefined {
   try {
     return computed(expression);
   } catch (error) {
-    // The failure is repeated if a row evaluates the expression.
+    // The failure recurs if a row evaluates the expression.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -222,7 +232,7 @@ function constantsIn(expressions: readonly BoundExpression[]): Value[] | undefin
   return values;
 }
 
-/** Calls that are cheap whatever their arguments are. No other call runs during planning. */
+/** Calls that are cheap whatever their arguments. No other call runs during planning. */
 const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "+",
   "-",
@@ -238,13 +248,13 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "mod",
 ]);
 
-/** A longer list of values is not sorted. */
+/** The maximum length of a list of values that is sorted. */
 const LISTED_MAX = 1000;
 
-/** The folded calls do not use their world. */
-const NOBODY = {} as CallWorld;
+/** No dependencies are passed, because the folded calls do not use any. */
+const NOBODY = {} as CallDeps;
 
-/** The values of one column that the constants allow. */
+/** The values of one column that the constants still allow. */
 interface Left {
   readonly type: DataType;
   min: Value | undefined;
@@ -253,7 +263,7 @@ interface Left {
   isMaxOpen: boolean;
 }
 
-/** Whether the constants allow no value for some column. */
+/** Whether the constants leave no possible value for some column. */
 function contradict(conditions: readonly BoundExpression[]): boolean {
   if (conditions.length < 2) return false;
   const left = new Map<number, Left>();
@@ -281,7 +291,8 @@ interface ConstantBound {
 }
 
 /**
- * The bounds that a condition sets on a column by constants; for a list, its minimum and maximum.
+ * Returns the bounds that a condition sets on a column through constants; for a list, its minimum
+ * and maximum.
  */
 function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
   if (condition.kind === "compare") {

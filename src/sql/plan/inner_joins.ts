@@ -1,6 +1,7 @@
 /**
- * Inner joins as one set of relations: their conditions go to where their columns first meet, and
- * their order follows the expected rows, not the text.
+ * Plans inner joins as one set of relations. Each condition is tested at the first join that has
+ * all of its columns, and the join order follows the estimated rows rather than the order in the
+ * statement.
  */
 import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
@@ -10,33 +11,36 @@ import { columnValue } from "../bind/bound_nodes.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { type EqualColumns, equalColumns, equalityOf, followingOf } from "./equal_columns.ts";
 import { rowsOfPlan } from "./estimate.ts";
-import { impliedOver } from "./implied.ts";
 import { type ColumnIds, columnsOf, type EqualSides, equalSides, keysOf } from "./join_keys.ts";
 import {
   bestTree,
-  type ImpliedEdges,
+  type InferredEdges,
   type JoinGraph,
   type JoinTree,
   treeOfTwo,
 } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
+import { inferredOver } from "./predicate_inference.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
-/** Above this number of relations, only the conditions in the statement are used for joins. */
+/** The maximum number of relations for which inferred conditions are used in joins. */
 const EQUAL_LEAVES_MAX = 64;
 
-/** Above this number, the join order is found greedily, using only pairs in the statement. */
-const IMPLIED_LEAVES_MAX = 10;
+/**
+ * The maximum number of relations for which inferred pairs are used. For more, the join order is
+ * found greedily from stated pairs.
+ */
+const INFERENCE_LEAVES_MAX = 10;
 
-/** A Set is slower for so few columns. */
+/** The maximum number of columns for which an array is faster than a Set. */
 const FEW_COLUMNS = 16;
 
-/** What the planner of the block does for its joins. */
+/** The planning context of the block. */
 interface BlockPlanning {
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
-  /** How one relation is planned with the conditions over it alone. */
+  /** Plans one relation with the conditions that concern it alone. */
   readonly planLeaf: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Which columns are read, once these conditions are tested, too. */
+  /** Returns the columns that are still read after these conditions are tested. */
   readonly columnsAbove: (
     columns: readonly BoundColumn[],
     tested: readonly Condition[],
@@ -46,9 +50,9 @@ interface BlockPlanning {
 interface Leaf {
   readonly node: PlanNode;
   readonly ids: ColumnIds;
-  /** Expected after its own conditions. */
+  /** The estimated rows after the relation's own conditions. */
   readonly rowCount: number;
-  /** Of a table: how many rows it has, and its key. */
+  /** For a table: its number of rows and its key. */
   readonly table:
     | {
         readonly rowCount: number;
@@ -58,26 +62,29 @@ interface Leaf {
     | undefined;
 }
 
-/** A condition that is tested at a join: over several leaves, or none that may move to its leaf. */
+/**
+ * A condition that is tested at a join: one that reads several leaves or may not move to a leaf.
+ */
 interface Between {
   readonly condition: Condition;
-  /** Whose columns it reads, each once. */
+  /** The leaves whose columns the condition reads, without duplicates. */
   readonly leaves: readonly number[];
 }
 
-/** A subtree, by the places of its leaves in the whole tree: its end is behind the last one. */
-interface Span {
+/** A subtree as the range of its leaves in the whole tree. The end is exclusive. */
+interface LeafRange {
   readonly from: number;
   readonly end: number;
 }
 
-/** Whether a join may change places with those around it. */
+/** Whether a join may be reordered with the joins around it. */
 export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind: "join" }> {
-  if (from.kind !== "join" || from.captures !== undefined || from.isBeside === true) return false;
+  if (from.kind !== "join" || from.outerReferences !== undefined || from.isBeside === true)
+    return false;
   return from.join === "inner" || from.join === "cross";
 }
 
-/** Plans a tree of plain joins under conditions that must hold above it. */
+/** Plans a tree of plain joins with the conditions that must hold above it. */
 export function planInnerJoins(
   from: BoundFrom,
   conditions: readonly Condition[],
@@ -93,7 +100,7 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // Implied conditions take time that grows with the number of joins, for each join.
+  // For each join, the work for inferred conditions grows with the number of joins.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
     own[leaf]?.push(conditionOf(expression));
@@ -107,12 +114,12 @@ export function planInnerJoins(
   const tree =
     leaves.length === 2
       ? treeOfTwo(leaves.map(({ rowCount }) => rowCount))
-      : bestTree(graphOf(leaves, between, impliedEdges(linked, leaves)));
+      : bestTree(graphOf(leaves, between, inferredEdges(linked, leaves)));
   const places = placesOf(tree);
   return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block, linked });
 }
 
-/** What each leaf tests, and what is tested at the joins. */
+/** Distributes the conditions to leaves and joins. */
 function sharedOut(
   conditions: readonly Condition[],
   ids: readonly ColumnIds[],
@@ -129,14 +136,14 @@ function sharedOut(
     }
     between.push({ condition, leaves });
     for (const leaf of leaves) {
-      const implied = impliedOver(condition.expression, idsAt(ids, leaf));
-      if (implied !== undefined) own[leaf]?.push(conditionOf(implied));
+      const inferred = inferredOver(condition.expression, idsAt(ids, leaf));
+      if (inferred !== undefined) own[leaf]?.push(conditionOf(inferred));
     }
   }
   return { own, between };
 }
 
-/** The parts that plain joins join, and the conditions of these. */
+/** Collects the operands of plain joins and the conditions of these joins. */
 function flatten(
   from: BoundFrom,
   into: { parts: BoundFrom[]; conditions: Condition[]; block: BlockPlanning },
@@ -150,14 +157,14 @@ function flatten(
   into.conditions.push(...into.block.conditionsOn(from));
 }
 
-/** The leaves whose columns a condition reads, each once. */
+/** Returns the leaves whose columns a condition reads, without duplicates. */
 function leavesOf(
   { columnIds }: Condition,
   leafById: ReadonlyMap<number, number>,
 ): readonly number[] {
   const leaves: number[] = [];
   for (const id of columnIds) {
-    const leaf = defined(leafById.get(id), "conditions of joins read what these join");
+    const leaf = defined(leafById.get(id), "a join condition reads only what the join joins");
     if (!leaves.includes(leaf)) leaves.push(leaf);
   }
   return leaves;
@@ -170,7 +177,7 @@ function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnI
 interface Joins {
   readonly leaves: readonly Leaf[];
   readonly leafById: ReadonlyMap<number, number>;
-  /** Of each leaf; see `placesOf`. */
+  /** The position of each leaf; see `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
   readonly linked: readonly Linked[];
@@ -178,7 +185,7 @@ interface Joins {
 
 /** A set of more than two equal columns. */
 interface Linked extends EqualColumns {
-  /** The same conditions, indexed for lookup. */
+  /** The conditions that make the columns equal, indexed for lookup. */
   readonly said: ReadonlySet<Condition>;
 }
 
@@ -224,8 +231,8 @@ function planTree(
 }
 
 /**
- * The conditions of a join. If several columns on both sides are equal, one pair is compared; the
- * other columns are already equal within each side.
+ * The conditions of a join. If several columns on both sides are equal, one pair is compared,
+ * because the other columns are already equal within each side.
  */
 function linkedConditions(
   here: readonly Condition[],
@@ -251,7 +258,9 @@ function idsOfColumns(columns: readonly BoundColumn[]): ColumnIds {
   return { has: (id) => columns.some((column) => column.id === id) };
 }
 
-/** Where each leaf stands in a tree, from left to right: those of a subtree stand together. */
+/**
+ * Returns the position of each leaf in a tree, from left to right. A subtree is a contiguous range.
+ */
 function placesOf(tree: JoinTree): readonly number[] {
   const places: number[] = [];
   let next = 0;
@@ -272,17 +281,17 @@ function leafCountOf(tree: JoinTree): number {
   return tree.kind === "leaf" ? 1 : leafCountOf(tree.left) + leafCountOf(tree.right);
 }
 
-function isWithin({ condition, leaves }: Between, span: Span, { places }: Joins): boolean {
+function isWithin({ condition, leaves }: Between, span: LeafRange, { places }: Joins): boolean {
   if (!condition.canMove) return false;
   for (const leaf of leaves) if (!isIn(places[leaf], span)) return false;
   return true;
 }
 
-function isIn(place: number | undefined, { end, from }: Span): boolean {
+function isIn(place: number | undefined, { end, from }: LeafRange): boolean {
   return place !== undefined && place >= from && place < end;
 }
 
-function idsIn(span: Span, { leafById, places }: Joins): ColumnIds {
+function idsIn(span: LeafRange, { leafById, places }: Joins): ColumnIds {
   return {
     has: (id) => {
       const leaf = leafById.get(id);
@@ -311,7 +320,7 @@ function leafOf(
 function graphOf(
   leaves: readonly Leaf[],
   between: readonly Between[],
-  implied: readonly ImpliedEdges[],
+  inferred: readonly InferredEdges[],
 ): JoinGraph {
   const sharedByPair = new Map<number, BoundExpression[]>();
   for (const { condition, leaves: read } of between) {
@@ -329,12 +338,12 @@ function graphOf(
     const share = shareOfPair(shared, leafAt(leaves, left), leafAt(leaves, right));
     return { left, right, share };
   });
-  return { rows: leaves.map(({ rowCount }) => rowCount), edges, implied };
+  return { rows: leaves.map(({ rowCount }) => rowCount), edges, inferred: inferred };
 }
 
-/** Pairs of relations that are connected only through columns of others. */
-function impliedEdges(linked: readonly Linked[], leaves: readonly Leaf[]): ImpliedEdges[] {
-  if (leaves.length > IMPLIED_LEAVES_MAX) return [];
+/** Returns pairs of relations that are connected only through columns of other relations. */
+function inferredEdges(linked: readonly Linked[], leaves: readonly Leaf[]): InferredEdges[] {
+  if (leaves.length > INFERENCE_LEAVES_MAX) return [];
   return linked.map((each) => {
     const said = each.conditions.flatMap(({ columnIds }) => {
       const [left, right] = columnIds.map((id) =>
@@ -344,7 +353,7 @@ function impliedEdges(linked: readonly Linked[], leaves: readonly Leaf[]): Impli
         ? []
         : [{ left: left.leaf, right: right.leaf }];
     });
-    const implied = each.members.flatMap((one, i) =>
+    const inferred = each.members.flatMap((one, i) =>
       each.members.slice(i + 1).flatMap((other) => {
         if (one.leaf === other.leaf) return [];
         const [left, right] = [leafAt(leaves, one.leaf), leafAt(leaves, other.leaf)];
@@ -353,16 +362,16 @@ function impliedEdges(linked: readonly Linked[], leaves: readonly Leaf[]): Impli
         return [{ left: one.leaf, right: other.leaf, share }];
       }),
     );
-    return { said, implied };
+    return { said, inferred };
   });
 }
 
 function idsAt(ids: readonly ColumnIds[], leaf: number): ColumnIds {
-  return defined(ids[leaf], "each leaf has its columns");
+  return defined(ids[leaf], "every leaf has a set of columns");
 }
 
 function leafAt(leaves: readonly Leaf[], index: number): Leaf {
-  return defined(leaves[index], "a tree is over its leaves");
+  return defined(leaves[index], "a tree refers only to existing leaves");
 }
 
 function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: Leaf): number {
@@ -384,7 +393,7 @@ function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): nu
   }, 1);
 }
 
-/** How many rows a table has, if one side of some equalities is its whole key. */
+/** Returns the number of rows in a table if one side of the equalities is its whole key. */
 function keyRowsOf(
   { table }: Leaf,
   pairs: readonly EqualSides[],
@@ -398,8 +407,8 @@ function keyRowsOf(
 }
 
 /**
- * How many values a column may have: a part of a key has many, others as many as lie between its
- * bounds, if that is few.
+ * Estimates the number of distinct values in a column. For part of a key, there are many. Otherwise
+ * it is the number of values between the column's bounds, if that is small.
  */
 function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
   const columnId = column === undefined ? undefined : columnIdOf(column);

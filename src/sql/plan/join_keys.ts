@@ -1,6 +1,4 @@
-/**
- * Which conditions belong to which side of a join, and which of them are its keys.
- */
+/** Assigns conditions to the sides of a join, and finds the join keys. */
 import type { BoundFrom } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctionOf, isVolatile, readsColumn, someChild } from "../bind/walk.ts";
@@ -12,7 +10,7 @@ export interface ColumnIds {
   has(id: number): boolean;
 }
 
-/** Equalities between the sides, and what must hold besides. */
+/** Returns the equalities between the sides, and the remaining conditions. */
 export function keysOf(
   conditions: readonly BoundExpression[],
   leftIds: ColumnIds,
@@ -33,12 +31,15 @@ export function keysOf(
   return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
 }
 
-/** Whether a condition may be tested where only these columns are. */
+/** Whether a condition may be tested where only the given columns are available. */
 export function isConditionOver({ canMove, columnIds }: Condition, ids: ColumnIds): boolean {
   return canMove && columnIds.every((id) => ids.has(id));
 }
 
-/** Whether all columns of an expression are among these; one without columns or volatile is not. */
+/**
+ * Whether all columns of an expression are among the given ones. False if the expression has no
+ * columns or is volatile.
+ */
 export function isOver(expression: BoundExpression, ids: ColumnIds): boolean {
   return !readsOther(expression, ids) && readsColumn(expression) && !isVolatile(expression);
 }
@@ -53,7 +54,7 @@ export interface EqualSides {
   readonly right: BoundExpression;
 }
 
-/** The sides of an equality, each over one of two sets of columns. */
+/** Returns the sides of an equality if each side reads only one of two sets of columns. */
 export function equalSides(
   condition: BoundExpression,
   leftIds: ColumnIds,
@@ -72,7 +73,7 @@ export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
   return ids;
 }
 
-/** The columns of all relations, and those that full joins merged. */
+/** Returns the columns of all relations, including those that full joins merged. */
 export function columnsOf(from: BoundFrom): readonly BoundColumn[] {
   return from.kind === "relation" ? from.relation.columns : addedColumns(from);
 }

@@ -1,28 +1,31 @@
 /**
- * The order of inner joins, and which side of each is held: the cheapest tree by estimated rows.
+ * Chooses the order of inner joins and the side of each join that is kept in memory: the cheapest
+ * tree by estimated rows.
  *
- * Small sets of relations are combined to larger ones (dynamic programming over subsets, as of
- * Selinger's optimizer; trees may be bushy). A set of relations has the same rows in whatever order
- * it was joined: the product of theirs, times the share that each pair of relations keeps. A pair
- * that meets by a whole primary key keeps one in as many as that table has rows. Pairs without a
- * common condition are combined only when nothing else is left.
+ * Small sets of relations are combined into larger ones (dynamic programming over subsets, as in
+ * Selinger's optimizer; trees may be bushy). A set of relations has the same number of rows in any
+ * join order: the product of its relations' rows and of the share that each pair of relations
+ * keeps. For a pair joined by a whole primary key, the share is one over the number of rows in that
+ * table. Pairs without a common condition are combined only if nothing else is left.
  *
- * The subsets of many relations are too many. Of those the cheapest pair is joined, and takes part
- * as one relation from then on (greedy operator ordering, as of Fegaras).
+ * If there are too many subsets, the cheapest pair is repeatedly joined and then treated as one
+ * relation (greedy operator ordering, as by Fegaras).
  *
- * A plan is made anew when a table has eight times its rows. Forty relations are planned in 10 ms.
+ * A statement is planned again when a table has grown to eight times as many rows.
  */
 import { assert, defined } from "../../base/assert.ts";
 
-/** Above, going through all subsets would show in the time of planning. */
+/**
+ * The maximum number of relations for which enumerating all subsets takes negligible planning time.
+ */
 const RELATIONS_MAX = 10;
 
-/** What a row costs that is held, that meets the held ones, and that comes out. */
+/** The costs of a row that is stored in memory, matched with stored rows, or produced. */
 const HELD_COST = 3;
 const STREAMED_COST = 1;
 const MADE_COST = 1;
 
-/** A pair without a condition is taken as this much worse than its rows. */
+/** The factor by which a pair without a condition is considered more expensive. */
 const PRODUCT_COST = 4;
 
 export type JoinTree =
@@ -30,35 +33,39 @@ export type JoinTree =
   | { readonly kind: "pair"; readonly left: JoinTree; readonly right: JoinTree };
 
 export interface JoinGraph {
-  /** Expected rows of each relation, after its own conditions. */
+  /** The expected rows of each relation after its own conditions have been applied. */
   readonly rows: readonly number[];
-  /** Which relations meet by a condition, and the share of their product that remains. */
+  /** Pairs of relations with a condition, and the share of their product that remains. */
   readonly edges: readonly {
     readonly left: number;
     readonly right: number;
     readonly share: number;
   }[];
-  /** Implied edges: pairs of relations that are connected through others, or even without them. */
-  readonly implied?: readonly ImpliedEdges[];
+  /**
+   * Inferred edges: pairs of relations that other relations connect, but that can also be joined
+   * without them.
+   */
+  readonly inferred?: readonly InferredEdges[];
 }
 
-/** The stated and the implied edges of one set of equal columns. */
-export interface ImpliedEdges {
+/** The stated and inferred edges of one set of equal columns. */
+export interface InferredEdges {
   readonly said: readonly { readonly left: number; readonly right: number }[];
-  readonly implied: JoinGraph["edges"];
+  readonly inferred: JoinGraph["edges"];
 }
 
 /**
- * A tree over all relations of a graph: the cheapest, or of many one that is cheap step by step.
+ * Returns a join tree over all relations of a graph: the cheapest tree or, for many relations, a
+ * greedy tree.
  */
 export function bestTree(graph: JoinGraph): JoinTree {
-  assert(graph.rows.length > 0, "a join has relations");
-  // With many relations, the greedy search joins connected parts first, so it needs no implied
-  // edges.
+  assert(graph.rows.length > 0, "a join graph has at least one relation");
+  // The greedy search, used for many relations, joins connected parts first and so needs no
+  // inferred edges.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
-/** The cheapest tree over two relations, whatever condition there is between them. */
+/** Returns the cheapest tree of two relations, whatever the condition between them. */
 export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree {
   const [left, right] = first > second ? [0, 1] : [1, 0];
   return {
@@ -72,8 +79,8 @@ export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree 
 function cheapestTree(graph: JoinGraph): JoinTree {
   const { rows } = graph;
   const adjacent = adjacentSets(graph);
-  // By the number of the set: the relations that meet one of its own by a condition, the expected
-  // rows, the cost of its best tree, and the left side of this tree.
+  // For each set, indexed by its number: the relations that a condition connects with a member, the
+  // expected rows, the cost of the best tree, and the left side of that tree.
   const met = [0];
   const setRows = [0];
   const costs = [0];
@@ -93,7 +100,7 @@ function cheapestTree(graph: JoinGraph): JoinTree {
     let isConnected = false;
     let least = 0;
     let found = 0;
-    // Each way to split the set in two, in either order.
+    // Visits every way of splitting the set in two, in either order.
     for (let part = (set - 1) & set; part > 0; part = (part - 1) & set) {
       const rest = set ^ part;
       const meets = (at(met, part) & rest) !== 0;
@@ -114,15 +121,15 @@ function cheapestTree(graph: JoinGraph): JoinTree {
   return treeOf(whole, lefts);
 }
 
-/** For each relation, the set of those that it meets by a condition. */
-function adjacentSets({ edges, implied = [], rows }: JoinGraph): number[] {
+/** Returns, for each relation, the set of relations with which it shares a condition. */
+function adjacentSets({ edges, inferred = [], rows }: JoinGraph): number[] {
   const sets = rows.map(() => 0);
   const add = ({ left, right }: { left: number; right: number }): void => {
     sets[left] = at(sets, left) | (1 << right);
     sets[right] = at(sets, right) | (1 << left);
   };
   for (const edge of edges) add(edge);
-  for (const each of implied) for (const edge of each.implied) add(edge);
+  for (const each of inferred) for (const edge of each.inferred) add(edge);
   return sets;
 }
 
@@ -132,7 +139,7 @@ function treeOf(set: number, lefts: readonly number[]): JoinTree {
   return { kind: "pair", left: treeOf(left, lefts), right: treeOf(set ^ left, lefts) };
 }
 
-/** The relation with the lowest bit of a set. */
+/** Returns the relation with the lowest bit of a set. */
 function lowestIn(set: number): number {
   return 31 - Math.clz32(set & -set);
 }
@@ -151,21 +158,23 @@ function costOf({ held, made, streamed }: Steps): number {
   return HELD_COST * held + STREAMED_COST * streamed + MADE_COST * made;
 }
 
-/** What is joined already, while a tree grows. */
-interface Part {
+/** Relations that have already been joined while a tree grows. */
+interface JoinComponent {
   readonly rows: number;
   readonly tree: JoinTree;
-  /** The parts it meets by a condition, and the share of their product that remains. */
-  readonly shares: Map<Part, number>;
+  /**
+   * The parts with which this part shares a condition, and the share of their product that remains.
+   */
+  readonly shares: Map<JoinComponent, number>;
 }
 
 function greedyTree({ edges, rows }: JoinGraph): JoinTree {
-  const leaves = rows.map((own, index): Part => {
+  const leaves = rows.map((own, index): JoinComponent => {
     return { rows: own, tree: { kind: "leaf", index }, shares: new Map() };
   });
   for (const { left, right, share } of edges) {
-    const one = defined(leaves[left], "an edge is between relations");
-    const other = defined(leaves[right], "an edge is between relations");
+    const one = defined(leaves[left], "an edge joins two relations");
+    const other = defined(leaves[right], "an edge joins two relations");
     one.shares.set(other, share * (one.shares.get(other) ?? 1));
     other.shares.set(one, share * (other.shares.get(one) ?? 1));
   }
@@ -177,12 +186,14 @@ function greedyTree({ edges, rows }: JoinGraph): JoinTree {
     parts.add(joined(streamed, held));
   }
   const [whole] = parts;
-  return defined(whole, "all parts become one").tree;
+  return defined(whole, "all components have been joined into one").tree;
 }
 
-/** The parts that meet by a condition and cost least to join; the larger one comes first. */
-function cheapestPair(parts: ReadonlySet<Part>): readonly [Part, Part] | undefined {
-  let found: readonly [Part, Part] | undefined;
+/** Returns the two connected parts that are cheapest to join, with the larger one first. */
+function cheapestPair(
+  parts: ReadonlySet<JoinComponent>,
+): readonly [JoinComponent, JoinComponent] | undefined {
+  let found: readonly [JoinComponent, JoinComponent] | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const streamed of parts) {
     for (const [held, share] of streamed.shares) {
@@ -196,16 +207,19 @@ function cheapestPair(parts: ReadonlySet<Part>): readonly [Part, Part] | undefin
   return found;
 }
 
-function smallestPair(parts: ReadonlySet<Part>): readonly [Part, Part] {
+function smallestPair(parts: ReadonlySet<JoinComponent>): readonly [JoinComponent, JoinComponent] {
   const [held, streamed] = [...parts].toSorted((left, right) => left.rows - right.rows);
-  return [defined(streamed, "two parts are left"), defined(held, "two parts are left")];
+  return [
+    defined(streamed, "at least two components remain"),
+    defined(held, "at least two components remain"),
+  ];
 }
 
-/** One part of two, which meets what either met. */
-function joined(left: Part, right: Part): Part {
+/** Merges two parts. The result is connected with every part that either was connected with. */
+function joined(left: JoinComponent, right: JoinComponent): JoinComponent {
   const made = rowsTogether(left, right, left.shares.get(right) ?? 1);
   const tree: JoinTree = { kind: "pair", left: left.tree, right: right.tree };
-  const part: Part = { rows: made, tree, shares: new Map() };
+  const part: JoinComponent = { rows: made, tree, shares: new Map() };
   for (const side of [left, right]) {
     for (const [other, share] of side.shares) {
       if (other === left || other === right) continue;
@@ -220,17 +234,17 @@ function joined(left: Part, right: Part): Part {
   return part;
 }
 
-function rowsTogether(left: Part, right: Part, share: number): number {
+function rowsTogether(left: JoinComponent, right: JoinComponent, share: number): number {
   return Math.max(1, left.rows * right.rows * share);
 }
 
-function rowsOfSet(set: number, { edges, implied = [], rows }: JoinGraph): number {
+function rowsOfSet(set: number, { edges, inferred = [], rows }: JoinGraph): number {
   let product = 1;
   for (let left = set; left !== 0; left &= left - 1) product *= at(rows, lowestIn(left));
   for (const { left, right, share } of edges) {
     if (isInside(set, left, right)) product *= share;
   }
-  for (const each of implied) product *= shareImplied(set, each, rows.length);
+  for (const each of inferred) product *= shareOfInferred(set, each, rows.length);
   return Math.max(1, product);
 }
 
@@ -239,21 +253,22 @@ function isInside(set: number, left: number, right: number): boolean {
 }
 
 /**
- * The share of rows that implied edges keep, for relations that no stated edge in the set connects.
+ * The share of rows that inferred edges keep, for those relations that no stated edge in the set
+ * connects.
  */
-function shareImplied(set: number, { implied, said }: ImpliedEdges, count: number): number {
-  if (!implied.some(({ left, right }) => isInside(set, left, right))) return 1;
-  // For each relation, the set of those that it is connected with.
+function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: number): number {
+  if (!inferred.some(({ left, right }) => isInside(set, left, right))) return 1;
+  // For each relation, the set of relations that it is connected with.
   const parts = Array.from({ length: count }, (_, index) => 1 << index);
   for (const { left, right } of said) if (isInside(set, left, right)) unite(parts, left, right);
   let product = 1;
-  for (const { left, right, share } of implied) {
+  for (const { left, right, share } of inferred) {
     if (isInside(set, left, right) && unite(parts, left, right)) product *= share;
   }
   return product;
 }
 
-/** Connects two relations; returns whether they were not connected yet. */
+/** Connects two relations. Returns whether they were previously unconnected. */
 function unite(parts: number[], left: number, right: number): boolean {
   const part = at(parts, left);
   if (((part >> right) & 1) !== 0) return false;

@@ -1,19 +1,28 @@
 /**
- * Whether rows come, or can be read, in the order of a sort: where its first key is a column of a
- * table, and nothing between the two does more than drop rows and compute columns.
+ * Determines whether rows arrive, or can be read, in the order of a sort: its first key must be a
+ * column of a table, and the nodes in between may only drop rows or compute columns.
  *
- * Rows of a table come in the order of `_seq`; those that a transaction staged have none yet, and
- * come last. By another column they can be read in order unless the column has a NULL or texts that
- * begin alike in many lengths, or a transaction staged rows.
+ * Rows of a table arrive in the order of `_seq`, and can be read from the newest one backwards.
+ * Rows that a transaction has staged have no seq yet and come last. Rows can be read sorted by a
+ * different column unless that column contains NULL or strings with equal prefixes in many lengths,
+ * or the transaction has staged rows.
  */
+import type { TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { isVolatile } from "../bind/walk.ts";
-import type { PlanNode, ScanNode } from "./plan.ts";
+import { depthOf, isReadable, isUniqueAccess, wholeOf, withinSingle } from "./index_access.ts";
+import type { AggregateNode, IndexAccess, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
-/** The column of the table whose order is that of a key; undefined where there is none. */
-export function orderedColumnOf(input: PlanNode, key: BoundExpression): number | undefined {
+/**
+ * Returns the table column whose order equals that of a key, or undefined if no column has that
+ * order.
+ */
+export function orderedColumnOf(
+  input: PlanNode,
+  { expression: key, isDescending }: Pick<BoundSort, "expression" | "isDescending">,
+): number | undefined {
   let node = input;
   let read = key;
   while (node.kind === "filter" || node.kind === "project") {
@@ -22,7 +31,7 @@ export function orderedColumnOf(input: PlanNode, key: BoundExpression): number |
       if (isVolatile(node.condition)) return undefined;
     } else {
       const { id } = read.column;
-      // Rows may be read in order, and again in another.
+      // Rows may be read in this order and then again in a different order.
       if (node.expressions.some(isVolatile)) return undefined;
       const below = node.expressions[node.columns.findIndex((column) => column.id === id)];
       if (below === undefined) return undefined;
@@ -33,33 +42,167 @@ export function orderedColumnOf(input: PlanNode, key: BoundExpression): number |
   if (node.kind !== "scan" || isByKey(node) || node.withTombstones) return undefined;
   if (isNarrow(node)) return undefined;
   const columnId = read.kind === "column" ? read.column.origin?.columnId : undefined;
-  // Rows lie in the order of `_seq` anyway.
+  // Rows are stored sorted by `_seq`, and can also be read from the newest row backwards.
+  if (columnId === SEQ_COLUMN_ID) return isDescending ? columnId : undefined;
   return columnId === undefined || columnId < 0 ? undefined : columnId;
 }
 
-/** Whether rows come in the order of some sort keys as they are read. */
+/** An index whose order is that of the first keys of a sort. */
+export interface OrderedIndex {
+  /** The keys of the index that are read. */
+  readonly access: IndexAccess;
+  readonly isDescending: boolean;
+  /** The number of sort keys, from the first, whose order the index has. */
+  readonly keyCount: number;
+}
+
+/**
+ * Returns the index that has the order of the first sort keys. Columns with a single value count
+ * for nothing in either order:
+ *
+ *     index (a, b, c)     a = 1 ORDER BY b DESC, c DESC     the rows with a = 1, backwards
+ */
+export function indexOrderOf(
+  input: PlanNode,
+  keys: readonly BoundSort[],
+): OrderedIndex | undefined {
+  const scan = scanBelow(input);
+  if (scan === undefined || scan.isDivided === true) return undefined;
+  const { indexes = [], table } = scan;
+  const [first] = indexes;
+  // The minimum number of rows, because sorting a few rows is faster.
+  if (first !== undefined && isUniqueAccess(first)) return undefined;
+  const sorted = keys.map((key) => ({ ...key, columnId: columnBelow(input, key.expression) }));
+  let best: OrderedIndex | undefined;
+  for (const index of (table.indexes ?? []).filter(isReadable)) {
+    const known = indexes.find((access) => access.index === index);
+    const access = known === undefined ? wholeOf(index) : withinSingle(known);
+    const order = orderBy(access, sorted, table);
+    if (order !== undefined && (best === undefined || isBetter(order, best))) best = order;
+  }
+  return best;
+}
+
+/** An index that finds the rows by some values leaves fewer of them to be dropped. */
+function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
+  const depths = depthOf(order.access) - depthOf(other.access);
+  return depths === 0 ? order.keyCount > other.keyCount : depths > 0;
+}
+
+/** The number of results that are read in order rather than computed from all rows. */
+const EXTREMES_MAX = 4;
+
+/**
+ * Returns, for each result of an aggregate, the order in which it is the first value that is not
+ * NULL. Returns undefined unless all results are the minimum or maximum of a column, over all rows.
+ */
+export function extremeKeysOf({
+  aggregates,
+  groupBy,
+  groupingSets,
+}: AggregateNode): readonly BoundSort[] | undefined {
+  if (groupBy.length > 0 || groupingSets !== undefined) return undefined;
+  if (aggregates.length === 0 || aggregates.length > EXTREMES_MAX) return undefined;
+  const keys = aggregates.flatMap(({ argument, filter, form }): BoundSort[] => {
+    if (form.name !== "min" && form.name !== "max") return [];
+    if (argument?.kind !== "column" || filter !== undefined) return [];
+    const isDescending = form.name === "max";
+    return [{ expression: argument, isDescending, nullsFirst: isDescending }];
+  });
+  return keys.length === aggregates.length ? keys : undefined;
+}
+
+/** A sort key and the column of a table that it orders by. */
+type SortedColumn = BoundSort & { readonly columnId: number | undefined };
+
+function orderBy(
+  access: IndexAccess,
+  keys: readonly SortedColumn[],
+  table: TableEntry,
+): OrderedIndex | undefined {
+  const { columnIds } = access.index;
+  const fixed = new Set(columnIds.slice(0, depthOf(access)));
+  let at = fixed.size;
+  let isDescending: boolean | undefined;
+  let keyCount = 0;
+  for (const key of keys) {
+    const { columnId } = key;
+    if (columnId === undefined) break;
+    if (!fixed.has(columnId)) {
+      if (columnId !== columnIds[at] || !hasNullsLikeIndex(key, table)) break;
+      if ((isDescending ?? key.isDescending) !== key.isDescending) break;
+      ({ isDescending } = key);
+      at += 1;
+    }
+    keyCount += 1;
+  }
+  return isDescending === undefined ? undefined : { access, isDescending, keyCount };
+}
+
+/** Whether NULL comes after all values, or before them in descending order. */
+function hasNullsLikeIndex(
+  { columnId, isDescending, nullsFirst }: SortedColumn,
+  { columns }: TableEntry,
+): boolean {
+  if (nullsFirst === isDescending) return true;
+  return columns.some((column) => column.columnId === columnId && column.notNull);
+}
+
+/** Returns the table column whose values an expression over some rows has. */
+function columnBelow(input: PlanNode, expression: BoundExpression): number | undefined {
+  const column = expression.kind === "column" ? expression.column : undefined;
+  if (column === undefined) return undefined;
+  if (input.kind === "filter") return columnBelow(input.input, expression);
+  if (input.kind !== "project") return column.origin?.columnId;
+  const below = input.expressions[input.columns.findIndex(({ id }) => id === column.id)];
+  return below === undefined ? undefined : columnBelow(input.input, below);
+}
+
+/**
+ * Returns the scan below filters and projections that may be evaluated again in a different order.
+ */
+function scanBelow(input: PlanNode): ScanNode | undefined {
+  if (input.kind === "scan") return isByKey(input) || input.withTombstones ? undefined : input;
+  if (input.kind === "filter") {
+    return isVolatile(input.condition) ? undefined : scanBelow(input.input);
+  }
+  if (input.kind !== "project" || input.expressions.some(isVolatile)) return undefined;
+  return scanBelow(input.input);
+}
+
+/** Whether rows are read in the order of some sort keys. */
 export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean {
+  const scan = scanInOrder(input, keys);
+  return scan !== undefined && scan.indexes === undefined;
+}
+
+/**
+ * Returns the scan below some nodes if its rows arrive in the order of some sort keys unless they
+ * are read through an index.
+ */
+export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNode | undefined {
   const [key] = keys;
-  // Rows without a seq are equal in the first key, and may differ in further ones.
-  if (key === undefined || keys.length > 1 || key.isDescending || key.nullsFirst) return false;
+  // Rows without a seq are equal in the first key but may differ in further keys.
+  if (key === undefined || keys.length > 1 || key.isDescending || key.nullsFirst) return undefined;
   let node = input;
   let read: BoundExpression | undefined = key.expression;
   while (node.kind === "filter" || node.kind === "project") {
-    if (read?.kind !== "column") return false;
+    if (read?.kind !== "column") return undefined;
     const { id }: BoundColumn = read.column;
     if (node.kind === "project") {
       read = node.expressions[node.columns.findIndex((column) => column.id === id)];
     }
     node = node.input;
   }
-  if (node.kind !== "scan" || isByKey(node) || read?.kind !== "column") return false;
-  return read.column.origin?.columnId === SEQ_COLUMN_ID;
+  if (node.kind !== "scan" || isByKey(node) || read?.kind !== "column") return undefined;
+  return read.column.origin?.columnId === SEQ_COLUMN_ID ? node : undefined;
 }
 
-/** Whether few rows are expected, which a scan finds by the first column of the key. */
+/** Whether a scan is expected to find few rows by the first key column. */
 function isNarrow({ ranges, table, textRanges = [] }: ScanNode): boolean {
-  return [...ranges, ...textRanges].some(({ columnId, like, max, min }) => {
+  return [...ranges, ...textRanges].some(({ beginning, columnId, like, max, min }) => {
     const isEqual = min !== undefined && min === max;
-    return columnId === table.primaryKey[0] && (isEqual || like !== undefined);
+    const isBegun = like !== undefined || beginning !== undefined;
+    return columnId === table.primaryKey[0] && (isEqual || isBegun);
   });
 }

@@ -2,14 +2,14 @@
  * The top of a plan: outputs, DISTINCT, ORDER BY and LIMIT over the rows of a block.
  */
 
-import { ExpressionPlaces } from "../bind/alike.ts";
 import type { BoundSelect, ExpansionStage } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
+import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan and what of its columns the caller sees: the first ones, by number. */
+/** A plan with the number of its first columns that the caller sees. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;
@@ -29,10 +29,10 @@ export function expanded(
   return node;
 }
 
-/** Puts the outputs of a block above its rows, and what DISTINCT, ORDER BY and LIMIT do to them. */
+/** Adds the outputs of a block on top of its rows, with DISTINCT, ORDER BY and LIMIT. */
 export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
   const input = expanded(block, select, "outputs");
-  // Ids of columns that only the plan knows: below every bound one.
+  // Columns that only the plan uses have ids below those of all bound columns.
   let nextId = -1;
   const takeId = (): number => {
     nextId -= 1;
@@ -83,7 +83,7 @@ interface Projected {
 }
 
 /**
- * Sorts rows before table functions expand them, so that the rows made from one row stay together
+ * Sorts rows before table functions expand them, so that the rows made from one row stay together,
  * whatever the sort order. An output that is also a sort key keeps the value that was sorted.
  */
 function planOutputsLate(

@@ -1,9 +1,10 @@
 /**
- * Joins that keep their place: LEFT, FULL and LATERAL, and how far conditions may go down into
- * them.
+ * Plans joins that cannot be reordered (LEFT, FULL and LATERAL), and decides how far conditions may
+ * move down into them.
  */
+
 import { assert } from "../../base/assert.ts";
-import type { BoundFrom, BoundTableFunction } from "../bind/bound.ts";
+import type { BoundJoin, BoundTableFunction } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { type Condition, expressionsOf } from "./conditions.ts";
 import { areNever, isConditionOnce } from "./folding.ts";
@@ -11,14 +12,12 @@ import { type ColumnIds, columnIdsOf, columnsOf, isConditionOver, keysOf } from 
 import type { PlanNode } from "./plan.ts";
 import { conditionsOn, filtered, type PlanningState, stillRead, tested } from "./planning_state.ts";
 
-type Join = Extract<BoundFrom, { kind: "join" }>;
-
 /**
- * A condition of ON that names only the right side narrows the partners; one of WHERE above a left
- * join must see the rows without a partner too.
+ * A condition in ON that refers only to the right side restricts the partners. A condition in WHERE
+ * above a left join must also see the rows without a partner.
  */
 export function planLeftJoin(
-  from: Join,
+  from: BoundJoin,
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
@@ -27,7 +26,7 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // A condition that is the same for all pairs decides whether the right side has partners at all.
+  // A condition that is the same for all pairs determines whether the right side has any partners.
   const once = between.filter(isConditionOnce);
   const right = areNever(conditionsOn(from, state))
     ? partnersOfNone(from, toRight, state)
@@ -47,9 +46,9 @@ export function planLeftJoin(
   return tested(join, above, state);
 }
 
-/** Replaces a right side in which no row is a partner; it is not read. */
+/** Replaces a right side in which no row is a partner, so that it is not read. */
 function partnersOfNone(
-  { condition, right }: Join,
+  { condition, right }: BoundJoin,
   toRight: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
@@ -60,7 +59,7 @@ function partnersOfNone(
 
 /** Rows of both sides survive without a partner, so nothing may be tested below the join. */
 export function planFullJoin(
-  from: Join,
+  from: BoundJoin,
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
@@ -88,9 +87,9 @@ export function planFullJoin(
   return tested(project, conditions, state);
 }
 
-/** Plans rows of expressions that are computed beside each row of the left side. */
+/** Plans rows of expressions that are computed for each row of the left side. */
 export function planBeside(
-  from: Join,
+  from: BoundJoin,
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
@@ -100,7 +99,7 @@ export function planBeside(
   const { right } = from;
   assert(
     right.kind === "relation" && right.relation.kind === "values",
-    "the right side is rows of expressions",
+    "the right side is a list of rows",
   );
   const { columns: own, rows } = right.relation;
   const columns = [...left.columns, ...own];
@@ -121,9 +120,12 @@ export function planBeside(
   return tested({ kind: "expand", input: left, functions: [values], columns }, above, state);
 }
 
-/** The right side is read for each row of the left one, which alone may be narrowed below. */
+/**
+ * The right side is read for each row of the left side, so only conditions on the left side may be
+ * tested below.
+ */
 export function planLateral(
-  from: Join,
+  from: BoundJoin,
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
@@ -135,7 +137,7 @@ export function planLateral(
     join: from.join === "left" ? "left" : "inner",
     left,
     right,
-    captures: from.captures ?? [],
+    outerReferences: from.outerReferences ?? [],
     condition: from.condition,
     columns: [...left.columns, ...right.columns],
   };
@@ -143,7 +145,7 @@ export function planLateral(
   return tested(join, above, state);
 }
 
-/** Conditions over some columns alone, and the others. */
+/** Separates conditions that read only certain columns from the others. */
 function parted(conditions: readonly Condition[], ids: ColumnIds): [Condition[], Condition[]] {
   const over: Condition[] = [];
   const others: Condition[] = [];

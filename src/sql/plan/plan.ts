@@ -1,11 +1,11 @@
 /**
- * The plan of a query: a tree of what to do, as plain data. `planner.ts` makes it from a bound
- * query, `sql/execute/build/build.ts` turns it into operators, EXPLAIN prints it.
+ * The plan of a query: a tree of plain data. `planner.ts` makes it from a bound query,
+ * `sql/execute/build/build.ts` turns it into operators, and EXPLAIN prints it.
  *
- * Every node lists the columns that it yields, in order; expressions name columns by id, and a node
- * may use only the columns of its inputs.
+ * Every node lists the columns that it yields, in order. Expressions refer to columns by id, and a
+ * node may use only the columns of its inputs.
  */
-import type { TableEntry } from "../../catalog/mod.ts";
+import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type {
   BoundCte,
@@ -17,85 +17,133 @@ import type {
 } from "../bind/bound.ts";
 import type {
   BoundAggregate,
-  BoundCapture,
   BoundColumn,
   BoundExpression,
   BoundSort,
   BoundWindowCall,
   ConstantRows,
+  OuterReference,
 } from "../bind/bound_expressions.ts";
 
-/** Bounds on a stored column, as expressions without columns; NULL matches nothing. */
+/** Bounds on a stored column, as expressions without columns. A NULL bound matches nothing. */
 export interface PlannedRange {
   readonly columnId: number;
   readonly min: BoundExpression | undefined;
   readonly max: BoundExpression | undefined;
-  /** A pattern of LIKE, which bounds by how it begins. */
+  /** A LIKE pattern whose fixed prefix bounds the column. */
   readonly like?: BoundExpression | undefined;
+  /** The prefix that all wanted strings share. */
+  readonly beginning?: BoundExpression | undefined;
 }
 
-/** The values that a column of a key may have. */
+/** The possible values of a key column. */
 export interface KeyPart {
   readonly items: readonly BoundExpression[];
-  /** Further values. */
+  /** Further possible values. */
   readonly constants: readonly Value[];
-  /** Arrays of further values, whose lengths are known only at run time. */
+  /** Arrays of further possible values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
 }
 
-/** Keys, as alternatives: of each all combinations of its parts, which stand in key order. */
+/**
+ * Alternative sets of keys. Each consists of all combinations of its parts, which are in key order.
+ */
 export type SoughtKeys = readonly (readonly KeyPart[])[];
+
+/** One end of a range of keys of an index. */
+export interface IndexEdge {
+  readonly side: "min" | "max";
+  /**
+   * The values of the columns that follow the columns with listed values. A NULL matches nothing.
+   */
+  readonly values: readonly BoundExpression[];
+  /** Whether keys that begin with these values belong to the range. */
+  readonly isInclusive: boolean;
+}
+
+/** The keys of an index that wanted rows may have. */
+export interface IndexAccess {
+  readonly index: IndexEntry;
+  /**
+   * The possible values of the first columns, which are as many in each alternative. There is one
+   * alternative without parts if the values of no column are listed.
+   */
+  readonly keys: SoughtKeys;
+  /** Bounds on the columns after them. The tightest ones apply. */
+  readonly edges: readonly IndexEdge[];
+  /** The prefix of the strings in the column after the columns with listed values. */
+  readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
+}
 
 export interface ScanNode {
   readonly kind: "scan";
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** Bounds that the filter above implies; they only let the scan skip row groups. */
+  /** Bounds that the filter above the scan implies. They only let the scan skip row groups. */
   readonly ranges: readonly PlannedRange[];
-  /** The same of text, for who finds rows by their order: there are no bounds of its row groups. */
+  /**
+   * Bounds of text columns, for readers that find rows by order. Row groups have no text bounds.
+   */
   readonly textRanges?: readonly PlannedRange[] | undefined;
-  /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
+  /**
+   * The values of the whole primary key if the filter fixes it, which makes this a lookup instead
+   * of a scan.
+   */
   readonly key: readonly BoundExpression[] | undefined;
-  /** All keys that the filter above accepts; absent if there are as many keys as rows. */
+  /** All keys that the filter above the scan accepts; absent if there are as many keys as rows. */
   readonly sought?: SoughtKeys | undefined;
   /** All values of the first key column, if the whole key is not listed. */
   readonly prefix?: readonly KeyPart[] | undefined;
+  /**
+   * Indexes by which rows can be found, the most promising one first. A run takes the one with the
+   * fewest rows, or none if there are too many.
+   */
+  readonly indexes?: readonly IndexAccess[] | undefined;
   readonly withTombstones: boolean;
-  /** How many rows the table has now, over all owners. */
+  /** Returns the current number of rows of the table, over all owners. */
   readonly rowCount: () => number;
-  /** Whole row groups at a time: what reads everything anyway is fastest so. */
+  /** Whether to read whole row groups at a time, which is the fastest way to read everything. */
   readonly isBulk: boolean;
-  /** Only the row groups are read that the run has of a query that several readers divide. */
+  /**
+   * Whether this run reads only its share of the row groups, in a query that is divided among
+   * readers.
+   */
   readonly isDivided?: boolean;
 }
 
 export interface JoinNode {
   readonly kind: "join";
-  /** A semi join passes left rows that have a partner, an anti join those that have none. */
+  /**
+   * The kind of join. A semi join passes left rows that have a partner; an anti join passes left
+   * rows that have no partner.
+   */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
-  /** Streams, unless it is held; then the right side streams. */
+  /**
+   * The left side, which is streamed unless it is kept in memory; in that case, the right side is
+   * streamed.
+   */
   readonly left: PlanNode;
   readonly right: PlanNode;
-  /** Pairwise equal; none makes it a nested loop. */
+  /** The left keys, pairwise equal to the right keys. Without keys, the join is a nested loop. */
   readonly leftKeys: readonly BoundExpression[];
   readonly rightKeys: readonly BoundExpression[];
-  /** What must hold besides, over both sides. */
+  /** The remaining condition over both sides. */
   readonly residual: BoundExpression | undefined;
-  /** Of a semi or anti join: its left side is expected to be the smaller one. */
+  /** For a semi or anti join: whether its left side is expected to be the smaller one. */
   readonly holdsLeft?: boolean;
-  /** A fault of the right side is one of the statement only if a left row asks for it. */
+  /** Whether a fault on the right side counts only if a left row needs that side. */
   readonly isGuarded?: boolean;
-  /** Those of both sides that are read above. */
+  /** The columns of both sides that nodes above read. */
   readonly columns: readonly BoundColumn[];
 }
 
-/** A join whose right side is planned over captures and run for each row of the left one. */
+/** A join whose right side uses outer references and runs for each left row. */
 export interface LateralNode {
   readonly kind: "lateral";
   readonly join: "inner" | "left";
   readonly left: PlanNode;
   readonly right: PlanNode;
-  readonly captures: readonly BoundCapture[];
+  readonly outerReferences: readonly OuterReference[];
   readonly condition: BoundExpression | undefined;
   readonly columns: readonly BoundColumn[];
 }
@@ -104,7 +152,7 @@ export interface AggregateNode {
   readonly kind: "aggregate";
   readonly input: PlanNode;
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
-  /** Its column is the first one, before those of the groups. */
+  /** The grouping sets. Their column comes before those of the groups. */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   readonly columns: readonly BoundColumn[];
@@ -115,16 +163,16 @@ export interface ExpandNode {
   readonly kind: "expand";
   readonly input: PlanNode;
   readonly functions: readonly BoundTableFunction[];
-  /** The columns of the input, followed by the columns of each function. */
+  /** The columns of the input, followed by those of each function. */
   readonly columns: readonly BoundColumn[];
 }
 
-/** Calls over windows with the same partitions and order: one sort serves them all. */
+/** Window calls that share their partitions and order, so that one sort serves them all. */
 export interface WindowNode {
   readonly kind: "window";
   readonly input: PlanNode;
   readonly calls: readonly BoundWindowCall[];
-  /** Columns of the input that are read above, then those of the calls. */
+  /** The columns of the input that nodes above read, then those of the calls. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -135,22 +183,22 @@ export type PlanNode =
   | LateralNode
   | AggregateNode
   | ExpandNode
-  /** One row without columns: SELECT without FROM. */
+  /** A single row without columns, for SELECT without FROM. */
   | { readonly kind: "single"; readonly columns: readonly BoundColumn[] }
   | {
       readonly kind: "system";
       readonly name: string;
       readonly source: SystemRows;
-      /** Positions in the source's rows, for each column. */
+      /** For each column, its index in the source's rows. */
       readonly positions: readonly number[];
       readonly columns: readonly BoundColumn[];
     }
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
-      /** In place of the rows. */
+      /** Values that replace the rows. */
       readonly constants?: ConstantRows | undefined;
-      /** The condition that no row satisfies, if that is why there are no rows. */
+      /** The condition that no row satisfies, if this is why there are no rows. */
       readonly never?: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
     }
@@ -161,10 +209,10 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** Rows of a WITH entry that are computed once a run. */
+      /** Rows of a WITH entry that are computed once per run. */
       readonly kind: "cte";
       readonly cte: BoundCte;
-      /** Plans the rows; every call returns the same plan. */
+      /** Returns the plan of the rows; every call returns the same plan. */
       readonly source: () => PlanNode;
       readonly columns: readonly BoundColumn[];
     }
@@ -182,7 +230,7 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** Rows that several readers have yielded, each from its part of a divided query. */
+      /** Rows that several readers have produced, each from its own part of a divided query. */
       readonly kind: "gathered";
       readonly columns: readonly BoundColumn[];
     }
@@ -190,7 +238,7 @@ export type PlanNode =
       readonly kind: "set";
       readonly operator: SetOperator;
       readonly isAll: boolean;
-      /** Both yield as many columns as this node, of the same types. */
+      /** The left side. Both sides yield as many columns as this node, with the same types. */
       readonly left: PlanNode;
       readonly right: PlanNode;
       readonly columns: readonly BoundColumn[];
@@ -210,7 +258,7 @@ export type PlanNode =
   | {
       readonly kind: "distinct";
       readonly input: PlanNode;
-      /** What must differ; the first row of each group is kept. */
+      /** The expressions that must differ; the first row of each group is kept. */
       readonly on: readonly BoundExpression[];
       readonly columns: readonly BoundColumn[];
     }
@@ -218,7 +266,7 @@ export type PlanNode =
       readonly kind: "sort";
       readonly input: PlanNode;
       readonly keys: readonly BoundSort[];
-      /** Only this many first rows are needed. */
+      /** The number of first rows that are needed. */
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
@@ -228,7 +276,7 @@ export type PlanNode =
       readonly input: PlanNode;
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
-      /** WITH TIES: rows equal to the last one in these keys follow. */
+      /** For WITH TIES: the keys in which further rows must equal the last one. */
       readonly ties: readonly BoundSort[] | undefined;
       readonly columns: readonly BoundColumn[];
     };

@@ -1,21 +1,23 @@
 /**
- * What a plan holds: its nodes, their expressions, the subqueries in those.
+ * Visits the parts of a plan: the nodes, the expressions in the nodes, and the subqueries in the
+ * expressions.
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
 import { readsOuter } from "../bind/query/query_walk.ts";
 import { expressionsOfCall } from "../bind/query/window_walk.ts";
 import { childrenOf } from "../bind/walk.ts";
 import { keyCountOf } from "./access.ts";
-import type { PlanNode, ScanNode } from "./plan.ts";
+import { isUniqueAccess } from "./index_access.ts";
+import type { PlanNode, ScanNode, SoughtKeys } from "./plan.ts";
 
-/** The subqueries in the expressions of one node. */
+/** Returns the subqueries in the expressions of one node. */
 export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   const found: BoundSubquery[] = [];
   addSubqueries(node, found);
   return found;
 }
 
-// Every statement that is planned passes here: lists are filled, and not made of lists.
+// Every planned statement is visited here, so lists are filled instead of concatenated.
 
 function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
   for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
@@ -28,23 +30,29 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
   for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
-/** Keys of a list that are looked up for each row of an outer query anew. */
+/** The maximum number of keys in a list that are looked up again for each row of an outer query. */
 const KEYS_PER_ROW_MAX = 4;
 
 /**
- * Whether a plan that is run for each row of an outer query reads tables only by keys that are that
- * row's own, and at least one.
+ * Whether a plan that runs for each row of an outer query reads at least one table, and all tables
+ * only by keys that depend on that row.
  */
 export function isLookup(root: PlanNode): boolean {
   const scans = nodesOf(root).filter((node): node is ScanNode => node.kind === "scan");
   return scans.length > 0 && scans.every(isByOwnKey);
 }
 
-/** A list that is the same for all outer rows is worth being read once, however short it is. */
-function isByOwnKey({ key, sought }: ScanNode): boolean {
+/** A list that is the same for all outer rows is worth reading once, however short it is. */
+function isByOwnKey({ indexes = [], key, sought }: ScanNode): boolean {
   if (key !== undefined) return true;
-  if (sought === undefined || keyCountOf(sought) > KEYS_PER_ROW_MAX) return false;
-  return sought.some((parts) => parts.some(({ items }) => items.some(readsOuter)));
+  if (sought !== undefined) return areOwnKeys(sought);
+  const [index] = indexes;
+  return index !== undefined && isUniqueAccess(index) && areOwnKeys(index.keys);
+}
+
+function areOwnKeys(keys: SoughtKeys): boolean {
+  if (keyCountOf(keys) > KEYS_PER_ROW_MAX) return false;
+  return keys.some((parts) => parts.some(({ items }) => items.some(readsOuter)));
 }
 
 /** Whether rows are found by their keys. */
@@ -52,7 +60,7 @@ export function isByKey({ key, sought }: ScanNode): boolean {
   return key !== undefined || sought !== undefined;
 }
 
-/** A plan and all that it reads. */
+/** Returns a plan's root node and all nodes below it. */
 export function nodesOf(root: PlanNode): PlanNode[] {
   const nodes: PlanNode[] = [];
   addNodes(root, nodes);
@@ -64,7 +72,7 @@ function addNodes(node: PlanNode, into: PlanNode[]): void {
   for (const input of inputsOf(node)) addNodes(input, into);
 }
 
-/** The nodes that a node reads. */
+/** Returns the inputs of a node. */
 export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case "single":
@@ -87,7 +95,7 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
   }
 }
 
-/** The expressions of one node. */
+/** Returns the expressions of one node. */
 export function expressionsOf(node: PlanNode): readonly BoundExpression[] {
   switch (node.kind) {
     case "scan":
@@ -104,7 +112,7 @@ export function expressionsOf(node: PlanNode): readonly BoundExpression[] {
     case "join":
       return [...node.leftKeys, ...node.rightKeys, ...present([node.residual])];
     case "lateral":
-      return [...node.captures.map(({ value }) => value), ...present([node.condition])];
+      return [...node.outerReferences.map(({ value }) => value), ...present([node.condition])];
     case "aggregate":
       return [
         ...node.groupBy.map(({ expression }) => expression),
@@ -128,12 +136,19 @@ export function expressionsOf(node: PlanNode): readonly BoundExpression[] {
 }
 
 function expressionsOfScan(node: ScanNode): readonly BoundExpression[] {
-  const { key = [], prefix = [], ranges, sought = [], textRanges = [] } = node;
-  const parts = [...sought.flat(), ...prefix];
-  if (ranges.length === 0 && textRanges.length === 0 && parts.length === 0) return key;
+  const { indexes = [], key = [], prefix = [], ranges, sought = [], textRanges = [] } = node;
+  const listed = indexes.flatMap(({ keys }) => keys.flat());
+  const parts = [...sought.flat(), ...prefix, ...listed];
+  if (ranges.length === 0 && textRanges.length === 0 && parts.length + indexes.length === 0) {
+    return key;
+  }
   const found = key.concat(parts.flatMap(({ items, lists }) => items.concat(lists)));
-  for (const { like, max, min } of [...ranges, ...textRanges]) {
-    found.push(...present([min, max, like]));
+  for (const { beginning, like, max, min } of [...ranges, ...textRanges]) {
+    found.push(...present([min, max, like, beginning]));
+  }
+  for (const { beginnings, edges } of indexes) {
+    for (const { values } of edges) found.push(...values);
+    for (const { beginning, like } of beginnings) found.push(...present([like, beginning]));
   }
   return found;
 }

@@ -1,23 +1,25 @@
 /**
- * Bound query → plan: which columns are read, where each condition is tested, what finds rows.
+ * Plans a bound query: decides which columns are read, where each condition is tested, and how rows
+ * are found.
  *
- * - A condition goes down to the lowest place that has its columns. Below the right side of a left
- *   join it may not go, since rows without a partner must survive.
- * - Equality between the two sides of a join makes it a hash join.
+ * - A condition moves down to the lowest place that has its columns. It must not move below the
+ *   right side of a left join, because rows without a partner must survive.
+ * - An equality between the two sides of a join makes it a hash join.
  */
 import { defined } from "../../base/assert.ts";
 import type { BoundCte, BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
-import type { BoundExpression } from "../bind/bound_expressions.ts";
+import type { BoundExpression, BoundWindow, BoundWindowCall } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
-import { readsAround } from "../bind/query/query_walk.ts";
-import { conjunctionOf, isVolatile } from "../bind/walk.ts";
+import { EquivalenceClasses } from "../bind/equivalence.ts";
+import { orToIn } from "../bind/expression/or_to_in.ts";
+import { argumentsOf, readsAround } from "../bind/query/query_walk.ts";
+import { expressionsOfCall, formOfOrder, sameOrder } from "../bind/query/window_walk.ts";
+import { columnIdsIn, conjunctionOf, isVolatile } from "../bind/walk.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { areNever, foldedConditions, isConditionOnce } from "./folding.ts";
-import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnsOf } from "./join_keys.ts";
-import { gathered } from "./memberships.ts";
-import { neededColumns } from "./needed_columns.ts";
+import { areGroupsCheaper } from "./lateral_choice.ts";
 import { expanded, planOutputs, type QueryPlan } from "./outputs.ts";
 import { planBeside, planFullJoin, planLateral, planLeftJoin } from "./placed_joins.ts";
 import type { PlanNode } from "./plan.ts";
@@ -29,14 +31,16 @@ import {
   stillRead,
   tested,
 } from "./planning_state.ts";
+import { factored } from "./predicate_inference.ts";
 import { withoutLateralRows } from "./pulled_up.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planTable } from "./table_scan.ts";
-import { planWindows } from "./window_plan.ts";
 
 /** Plans one SELECT block. */
 export function planSelect(given: BoundSelect): QueryPlan {
-  const select = withoutLateralRows(given);
+  const select = withoutLateralRows(given, (lateral) =>
+    areGroupsCheaper(lateral, given.where, planWhole),
+  );
   const readers = new ColumnReaders(neededColumns(select));
   const on = new Map<BoundFrom, readonly Condition[]>();
   const folded = foldedConditions(select.where);
@@ -49,10 +53,11 @@ export function planSelect(given: BoundSelect): QueryPlan {
   const state: PlanningState = {
     readers,
     on,
-    // To be sorted, or told apart one by one, a row costs a microsecond and more: a batch stays
+    // Sorting a row, or comparing it individually, takes a microsecond or more, so batches are kept
     // short.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
-    // What its memberships hold would be read anew each time; as subqueries they are read once.
+    // A join would read the rows of its memberships again each time, whereas subqueries are read
+    // once.
     isReadAgain: where.some(isMember) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
@@ -71,11 +76,11 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
-/** Gathers and factors the alternatives of a condition. */
+/** Groups and factors the alternatives of a condition. */
 function rewritten(condition: Condition): Condition | readonly Condition[] {
   const { kind } = condition.expression;
   if (kind !== "or" && kind !== "not") return condition;
-  return factored(gathered(condition.expression)).map(conditionOf);
+  return factored(orToIn(condition.expression)).map(conditionOf);
 }
 
 function addConditionsOfJoins(
@@ -94,7 +99,7 @@ function readsWorking(from: BoundFrom | undefined): boolean {
   return readsWorking(from.left) || readsWorking(from.right);
 }
 
-/** The condition of an inner join that no pair satisfies; undefined if there is none. */
+/** Returns a condition of an inner join that no pair satisfies, or undefined if there is none. */
 function neverJoined(
   from: BoundFrom | undefined,
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,
@@ -104,7 +109,7 @@ function neverJoined(
   return neverJoined(from.left, on) ?? neverJoined(from.right, on);
 }
 
-/** Moves the conditions that are the same for all pairs out of inner joins. */
+/** Extracts from inner joins the conditions that are the same for all pairs. */
 function takeOnce(
   from: BoundFrom | undefined,
   on: Map<BoundFrom, readonly Condition[]>,
@@ -131,7 +136,7 @@ function without(
   return [...left];
 }
 
-/** Replaces relations from which no row is wanted; none of them is read. */
+/** Replaces relations of which no row is needed, so that none of them is read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -150,7 +155,7 @@ function planFrom(
   if (from.kind === "relation") return planRelation(from.relation, conditions, state);
 
   if (from.isBeside === true) return planBeside(from, conditions, state);
-  if (from.captures !== undefined) return planLateral(from, conditions, state);
+  if (from.outerReferences !== undefined) return planLateral(from, conditions, state);
   if (from.join === "full") return planFullJoin(from, conditions, state);
 
   if (isPlainJoin(from)) {
@@ -166,7 +171,9 @@ function planFrom(
   return planLeftJoin(from, conditions, state);
 }
 
-/** Whether there are partners is asked last, of the rows that nothing else has dropped. */
+/**
+ * Existence tests come last, so that they run only for rows that no other condition has dropped.
+ */
 function planExistences(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   let node = input;
   const rest: BoundExpression[] = [];
@@ -210,7 +217,7 @@ function planRelation(
     case "cte": {
       const { alias, columns, cte } = relation;
       const { count } = cte.references;
-      // Read once, it is no more than a derived table.
+      // An entry that is read only once is equivalent to a derived table.
       if (count <= 1 && !cte.isKept && !cte.isVolatile) {
         const inlined = { kind: "query", query: cte.query, alias, columns } as const;
         return planDerived(inlined, conditions, state);
@@ -235,8 +242,8 @@ function planRelation(
 }
 
 /**
- * A side of UNION that may go up with equal rows, if it is a UNION itself: otherwise a chain of
- * them would compare, and hold, the rows of its first query once for each query behind it.
+ * Plans a side of UNION. A side that is itself a UNION may yield equal rows, because otherwise a
+ * chain of UNIONs would compare and hold the rows of its first query once for each later query.
  */
 function withEquals(side: PlanNode): PlanNode {
   if (side.kind === "project" && side.expressions.every(({ kind }) => kind === "column")) {
@@ -263,7 +270,7 @@ function planDerived(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  // What nobody reads is not computed, unless it decides which rows are equal or may do something.
+  // Unread outputs are not computed unless they determine which rows are equal, or have effects.
   const isWhole = relation.query.distinct === "all";
   const isNeeded = relation.query.outputs.map(({ expression }, position) => {
     const id = defined(relation.columns[position], "each output is a column").id;
@@ -283,14 +290,14 @@ function planDerived(
 
 const PLANS = new WeakMap<BoundCte, PlanNode>();
 
-/** The plan of a WITH entry; every call returns the same plan. */
+/** Returns the plan of a WITH entry. Every call returns the same plan. */
 export function planOfCte(cte: BoundCte): PlanNode {
   const known = PLANS.get(cte) ?? planWhole(cte.query);
   PLANS.set(cte, known);
   return known;
 }
 
-/** Plans a query so that it yields its outputs and nothing else. */
+/** Plans a query so that it yields only its outputs. */
 function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
   if (root.columns.length === outputCount) return root;
@@ -319,4 +326,113 @@ function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
   const once = having.filter(isConditionOnce);
   const ofGroups = filtered(node, expressionsOf(without(having, once)));
   return filtered(ofGroups, expressionsOf(once));
+}
+
+/** Returns the columns that clauses other than WHERE and ON read. */
+function neededColumns(select: BoundSelect): ReadonlySet<number> {
+  const needed = new Set<number>();
+  const add = (expression: BoundExpression | undefined): void => {
+    if (expression !== undefined) columnIdsIn(expression, needed);
+  };
+  addJoins(select.from, add);
+  add(select.having);
+  for (const call of select.windows) for (const value of expressionsOfCall(call)) add(value);
+  for (const argument of argumentsOf(select.expansions)) add(argument);
+  for (const { expression } of select.groupBy) add(expression);
+  for (const { expression } of select.outputs) add(expression);
+  for (const { expression } of select.orderBy) add(expression);
+  if (typeof select.distinct === "object") for (const on of select.distinct.on) add(on);
+  for (const { argument, extra, filter, orderBy } of select.aggregates) {
+    add(argument);
+    add(filter);
+    for (const expression of extra) add(expression);
+    for (const { expression } of orderBy) add(expression);
+  }
+  return needed;
+}
+
+/** Returns the expressions of rows that are computed for each row of a relation. */
+function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
+  if (isBeside !== true || right.kind !== "relation") return [];
+  return right.relation.kind === "values" ? right.relation.rows.flat() : [];
+}
+
+/** Adds columns that LATERAL items read from earlier rows, and columns that full joins merge. */
+function addJoins(
+  from: BoundFrom | undefined,
+  add: (expression: BoundExpression | undefined) => void,
+): void {
+  if (from?.kind !== "join") return;
+  for (const { value } of from.outerReferences ?? []) add(value);
+  for (const cell of cellsBeside(from)) add(cell);
+  for (const { expression } of from.merged ?? []) add(expression);
+  addJoins(from.left, add);
+  addJoins(from.right, add);
+}
+
+/** Makes one node for all calls over the same rows in the same order, and drops unread columns. */
+function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
+  if (select.windows.length === 0) return input;
+  const read = columnsOfOutputs(select);
+  const groups = groupsOf(select.windows.filter(({ column }) => read.has(column.id)));
+  // A node holds its rows together with earlier results, so results that may be long are computed
+  // last.
+  const ordered = groups.toSorted((left, right) => longness(left) - longness(right));
+  const lastReader = lastReaders(ordered);
+  let node = input;
+  for (const [i, calls] of ordered.entries()) {
+    const kept = node.columns.filter(({ id }) => read.has(id) || (lastReader.get(id) ?? 0) > i);
+    node = {
+      kind: "window",
+      input: node,
+      calls,
+      columns: [...kept, ...calls.map(({ column }) => column)],
+    };
+  }
+  return node;
+}
+
+function groupsOf(calls: readonly BoundWindowCall[]): readonly BoundWindowCall[][] {
+  const orders = new EquivalenceClasses({ formOf: formOfOrder, areEquivalent: sameOrder });
+  const groups = new Map<BoundWindow, BoundWindowCall[]>();
+  for (const call of calls) {
+    const known = orders.find(call.window);
+    if (known !== undefined) {
+      groups.get(known)?.push(call);
+      continue;
+    }
+    orders.add(call.window);
+    groups.set(call.window, [call]);
+  }
+  return [...groups.values()];
+}
+
+/** For each column id, the last group that reads the column. */
+function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<number, number> {
+  const last = new Map<number, number>();
+  for (const [i, calls] of groups.entries()) {
+    for (const call of calls) {
+      for (const expression of expressionsOfCall(call)) {
+        for (const id of columnIdsIn(expression)) last.set(id, i);
+      }
+    }
+  }
+  return last;
+}
+
+/** Returns 1 if a result may be as long as all rows together, otherwise 0. */
+function longness(calls: readonly BoundWindowCall[]): number {
+  return calls.some(({ form }) => form.kind === "aggregate" && form.aggregate.gathers === true)
+    ? 1
+    : 0;
+}
+
+/** Returns the columns that the select list, its table functions, DISTINCT and ORDER BY read. */
+function columnsOfOutputs(select: BoundSelect): Set<number> {
+  const { distinct, orderBy, outputs } = select;
+  const read = new Set<number>();
+  for (const argument of argumentsOf(select.expansions)) columnIdsIn(argument, read);
+  for (const { expression } of [...outputs, ...orderBy]) columnIdsIn(expression, read);
+  if (typeof distinct === "object") for (const on of distinct.on) columnIdsIn(on, read);
+  return read;
 }

@@ -1,9 +1,9 @@
 /**
- * What the parts of the plan of one block share: who still reads each column, and how conditions
- * are tested on the way up.
+ * The state that the parts of the plan of one block share: the remaining readers of each column,
+ * and the way in which conditions are tested.
  *
- * Every condition of the block is closed once, where it is tested: from there on it reads nothing,
- * and a column that nobody reads any more goes no further.
+ * Every condition of the block is closed once, where it is tested. After that it reads nothing, and
+ * columns without further readers are dropped.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
@@ -14,21 +14,21 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** Which columns clauses and conditions still read. */
+  /** The columns that clauses and conditions still read. */
   readonly readers: ColumnReaders;
-  /** The conditions of ON, by their joins. */
+  /** The conditions of ON for each join. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
-  /** Nothing above wants rows one by one. */
+  /** Whether nodes above can process whole batches rather than single rows. */
   readonly isBulk: boolean;
-  /** The block is read for each row of another query, or for each step of a recursion. */
+  /** Whether the block is read for each row of another query, or for each step of a recursion. */
   readonly isReadAgain: boolean;
-  /** Plans what stands in FROM, under conditions that must hold above it. */
+  /** Plans an item of FROM under conditions that must hold above it. */
   readonly planFrom: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Plans a query so that it yields its outputs and nothing else. */
+  /** Plans a query so that it yields only its outputs. */
   readonly planWhole: (query: BoundSelect) => PlanNode;
 }
 
-/** Those of some columns that a clause above reads, or a condition that is still open. */
+/** Returns the columns that a clause above, or a condition that is still open, needs. */
 export function stillRead(
   columns: readonly BoundColumn[],
   { readers }: PlanningState,
@@ -36,24 +36,24 @@ export function stillRead(
   return columns.filter(({ id }) => readers.isRead(id));
 }
 
-/** Of a join of the block that is planned. */
+/** Returns the conditions of a join of the current block. */
 export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
   return defined(on.get(from), "the conditions of each join of the block are known");
 }
 
-/** Whether a condition asks for a value among the rows of a query. */
+/** Whether a condition tests if a value is among the rows of a query. */
 export function isMember({ expression }: Condition): boolean {
   return isMembership(expression);
 }
 
-/** Tests what is no condition of WHERE or ON; all columns go on. */
+/** Tests conditions that do not come from WHERE or ON, keeping all columns. */
 export function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   const condition = conjunctionOf(conditions);
   if (condition === undefined) return input;
   return { kind: "filter", input, condition, columns: input.columns };
 }
 
-/** Tests conditions of the block; all columns go on. */
+/** Tests conditions of the block, keeping all columns. */
 export function tested(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -63,7 +63,7 @@ export function tested(
   return filtered(input, expressionsOf(conditions));
 }
 
-/** Tests conditions of the block; columns that only they read go no further. */
+/** Tests conditions of the block, and drops columns that only they read. */
 export function narrowed(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -71,7 +71,7 @@ export function narrowed(
 ): PlanNode {
   const memberships = state.isReadAgain ? [] : conditions.filter(isMember);
   if (memberships.length === 0) return narrowedBy(input, conditions, state);
-  // A query that hangs on the row is asked last, about as few rows as can be.
+  // Correlated queries are tested last, to run for as few rows as possible.
   const apart = new Set(memberships);
   const early: Condition[] = [];
   const late: Condition[] = [];
@@ -82,7 +82,7 @@ export function narrowed(
   let node = narrowedBy(input, early, state);
   for (const membership of memberships) {
     const { expression } = membership;
-    assert(isMembership(expression), "a membership stays one");
+    assert(isMembership(expression), "narrowing leaves a membership a membership");
     state.readers.close([membership]);
     const join = memberJoined(node, expression, state.planWhole);
     node = { ...join, columns: stillRead(join.columns, state) };

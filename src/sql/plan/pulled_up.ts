@@ -1,49 +1,61 @@
 /**
- * Pulls up LATERAL rows of expressions: they are computed beside each row that they read, where a
- * lateral join would run a plan for each of these rows.
+ * Pulls up LATERAL rows of expressions. They are computed together with each row that they read,
+ * whereas a lateral join would run a plan for each of these rows.
  *
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
  *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
  *
  * The relations beside the rows can then be joined by their keys, like any other relation.
  */
-import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
-import type { BoundCapture, BoundExpression } from "../bind/bound_expressions.ts";
+import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression, OuterReference } from "../bind/bound_expressions.ts";
 import { readsAround } from "../bind/query/query_walk.ts";
 import { conjunctionOf, conjunctsOf, mapChildren } from "../bind/walk.ts";
 
-type Join = Extract<BoundFrom, { kind: "join" }>;
-type Values = Extract<BoundRelation, { kind: "values" }>;
+type ValuesRelation = Extract<BoundRelation, { kind: "values" }>;
 
-/** Removes LATERAL where only rows of expressions need it. */
-export function withoutLateralRows(select: BoundSelect): BoundSelect {
-  const from = select.from === undefined ? undefined : pulledUp(select.from);
+/** Whether groups that are computed once are cheaper than a query for each row of the left side. */
+export type ChoosesGroups = (lateral: BoundJoin) => boolean;
+
+/** Removes LATERAL where only rows of expressions need it, or where groups are cheaper. */
+export function withoutLateralRows(select: BoundSelect, choosesGroups: ChoosesGroups): BoundSelect {
+  const from = select.from === undefined ? undefined : pulledUp(select.from, choosesGroups);
   return from === select.from ? select : { ...select, from };
 }
 
-function pulledUp(from: BoundFrom): BoundFrom {
+function pulledUp(from: BoundFrom, choosesGroups: ChoosesGroups): BoundFrom {
   if (from.kind === "relation") return from;
-  const left = pulledUp(from.left);
-  const right = pulledUp(from.right);
+  const left = pulledUp(from.left, choosesGroups);
+  const right = pulledUp(from.right, choosesGroups);
   const same = left === from.left && right === from.right ? from : { ...from, left, right };
-  return same.captures === undefined ? same : (besideLeft(same, same.captures) ?? same);
+  const { asGroups, outerReferences } = same;
+  if (outerReferences === undefined) return same;
+  if (asGroups === undefined) return besideLeft(same, outerReferences) ?? same;
+  // The choice for one part is not repeated for each part around it.
+  return choosesGroups(same)
+    ? { ...asGroups, left: { ...asGroups.left, left } }
+    : { ...same, asGroups: undefined };
 }
 
 /**
- * Returns undefined unless the right side is rows of expressions, possibly joined with relations.
+ * Returns undefined unless the right side consists of rows of expressions, possibly joined with
+ * relations.
  */
-function besideLeft(from: Join, captures: readonly BoundCapture[]): BoundFrom | undefined {
+function besideLeft(
+  from: BoundJoin,
+  outerReferences: readonly OuterReference[],
+): BoundFrom | undefined {
   const parts: BoundRelation[] = [];
   const conditions: BoundExpression[] = [];
   if (from.join === "full" || !flatten(from.right, parts, conditions)) return undefined;
-  // Rows of expressions always exist, so a left join is an inner one; a joined relation may be
+  // Rows of expressions always exist, so a left join is an inner join; a joined relation may be
   // empty.
   const isOpen = from.join === "left";
   if (isOpen && (parts.length > 1 || !holdsAlways(from.condition))) return undefined;
   const rows = parts.map(rowsOf);
   const others = parts.filter((_, i) => rows[i] === undefined);
   if (others.length === parts.length || others.some(mayReadAround)) return undefined;
-  const read = new Map(captures.map(({ id, value }) => [id, value]));
+  const read = new Map(outerReferences.map(({ id, value }) => [id, value]));
   const all = [...conditions, ...conjunctsOf(from.condition)].map((each) => instead(each, read));
   const values = rows.flatMap((each) => each ?? []).map((each) => besides(each, read));
   const joined = [
@@ -61,7 +73,10 @@ function besideLeft(from: Join, captures: readonly BoundCapture[]): BoundFrom | 
   return whole;
 }
 
-function besides(values: Values, read: ReadonlyMap<number, BoundExpression>): Values {
+function besides(
+  values: ValuesRelation,
+  read: ReadonlyMap<number, BoundExpression>,
+): ValuesRelation {
   return { ...values, rows: values.rows.map((row) => row.map((cell) => instead(cell, read))) };
 }
 
@@ -69,13 +84,13 @@ function isAsked(condition: BoundExpression): boolean {
   return !holdsAlways(condition);
 }
 
-/** Collects the relations and the conditions of plain joins; returns false for any other form. */
+/** Collects the relations and the conditions of plain joins. Returns false for any other form. */
 function flatten(from: BoundFrom, parts: BoundRelation[], conditions: BoundExpression[]): boolean {
   if (from.kind === "relation") {
     parts.push(from.relation);
     return true;
   }
-  if (from.captures !== undefined || from.isBeside === true) return false;
+  if (from.outerReferences !== undefined || from.isBeside === true) return false;
   if (from.join !== "inner" && from.join !== "cross") return false;
   conditions.push(...conjunctsOf(from.condition));
   return flatten(from.left, parts, conditions) && flatten(from.right, parts, conditions);
@@ -85,8 +100,8 @@ function holdsAlways(condition: BoundExpression | undefined): boolean {
   return condition === undefined || (condition.kind === "constant" && condition.value === true);
 }
 
-/** Rows of expressions: VALUES, or a single SELECT of expressions without FROM. */
-function rowsOf(relation: BoundRelation): Values | undefined {
+/** Returns rows of expressions: VALUES, or a single SELECT of expressions without FROM. */
+function rowsOf(relation: BoundRelation): ValuesRelation | undefined {
   if (relation.kind === "values") return relation.constants === undefined ? relation : undefined;
   if (relation.kind !== "query") return undefined;
   const { alias, columns, query } = relation;
@@ -118,7 +133,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** Replaces captured values by the expressions of the left side from which they come. */
+/** Replaces outer values with the expressions of the left side from which they come. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

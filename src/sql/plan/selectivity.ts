@@ -1,8 +1,8 @@
 /**
- * Which share of its rows a condition is expected to keep. Rough by intent: nothing is known of the
- * values but their number, and only the order of joins hangs on it. To compare tables by what is
- * asked of each, kinds of conditions must differ; `estimate.ts` sizes whole plans, and takes one
- * share for all.
+ * Estimates the share of a relation's rows that a condition keeps. The estimate is intentionally
+ * rough: only the number of values is known, and only the order of joins depends on it. Different
+ * kinds of condition must have different shares, so that tables can be compared. `estimate.ts`,
+ * which estimates whole plans, uses the same share for all conditions.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -11,7 +11,7 @@ const EQUAL_SHARE = 0.05;
 const RANGE_SHARE = 0.4;
 const OTHER_SHARE = 1 / 3;
 
-/** The share that a conjunct keeps, of a relation of `rowCount` rows. */
+/** Returns the share that a conjunct keeps of a relation with `rowCount` rows. */
 export function shareOf(condition: BoundExpression, rowCount: number): number {
   switch (condition.kind) {
     case "and":
@@ -58,7 +58,7 @@ function isWholeKey({ primaryKey }: TableEntry, columnId: number | undefined): b
   return primaryKey.length === 1 && primaryKey[0] === columnId;
 }
 
-/** The stored column that an expression is, also under casts. */
+/** Returns the stored column that an expression represents, possibly inside casts. */
 export function columnIdOf(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.origin?.columnId;
   return expression.kind === "cast" ? columnIdOf(expression.operand) : undefined;

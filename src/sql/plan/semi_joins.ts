@@ -1,17 +1,18 @@
 /**
- * EXISTS and NOT EXISTS as joins.
+ * Plans EXISTS and NOT EXISTS as joins.
  *
  *     WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND s.c <> t.d AND rest)
  *     t ⋉ (SELECT s.a, s.c FROM s WHERE rest)  on  t.b = a, besides c <> t.d
  *
- * Only for a condition of WHERE, which drops a row for false and NULL alike, and only where an
- * equality is the key.
+ * This applies only to conditions in WHERE, which drop a row for both false and NULL, and only if
+ * an equality can serve as the key.
  *
- * Errors are those of a query that is read once without the conditions between the two
- * (`sql/bind/query/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever
- * outer rows there are, but a fault counts only when there is one. Keys are evaluated for all rows
- * of their side, an outer one only where what is asked of the outer row alone holds. All else is
- * asked of pairs with equal keys, and what may fail last.
+ * The errors are those of a query that is read once without the conditions between the inner and
+ * the outer query (`sql/bind/query/decorrelate.ts`). The inner rows are tested by their own
+ * conditions whether or not there are outer rows, but a fault counts only if there is an outer row.
+ * Keys are evaluated for all rows of their side, but an outer key only if the outer row's own
+ * condition holds. All other conditions are tested on pairs with equal keys, and those that may
+ * fail come last.
  */
 import { defined } from "../../base/assert.ts";
 import { physicalKind } from "../../types/mod.ts";
@@ -36,7 +37,7 @@ import { isOver, keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
 import { isLookup } from "./plan_walk.ts";
 
-/** Rows of a scan that take as long as finding one row by its key in a subquery. */
+/** The number of scanned rows that take as long as finding one row by its key in a subquery. */
 const ROWS_PER_LOOKUP = 500;
 
 interface Existence {
@@ -44,7 +45,9 @@ interface Existence {
   readonly isNegated: boolean;
 }
 
-/** Puts a semi or anti join above a plan; undefined when the condition is none. */
+/**
+ * Adds a semi or anti join above a plan. Returns undefined if the condition cannot become a join.
+ */
 export function semiJoined(
   left: PlanNode,
   condition: BoundExpression,
@@ -52,13 +55,13 @@ export function semiJoined(
 ): JoinNode | undefined {
   const existence = existenceIn(condition);
   if (existence === undefined) return undefined;
-  const { captures, subquery } = existence.subquery;
+  const { outerReferences, subquery } = existence.subquery;
   const { query } = subquery;
   const inner: BoundExpression[] = [];
   const across: BoundExpression[] = [];
   for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
   const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
-  // A query that is read for each row is asked of few rows only by the subquery.
+  // In a query that is read for each row, only the subquery tests few rows.
   if (
     readsAround(open) ||
     inner.some((each) => readsForEachRow(each) || isVolatile(each)) ||
@@ -69,17 +72,17 @@ export function semiJoined(
   const columns = innerColumns(across);
   const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
-  // Read without its conditions, the query is read whole.
+  // Without the conditions on the outer query, the inner query is read completely.
   if (subquery.keyed === undefined && rowsOfPlan(left) * ROWS_PER_LOOKUP < rowsOfPlan(right)) {
     if (isLookup(planQuery(query))) return undefined;
   }
-  const values = new Map(subquery.captureIds.map((id, i) => [id, captures[i]]));
+  const values = new Map(subquery.outerIds.map((id, i) => [id, outerReferences[i]]));
   const places = new Map(columns.map(({ id }, i) => [id, right.columns[i]]));
   const conditions = across.map((each) => moved(each, values, places));
   const leftIds = new Set(left.columns.map(({ id }) => id));
   const rightIds = new Set(right.columns.map(({ id }) => id));
   const keys = keysOf(surestFirst(conditions), leftIds, rightIds);
-  if (keys.leftKeys.length === 0 || mayHoldTurn(keys.residual)) return undefined;
+  if (keys.leftKeys.length === 0 || mayHoldTick(keys.residual)) return undefined;
   const ofLeft = conditions.filter((each) => isOver(each, leftIds) && !mayFailOnRow(each));
   return {
     kind: "join",
@@ -89,20 +92,23 @@ export function semiJoined(
     ...keys,
     leftKeys: keys.leftKeys.map((key) => askedWhere(key, conjunctionOf(ofLeft))),
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
-    // A guarded join with a residual stays in memory, so it is one only where there is a reason.
+    // A guarded join with a residual cannot spill to disk, so a join is guarded only if necessary.
     isGuarded: [...inner, ...keys.rightKeys].some(mayFailOnRow),
     columns: left.columns,
   };
 }
 
-/** What may fail stands behind what may not. */
+/** Puts conditions that may fail after those that cannot fail. */
 function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
   return conditions.toSorted(
     (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
   );
 }
 
-/** A key that may fail, on no row that fails the condition: NULL equals nothing. */
+/**
+ * Protects a key that may raise an error from rows that do not satisfy the condition: there it
+ * becomes NULL, which equals nothing.
+ */
 function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
   if (condition === undefined || !mayFailOnRow(key)) return key;
   const branches = [{ when: condition, value: key }];
@@ -110,15 +116,15 @@ function askedWhere(key: BoundExpression, condition: BoundExpression | undefined
 }
 
 /**
- * Whether testing a batch of pairs may take longer than a turn: it is done in one go, and one call
- * over values of any length may take a turn by itself.
+ * Whether testing a batch of pairs may take longer than a time slice. The batch is not
+ * interruptible, and a single call on values of any length may take a whole tick.
  */
-function mayHoldTurn(expression: BoundExpression | undefined): boolean {
+function mayHoldTick(expression: BoundExpression | undefined): boolean {
   if (expression === undefined || !readsColumn(expression)) return false;
   const isCall =
     expression.kind === "call" || (expression.kind === "cast" && !expression.isNumericIdentity);
   if (isCall && [expression, ...childrenOf(expression)].some(isOfAnyLength)) return true;
-  return someChild(expression, mayHoldTurn);
+  return someChild(expression, mayHoldTick);
 }
 
 function isOfAnyLength({ type }: BoundExpression): boolean {
@@ -126,21 +132,20 @@ function isOfAnyLength({ type }: BoundExpression): boolean {
 }
 
 /**
- * `x IN (SELECT …)`, where nothing in the query hangs on the row: a semi join by its columns. A
- * NULL equals nothing, and a condition drops what is unknown.
+ * `x IN (SELECT …)` with an uncorrelated query becomes a semi join on its columns. This is valid
+ * because a NULL equals nothing and a condition drops unknown results.
  */
 export function isMembership(condition: BoundExpression): condition is Membership {
   if (condition.kind !== "subquery") return false;
-  const { captureIds, form, isVolatile: isUnsteady } = condition.subquery;
-  if (captureIds.length > 0 || isUnsteady || isVolatileQuery(condition.subquery.query))
-    return false;
+  const { outerIds, form, isVolatile: isUnsteady } = condition.subquery;
+  if (outerIds.length > 0 || isUnsteady || isVolatileQuery(condition.subquery.query)) return false;
   if (form.kind !== "any" || form.operator !== "=") return false;
   return condition.operands.every((operand) => !isVolatile(operand) && !hasSubquery(operand));
 }
 
 type Membership = Extract<BoundExpression, { kind: "subquery" }>;
 
-/** Puts the semi join of a membership above a plan that has the columns of its operands. */
+/** Adds the semi join of a membership test above a plan that has the columns of its operands. */
 export function memberJoined(
   left: PlanNode,
   { operands, subquery }: Membership,
@@ -154,7 +159,7 @@ export function memberJoined(
     right,
     leftKeys: operands,
     rightKeys: operands.map((_, i) =>
-      columnValue(defined(right.columns[i], "a query has its columns")),
+      columnValue(defined(right.columns[i], "a query has a column for each output")),
     ),
     residual: undefined,
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
@@ -172,8 +177,8 @@ function existenceIn(condition: BoundExpression): Existence | undefined {
   const isNegated = condition.kind === "not";
   const subquery = isNegated ? condition.operand : condition;
   if (subquery.kind !== "subquery") return undefined;
-  const { captureIds, form, isVolatile: isUnsteady, query } = subquery.subquery;
-  if (form.kind !== "exists" || captureIds.length === 0 || isUnsteady) return undefined;
+  const { outerIds, form, isVolatile: isUnsteady, query } = subquery.subquery;
+  if (form.kind !== "exists" || outerIds.length === 0 || isUnsteady) return undefined;
   const isPlain =
     !query.isAggregated &&
     query.groupBy.length === 0 &&
@@ -188,7 +193,7 @@ function existenceIn(condition: BoundExpression): Existence | undefined {
   return isPlain && query.from !== undefined ? { subquery, isNegated } : undefined;
 }
 
-/** The columns of the inner query that conditions with the outer one read. */
+/** Returns the columns of the inner query that conditions relating it to the outer query read. */
 function innerColumns(conditions: readonly BoundExpression[]): readonly BoundColumn[] {
   const found = new Map<number, BoundColumn>();
   const visit = (expression: BoundExpression): BoundExpression => {
@@ -199,7 +204,10 @@ function innerColumns(conditions: readonly BoundExpression[]): readonly BoundCol
   return [...found.values()];
 }
 
-/** The condition as it reads above: captures are what they stand for, inner columns have moved. */
+/**
+ * Rewrites a condition for its place above the join: outer references are replaced, and inner
+ * columns are renamed.
+ */
 function moved(
   expression: BoundExpression,
   values: ReadonlyMap<number, BoundExpression | undefined>,

@@ -1,35 +1,36 @@
 /**
- * How a table is read: one row by its key, a list of keys, or a scan that skips what its conditions
- * rule out.
+ * Plans how a table is read: as one row by its key, by a list of keys, or as a scan that skips rows
+ * that the conditions rule out.
  *
- * Bounds and lists of keys keep the filter above them, so that they can only ever be too generous.
- * What a lookup reads its one row by is not tested again.
+ * Bounds and lists of keys keep the filter above them, so they may be too wide but never too
+ * narrow. Conditions that a single-row lookup uses are not tested again.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
 import type { BoundColumn } from "../bind/bound_expressions.ts";
 import { accessOf, areListed, type KeyAccess, keyCountOf } from "./access.ts";
 import type { Condition } from "./conditions.ts";
+import { indexesFor } from "./index_access.ts";
 import type { PlanNode } from "./plan.ts";
 import { narrowed, type PlanningState, stillRead } from "./planning_state.ts";
 
 type TableRelation = Extract<BoundRelation, { kind: "table" }>;
 
-/** Plans the reading of a table under conditions of its block, which are tested above it. */
+/** Plans the reading of a table with the conditions of its block, which are tested above it. */
 export function planTable(
   relation: TableRelation,
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
   const { lookup, prefix, ranges, sought, textRanges } = accessOf(relation.table, conditions);
-  // Tombstones are read only where a condition of the same block names `_deleted`.
+  // Tombstones are read only if a condition of the same block refers to `_deleted`.
   const deleted = relation.columns.find(isDeletedColumn);
   const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
   if (lookup !== undefined && !withTombstones) {
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
-  // Rows are counted only for a list of keys: counting opens the files of a table.
+  // Rows are counted only for a list of keys, because counting opens the files of a table.
   const isWanted =
     sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
   const scan: PlanNode = {
@@ -41,6 +42,7 @@ export function planTable(
     key: undefined,
     sought: isWanted ? sought : undefined,
     prefix,
+    indexes: isWanted || withTombstones ? undefined : indexesFor(relation.table, conditions),
     withTombstones,
     rowCount: relation.rowCount,
     isBulk: state.isBulk,
@@ -48,7 +50,7 @@ export function planTable(
   return narrowed(scan, conditions, state);
 }
 
-/** Reads one row by its key; what the key says is not tested again. */
+/** Reads one row by its key. Conditions that the key expresses are not tested again. */
 function planLookup(
   { columns, rowCount, table }: TableRelation,
   { conditions, lookup }: { conditions: readonly Condition[]; lookup: KeyAccess },

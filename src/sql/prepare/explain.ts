@@ -1,47 +1,49 @@
 /**
- * EXPLAIN: the plan of a statement as a tree, as text or as one JSON document; with ANALYZE beside
- * what was measured while it ran.
+ * EXPLAIN: the plan of a statement as a tree, in text or as one JSON document. ANALYZE adds the
+ * measurements of its execution.
  *
- * A plan shows the literals of its caller, and counts rows of the caller's own scope only.
+ * A plan shows the literals of its caller, and counts only rows in the caller's own scope.
  */
 
 import type { Principal } from "../../auth/mod.ts";
 import { millisecondsText } from "../../base/number_text.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
-import { type Row, TEXT } from "../../types/mod.ts";
+import { type DataType, type Row, TEXT } from "../../types/mod.ts";
 import type { BoundTableFunction } from "../bind/bound.ts";
 import type { BoundExpression, BoundSort, BoundWindowCall } from "../bind/bound_expressions.ts";
-import type { StatementResult } from "../common/engine.ts";
-import { rowsResult } from "../common/result.ts";
+import type { Measured, Profile } from "../execute/context/profile.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import type { Measured, Profile } from "../execute/run/profile.ts";
 import { plansOfSubquery } from "../execute/subquery/subquery_program.ts";
 import type { ExplainStatement } from "../parse/ast/ast.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { keyCountOf } from "../plan/access.ts";
 import { estimatedRows, type Known } from "../plan/estimate.ts";
 import { isAskedOnce } from "../plan/folding.ts";
-import { keyedSideOf } from "../plan/keyed_side.ts";
-import type { PlanNode, ScanNode, SoughtKeys } from "../plan/plan.ts";
+import { extremeKeysOf, indexOrderOf } from "../plan/ordered_input.ts";
+import type { PlanNode, PlannedRange, ScanNode, SoughtKeys } from "../plan/plan.ts";
 import { inputsOf, isByKey, ownSubqueries } from "../plan/plan_walk.ts";
 import { planOfCte } from "../plan/planner.ts";
+import { type RuntimeFilter, runtimeFilterOf } from "../plan/runtime_filter.ts";
+import type { StatementResult } from "../ports/engine.ts";
+import { rowsResult } from "../result/result.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
+import { textOfIndexes } from "./explain_index.ts";
 import type { Prepared } from "./prepared.ts";
 
 /** One node, in the order in which its fields are shown. */
 interface ExplainNode {
   readonly node: string;
   readonly table?: string;
-  /** Of nodes that read; those above them have none. */
-  readonly access?: Access;
+  /** The way in which the table is accessed; present only for nodes that read a table. */
+  readonly access?: ShownAccess;
   readonly [detail: string]: unknown;
   readonly children: readonly ExplainNode[];
 }
 
-type Access = "key" | "key_range" | "seq_range" | "scan" | "function" | "values";
+type ShownAccess = "key" | "index" | "key_range" | "seq_range" | "scan" | "function" | "values";
 
-type Step = Extract<
+type StepNode = Extract<
   PlanNode,
   { kind: "filter" | "project" | "expand" | "aggregate" | "distinct" | "window" | "sort" | "limit" }
 >;
@@ -49,9 +51,9 @@ type Step = Extract<
 export interface ExplainCall {
   readonly principal: Principal;
   readonly slots: Slots;
-  /** Of ANALYZE. */
+  /** The measurements, for ANALYZE. */
   readonly profile: Profile | undefined;
-  /** What the statement answered when it ran. */
+  /** The result of the statement, if it was run. */
   readonly outcome: StatementResult | undefined;
   readonly tookMs: number;
 }
@@ -82,7 +84,7 @@ class Explainer {
     this.#isVerbose = isVerbose;
     this.#known = {
       rowsOf: (table) => {
-        // Asked for each node above a scan, and counted anew by the store for each owner.
+        // Every node above a scan needs the count, and the store recomputes it for each owner.
         const known = this.#rowCounts.get(table);
         if (known !== undefined) return known;
         const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
@@ -189,7 +191,9 @@ class Explainer {
     return functions.map(({ args, name }) => `${name}(${this.#texts(args)})`).join(", ");
   }
 
-  /** @param input Whose rows are in this order, when they may have columns without a name. */
+  /**
+   * @param input The node whose rows are in this order, if they may have columns without a name.
+   */
   #sortText(keys: readonly BoundSort[], input?: PlanNode): string {
     return keys
       .map(({ expression, isDescending }) => {
@@ -209,7 +213,7 @@ class Explainer {
     };
   }
 
-  /** Nodes with two inputs. */
+  /** Explains nodes with two inputs. */
   #pair(plan: Extract<PlanNode, { kind: "join" | "lateral" | "set" | "recursive" }>): ExplainNode {
     const inner = { children: inputsOf(plan).map((input) => this.#node(input)) };
     switch (plan.kind) {
@@ -222,12 +226,12 @@ class Explainer {
             ? this.#text(left)
             : `${this.#text(left)} = ${this.#text(right)}`;
         });
-        const keyed = keyedSideOf(plan)?.scan.table;
+        const keyed = runtimeFilterOf(plan);
         return {
           node: keys.length > 0 ? "Hash Join" : "Nested Loop",
           join: plan.join,
           ...(keys.length > 0 ? { keys: keys.join(" AND ") } : {}),
-          ...(keyed === undefined ? {} : { may_look_up: `${keyed.namespace}.${keyed.name}` }),
+          ...(keyed === undefined ? {} : { may_look_up: textOfLookUp(keyed) }),
           ...(plan.residual === undefined ? {} : { filter: this.#text(plan.residual) }),
           ...inner,
         };
@@ -249,8 +253,8 @@ class Explainer {
     }
   }
 
-  /** Nodes with one input. */
-  #step(plan: Step): ExplainNode {
+  /** Explains nodes with one input. */
+  #step(plan: StepNode): ExplainNode {
     const inner = { children: [this.#node(plan.input)] };
     switch (plan.kind) {
       case "filter":
@@ -266,7 +270,15 @@ class Explainer {
         return { node: "Expand", call: this.#calls(plan.functions), ...inner };
       case "aggregate": {
         const keys = this.#texts(plan.groupBy.map(({ expression }) => expression));
-        return { node: "Aggregate", ...(keys === "" ? {} : { keys }), ...inner };
+        const orders = (extremeKeysOf(plan) ?? []).flatMap(
+          (key) => indexOrderOf(plan.input, [key])?.access.index.name ?? [],
+        );
+        return {
+          node: "Aggregate",
+          ...(keys === "" ? {} : { keys }),
+          ...(orders.length === 0 ? {} : { may_read_in_order_of: orders.join(", ") }),
+          ...inner,
+        };
       }
       case "distinct":
         return {
@@ -274,8 +286,15 @@ class Explainer {
           keys: this.#texts(plan.on.map((each) => computedBelow(each, plan.input))),
           ...inner,
         };
-      case "sort":
-        return { node: "Sort", keys: this.#sortText(plan.keys, plan.input), ...inner };
+      case "sort": {
+        const order = plan.limit === undefined ? undefined : indexOrderOf(plan.input, plan.keys);
+        return {
+          node: "Sort",
+          keys: this.#sortText(plan.keys, plan.input),
+          ...(order === undefined ? {} : { may_read_in_order_of: order.access.index.name }),
+          ...inner,
+        };
+      }
       case "window":
         return { node: "Window", ...this.#windowDetails(plan.calls), ...inner };
       case "limit":
@@ -288,14 +307,15 @@ class Explainer {
     }
   }
 
-  /** The number of keys; the keys of an array are counted only when the statement runs. */
+  /** Returns the number of keys. The keys of an array are counted only when the statement runs. */
   #listed(sought: SoughtKeys): string {
     const lists = sought.flat().flatMap((part) => part.lists);
     if (lists.length === 0) return `any of ${keyCountOf(sought)}`;
     return `any of the elements of ${this.#texts(lists)}`;
   }
 
-  #scan({ key, prefix, ranges, sought, table, withTombstones }: ScanNode): ExplainNode {
+  #scan(scan: ScanNode): ExplainNode {
+    const { indexes, key, prefix, sought, table, withTombstones } = scan;
     const text = (expression: BoundExpression): string => this.#text(expression);
     const nameOf = (columnId: number): string =>
       columnId === SEQ_COLUMN_ID
@@ -303,6 +323,8 @@ class Explainer {
         : nameText(
             table.columns.find((column) => column.columnId === columnId)?.name ?? `#${columnId}`,
           );
+    const typeOf = (columnId: number): DataType =>
+      table.columns.find((column) => column.columnId === columnId)?.type ?? TEXT;
     const keys =
       key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`) ??
       (sought === undefined ? undefined : [this.#listed(sought)]);
@@ -310,25 +332,33 @@ class Explainer {
       prefix === undefined || keys !== undefined
         ? undefined
         : `${nameOf(table.primaryKey[0] ?? 0)} ${this.#listed(prefix.map((part) => [part]))}`;
-    const bounds = ranges.flatMap(({ columnId, max, min }) => {
+    const ranges = rangesShown(scan);
+    const bounds = ranges.flatMap(({ beginning, columnId, like, max, min }) => {
+      if (like !== undefined) return [`${nameOf(columnId)} LIKE ${text(like)}`];
+      if (beginning !== undefined) return [`starts_with(${nameOf(columnId)}, ${text(beginning)})`];
       if (min !== undefined && min === max) return [`${nameOf(columnId)} = ${text(min)}`];
       const low = min === undefined ? [] : [`${nameOf(columnId)} >= ${text(min)}`];
       return max === undefined ? low : [...low, `${nameOf(columnId)} <= ${text(max)}`];
     });
     const bounded = new Set(ranges.map(({ columnId }) => columnId));
-    const access: Access =
+    const access: ShownAccess =
       keys !== undefined
         ? "key"
-        : listed !== undefined || bounded.has(table.primaryKey[0] ?? 0)
-          ? "key_range"
-          : bounded.has(SEQ_COLUMN_ID)
-            ? "seq_range"
-            : "scan";
+        : indexes !== undefined
+          ? "index"
+          : listed !== undefined || bounded.has(table.primaryKey[0] ?? 0)
+            ? "key_range"
+            : bounded.has(SEQ_COLUMN_ID)
+              ? "seq_range"
+              : "scan";
     return {
-      node: keys === undefined ? "Table Scan" : "Key Lookup",
+      node: NODES[access] ?? "Table Scan",
       table: `${table.namespace}.${table.name}`,
       access,
       ...(keys === undefined ? {} : { key: keys.join(" AND ") }),
+      ...(indexes === undefined
+        ? {}
+        : { index: textOfIndexes(indexes, { textOf: text, nameOf, typeOf }) }),
       ...(listed === undefined ? {} : { prefix: listed }),
       ...(bounds.length === 0 ? {} : { ranges: bounds.join(" AND ") }),
       ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),
@@ -338,9 +368,22 @@ class Explainer {
   }
 }
 
+/** Bounds on strings find rows only if the rows are sorted by the first key column. */
+function rangesShown({ ranges, table, textRanges = [] }: ScanNode): readonly PlannedRange[] {
+  return ranges.concat(textRanges.filter(({ columnId }) => columnId === table.primaryKey[0]));
+}
+
+function textOfLookUp({ by, scan: { table } }: RuntimeFilter): string {
+  const name = `${table.namespace}.${table.name}`;
+  return typeof by === "object" ? `${name} by index ${by.name}` : name;
+}
+
+/** The names of scans that do not read the table itself. */
+const NODES: Partial<Record<ShownAccess, string>> = { key: "Key Lookup", index: "Index Scan" };
+
 /**
- * What a key of a node says of its rows: a column that only the plan knows, since nobody selects
- * it, has no name, and is shown as the expression that a node below computes for it.
+ * A column that only the plan uses has no name, because no query selects it. It is shown as the
+ * expression that a lower node computes for it.
  */
 function computedBelow(key: BoundExpression, input: PlanNode): BoundExpression {
   if (key.kind !== "column" || key.column.name !== "") return key;
@@ -376,7 +419,7 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
 }
 
-/** In which place a statement ran that was measured. */
+/** Returns where a measured statement ran. */
 function placeFields(profile: Profile | undefined): object {
   if (profile === undefined) return {};
   const { readerMs, waitedMs } = profile;
@@ -384,7 +427,7 @@ function placeFields(profile: Profile | undefined): object {
   return { readers: readerMs.map((ms) => ({ ms })), ...waited };
 }
 
-/** The same as text. */
+/** Returns where a measured statement ran, as text. */
 function placeLines(profile: Profile | undefined): string[] {
   if (profile === undefined) return [];
   const { readerMs, waitedMs } = profile;
@@ -399,7 +442,7 @@ function placeLines(profile: Profile | undefined): string[] {
 /** The language has this function, but the type library does not know it yet. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => object };
 
-/** Writes durations as every answer does: a number with three decimals. */
+/** Writes durations as numbers with three decimals, as in every answer. */
 function withDecimals(name: string, value: unknown): unknown {
   const isMs = name === "ms" || name === "waited_ms";
   return isMs && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;
@@ -410,7 +453,7 @@ function textOfDetail(name: string, value: unknown): string {
   return Array.isArray(value) ? value.join(", ") : String(value);
 }
 
-/** A line for each node, indented below the one that reads it. */
+/** Returns a line for each node, indented below the node that reads it. */
 function linesOf(tree: ExplainNode, depth = 0): string[] {
   const { children, node, table, ...details } = tree;
   const place = table === undefined ? "" : ` on ${table}`;

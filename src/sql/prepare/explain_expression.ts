@@ -1,15 +1,15 @@
 /**
- * Bound expressions as text, for EXPLAIN. Reads like SQL; a cast that nobody wrote is not shown.
+ * Prints bound expressions for EXPLAIN. The text resembles SQL. Implicit casts are not shown.
  */
 import { beginningOf } from "../../base/short_text.ts";
 import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** Values that the caller gave, by slot; one that is missing is shown as its parameter. */
+/** The caller's values by slot. A missing one is shown as its parameter. */
 export type Slots = readonly Value[];
 
-/** Characters of one expression: a list of thousands of values is cut. */
+/** The maximum length of one expression. A list of thousands of values is truncated. */
 const LENGTH_MAX = 1000;
 
 export function textOfExpression(expression: BoundExpression, slots: Slots): string {
@@ -74,7 +74,7 @@ function not({ negated }: { readonly negated: boolean }): string {
   return negated ? "NOT " : "";
 }
 
-/** What has no parts. */
+/** Prints an expression without operands. */
 function atomText(
   expression: Extract<BoundExpression, { kind: "constant" | "slot" | "column" | "outer" }>,
   slots: Slots,

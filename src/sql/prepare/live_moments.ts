@@ -1,28 +1,33 @@
 /**
- * Words like 'now' in live queries. Where a text becomes a time they are the time of the statement,
- * which a live query does not have: one that holds such a word is refused, and a row that does
- * fails.
+ * Words like 'now' in live queries. In text that is converted to a time, they mean the time of the
+ * statement, but a live query has no such time. A query with such a word is refused; a row with
+ * such a word fails.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression, RowFunction } from "../bind/bound_expressions.ts";
 import { mapChildren, readsColumn } from "../bind/walk.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
-import type { Run } from "../execute/run/run.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
 /**
- * The query with casts that take no such word.
+ * Returns the query with casts that refuse such words.
  *
- * @throws {DatabaseError} UNSUPPORTED_FEATURE when a text that no row changes is one.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if a text that does not depend on the row is such a
+ *   word.
  */
-export function withoutTimeWords(select: BoundSelect, node: AstNode, run: Run): BoundSelect {
+export function withoutTimeWords(
+  select: BoundSelect,
+  node: AstNode,
+  context: ExecutionContext,
+): BoundSelect {
   const without = (expression: BoundExpression): BoundExpression => {
     const inner = mapChildren(expression, without);
     if (inner.kind !== "call" || inner.readsTimeWords !== true) return inner;
     const [operand] = inner.args;
-    if (operand !== undefined && !readsColumn(operand)) refuseTimeWord(operand, node, run);
+    if (operand !== undefined && !readsColumn(operand)) refuseTimeWord(operand, node, context);
     return { ...inner, evaluate: failingAtTimeWords(inner.evaluate) };
   };
   return {
@@ -35,14 +40,14 @@ export function withoutTimeWords(select: BoundSelect, node: AstNode, run: Run): 
   };
 }
 
-function refuseTimeWord(operand: BoundExpression, node: AstNode, run: Run): void {
-  const value = valueOf(operand, run);
+function refuseTimeWord(operand: BoundExpression, node: AstNode, context: ExecutionContext): void {
+  const value = valueOf(operand, context);
   if (typeof value !== "string" || !isTimeWord(value)) return;
   const isLiteral = operand.kind === "constant" || operand.kind === "slot";
   const position = isLiteral ? operand.untyped?.position : undefined;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot subscribe with '${value}' as a time: its value changes without the row`,
+    `Cannot subscribe with '${value}' as a time: its value changes even if the row does not`,
     {
       position: position ?? node._location.start,
       hint: "write the time itself, or pass it as a parameter",
@@ -50,12 +55,12 @@ function refuseTimeWord(operand: BoundExpression, node: AstNode, run: Run): void
   );
 }
 
-function valueOf(operand: BoundExpression, run: Run): Value | undefined {
-  run.checkTime();
+function valueOf(operand: BoundExpression, context: ExecutionContext): Value | undefined {
+  context.checkTime();
   try {
-    return compileScalar(operand)(run);
+    return compileScalar(operand)(context);
   } catch (error) {
-    // What cannot be computed fails on a row, as it does anywhere.
+    // An expression that cannot be computed now fails on a row, as usual.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -67,7 +72,7 @@ function failingAtTimeWords(evaluate: RowFunction): RowFunction {
     if (typeof value === "string" && isTimeWord(value)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read '${value}' as a time in a live query: its value changes without the row`,
+        `Cannot read '${value}' as a time in a live query: its value changes even if the row does not`,
       );
     }
     return evaluate(values, call);

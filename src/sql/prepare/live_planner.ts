@@ -1,5 +1,6 @@
 /**
- * Live queries: what may be subscribed to, and the plan that snapshot, replay and live share.
+ * Plans live queries: decides which queries can be followed, and makes the plan that snapshot,
+ * replay and live delivery share.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { mayRead } from "../../auth/mod.ts";
@@ -22,6 +23,19 @@ import {
   mayTakeLong,
   sameExpression,
 } from "../bind/walk.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { RowPace } from "../execute/context/pace.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { compileExpression } from "../execute/evaluate/expression.ts";
+import type { BatchLayout } from "../execute/evaluate/layout.ts";
+import { compileScalar } from "../execute/evaluate/scalar.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
+import { holdsQuery } from "../parse/ast/query_nodes.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { parseFollowed } from "../parse/errors.ts";
+import { parseRequest } from "../parse/parser.ts";
+import { equalityIn } from "../plan/access.ts";
 import type {
   CompiledExpression,
   LiveEquality,
@@ -30,32 +44,19 @@ import type {
   LiveRequest,
   NamedColumn,
   RowSearch,
-} from "../common/engine.ts";
-import type { SqlLimits } from "../common/environment.ts";
-import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
-import { authorize } from "../common/requirements.ts";
-import { fieldsOf } from "../common/result.ts";
-import { compileExpression } from "../execute/evaluate/expression.ts";
-import type { Layout } from "../execute/evaluate/layout.ts";
-import { compileScalar } from "../execute/evaluate/scalar.ts";
-import { ownerOf } from "../execute/operators/scan.ts";
-import { RowPace } from "../execute/run/pace.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import type { Run } from "../execute/run/run.ts";
-import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
-import { holdsQuery } from "../parse/ast/query_nodes.ts";
-import { partsOf } from "../parse/ast/tree_parts.ts";
-import { parseFollowed } from "../parse/errors.ts";
-import { parseRequest } from "../parse/parser.ts";
-import { equalityIn } from "../plan/access.ts";
-import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
+} from "../ports/engine.ts";
+import type { SqlLimits } from "../ports/environment.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "../ports/parameters.ts";
+import { fieldsOf } from "../result/result.ts";
+import { authorize } from "../rights/requirements.ts";
+import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import type { LiveRowsQuery } from "./live_rows.ts";
-import { newRun, type RunWorld } from "./new_run.ts";
 import { boundFor } from "./prepared.ts";
+import { type ExecutionDeps, newContext } from "./statement_context.ts";
 import { watchOf } from "./statement_watch.ts";
 
-/** The names of CURRENT_USER and CURRENT_ROLE, which are fixed at subscribe. */
+/** The names of CURRENT_USER and CURRENT_ROLE, which are fixed when a client subscribes. */
 const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user",
   "user",
@@ -63,38 +64,38 @@ const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_role",
 ]);
 
-/** Rows evaluated together where each may take long: those after quick ones may be slow ones. */
+/** The number of rows evaluated together if each may take long: slow rows may follow quick ones. */
 const GROUP_ROWS_MAX = 128;
 
-/** What live queries are bound against, and their expressions run in. */
-export interface LivePlanWorld extends BindingWorld, RunWorld {}
+/** The dependencies for binding live queries and running their expressions. */
+export interface LivePlanDeps extends BindingDeps, ExecutionDeps {}
 
 /** The caller of a live query, and the time that its planning may take. */
 export interface LiveCaller {
   readonly principal: Principal;
   readonly ledger: RequestLedger;
-  /** How its rows are found in another thread; absent where there is none. */
+  /** Finds its rows in another thread; absent if there is no other thread. */
   readonly searches?: { searchFor(query: LiveRowsQuery): RowSearch } | undefined;
 }
 
 /**
- * Plans in one turn of the event loop.
+ * Plans a live query in one tick of the event loop.
  *
  * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED,
- * STATEMENT_TIMEOUT, CANCELLED, MEMORY_EXCEEDED
+ *   STATEMENT_TIMEOUT, CANCELLED, MEMORY_EXCEEDED
  */
 export function planLiveQuery(
-  world: LivePlanWorld,
+  deps: LivePlanDeps,
   request: LiveRequest,
   { ledger, principal, searches }: LiveCaller,
 ): LivePlan {
-  const { catalog, limits } = world;
+  const { catalog, limits } = deps;
   const { types, values } = typedParameters(request.params, limits);
   const node = liveSelect(request.sql, { limits, parameterCount: types.length });
-  const statement = new StatementBinding(types, { watch: watchOf(ledger, world) });
+  const statement = new StatementBinding(types, { watch: watchOf(ledger, deps) });
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
-  const dmlWorld = dmlWorldOf(world, { namespace, principal, statement });
-  const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, dmlWorld));
+  const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
+  const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, dmlDeps));
   requireNoGap(statement.usedParameters, types.length);
   const { from } = bound;
   if (bound.expansions.length > 0) throw refused("a table function", node);
@@ -111,21 +112,21 @@ export function planLiveQuery(
   readLiterals(statement.literals);
   refuseUnfixed(bound, node);
   const owned = withOwner(catalog, principal);
-  const start = { principal: owned, namespace, slots: values, atSeq: world.store.visibleSeq };
-  // Its constants are computed in the time of the request; its rows have no end.
-  const planning = newRun(world, { ...start, ledger });
-  const run = newRun(world, start);
+  const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };
+  // Constants are computed within the time of the request; delivering rows has no time limit.
+  const planning = newContext(deps, { ...start, ledger });
+  const context = newContext(deps, start);
   const select = withoutTimeWords(bound, node, planning);
-  // What is not refused by now tells who asks.
+  // The remaining volatile calls depend only on the caller.
   const isOfCaller = volatileCalls(select).length > 0;
   const { columns, table } = from.relation;
   const outputs = withIdentity(select.outputs, from.relation, node);
 
   const used = columnsUsed(select, outputs);
   const read = columns.filter(({ id }) => used.has(id));
-  const layout: Layout = new Map(read.map(({ id }, position) => [id, position]));
+  const layout: BatchLayout = new Map(read.map(({ id }, position) => [id, position]));
   const compiled = (expression: BoundExpression): CompiledExpression =>
-    compiledOver(layout, { expression, run });
+    compiledOver(layout, { expression, context });
   const evaluated = outputs.map(({ expression }) => expression);
   if (select.where !== undefined) evaluated.push(select.where);
   const fields = fieldsOf(outputs);
@@ -139,30 +140,30 @@ export function planLiveQuery(
     columnIds: named,
     filter: select.where === undefined ? undefined : compiled(select.where),
     projections: outputs.map(({ expression }) => compiled(expression)),
-    pace: evaluated.some(mayTakeLong) ? paceOf(run) : undefined,
+    pace: evaluated.some(mayTakeLong) ? paceOf(context) : undefined,
     search: searches?.searchFor({ ...rows, seqName: nameOf(SEQ_COLUMN_ID, read) }),
     fields,
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
     seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
-    equality: equalityOf(select, { run: planning, compiled }),
+    equality: equalityOf(select, { context: planning, compiled }),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
 }
 
-/** The name of a column, which an alias of its table may change. */
+/** Returns the name of a column, which an alias of its table may change. */
 function nameOf(columnId: number, columns: readonly BoundColumn[]): string {
   return columns.find(({ origin }) => origin?.columnId === columnId)?.name ?? "";
 }
 
-function paceOf(run: Run): LivePace {
-  return { rows: new RowPace(GROUP_ROWS_MAX), monotonicMs: () => run.monotonicMs() };
+function paceOf(context: ExecutionContext): LivePace {
+  return { rows: new RowPace(GROUP_ROWS_MAX), monotonicMs: () => context.monotonicMs() };
 }
 
-/** Which field is a column under its own name; one with an alias may stand before it. */
+/** Returns the field of a column under its own name; a field with an alias may precede it. */
 function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
   return outputs.findIndex(
     ({ expression, name }) =>
@@ -173,8 +174,8 @@ function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
 }
 
 function compiledOver(
-  layout: Layout,
-  { expression, run }: { expression: BoundExpression; run: Run },
+  layout: BatchLayout,
+  { expression, context }: { expression: BoundExpression; context: ExecutionContext },
 ): CompiledExpression {
   const { kind, type } = expression;
   const column = kind === "column" ? layout.get(expression.column.id) : undefined;
@@ -182,15 +183,16 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    // The run lasts as long as the plan: what one evaluation makes does not count for the next.
+    // The run lasts as long as the plan, so memory of one evaluation must not count towards the
+    // next.
     evaluate: (batch: Batch) => {
-      run.effort.beginRows();
-      return evaluate(batch, run);
+      context.effort.beginRows();
+      return evaluate(batch, context);
     },
   };
 }
 
-/** Whether the subscriber may still read the table, with the role that it has by now. */
+/** Whether the subscriber may still read the table, with its current role. */
 function mayReadNow(catalog: Catalog, principal: Principal, tableId: number): boolean {
   const table = catalog.tableById(tableId);
   const user = catalog.user(principal.userId);
@@ -198,7 +200,7 @@ function mayReadNow(catalog: Catalog, principal: Principal, tableId: number): bo
   return mayRead({ ...principal, role: user.role }, table, catalog.namespace(table.namespace));
 }
 
-/** Columns that the filter or a field reads, in the order in which they do. */
+/** Returns the columns that the filter or a field reads, in order of first use. */
 function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): Set<number> {
   const used = new Set<number>();
   for (const { expression } of outputs) columnIdsIn(expression, used);
@@ -206,7 +208,7 @@ function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): S
   return used;
 }
 
-/** What the declared ones of them are to storage, in the same order. */
+/** Returns the ids and names of the declared columns among those used, in the same order. */
 function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): NamedColumn[] {
   const byId = new Map(columns.map((column) => [column.id, column]));
   return [...used].flatMap((id) => {
@@ -246,7 +248,7 @@ function refused(what: string, node: AstNode): DatabaseError {
   });
 }
 
-/** Everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
+/** Refuses everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
 function checkClauses(node: SelectFromStatement): void {
   const { distinct, groupBy, having, limit, orderBy, windows } = node;
   checkFrom(node);
@@ -271,18 +273,18 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
 }
 
-/** What is looked for in a part of a tree, of whatever kind it is. */
-interface Sought extends Partial<AstNode> {
+/** A part of a syntax tree, of any kind. */
+interface SyntaxPart extends Partial<AstNode> {
   readonly type?: unknown;
   readonly over?: unknown;
   readonly keyword?: unknown;
   readonly function?: { readonly name?: unknown };
 }
 
-/** Subqueries and window functions wherever they stand. */
+/** Refuses subqueries and window functions anywhere. */
 function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
   for (const part of partsOf([where, columns])) {
-    const { over, type, _location: at = _location }: Sought = part;
+    const { over, type, _location: at = _location }: SyntaxPart = part;
     const node = { _location: at };
     if (holdsQuery(part)) throw refused("a subquery", node);
     if (type === "call" && over !== undefined) throw refused("a window function", node);
@@ -293,22 +295,25 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
   if (select.isAggregated) throw refused("an aggregate", node);
 }
 
-/** What changes without a change of the row cannot be live. */
+/** Refuses functions whose value changes without a change of the row. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot subscribe with function ${name}: its value changes without the row`,
+      `Cannot subscribe with function ${name}: its value changes even if the row does not`,
       { position: startOfCall(node, name), hint: "pass the value as a parameter" },
     );
   }
 }
 
-/** Where a query calls a function; where it begins if it does so under another name. */
+/**
+ * Returns the position of a call in a query, or that of the query if the call has another name
+ * there.
+ */
 function startOfCall({ columns, where, _location }: SelectFromStatement, name: string): number {
   for (const part of partsOf([columns, where])) {
-    const { function: called, keyword, type, _location: at }: Sought = part;
+    const { function: called, keyword, type, _location: at }: SyntaxPart = part;
     const isCall = type === "call" && called?.name === name;
     const isKeyword = type === "keyword" && keyword === name;
     if ((isCall || isKeyword) && at !== undefined) return at.start;
@@ -316,7 +321,7 @@ function startOfCall({ columns, where, _location }: SelectFromStatement, name: s
   return _location.start;
 }
 
-/** Functions of a query whose value does not follow from their arguments. */
+/** Returns the functions of a query whose values their arguments do not determine. */
 function volatileCalls({ outputs, where }: BoundSelect): string[] {
   const names: string[] = [];
   const visit = (expression: BoundExpression): void => {
@@ -329,7 +334,7 @@ function volatileCalls({ outputs, where }: BoundSelect): string[] {
   return names;
 }
 
-/** Primary key and `_seq` are in every row; an alias must not hide them. */
+/** Adds the primary key and `_seq`, which every row must have. An alias must not hide them. */
 function withIdentity(
   selected: readonly BoundOutput[],
   { columns, table }: Extract<BoundRelation, { kind: "table" }>,
@@ -355,7 +360,7 @@ function withIdentity(
   return outputs;
 }
 
-/** What a change of type delete adds to a row must be nobody's alias. */
+/** Refuses aliases that collide with fields that a change of type delete adds to a row. */
 function requireFreeNames(
   selected: readonly BoundOutput[],
   { primaryKey }: TableEntry,
@@ -364,24 +369,27 @@ function requireFreeNames(
   for (const { expression, name } of selected) {
     const origin = expression.kind === "column" ? expression.column.origin : undefined;
     const isOther = name === "_deleted" && origin?.columnId !== DELETED_COLUMN_ID;
-    // Without a key a deleted row is known by the seq of its insert.
+    // A deleted row without a primary key is identified by the seq of its insertion.
     if (isOther || (name === "_row_seq" && primaryKey.length === 0)) {
       throw refused(`an alias that hides column "${name}"`, node);
     }
   }
 }
 
-/** A conjunct `column = constant`: rows with another value cannot match. */
+/** Finds a conjunct `column = constant`. Rows with another value cannot match. */
 function equalityOf(
   select: BoundSelect,
-  { compiled, run }: { compiled: (expression: BoundExpression) => CompiledExpression; run: Run },
+  {
+    compiled,
+    context,
+  }: { compiled: (expression: BoundExpression) => CompiledExpression; context: ExecutionContext },
 ): LiveEquality | undefined {
   const conjuncts = conjunctsOf(select.where);
   for (const condition of conjuncts) {
     const found = equalityIn(condition);
     if (found === undefined || found.columnId < 0) continue;
-    run.checkTime();
-    const value = compileScalar(found.value)(run);
+    context.checkTime();
+    const value = compileScalar(found.value)(context);
     if (value === null) continue;
     const key = groupKeyOf(found.value.type, value);
     if (typeof key === "string" || typeof key === "number") {
@@ -394,7 +402,10 @@ function equalityOf(
   return undefined;
 }
 
-/** Text, parameters and, where it matters, the caller: what decides every message of the query. */
+/**
+ * Returns everything that determines the messages of a query: its text, its parameters and, if it
+ * matters, the caller.
+ */
 function fingerprintOf(
   { params, sql }: LiveRequest,
   namespace: string,
@@ -404,7 +415,10 @@ function fingerprintOf(
   return shortKey(JSON.stringify([namespace, sql.trim(), params, ...identity]));
 }
 
-/** A subscriber to its own rows has a number for them, so that the first row reaches it. */
+/**
+ * A user who subscribes to their own rows gets an owner number now, so that even the first row is
+ * delivered.
+ */
 function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };

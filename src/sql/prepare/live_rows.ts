@@ -1,34 +1,34 @@
 /**
- * The rows of a live query as of a seq, as a statement of its own: what a reader in another thread
- * runs to find them.
+ * Turns the rows of a live query at a given seq into an ordinary statement that a reader in another
+ * thread can run.
  *
  *     SELECT <columns that the live query reads> FROM …
  *     WHERE <its filter> AND _seq > $n ORDER BY _seq LIMIT $m
  *
- * The fields of the live query are not computed here: whoever takes the rows does that.
+ * The fields of the live query are not computed here; the receiver of the rows does that.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { BIGINT, type DataType, type Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { LiveRequest } from "../common/engine.ts";
-import { parseLimitsOf, typedParameters } from "../common/parameters.ts";
 import type { Expr, SelectedColumn, SelectFromStatement } from "../parse/ast/ast.ts";
 import { parseRequest } from "../parse/parser.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { nodesOf } from "../plan/plan_walk.ts";
-import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
+import type { LiveRequest } from "../ports/engine.ts";
+import { parseLimitsOf, typedParameters } from "../ports/parameters.ts";
+import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
 /**
- * A live query whose rows are wanted as of a seq. It is kept as long as the plan, which most often
- * is followed and not searched, so it holds no tree.
+ * A live query whose rows at a given seq are needed. It is kept as long as the plan. Plans are
+ * followed more often than searched, so it contains no syntax tree.
  */
 export interface LiveRowsQuery {
   readonly request: LiveRequest;
   readonly namespace: string;
   readonly principal: Principal;
-  /** The columns that it reads of each row, `_seq` among them. */
+  /** The columns that it reads from each row, including `_seq`. */
   readonly columnNames: readonly string[];
   readonly seqName: string;
 }
@@ -37,26 +37,26 @@ export interface LiveRowsQuery {
 export interface LiveRowsStatement {
   readonly node: SelectFromStatement;
   readonly types: readonly DataType[];
-  /** The values of its parameters but the last two. */
+  /** The values of its parameters except for the last two. */
   readonly slots: readonly Value[];
   readonly prepared: Prepared;
 }
 
 /**
- * Makes the statement. Its last two parameters are the seq above which rows are wanted, and how
- * many.
+ * Makes the statement. Its last two parameters are the seq above which rows are needed, and their
+ * maximum number.
  *
  * @param isOfSeqs Whether it yields `_seq` alone.
  * @returns undefined for a filter that names `_deleted`: such a statement may read deleted rows.
  * @throws {DatabaseError}
  */
 export function liveRowsStatement(
-  world: BindingWorld,
+  deps: BindingDeps,
   query: LiveRowsQuery,
   isOfSeqs: boolean,
 ): LiveRowsStatement | undefined {
   const { namespace, principal, request } = query;
-  const { limits } = world;
+  const { limits } = deps;
   const { types: ownTypes, values: slots } = typedParameters(request.params, limits);
   const [live] = parseRequest(request.sql, parseLimitsOf(limits)).statements;
   assert(live?.type === "select", "a live query was parsed before");
@@ -64,7 +64,7 @@ export function liveRowsStatement(
   const node = nodeOf(live, query, { isOfSeqs, parameterCount: ownTypes.length });
   const statement = new StatementBinding(types);
   const prepared = prepare(node, {
-    world: dmlWorldOf(world, { namespace, principal, statement }),
+    deps: dmlDepsOf(deps, { namespace, principal, statement }),
     statement,
   });
   const { plan } = prepared;

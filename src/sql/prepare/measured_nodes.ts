@@ -1,23 +1,24 @@
 /**
- * Measurements of a plan in another thread, by the place of each node: both threads have the same
- * plan, but not the same objects.
+ * Maps measurements of a plan from another thread by the position of each node: both threads have
+ * the same plan, but not the same objects.
  *
- * A reader of a divided query runs copies of some nodes. Its measurement of a copy counts for the
- * node that was copied, and what the parts took for all nodes above the place of the division.
+ * A reader of a parallel query runs copies of some nodes. The measurement of a copy counts towards
+ * the original node, and the time of the parts counts towards all nodes above the point of
+ * division.
  */
-import type { Measured, Profile } from "../execute/run/profile.ts";
+import type { Measured, Profile } from "../execute/context/profile.ts";
 import { plansOfSubquery } from "../execute/subquery/subquery_program.ts";
 import { type DividedPlan, shapeOfNodes } from "../plan/divided.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { inputsOf, nodesOf, ownSubqueries } from "../plan/plan_walk.ts";
 import { planOfCte } from "../plan/planner.ts";
 
-/** The measurement of the node at a place of `measuredNodes`. */
+/** The measurement of the node at a position in `measuredNodes`. */
 export interface PlacedMeasures extends Partial<Measured> {
   readonly at: number;
 }
 
-/** The nodes of a plan, and of the queries in it, in an order that its shape decides. */
+/** Returns the nodes of a plan and of its queries, in an order that only its shape determines. */
 export function measuredNodes(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const seen = new Set<object>();
@@ -33,12 +34,12 @@ export function measuredNodes(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Tells plans apart of which the same text is measured. */
+/** Distinguishes plans with the same text. */
 export function measuredShape(root: PlanNode): string {
   return shapeOfNodes(measuredNodes(root));
 }
 
-/** @param divided The plans that were run in place of the whole one, and where it was divided. */
+/** @param divided The plans that were run in place of the whole one, and the point of division. */
 export function measuresOf(
   profile: Profile,
   root: PlanNode,
@@ -67,7 +68,7 @@ export function measuresOf(
   return found;
 }
 
-/** Places the nodes of a copy where the nodes are that were copied. */
+/** Gives the nodes of a copy the positions of the originals. */
 function addCopies(places: Map<PlanNode, number>, copy: PlanNode, original: PlanNode): void {
   if (copy.kind === "gathered") return;
   const at = places.get(original);
@@ -79,7 +80,7 @@ function addCopies(places: Map<PlanNode, number>, copy: PlanNode, original: Plan
   }
 }
 
-/** The nodes from the root to one of them. */
+/** Returns the nodes on the path from the root to a node. */
 function pathTo(from: PlanNode, node: PlanNode): readonly PlanNode[] {
   if (from === node) return [from];
   for (const input of inputsOf(from)) {

@@ -1,34 +1,39 @@
 /**
- * Answers what a reader asks in the middle of its job: rows that only the event loop has, and ids.
+ * Answers the questions that a reader asks in the middle of its job: for rows that only the event
+ * loop has, for ids, and for numbers of sequences.
  *
- * - An answer is a bounded piece of work, so others run between two of them.
- * - Rows are made as they are asked for, and nothing here holds them.
- * - A transaction stages the rows of a statement when all that the statement reads has been read.
- *   Its staged rows therefore do not change during a job.
+ * - An answer is a bounded piece of work, so other requests run between two answers.
+ * - Rows are produced on demand and are not stored here.
+ * - A transaction stages the rows of a statement only after everything that the statement reads has
+ *   been read. Its staged rows therefore do not change during a job.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Row } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
-import { rowBytes } from "../execute/held/row_bytes.ts";
-import type { StagedRow } from "../execute/run/transaction.ts";
-import type { Answer, KeyedRow, Question } from "./job.ts";
+import type { StagedRow } from "../execute/context/transaction.ts";
+import { rowBytes } from "../execute/materialised/row_bytes.ts";
+import type { SequenceCalls } from "../functions/base/function.ts";
+import type { KeyedRow, Question, ReaderAnswer } from "./job.ts";
+import { answeredCall } from "./sequence_questions.ts";
 
-/** Rows of an answer, which take a few tenths of a millisecond to send. */
+/** An answer has at most this many rows, which take a few tenths of a millisecond to send. */
 const ROWS_MAX = 512;
 const BYTES_MAX: number = 256 * 1024;
 
-/** How long rows are made for an answer, if they come slowly. */
+/** The maximum time for producing the rows of one answer, if they arrive slowly. */
 const MAKE_MS_MAX = 1;
 
 export interface JobAnswersOptions {
   readonly clock: Clock;
   readonly store: Pick<Store, "snowflakeId">;
+  /** The sequences as the caller may use them; absent for a live query. */
+  readonly sequences: SequenceCalls | undefined;
   /** The system views that the statement reads, by namespace and name. */
   readonly systemViews: ReadonlyMap<string, SystemView>;
   readonly caller: Omit<SystemCall, "positions">;
-  /** The rows that the caller has staged of a table. */
+  /** Returns the rows of a table that the caller has staged. */
   readonly stagedOf: (tableId: number) => Iterable<readonly [string, StagedRow]>;
 }
 
@@ -41,11 +46,18 @@ export class JobAnswers {
     this.#options = options;
   }
 
-  /** @throws {DatabaseError} The statement ends then. */
-  answer(question: Question): Answer {
+  /** @throws {DatabaseError} If the statement must end. */
+  answer(question: Question): ReaderAnswer {
     const { clock, store } = this.#options;
     if (question.kind === "ids") {
       return Array.from({ length: question.count }, () => store.snowflakeId());
+    }
+    if (question.kind === "sequence") {
+      const sequences = defined(
+        this.#options.sequences,
+        "a live query takes no numbers of sequences",
+      );
+      return answeredCall(question.call, sequences);
     }
     const known = this.#readings.get(question.reading);
     const reading = known ?? this.#begun(question);
@@ -53,7 +65,7 @@ export class JobAnswers {
     return reading.next(clock);
   }
 
-  /** The other rows of a reading are not needed. */
+  /** Ends a reading whose remaining rows are not needed. */
   leave(reading: number): void {
     this.#readings.get(reading)?.close();
     this.#readings.delete(reading);
@@ -63,19 +75,24 @@ export class JobAnswers {
     for (const reading of this.#readings.keys()) this.leave(reading);
   }
 
-  #begun(question: Exclude<Question, { kind: "ids" }>): RowReading<Row> | RowReading<KeyedRow> {
+  #begun(
+    question: Exclude<Question, { kind: "ids" | "sequence" }>,
+  ): RowReading<Row> | RowReading<KeyedRow> {
     const { caller, stagedOf, systemViews } = this.#options;
     if (question.kind === "staged") {
       const rows = stagedOf(question.tableId);
       return new RowReading(shownRows(rows), ([, { row }]) => rowBytes(row));
     }
     const { name, positions } = question;
-    const view = defined(systemViews.get(name), "a statement requires the views that it reads");
+    const view = defined(
+      systemViews.get(name),
+      "a statement reads only the views that it required",
+    );
     return new RowReading(columnsOf(view.rows({ ...caller, positions }), positions), rowBytes);
   }
 }
 
-/** Rows that are made portion by portion, cut into answers. */
+/** Rows that are produced in portions and split into answers. */
 class RowReading<T> {
   readonly #portions: Iterator<readonly T[]>;
   readonly #bytesOf: (row: T) => number;
@@ -87,7 +104,7 @@ class RowReading<T> {
     this.#bytesOf = bytesOf;
   }
 
-  /** Possibly no rows, if they come slowly; undefined at the end. */
+  /** Returns the next rows: possibly none if they arrive slowly; undefined at the end. */
   next(clock: Clock): readonly T[] | undefined {
     const rows: T[] = [];
     const endMs = clock.monotonicMs() + MAKE_MS_MAX;
@@ -121,7 +138,10 @@ function* columnsOf(
   }
 }
 
-/** The values that a scan shows of each row: its own, or those of its tombstone. */
+/**
+ * Returns the values that a scan shows for each row: the row's own values or the values of its
+ * tombstone.
+ */
 function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {
   for (const [keyText, { isDeleted, row, stored }] of rows) {
     const shown = isDeleted ? stored : row;

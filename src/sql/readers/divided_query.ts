@@ -1,23 +1,23 @@
 /**
- * One query that several readers divide, as the event loop sees it.
+ * A query divided among several readers, as the event loop sees it.
  *
  *     parts ──all have ended──► whole ──► ended
  *       └──one failed or refused, or too many rows came──► ending ──all have ended──► ended
  *
- * Each reader runs the same part of the plan over its share of one table. Their rows, few as a
- * rule, are gathered here and given to the first reader, which runs the rest of the plan: it still
- * has the tables open at the snapshot of the statement.
+ * Each reader runs the same part of the plan over its share of one table. Their rows, usually few,
+ * are gathered here and given to the first reader, which runs the rest of the plan: it still has
+ * the tables open at the snapshot of the statement.
  */
 import type { Batch } from "../../types/mod.ts";
-import { batchBytes } from "../execute/held/memory_budget.ts";
+import { batchBytes } from "../execute/materialised/memory_budget.ts";
 import { type PlanDivision, shapeOf } from "../plan/divided.ts";
 import type { ClaimWords, JobPart, PartClaims } from "./job.ts";
 import type { Dividing } from "./query_readers.ts";
-import type { QueryLedger, Reader, ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
+import type { QueryLedger, ReaderQuery, ReaderRead, ReaderThread, ReadOutcome } from "./reader.ts";
 
 export interface DividedQueryOptions {
-  /** Two or more, all free. */
-  readonly readers: readonly Reader[];
+  /** Two or more readers, all free. */
+  readonly readers: readonly ReaderThread[];
   /** The number of the plan. */
   readonly plan: number;
   readonly division: PlanDivision;
@@ -51,7 +51,7 @@ export class DividedQuery {
   }
 
   stop(): void {
-    this.#failure ??= new Error("Nobody wants the rows any more");
+    this.#failure ??= new Error("The rows are no longer needed");
     this.#end(this.#failure);
   }
 
@@ -75,8 +75,8 @@ export class DividedQuery {
   }
 
   /**
-   * Has one reader leave its row groups to the others, so that another statement gets it. Returns
-   * false if there is none that can leave.
+   * Makes one reader leave its row groups to the others, so that another statement gets it. Returns
+   * false if none can leave.
    */
   sparesOne(): boolean {
     for (const number of this.#sparable) {
@@ -95,8 +95,8 @@ export class DividedQuery {
     return { at: division.at, shape: this.#shape, isFirst: number === 0, claims };
   }
 
-  /** Never rejects. */
-  async #runPart(reader: Reader, number: number): Promise<void> {
+  /** Runs one part of the query. Never rejects. */
+  async #runPart(reader: ReaderThread, number: number): Promise<void> {
     if (this.#isEnding) return;
     const part = this.#partOf(number);
     const ledger = new PartLedger(this.#query.ledger);
@@ -153,10 +153,10 @@ export class DividedQuery {
 
   #runWhole(gathered: readonly Batch[]): void {
     this.#isFirstWaiting = false;
-    this.#options.readers[0]?.runWhole(gathered);
+    this.#reads[0]?.goOn({ kind: "whole", gathered });
   }
 
-  /** Has all readers end. @param failure What the statement fails with; none if it is run again. */
+  /** Makes all readers end. @param failure The statement's error; none if it runs again. */
   #end(failure?: Error): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
@@ -165,7 +165,7 @@ export class DividedQuery {
     this.#gathered.length = 0;
     for (const ledger of this.#ledgers) ledger.isEnded = true;
     this.#wake();
-    // It looks whether it was ended before it goes on.
+    // The reader checks whether it was ended before it continues.
     if (this.#isFirstWaiting) this.#runWhole([]);
   }
 
@@ -174,10 +174,10 @@ export class DividedQuery {
   }
 }
 
-/** The ledger of one part: that of the statement, but for what only the part has. */
+/** The ledger of one part: that of the statement, except for the figures of the part alone. */
 class PartLedger implements QueryLedger {
   readonly #whole: QueryLedger;
-  /** Whether the statement needs the part no more. */
+  /** Whether the statement no longer needs the part. */
   isEnded = false;
   wake: (() => void) | undefined;
   #rowsRead = 0;

@@ -1,6 +1,6 @@
 /**
- * A reader in the thread of the event loop, for tests and simulations: it is sent copies of the
- * same messages, and takes no thread and no time of its own.
+ * A reader in the thread of the event loop, for tests and simulations: it gets copies of the same
+ * messages, but needs neither a thread nor time of its own.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerMessage, FromReader, ToReader } from "./job.ts";
@@ -8,7 +8,7 @@ import { QueryReader, type QueryReaderParts } from "./query_reader.ts";
 import type { OpenReader } from "./reader_pool.ts";
 
 export function inProcessReader(
-  parts: Omit<QueryReaderParts, "post" | "sleep" | "takeAnswer" | "wait"> & {
+  parts: Omit<QueryReaderParts, "noteSent" | "post" | "sleep" | "takeAnswer" | "wait"> & {
     readonly clock: Clock;
   },
 ): OpenReader {
@@ -23,15 +23,17 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        // An answer is there when this returns, and there is no thread that would have to start.
+        // An answer exists when this returns, and no thread has to start.
         if (copy.kind === "ask" || copy.kind === "ready") onMessage(copy);
         else void later(() => onMessage(copy));
       },
       takeAnswer: () => answers.shift(),
-      // Rows are taken in later turns of this very thread.
+      // Rows are taken in later ticks of this very thread.
       wait: () => false,
-      // No time goes by in a job of this thread.
+      // No time passes in a job of this thread.
       sleep: () => false,
+      // The event loop records the same bytes when it takes them.
+      noteSent: () => undefined,
     });
     return {
       post(message: ToReader) {

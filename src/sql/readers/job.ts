@@ -4,18 +4,24 @@
  *     event loop ──run──► reader ──rows … rows, end | failed | refused──► event loop
  *                ──drop─►
  *
- * A query that several readers divide: each runs its part, and the first one the rest over the rows
- * of all parts.
+ * A query divided among several readers: each runs its part, and the first one also runs the rest
+ * over the rows of all parts.
  *
  *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
  *                ──run──► others       ──rows … rows, end─────► event loop
  *
- * A reader asks in the middle of its job for rows and ids that only the event loop has. It waits
- * for the answer, which comes by a port of its own.
+ * A change whose evaluations contain queries: the reader runs these after the rows.
+ *
+ *     event loop ──run──────► reader ──rows … rows, parted──► event loop
+ *                ──evaluate─►        ──rows─────────────────►             (as often as needed)
+ *                ──finish───►        ──end──────────────────►
+ *
+ * In the middle of its job, a reader may ask for rows and ids that only the event loop has. It
+ * waits for the answer, which arrives on a separate port.
  *
  *     reader ──ask──► event loop ──answer──► reader
  *
- * Numbers that both change while a job runs lie in shared memory, as `JOB_WORDS` says.
+ * Numbers that both sides change while a job runs are in shared memory (`JOB_WORDS`).
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { LogFields } from "../../base/log.ts";
@@ -27,28 +33,30 @@ import type { ThreadFailure } from "../../threads/mod.ts";
 import type { Batch, DataType, Row, Value } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import type { CellPlace } from "../bind/cell_error.ts";
-import type { ResultFormat } from "../common/row_text.ts";
-import type { SleptSoFar } from "../execute/run/sleeps.ts";
-import type { StagedRow } from "../execute/run/transaction.ts";
+import type { EvaluationName } from "../execute/change/evaluation.ts";
+import type { SleptSoFar } from "../execute/context/sleeps.ts";
+import type { StagedRow } from "../execute/context/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
+import type { ResultFormat } from "../ports/engine.ts";
 import type { PlacedMeasures } from "../prepare/measured_nodes.ts";
+import type { SequenceCall } from "./sequence_questions.ts";
 
-/** The numbers of a job in shared memory, by their place. */
+/** The numbers of a job in shared memory, by their position. */
 export const JOB_WORDS = {
-  /** Why the job has to end: the place in `CANCEL_CAUSES`, from 1; 0 while it may go on. */
+  /** Why the job has to end: the position in `CANCEL_CAUSES`, from 1; 0 while it may continue. */
   cancelled: 0,
   /** KiB of rows that the event loop has taken. The reader waits for it to grow. */
   takenKib: 1,
   /** Thousands of rows read from tables. */
   kiloRowsRead: 2,
-  /** KiB that the statement holds in memory. */
+  /** The memory of the statement, in KiB. */
   heldKib: 3,
   /**
-   * The format in which rows are sent as text: its place in `FORMATS`, from 1; 0 while they are
+   * The format in which rows are sent as text: its position in `FORMATS`, from 1; 0 while they are
    * sent as batches.
    */
   format: 4,
-  /** Answers that the event loop has sent to the job. */
+  /** The number of answers that the event loop has sent to the job. */
   answered: 5,
   count: 6,
 } as const;
@@ -59,14 +67,14 @@ export function newJobWords(): JobWords {
   return new Int32Array(new SharedArrayBuffer(JOB_WORDS.count * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** KiB of rows that may be on their way to the event loop. */
+/** The maximum KiB of rows in transit to the event loop. */
 export const WINDOW_KIB = 2048;
 
 export const FORMATS: readonly ResultFormat[] = ["json", "ndjson", "csv"];
 
-export const CANCEL_CAUSES = ["kill", "drop", "shutdown"] as const;
+export const CANCEL_CAUSES = ["kill", "drop", "shutdown", "transaction"] as const;
 
-/** The relations that the names of a statement lead to, its views included. */
+/** The relations to which the names in a statement resolve, including its views. */
 export interface NamedRelations {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
@@ -86,11 +94,11 @@ export interface PlanSource {
   /** The namespace of unqualified names. */
   readonly namespace: string;
   readonly relations: NamedRelations;
-  /** Live rows by table, which decide the order of joins. */
+  /** The number of live rows by table, which determines the join order. */
   readonly rowCounts: ReadonlyMap<number, number>;
 }
 
-/** The part that one reader does of a divided query. */
+/** The part of a divided query that one reader runs. */
 export interface JobPart {
   /** The place where the plan is divided, as in `PlanDivision`, and its shape. */
   readonly at: number;
@@ -101,43 +109,43 @@ export interface JobPart {
 }
 
 /**
- * In shared memory: how many row groups are taken, and then for each reader, by its number, 1 once
- * it should take no more of them.
+ * Words in shared memory: the number of row groups taken, then a word for each reader, by its
+ * number, which is 1 once the reader should take no more of them.
  */
 export type ClaimWords = Int32Array<SharedArrayBuffer>;
 
-/** How readers find out which row groups each of them reads. */
+/** The shared state through which readers agree which row groups each of them reads. */
 export type PartClaims =
-  /** Whoever comes first. */
+  /** Each row group goes to the first reader that takes it. */
   | { readonly kind: "counter"; readonly words: ClaimWords; readonly number: number }
-  /** In turn, so that the same reader always has the same ones. */
+  /** The readers take turns, so that the same reader always has the same row groups. */
   | { readonly kind: "turn"; readonly number: number; readonly of: number };
 
 export interface QueryJob {
   readonly kind: "run";
-  /** Names the plan to every reader. */
+  /** The number of the plan, the same in every reader. */
   readonly plan: number;
-  /** Absent if the reader has the plan. */
+  /** The source of the plan; absent if the reader already has the plan. */
   readonly source: PlanSource | undefined;
   readonly slots: readonly Value[];
   readonly principal: Principal;
   readonly namespace: string;
-  /** The namespaces of its tables, which decide about history. */
+  /** The namespaces of its tables, which decide whether the caller may read history. */
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
   readonly nowMicros: number;
-  /** Present if the query may sleep. */
+  /** How long the query has slept so far; present if it may sleep. */
   readonly slept: SleptSoFar | undefined;
   readonly eras: readonly SeqEra[];
   readonly tables: readonly SharedTable[];
-  /** Tables in whose place rows are read that the transaction has staged. */
+  /** The ids of tables for which the transaction has staged rows that replace the stored ones. */
   readonly stagedTableIds: readonly number[];
   readonly dropped: DroppedShares;
-  /** How long it may take, in milliseconds; Infinity is for ever. */
+  /** The time that the job may take, in milliseconds; Infinity for no limit. */
   readonly timeMs: number;
   readonly words: JobWords;
   readonly part: JobPart | undefined;
-  /** The shape that the plan of a measured statement must have here, too. */
+  /** The shape that the plan of a measured statement must also have in the reader. */
   readonly measuredShape: string | undefined;
 }
 
@@ -147,15 +155,40 @@ export interface WholeMessage {
   readonly gathered: readonly Batch[];
 }
 
+/** Asks for the rows of an evaluation. */
+export interface EvaluateMessage {
+  readonly kind: "evaluate";
+  readonly name: EvaluationName;
+  readonly given: Batch;
+}
+
+/** Ends the evaluations. */
+export interface FinishMessage {
+  readonly kind: "finish";
+}
+
+/** A message that continues a job. */
+export type FurtherMessage = WholeMessage | EvaluateMessage | FinishMessage;
+
 export interface DropMessage {
   readonly kind: "drop";
   readonly dropped: DroppedShares;
 }
 
-/** Asks for rows or ids that only the event loop has. A reading is one numbered pass over rows. */
+/** Asks the reader to release unpacked parts of segments, because memory is short. */
+export interface GiveBackMessage {
+  readonly kind: "give back";
+}
+
+/**
+ * Asks for rows, ids or numbers that only the event loop has. A reading is one numbered pass over
+ * rows.
+ */
 export type Question =
   /** Ids of SNOWFLAKE_ID(). */
   | { readonly kind: "ids"; readonly count: number }
+  /** A call of nextval or its kin. */
+  | { readonly kind: "sequence"; readonly call: SequenceCall }
   /** The next rows of a system view, as its caller sees them, of the columns at these positions. */
   | {
       readonly kind: "system";
@@ -163,64 +196,77 @@ export type Question =
       readonly name: string;
       readonly positions: readonly number[];
     }
-  /** The next rows that the transaction has staged of a table. */
+  /** The next rows of a table that the transaction has staged. */
   | { readonly kind: "staged"; readonly reading: number; readonly tableId: number };
 
-/** By the kind of the question. Rows: none if more may follow, undefined at the end. */
+/**
+ * The answers by kind of question. An empty list of rows means that more may follow; undefined
+ * means the end.
+ */
 export interface Answers {
   readonly ids: readonly number[];
+  readonly sequence: readonly Value[];
   readonly system: readonly Row[] | undefined;
   readonly staged: readonly KeyedRow[] | undefined;
 }
 
 export type KeyedRow = readonly [keyText: string, staged: StagedRow];
 
-export type Answer = Answers[keyof Answers];
+export type ReaderAnswer = Answers[keyof Answers];
 
 export interface AnswerMessage {
-  /** The number of the question: a reader may give up a question before the answer comes. */
+  /** The number of the question: a reader may give up a question before the answer arrives. */
   readonly number: number;
-  readonly answer: Answer;
+  readonly answer: ReaderAnswer;
 }
 
-export type ToReader = QueryJob | WholeMessage | DropMessage;
+export type ToReader = QueryJob | FurtherMessage | DropMessage | GiveBackMessage;
+
+/** The memory that a reader keeps between statements, in bytes. */
+export interface ReaderMemory {
+  /** The memory of its objects, including dead ones and holes. */
+  readonly heapBytes: number;
+  /** The size of unpacked segment parts. */
+  readonly cacheBytes: number;
+}
 
 /** The totals of one job. */
 export interface JobTotals {
+  readonly memory: ReaderMemory;
   readonly rowsRead: number;
-  /** How long the reader worked, in milliseconds. */
+  /** The time for which the reader worked, in milliseconds. */
   readonly workedMs: number;
   /** Present for a statement that is measured. */
   readonly measures?: readonly PlacedMeasures[] | undefined;
-  /** How long the request has been asked to sleep in all. */
+  /** The total time for which the request has been asked to sleep. */
   readonly sleepMs: number;
 }
 
 export type FromReader =
-  /** The thread has started; the first message of each. */
+  /** The thread has started. This is the first message of each thread. */
   | { readonly kind: "ready" }
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
-  /** The same, as UTF-8 in the format that the event loop has asked for. */
+  /** Rows as UTF-8, in the format that the event loop has requested. */
   | {
       readonly kind: "text";
-      readonly text: Uint8Array;
+      readonly text: Uint8Array<ArrayBuffer>;
       readonly rowCount: number;
       readonly kib: number;
     }
   | { readonly kind: "end"; readonly totals: JobTotals }
   /** The reader waits for the answer. */
   | { readonly kind: "ask"; readonly number: number; readonly question: Question }
-  /** A reading of rows is left before its end. */
+  /** A reading of rows was abandoned before its end. */
   | { readonly kind: "left"; readonly reading: number }
-  /** The first reader waits for the rows of all parts. */
+  /** The rows are sent, and the job waits for a further message. */
   | { readonly kind: "parted" }
   | {
       readonly kind: "failed";
       readonly failure: ThreadFailure;
-      /** The column whose value is at fault, where that is known and its position is not. */
+      /** The column of the faulty value, if it is known and the position is not. */
       readonly place?: CellPlace | undefined;
     }
-  /** The plan is another one here. */
+  /** The reader has a different plan. */
   | { readonly kind: "refused" }
   | {
       readonly kind: "log";

@@ -1,17 +1,20 @@
 /**
- * The ledger of a job in its reader: what the event loop says of the job, what the event loop is
- * told, and how the job sleeps.
+ * The ledger of a job in its reader: what the job learns from the event loop, what it reports back,
+ * and how it sleeps.
  */
 import type { Clock } from "../../base/clock.ts";
-import type { MemoryBudget } from "../execute/held/memory_budget.ts";
+import { memoryUsage } from "../../base/memory_usage.ts";
+import type { ReplicaStore } from "../../storage/mod.ts";
 import {
   type CancelCause,
   checkDeadline,
   type RequestLedger,
-} from "../execute/run/request_ledger.ts";
-import { Sleeps } from "../execute/run/sleeps.ts";
+} from "../execute/context/request_ledger.ts";
+import { Sleeps } from "../execute/context/sleeps.ts";
+import { TakenNumbers } from "../execute/context/taken_numbers.ts";
+import type { MemoryBudget } from "../execute/materialised/memory_budget.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
-import { CANCEL_CAUSES, JOB_WORDS, type JobWords, type QueryJob } from "./job.ts";
+import { CANCEL_CAUSES, JOB_WORDS, type JobTotals, type JobWords, type QueryJob } from "./job.ts";
 import type { QueryReaderParts } from "./query_reader.ts";
 import type { Questions } from "./questions.ts";
 
@@ -19,9 +22,12 @@ export class JobLedger implements RequestLedger {
   readonly startMs: number;
   deadlineMs: number;
   rowsRead = 0;
+  /** A reader receives nothing from clients. */
+  readonly bytesReceived = 0;
   memory: MemoryBudget | undefined;
   bytesElsewhere = 0;
   temporary: TemporaryFiles | undefined;
+  readonly numbers: TakenNumbers = new TakenNumbers();
   sleepMs = 0;
   isWaiting = false;
   wake: (() => void) | undefined;
@@ -51,6 +57,15 @@ export class JobLedger implements RequestLedger {
     this.noteProgress();
     checkDeadline(this, this.#clock);
   }
+}
+
+/** Returns the consumption of a job, and the memory of its reader at its end. */
+export function takenBy(
+  { rowsRead, sleepMs }: JobLedger,
+  { cachedBytes }: Pick<ReplicaStore, "cachedBytes">,
+): Pick<JobTotals, "memory" | "rowsRead" | "sleepMs"> {
+  const memory = { heapBytes: memoryUsage().heapTotal, cacheBytes: cachedBytes };
+  return { memory, rowsRead, sleepMs };
 }
 
 /** The sleeps of a job, for which its thread waits; undefined if it may not sleep. */

@@ -1,22 +1,23 @@
 /**
- * The plans that a reader keeps, by their numbers. It forgets the oldest ones beyond a number of
- * plans, and beyond a length of their texts: a plan of a megabyte of SQL takes several.
+ * The plans that a reader keeps, by their numbers. It discards the oldest plans beyond a maximum
+ * number and a maximum total length of their texts: a plan for a megabyte of SQL takes several
+ * megabytes.
  *
- * The event loop keeps the same list for each reader. Both forget by the same rule, so a reader has
- * every plan that its list names.
+ * The event loop keeps the same list for each reader. Both discard plans by the same rule, so a
+ * reader has every plan on its list.
  */
 import type { QueryStatement } from "../parse/ast/ast.ts";
 
 const PLANS_MAX = 200;
 const TEXT_LENGTH_MAX = 512 * 1024;
 
-interface Kept<Plan> {
+interface KeptPlan<Plan> {
   readonly plan: Plan;
   readonly textLength: number;
 }
 
 export class KeptPlans<Plan> {
-  readonly #plans = new Map<number, Kept<Plan>>();
+  readonly #plans = new Map<number, KeptPlan<Plan>>();
   #textLength = 0;
 
   has(number: number): boolean {
@@ -27,7 +28,7 @@ export class KeptPlans<Plan> {
     return this.#plans.get(number)?.plan;
   }
 
-  /** @param node The statement that the plan was made of. */
+  /** @param node The statement from which the plan was made. */
   add(number: number, plan: Plan, { _location: { end, start } }: QueryStatement): void {
     const textLength = end - start;
     this.delete(number);

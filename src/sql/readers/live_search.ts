@@ -1,21 +1,21 @@
 /**
- * Finds the rows of live queries in another thread: a snapshot that passes by many rows for the few
- * that its filter keeps would hold the event loop for as long as a query does.
+ * Finds the rows of live queries in another thread: a snapshot that skips many rows for the few
+ * that match its filter would occupy the event loop for as long as a query does.
  *
- *     waiting for a turn ──► waiting for a reader ──► rows … end
+ *     waiting for a permit ──► waiting for a reader ──► rows … end
  *              └───────────────────┴────────────────────┴──closed──► nothing more
  *
- * Thousands of clients may come back at once, and search for as long as the readers are there. So
- * few searches wait for a reader at a time, among the statements of their users, and the others
- * wait for one of these.
+ * Thousands of clients may reconnect at once, and their searches would occupy every reader.
+ * Therefore only a few searches at a time wait for a reader, among the statements of their users,
+ * and the others wait for a permit.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { putNewest } from "../../base/newest.ts";
 import type { Batch } from "../../types/mod.ts";
-import type { FoundRows, RowSearch, SearchRange } from "../common/engine.ts";
-import { cancelRequest, newLedger, type RequestLedger } from "../execute/run/request_ledger.ts";
-import type { BindingWorld } from "../prepare/binding_world.ts";
+import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { FoundRows, RowSearch, SearchRange } from "../ports/engine.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
 import {
   type LiveRowsQuery,
   type LiveRowsStatement,
@@ -23,46 +23,46 @@ import {
 } from "../prepare/live_rows.ts";
 import type { QueryReaders } from "./query_readers.ts";
 import { READ_HERE, RowStream } from "./row_stream.ts";
-import { type Asking, WaitingStatements } from "./waiting_statements.ts";
+import { type PlaceRequest, WaitingStatements } from "./waiting_statements.ts";
 
-/** Searches that wait for a reader, or have one, at a time. */
+/** The maximum number of searches that wait for a reader or have one. */
 const UNDER_WAY_MAX = 4;
 
-/** Statements that are kept. */
+/** The maximum number of statements that are kept. */
 const STATEMENTS_MAX = 32;
 
-/** A search lasts as long as somebody wants its rows. */
+/** A search lasts as long as its rows are wanted. */
 const WITHOUT_END = { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 };
 
-export interface LiveSearchWorld extends BindingWorld {
+export interface LiveSearchDeps extends BindingDeps {
   readonly clock: Clock;
 }
 
-interface SearchTurn {
+interface SearchPermit {
   giveBack(): void;
 }
 
 /** The searches of all live queries. */
 export class LiveSearches {
-  readonly #world: LiveSearchWorld;
+  readonly #deps: LiveSearchDeps;
   readonly #readers: QueryReaders;
-  readonly #waiting: WaitingStatements<SearchTurn>;
-  /** The statements that were needed last: for rows, and for their seqs alone. */
+  readonly #waiting: WaitingStatements<SearchPermit>;
+  /** The most recently needed statements: for rows, and for their seqs alone. */
   readonly #ofRows = new Map<LiveRowsQuery, LiveRowsStatement>();
   readonly #ofSeqs = new Map<LiveRowsQuery, LiveRowsStatement>();
   #underWayCount = 0;
 
-  constructor(world: LiveSearchWorld, readers: QueryReaders) {
-    this.#world = world;
+  constructor(deps: LiveSearchDeps, readers: QueryReaders) {
+    this.#deps = deps;
     this.#readers = readers;
     this.#waiting = new WaitingStatements({
-      clock: world.clock,
+      clock: deps.clock,
       hasMemory: () => true,
-      placeFor: ({ userId }) => this.#turnFor(userId),
+      placeFor: ({ userId }) => this.#permitFor(userId),
     });
   }
 
-  /** The place where the rows of a live query are found. */
+  /** Returns the search of a live query. */
   searchFor(query: LiveRowsQuery): RowSearch {
     return new LiveSearch(this, query);
   }
@@ -71,32 +71,35 @@ export class LiveSearches {
     return this.#readers.takesAll;
   }
 
-  /** As {@linkcode RowSearch.begin}. */
+  /** Begins a search, like {@linkcode RowSearch.begin}. */
   begin(query: LiveRowsQuery, range: SearchRange, onArrived: () => void): FoundRows | undefined {
     const statement = this.#statementOf(query, range.isOfSeqs);
     if (statement === undefined || !this.#readers.canRead(statement.prepared)) return undefined;
-    const { clock } = this.#world;
+    const { clock } = this.#deps;
     const ledger = newLedger(clock.monotonicMs(), WITHOUT_END);
-    const open = (search: Search): Promise<RowStream | undefined> =>
+    const open = (search: ReaderSearch): Promise<RowStream | undefined> =>
       this.#open(search, { query, statement, range });
-    return new Search(ledger, open, onArrived);
+    return new ReaderSearch(ledger, open, onArrived);
   }
 
   #statementOf(query: LiveRowsQuery, isOfSeqs: boolean): LiveRowsStatement | undefined {
     const statements = isOfSeqs ? this.#ofSeqs : this.#ofRows;
     const known = statements.get(query);
     if (known !== undefined) return known;
-    const made = liveRowsStatement(this.#world, query, isOfSeqs);
+    const made = liveRowsStatement(this.#deps, query, isOfSeqs);
     if (made !== undefined) putNewest(statements, [query, made], STATEMENTS_MAX);
     return made;
   }
 
   /** @throws {DatabaseError} @throws {CorruptionError} */
-  async #open(search: Search, { query, range, statement }: Sought): Promise<RowStream | undefined> {
+  async #open(
+    search: ReaderSearch,
+    { query, range, statement }: SearchedQuery,
+  ): Promise<RowStream | undefined> {
     const { ledger } = search;
     const { namespace, principal } = query;
     const { node, prepared, slots, types } = statement;
-    const asking: Asking = { userId: principal.userId, prepared, ledger };
+    const asking: PlaceRequest = { userId: principal.userId, prepared, ledger };
     search.adopt(await this.#waiting.place(asking));
     const place = await this.#readers.place(asking);
     try {
@@ -108,8 +111,9 @@ export class LiveSearches {
         principal,
         namespace,
         snapshotSeq: range.upTo,
-        nowMicros: this.#world.clock.nowMs() * 1000,
+        nowMicros: this.#deps.clock.nowMs() * 1000,
         staged: undefined,
+        sequences: undefined,
         ledger,
       });
     } finally {
@@ -118,7 +122,7 @@ export class LiveSearches {
   }
 
   /** Returns undefined while a search has to wait. */
-  #turnFor(userId: string): SearchTurn | undefined {
+  #permitFor(userId: string): SearchPermit | undefined {
     if (this.#underWayCount === UNDER_WAY_MAX) return undefined;
     this.#underWayCount += 1;
     this.#waiting.noteTaken(userId);
@@ -133,7 +137,7 @@ export class LiveSearches {
   }
 }
 
-/** One for each plan, most of which are never searched. */
+/** The search of one plan. Most plans are never searched. */
 class LiveSearch implements RowSearch {
   readonly #searches: LiveSearches;
   readonly #query: LiveRowsQuery;
@@ -152,28 +156,28 @@ class LiveSearch implements RowSearch {
   }
 }
 
-interface Sought {
+interface SearchedQuery {
   readonly query: LiveRowsQuery;
   readonly statement: LiveRowsStatement;
   readonly range: SearchRange;
 }
 
-/** The state to which `next` has come. */
-type Arrived = { readonly rows: Batch | "refused" | undefined } | { readonly error: unknown };
+/** The state that `next` has reached. */
+type SearchState = { readonly rows: Batch | "refused" | undefined } | { readonly error: unknown };
 
-class Search implements FoundRows {
+class ReaderSearch implements FoundRows {
   readonly ledger: RequestLedger;
-  readonly #open: (search: Search) => Promise<RowStream | undefined>;
+  readonly #open: (search: ReaderSearch) => Promise<RowStream | undefined>;
   readonly #onArrived: () => void;
-  #turn: SearchTurn | undefined;
+  #permit: SearchPermit | undefined;
   #stream: RowStream | undefined;
-  #arrived: Arrived | undefined;
+  #arrived: SearchState | undefined;
   #isAsking = false;
   #isClosed = false;
 
   constructor(
     ledger: RequestLedger,
-    open: (search: Search) => Promise<RowStream | undefined>,
+    open: (search: ReaderSearch) => Promise<RowStream | undefined>,
     onArrived: () => void,
   ) {
     this.ledger = ledger;
@@ -185,10 +189,10 @@ class Search implements FoundRows {
     return this.#isClosed;
   }
 
-  /** Takes a turn over, which is given back at the end. */
-  adopt(turn: SearchTurn): void {
-    this.#turn = turn;
-    if (this.#isClosed) turn.giveBack();
+  /** Takes over a permit, which is returned at the end. */
+  adopt(permit: SearchPermit): void {
+    this.#permit = permit;
+    if (this.#isClosed) permit.giveBack();
   }
 
   next(): Batch | "waiting" | "refused" | undefined {
@@ -206,7 +210,7 @@ class Search implements FoundRows {
     this.#isClosed = true;
     cancelRequest(this.ledger, "kill");
     this.#stream?.close();
-    this.#turn?.giveBack();
+    this.#permit?.giveBack();
   }
 
   async #ask(): Promise<void> {
@@ -216,21 +220,24 @@ class Search implements FoundRows {
     if (!this.#isClosed) this.#onArrived();
   }
 
-  async #next(): Promise<Arrived> {
+  async #next(): Promise<SearchState> {
     try {
       this.#stream ??= await this.#open(this);
       const batch = this.#stream === undefined ? "refused" : await this.#stream.next();
-      if (batch === undefined || batch === "refused") this.#turn?.giveBack();
+      if (batch === undefined || batch === "refused") this.#permit?.giveBack();
       return { rows: batch };
     } catch (error) {
-      this.#turn?.giveBack();
+      this.#permit?.giveBack();
       return isRefusal(error) ? { rows: "refused" } : { error };
     }
   }
 }
 
-/** Whether rows have to be read on the event loop: no reader can, or too many searches wait. */
+/**
+ * Whether rows have to be read on the event loop, because no reader can read them or too many
+ * searches wait.
+ */
 function isRefusal(error: unknown): boolean {
   if (error === READ_HERE) return true;
-  return error instanceof DatabaseError && error.condition === "LIMIT_EXCEEDED";
+  return error instanceof DatabaseError && error.code === "LIMIT_EXCEEDED";
 }

@@ -3,7 +3,7 @@
  * straight through: no other work waits for this thread.
  *
  * It has no catalog and no log of its own. It reads tables that were shared with it and sends its
- * rows to the event loop, for which it waits once many rows are on their way.
+ * rows to the event loop, for which it waits once many rows are in transit.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -11,55 +11,62 @@ import type { Disk } from "../../base/disk.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { NamespaceEntry } from "../../catalog/mod.ts";
-import { ReplicaStore } from "../../storage/mod.ts";
+import { ReplicaStore, type ScanShare } from "../../storage/mod.ts";
 import { failureFrom } from "../../threads/mod.ts";
 import { type Batch, portableBatch, vectorFromTexts } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
-import type { SqlLimits } from "../common/environment.ts";
-import { type ResultFormat, rowText } from "../common/row_text.ts";
 import { buildPlan } from "../execute/build/build.ts";
-import { made, type Operator, type OperatorFactory } from "../execute/run/operator.ts";
-import { Profile } from "../execute/run/profile.ts";
+import type { Evaluation } from "../execute/change/evaluation.ts";
+import type { ExecutionContext, QueryShare } from "../execute/context/execution_context.ts";
+import { made, type Operator, type OperatorFactory } from "../execute/context/operator.ts";
+import { Profile } from "../execute/context/profile.ts";
 import { type DividedPlan, dividedAt, shapeOf } from "../plan/divided.ts";
+import type { ResultFormat } from "../ports/engine.ts";
+import type { SqlLimits } from "../ports/environment.ts";
 import { measuredShape, measuresOf } from "../prepare/measured_nodes.ts";
-import { newRun, type QueryWorld } from "../prepare/new_run.ts";
 import { type Prepared, prepare } from "../prepare/prepared.ts";
+import { newReaderContext, type QueryDeps } from "../prepare/statement_context.ts";
+import { rowText } from "../result/row_text.ts";
 import { SpillSpace } from "../spill/mod.ts";
 import {
-  type Answer,
   type AnswerMessage,
   type Answers,
+  type ClaimWords,
   FORMATS,
   type FromReader,
+  type FurtherMessage,
   JOB_WORDS,
   type JobPart,
   type JobTotals,
   type JobWords,
+  type PartClaims,
   type QueryJob,
   type Question,
+  type ReaderAnswer,
   type ToReader,
   WINDOW_KIB,
 } from "./job.ts";
-import { JobLedger, sleepsIn } from "./job_ledger.ts";
+import { JobLedger, sleepsIn, takenBy } from "./job_ledger.ts";
 import { KeptPlans } from "./kept_plans.ts";
-import { newDivision } from "./part_share.ts";
-import { type Asked, Questions } from "./questions.ts";
-import { worldIn } from "./relations.ts";
+import { type QuestionOf, Questions } from "./questions.ts";
+import { depsIn } from "./relations.ts";
 
 const ENCODER = new TextEncoder();
 
-/** How long a reader sleeps at most before it looks whether its job was cancelled. */
+/** The maximum time that a reader sleeps before it checks whether its job was cancelled. */
 const LOOK_MS = 20;
 
-/** The settings that a reader gets once, at its start. */
+/** The settings that a reader receives once, on startup. */
 export interface ReaderSettings {
   readonly limits: SqlLimits;
+  /** The memory that the process may use. */
+  readonly memoryBytes: number;
   readonly version: string;
-  /** For unpacked parts of segments. */
+  /** The size of the cache of unpacked segment parts. */
   readonly cacheBytes: number;
   readonly spill: {
     readonly directory: string;
-    /** The beginning of the names of its temporary files; no two readers share it. */
+    /** The prefix of the names of its temporary files; no two readers share it. */
     readonly prefix: string;
     readonly bytesMax: number;
     readonly minFreeBytes: number;
@@ -74,7 +81,7 @@ export interface QueryReaderParts {
   readonly post: (message: FromReader, moved: readonly ArrayBuffer[]) => void;
   /**
    * Waits until the event loop has taken more rows than `takenKib`, or for a while. Returns false
-   * if it cannot take any meanwhile.
+   * if it cannot take any in the meantime.
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
   /**
@@ -86,13 +93,15 @@ export interface QueryReaderParts {
    * the oldest answer that was not taken yet, if there is one.
    */
   readonly takeAnswer: (words: JobWords, answeredCount: number) => AnswerMessage | undefined;
+  /** Records the size of rows that were sent, which leave garbage in this thread. */
+  readonly noteSent: (bytes: number) => void;
 }
 
-/** Says that the plan of this reader is not the one that was divided; no failure. */
-const OTHER_PLAN: Error = new Error("The plan has come out as another one");
+/** Signals that this reader's plan is not the one that was divided. This is not a failure. */
+const OTHER_PLAN: Error = new Error("The reader made a different plan");
 
 /** A plan that is compiled for the readers that divide it. */
-interface DividedQuery {
+interface CompiledDivision {
   readonly at: number;
   readonly shape: string;
   readonly plan: DividedPlan;
@@ -102,19 +111,28 @@ interface DividedQuery {
 
 type JobMeasures = JobTotals["measures"];
 
-/** Blocks a thread of its own. */
+/** A job whose rows are sent, and which runs evaluations now. */
+interface EvaluatingJob {
+  readonly evaluations: readonly Evaluation[];
+  readonly context: ExecutionContext;
+  readonly ledger: JobLedger;
+  readonly sender: RowSender;
+  readonly measured: () => JobMeasures;
+}
+
+/** Blocks the thread until more rows have been taken, or for a while. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
   Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
   return true;
 }
 
-/** The same until a job is cancelled, or for so long. */
+/** Blocks the thread until the job is cancelled, or for `ms`. */
 export function sleepInThread(words: JobWords, ms: number): boolean {
   Atomics.wait(words, JOB_WORDS.cancelled, 0, ms);
   return true;
 }
 
-/** The same for the answer to a question. */
+/** Blocks the thread until more answers have been sent, or for a while. */
 export function waitForAnswer(words: JobWords, answeredCount: number): void {
   Atomics.wait(words, JOB_WORDS.answered, answeredCount, LOOK_MS);
 }
@@ -124,15 +142,15 @@ export class QueryReader {
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
   readonly #plans = new KeptPlans<Prepared>();
-  readonly #divided = new WeakMap<Prepared, DividedQuery>();
-  /** The questions of the job at hand. */
+  readonly #divided = new WeakMap<Prepared, CompiledDivision>();
+  /** The questions of the current job. */
   #questions: Questions | undefined;
   #questionCount = 0;
-  /** How long the job has worked before the message at hand, and when that came. */
+  /** How long the job had worked before the current message, and when that message arrived. */
   #workedMs = 0;
   #sinceMs = 0;
-  /** Goes on once the rows of all parts have come. */
-  #whole: ((gathered: readonly Batch[]) => void) | undefined;
+  /** Continues a job that waits for a message. */
+  #further: ((message: FurtherMessage) => void) | undefined;
 
   constructor(parts: QueryReaderParts) {
     this.#parts = parts;
@@ -146,28 +164,26 @@ export class QueryReader {
   }
 
   receive(message: ToReader): void {
-    if (message.kind === "drop") {
-      this.#store.drop(message.dropped);
-      return;
-    }
-    const whole = this.#whole;
-    this.#whole = undefined;
-    // The part may have failed before it was told of the others.
-    if (message.kind === "whole" && whole === undefined) return;
+    if (message.kind === "drop") return this.#store.drop(message.dropped);
+    if (message.kind === "give back") return this.#store.giveBackMemory();
+    const further = this.#further;
+    this.#further = undefined;
+    // The job may have failed before this message was sent.
+    if (message.kind !== "run" && further === undefined) return;
     this.#sinceMs = this.#parts.clock.monotonicMs();
     try {
       if (message.kind === "run") {
         this.#workedMs = 0;
         this.#run(message);
       } else {
-        whole?.(message.gathered);
+        further?.(message);
       }
     } catch (error) {
       if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
     }
-    // The rows that it got may be many.
-    if (this.#whole === undefined) this.#questions = undefined;
+    // The questions may contain many rows.
+    if (this.#further === undefined) this.#questions = undefined;
   }
 
   close(): void {
@@ -186,7 +202,7 @@ export class QueryReader {
     const { namespace, nowMicros, part, principal, slots, snapshotSeq } = job;
     const division = part === undefined ? undefined : newDivision(part);
     const profile = this.#profileOf(job, prepared);
-    const run = newRun(this.#world(job), {
+    const context = newReaderContext(this.#deps(job), {
       principal,
       namespace,
       slots,
@@ -200,13 +216,20 @@ export class QueryReader {
     });
     const sender = new RowSender(job.words, prepared, this.#parts);
     const drained = (build: OperatorFactory, columnCount: number): void => {
-      drainInto(sender, made(build, run), { columnCount, ledger });
+      drainInto(sender, made(build, context), { columnCount, ledger });
     };
     const { build, columnCount, plan } = prepared;
     const measured = (divided?: DividedPlan & { at: number }): JobMeasures =>
       profile && plan && measuresOf(profile, plan, divided);
+    const { evaluations } = prepared;
+    if (evaluations.length > 0) {
+      if (build !== undefined) closingIfFailed(ledger, () => drained(build, columnCount));
+      this.#evaluate({ evaluations, ledger, context, sender, measured });
+      this.#post({ kind: "parted" });
+      return;
+    }
     if (part === undefined || division === undefined) {
-      const reads = defined(build, "a reader is given what reads rows");
+      const reads = defined(build, "a reader is given only statements that read rows");
       this.#ending(ledger, () => drained(reads, columnCount), measured);
       return;
     }
@@ -218,8 +241,8 @@ export class QueryReader {
       return;
     }
     closingIfFailed(ledger, ownPart);
-    this.#whole = (gathered) => {
-      division.gathered = gathered;
+    this.#wait((message) => {
+      division.gathered = message.kind === "whole" ? message.gathered : [];
       this.#ending(
         ledger,
         () => {
@@ -228,17 +251,47 @@ export class QueryReader {
         },
         measuredParts,
       );
-    };
-    this.#workedMs = this.#worked();
+    });
     this.#post({ kind: "parted" });
   }
 
-  /** The last that a job does. */
+  /** Leaves a job until the next message. */
+  #wait(further: (message: FurtherMessage) => void): void {
+    this.#further = further;
+    this.#workedMs = this.#worked();
+  }
+
+  /** Runs evaluations of a change, as many as are asked for. */
+  #evaluate(job: EvaluatingJob): void {
+    const { evaluations, ledger, measured, context, sender } = job;
+    this.#wait((message) => {
+      if (message.kind !== "evaluate") {
+        this.#ending(ledger, () => ledger.look(), measured);
+        return;
+      }
+      const evaluation = evaluations.find(({ name }) => name === message.name);
+      closingIfFailed(ledger, () => {
+        context.effort.beginRows();
+        const rows = defined(evaluation, "both threads have the same plan").evaluate(
+          message.given,
+          context,
+        );
+        ledger.look();
+        sender.send(rows, rows.columns.length, ledger);
+      });
+      this.#evaluate(job);
+    });
+  }
+
+  /** The last step of a job. */
   #ending(ledger: JobLedger, work: () => void, measured: () => JobMeasures): void {
-    closingIfFailed(ledger, work);
+    closingIfFailed(ledger, () => {
+      work();
+      this.#currentQuestions.sequences.finish();
+    });
     ledger.temporary?.close();
-    const { rowsRead, sleepMs } = ledger;
-    const totals = { rowsRead, sleepMs, workedMs: this.#worked(), measures: measured() };
+    const taken = takenBy(ledger, this.#store);
+    const totals = { ...taken, workedMs: this.#worked(), measures: measured() };
     this.#post({ kind: "end", totals });
   }
 
@@ -246,7 +299,7 @@ export class QueryReader {
     return this.#workedMs + this.#parts.clock.monotonicMs() - this.#sinceMs;
   }
 
-  /** @throws OTHER_PLAN if the plan of this reader has come out as another one. */
+  /** @throws OTHER_PLAN if this reader has made a different plan. */
   #profileOf({ measuredShape: shape }: QueryJob, { plan }: Prepared): Profile | undefined {
     if (shape === undefined) return undefined;
     if (plan === undefined || measuredShape(plan) !== shape) throw OTHER_PLAN;
@@ -254,20 +307,20 @@ export class QueryReader {
   }
 
   get #currentQuestions(): Questions {
-    return defined(this.#questions, "a plan runs in a job");
+    return defined(this.#questions, "a plan runs only within a job");
   }
 
   #newQuestions({ stagedTableIds, words }: QueryJob, ledger: JobLedger): Questions {
     return new Questions({
       stagedTableIds,
-      ask: <K extends Question["kind"]>(question: Asked<K>) =>
+      ask: <K extends Question["kind"]>(question: QuestionOf<K>) =>
         this.#answerTo(question, words, ledger) as Answers[K],
       leave: (reading) => this.#post({ kind: "left", reading }),
     });
   }
 
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
-  #answerTo(question: Question, words: JobWords, ledger: JobLedger): Answer {
+  #answerTo(question: Question, words: JobWords, ledger: JobLedger): ReaderAnswer {
     this.#questionCount += 1;
     const number = this.#questionCount;
     const answeredCount = Atomics.load(words, JOB_WORDS.answered);
@@ -285,8 +338,8 @@ export class QueryReader {
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
 
-  /** @throws OTHER_PLAN if the plan of this reader has come out as another one. */
-  #dividedOf(prepared: Prepared, part: JobPart): DividedQuery {
+  /** @throws OTHER_PLAN if this reader has made a different plan. */
+  #dividedOf(prepared: Prepared, part: JobPart): CompiledDivision {
     const { plan } = prepared;
     const known = this.#divided.get(prepared);
     if (known?.at === part.at && known.shape === part.shape) return known;
@@ -294,7 +347,7 @@ export class QueryReader {
     const isSame = plan !== undefined && shapeOf(plan) === shape;
     const divided = isSame ? dividedAt(plan, at) : undefined;
     if (divided === undefined) throw OTHER_PLAN;
-    const query: DividedQuery = {
+    const query: CompiledDivision = {
       at,
       shape,
       plan: divided,
@@ -308,21 +361,21 @@ export class QueryReader {
   #planOf({ plan, source }: QueryJob): Prepared {
     const known = this.#plans.get(plan);
     if (known !== undefined) return known;
-    if (source === undefined) throw new Error(`A reader was not told what plan ${plan} is`);
+    if (source === undefined) throw new Error(`The reader does not know plan ${plan}`);
     const { rowCounts } = source;
-    const { statement, world } = worldIn(source, {
+    const { statement, deps } = depsIn(source, {
       questions: () => this.#currentQuestions,
       statistics: {
         rowsOf: ({ tableId }) => rowCounts.get(tableId) ?? 0,
         spanOf: ({ tableId }, columnId) => this.#store.valueSpan(tableId, columnId),
       },
     });
-    const prepared = prepare(source.node, { world, statement });
+    const prepared = prepare(source.node, { deps, statement });
     this.#plans.add(plan, prepared, source.node);
     return prepared;
   }
 
-  #world({ namespaces }: QueryJob): QueryWorld {
+  #deps({ namespaces }: QueryJob): QueryDeps {
     const { clock, random, settings } = this.#parts;
     const byName = new Map(namespaces.map((each): [string, NamespaceEntry] => [each.name, each]));
     return {
@@ -332,6 +385,7 @@ export class QueryReader {
       random,
       spillSpace: this.#spillSpace,
       storageQuota: undefined,
+      sequences: this.#currentQuestions.sequences,
       store: this.#store,
       version: settings.version,
     };
@@ -350,7 +404,7 @@ export class QueryReader {
   }
 }
 
-/** Sends all rows, and closes what they come from. */
+/** Sends all rows, and closes their source. */
 function drainInto(
   sender: RowSender,
   operator: Operator,
@@ -375,7 +429,7 @@ function closingIfFailed(ledger: JobLedger, work: () => void): void {
   }
 }
 
-/** Sends rows, and waits while too many are on their way. */
+/** Sends rows, and waits while too many are in transit. */
 class RowSender {
   readonly #words: JobWords;
   readonly #parts: QueryReaderParts;
@@ -388,12 +442,17 @@ class RowSender {
     this.#parts = parts;
   }
 
-  /** The time of the wait is the client's. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  /**
+   * Sends rows. Time spent waiting counts as the client's. @throws {DatabaseError} CANCELLED,
+   * SHUTTING_DOWN
+   */
   send(rows: Batch, columnCount: number, ledger: JobLedger): void {
-    const { clock, wait } = this.#parts;
+    const { clock, noteSent, wait } = this.#parts;
     const format = FORMATS[Atomics.load(this.#words, JOB_WORDS.format) - 1];
-    this.#sentKib +=
+    const kib =
       format === undefined ? this.#sendBatch(rows, columnCount) : this.#sendText(rows, format);
+    this.#sentKib += kib;
+    noteSent(1024 * kib);
     for (;;) {
       const takenKib = Atomics.load(this.#words, JOB_WORDS.takenKib);
       if (this.#sentKib - takenKib <= WINDOW_KIB) return;
@@ -423,7 +482,7 @@ class RowSender {
   }
 }
 
-/** The rows of a change are stored: the event loop need not make its texts of them. */
+/** The rows of a change are stored, so the event loop need not create strings from their bytes. */
 function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
   return {
     rowCount,
@@ -431,4 +490,58 @@ function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
       column.kind === "any" ? (vectorFromTexts(column.values) ?? column) : column,
     ),
   };
+}
+
+/**
+ * Chooses the row groups that one reader reads in a scan divided among several. A reader that is
+ * slow or began late takes fewer of them.
+ */
+function newDivision({ claims }: Pick<JobPart, "claims">): QueryShare {
+  return { share: shareOf(claims), gathered: [] };
+}
+
+function shareOf(claims: PartClaims): ScanShare {
+  return claims.kind === "counter" ? new CountedShare(claims) : new ShareInTurn(claims);
+}
+
+/**
+ * Takes a row group when the scan reaches one while none is in hand. All groups up to the one in
+ * hand are therefore taken, by this reader or by others, and no reader is ever past its own group.
+ */
+class CountedShare implements ScanShare {
+  readonly #words: ClaimWords;
+  readonly #number: number;
+  #next = 0;
+  #inHand = -1;
+
+  constructor({ number, words }: Extract<PartClaims, { kind: "counter" }>) {
+    this.#words = words;
+    this.#number = number;
+  }
+
+  claimsNext(): boolean {
+    const group = this.#next;
+    this.#next += 1;
+    if (this.#inHand < group && Atomics.load(this.#words, 1 + this.#number) === 0) {
+      this.#inHand = Atomics.add(this.#words, 0, 1);
+    }
+    return this.#inHand === group;
+  }
+}
+
+class ShareInTurn implements ScanShare {
+  readonly #number: number;
+  readonly #of: number;
+  #next = 0;
+
+  constructor({ number, of }: Extract<PartClaims, { kind: "turn" }>) {
+    this.#number = number;
+    this.#of = of;
+  }
+
+  claimsNext(): boolean {
+    const group = this.#next;
+    this.#next += 1;
+    return group % this.#of === this.#number;
+  }
 }

@@ -5,33 +5,34 @@
  * - A statement in a reader pins the files that it reads, until the reader is done with it.
  * - A statement that finds none free waits in line (`waiting_statements.ts`). If several readers
  *   divide a query, that query gives up one of them for it.
- * - One reader more is for statements that inspect the server. Otherwise nobody could find out who
- *   has all readers, and end that.
+ * - One extra reader is reserved for statements that inspect the server. Otherwise operators could
+ *   not find out which statements occupy the readers, and end them.
  */
-import { ROW_GROUP_ROWS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
+import { FIRST_SLICE_MS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
-import type { Reader, ReaderQuery, StartedRead } from "./reader.ts";
+import type { ReaderMemory } from "./job.ts";
+import type { ReaderQuery, ReaderThread, StartedRead } from "./reader.ts";
 import {
   type PoolCommons,
   type PoolCounts,
   ReaderPool,
   type ReaderPoolParts,
 } from "./reader_pool.ts";
-import type { Asking } from "./waiting_statements.ts";
+import type { PlaceRequest } from "./waiting_statements.ts";
 
 export interface QueryReadersParts extends ReaderPoolParts {
-  /** Whether queries are sent before they turn out to be long; for tests. */
+  /** Whether queries are sent before they turn out to be long. Only tests set this. */
   readonly takesAll?: boolean | undefined;
-  /** How queries are divided over readers; for tests. */
+  /** The rules by which queries are divided among readers. Only tests set them. */
   readonly dividing?: Partial<Dividing> | undefined;
 }
 
-/** A place that was chosen for one statement to read its rows: a reader, or the event loop. */
+/** The place where one statement reads its rows: a reader, or the event loop. */
 export interface ReadingPlace {
-  /** How long the statement waited for it. */
+  /** The time for which the statement waited for the reader. */
   readonly waitedMs: number;
   /**
    * Reads the rows of the statement from the beginning, in a reader.
@@ -40,38 +41,37 @@ export interface ReadingPlace {
    * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
    */
   begin(query: ReaderQuery): StartedRead | undefined;
-  /** Gives the place up, if it was not used. */
+  /** Returns the place if it was not used. */
   giveBack(): void;
 }
 
-/** The readers as monitoring sees them. */
+/** The counts of readers, for monitoring. */
 export interface ReaderCounts extends PoolCounts {
-  /** Queries that a reader has begun since the start. */
+  /** The number of queries that readers have begun since startup. */
   readonly queries: number;
 }
 
-/** How queries are divided over readers. */
+/** The rules by which queries are divided among readers. */
 export interface Dividing {
-  /** Rows of the table for each reader, at least. */
+  /** The minimum number of table rows per reader. */
   readonly rowsEach: number;
   /** A query that one reader runs in less time than this is not divided. */
   readonly msMin: number;
-  /** A query that is not large is not divided before it has run so often. */
+  /** A query that is not large is divided only after it has run this often. */
   readonly runsMin: number;
   /** Whether the same reader always reads the same row groups. */
   readonly isInTurn: boolean;
   /**
-   * Parts that yield more than this have made little of their rows, and the rest of the plan would
-   * take as long as the query does in one reader.
+   * If the parts yield more than this, they have hardly reduced their rows, and the rest of the
+   * plan would take as long as the whole query does in one reader.
    */
   readonly gatheredBytesMax: number;
 }
 
 /**
- * Fewer than two row groups for each reader are not worth the 2 to 3 ms that dividing costs. The
- * runtime compiles the code of a query as it runs, in each reader by itself. Seven runs of each
- * query of TPC-H over 600,000 rows took 838 ms in all where the second run was divided, and 654
- * where none was.
+ * Dividing costs 2 to 3 ms, so fewer than two row groups per reader are not worth it. The runtime
+ * compiles the code of a query as it runs, in each reader separately, so a query that has run only
+ * once is not divided either.
  */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,
@@ -82,28 +82,28 @@ const DIVIDING: Dividing = {
 };
 
 /**
- * From so many rows on a query is taken to be long before it has run; and one that took so long is
- * worth dividing at once.
+ * A query of this many rows counts as long before it has run, and one that took this long is worth
+ * dividing at once.
  */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 const LONG_MS = 300;
 
-/** How often readers that have nothing to do are told which files they may let go of. */
+/** The interval at which idle readers are told which files they may release. */
 const DROP_MS = 5000;
 
 export class QueryReaders {
   readonly #parts: QueryReadersParts;
   readonly #pool: ReaderPool;
   readonly #inspecting: ReaderPool;
-  /** Plans that came out as another one in a reader. */
+  /** Plans that a reader compiled differently. */
   readonly #refused = new WeakSet<Prepared>();
-  /** Plans that one reader runs as fast, or that readers have come to differ about. */
+  /** Plans that one reader runs as fast, or that readers compile differently. */
   readonly #undivided = new WeakSet<Prepared>();
-  /** How long the last run would have taken in one reader. */
+  /** The time that the last run would have taken in one reader. */
   readonly #aloneMs = new WeakMap<Prepared, number>();
-  /** How often plans have run in readers. */
+  /** The number of times that plans have run in readers. */
   readonly #runCounts = new WeakMap<Prepared, number>();
-  /** Under way. */
+  /** The divided queries in progress. */
   readonly #divided = new Set<DividedQuery>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;
@@ -144,24 +144,40 @@ export class QueryReaders {
     };
   }
 
-  /** Whether a reader can read the rows of a statement, or those that a change is made of. */
-  canRead(prepared: Prepared): boolean {
-    return prepared.plan !== undefined && !this.#refused.has(prepared);
+  /** The memory that all readers used after their last statements. */
+  get memory(): ReaderMemory {
+    let heapBytes = 0;
+    let cacheBytes = 0;
+    for (const { memory } of this.#all) {
+      heapBytes += memory.heapBytes;
+      cacheBytes += memory.cacheBytes;
+    }
+    return { heapBytes, cacheBytes };
   }
 
-  /** Whether the last run in a reader took no longer than a turn of the event loop. */
+  get #all(): readonly ReaderThread[] {
+    return [...this.#pool.readers, ...this.#inspecting.readers];
+  }
+
+  /** Whether a reader can read the rows of a statement, or those that a change needs. */
+  canRead(prepared: Prepared): boolean {
+    const isForReaders = prepared.plan !== undefined || prepared.evaluations.length > 0;
+    return isForReaders && !this.#refused.has(prepared);
+  }
+
+  /** Whether the last run in a reader took no longer than a tick of the event loop. */
   isShort(prepared: Prepared): boolean {
-    return (this.#aloneMs.get(prepared) ?? Number.POSITIVE_INFINITY) < TURN_MS_MAX;
+    return (this.#aloneMs.get(prepared) ?? Number.POSITIVE_INFINITY) < FIRST_SLICE_MS_MAX;
   }
 
   /**
-   * Resolves with a place once the turn of the statement has come. The statement begins in that
-   * turn of the event loop, or gives the place back.
+   * Resolves with a place once it is the statement's turn. The statement begins in that tick of the
+   * event loop, or gives the place back.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
-   * rejection.
+   *   rejection.
    */
-  async place(asking: Asking): Promise<ReadingPlace> {
+  async place(asking: PlaceRequest): Promise<ReadingPlace> {
     const { ledger, prepared } = asking;
     const isElsewhere = isInspecting(prepared) && !this.#pool.isFreeFor(prepared);
     const pool = isElsewhere ? this.#inspecting : this.#pool;
@@ -181,7 +197,7 @@ export class QueryReaders {
     return { waitedMs, begin, giveBack };
   }
 
-  #runOn(reader: Reader, query: ReaderQuery): StartedRead {
+  #runOn(reader: ReaderThread, query: ReaderQuery): StartedRead {
     const { prepared } = query;
     const sinceMs = this.#parts.clock.monotonicMs();
     const read = reader.run(query, this.#numberOf(prepared));
@@ -190,7 +206,7 @@ export class QueryReaders {
       if (how === "read") this.#noteTime(prepared, sinceMs, 1);
       return how;
     });
-    return { outcome, stop: () => read.stop() };
+    return { outcome, goOn: (message) => read.goOn(message), stop: () => read.stop() };
   }
 
   #noteTime(prepared: Prepared, sinceMs: number, readerCount: number): void {
@@ -202,13 +218,13 @@ export class QueryReaders {
     return this.#runCounts.get(prepared) ?? 0;
   }
 
-  /** Has a query that several readers divide give up one of them, for the statement that waits. */
+  /** Makes a query that several readers divide give up one of them, for the waiting statement. */
   #spareOne(): void {
     for (const divided of this.#divided) if (divided.sparesOne()) return;
   }
 
-  /** Undefined if one reader is enough, or there is only one. */
-  #beginDivided(query: ReaderQuery, first: Reader): StartedRead | undefined {
+  /** Returns undefined if one reader is enough, or there is only one. */
+  #beginDivided(query: ReaderQuery, first: ReaderThread): StartedRead | undefined {
     const { prepared } = query;
     const dividing = { ...DIVIDING, ...this.#parts.dividing };
     // A change takes its rows in the order in which the event loop would read them.
@@ -221,7 +237,7 @@ export class QueryReaders {
     if (!isLarge && this.#runCountOf(prepared) < dividing.runsMin) return undefined;
     if (aloneMs !== undefined && aloneMs < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
-    // Free readers are for those who wait.
+    // Free readers are for waiting statements.
     if (countMax < 2 || this.#pool.isAwaited) return undefined;
     const readers = [first, ...this.#pool.takeFree(countMax - 1)];
     if (readers.length === 1) return undefined;
@@ -237,7 +253,12 @@ export class QueryReaders {
         if (how === "refused") this.#undivided.add(prepared);
         return how;
       });
-    return { outcome, stop: () => divided.stop() };
+    return { outcome, goOn: () => undefined, stop: () => divided.stop() };
+  }
+
+  /** Makes readers release unpacked parts. Busy readers do so after their statement. */
+  giveBackMemory(): void {
+    for (const reader of this.#all) reader.giveBackMemory();
   }
 
   close(): void {
@@ -262,7 +283,7 @@ export class QueryReaders {
     this.#parts.clock.after(DROP_MS, () => {
       this.#isTimed = false;
       if (!this.#isOpen) return;
-      const readers = [...this.#pool.readers, ...this.#inspecting.readers];
+      const readers = this.#all;
       for (const reader of readers) if (!reader.isBusy) reader.tellDropped();
       if (readers.length > 0) this.#timeDrops();
     });
@@ -270,8 +291,8 @@ export class QueryReaders {
 }
 
 /**
- * Whether all readers would read the same rows. Answers of the event loop are of the moment in
- * which a reader asks.
+ * Whether all readers would read the same rows. The event loop answers with the state at the moment
+ * of the question.
  */
 function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   return prepared.requirements.every(
@@ -281,7 +302,7 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   );
 }
 
-/** Whether a statement reads what the server tells its operators about itself. */
-function isInspecting({ requirements }: Prepared): boolean {
+/** Whether a statement reads views that tell operators about the server. */
+export function isInspecting({ requirements }: Prepared): boolean {
   return requirements.some((each) => each.action === "read-system" && !each.view.isOpen);
 }

@@ -1,22 +1,23 @@
 /**
  * The questions of a statement in a reader to the event loop: for rows of system views, rows that
- * its transaction has staged, and ids. Each is asked when the statement comes to it, so that the
- * answer is of the same moment as on the event loop.
+ * its transaction has staged, ids, and numbers of sequences. Each is asked when the statement needs
+ * the answer, which therefore reflects the same moment as on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
-import { rowBytes } from "../execute/held/row_bytes.ts";
-import type { StagedRow, StagedRows } from "../execute/run/transaction.ts";
+import type { StagedRow, StagedRows } from "../execute/context/transaction.ts";
+import { rowBytes } from "../execute/materialised/row_bytes.ts";
 import type { Answers, Question } from "./job.ts";
+import { AskedSequenceCalls } from "./sequence_questions.ts";
 
-/** The first question asks for the smaller number of ids. Left-over ids are never used. */
+/** The first question asks for the smaller number of ids. Unused ids are discarded. */
 const IDS_MIN = 16;
 const IDS_MAX = 1024;
 
 export interface QuestionsOptions {
-  /** Waits for the answer. @throws {DatabaseError} The statement has to end. */
-  readonly ask: <K extends Question["kind"]>(question: Asked<K>) => Answers[K];
-  /** Tells that no more rows of a reading are needed. */
+  /** Waits for the answer. @throws {DatabaseError} If the statement has to end. */
+  readonly ask: <K extends Question["kind"]>(question: QuestionOf<K>) => Answers[K];
+  /** Reports that no more rows of a reading are needed. */
   readonly leave: (reading: number) => void;
   readonly stagedTableIds: readonly number[];
 }
@@ -24,6 +25,7 @@ export interface QuestionsOptions {
 /** The questions of one job. */
 export class Questions implements StagedRows {
   readonly #options: QuestionsOptions;
+  readonly sequences: AskedSequenceCalls;
   readonly #stagedTableIds: ReadonlySet<number>;
   readonly #staged = new Map<number, ReadonlyMap<string, StagedRow>>();
   #stagedBytes = 0;
@@ -33,10 +35,13 @@ export class Questions implements StagedRows {
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
+    this.sequences = new AskedSequenceCalls((call) =>
+      options.ask<"sequence">({ kind: "sequence", call }),
+    );
     this.#stagedTableIds = new Set(options.stagedTableIds);
   }
 
-  /** Bytes of the staged rows that are held here. */
+  /** The bytes of the staged rows that are stored here. */
   get stagedBytes(): number {
     return this.#stagedBytes;
   }
@@ -66,7 +71,7 @@ export class Questions implements StagedRows {
     return staged;
   }
 
-  /** The rows of a system view, of which only the columns that were asked for have values. */
+  /** Yields the rows of a system view, with values only in the requested columns. */
   *systemRows(name: string, { positions }: Pick<SystemCall, "positions">): Generator<Row[]> {
     for (const rows of this.#portions<"system">({ kind: "system", name, positions })) {
       yield rows.map((cells) => {
@@ -89,7 +94,7 @@ export class Questions implements StagedRows {
   }
 
   *#portions<K extends "system" | "staged">(
-    about: Omit<Asked<K>, "reading">,
+    about: Omit<QuestionOf<K>, "reading">,
   ): Generator<NonNullable<Answers[K]>> {
     const { ask, leave } = this.#options;
     this.#readingCount += 1;
@@ -97,7 +102,7 @@ export class Questions implements StagedRows {
     let isAtEnd = false;
     try {
       for (;;) {
-        const rows = ask<K>({ ...about, reading } as Asked<K>);
+        const rows = ask<K>({ ...about, reading } as QuestionOf<K>);
         isAtEnd = rows === undefined;
         if (rows === undefined) return;
         yield rows;
@@ -108,4 +113,4 @@ export class Questions implements StagedRows {
   }
 }
 
-export type Asked<K extends Question["kind"]> = Extract<Question, { readonly kind: K }>;
+export type QuestionOf<K extends Question["kind"]> = Extract<Question, { readonly kind: K }>;

@@ -1,8 +1,7 @@
 /**
- * One reader in another thread, as the event loop sees it: what it has been told, and the statement
- * that it runs.
+ * One reader in another thread, as the event loop sees it: the messages it was sent, and the
+ * statement that it runs.
  */
-
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -14,22 +13,26 @@ import type { SharingStore, Store, TableSharing } from "../../storage/mod.ts";
 import { errorFromFailure, type MessageThread, type ThreadEvents } from "../../threads/mod.ts";
 import type { Batch, DataType, Value } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
-import type { ResultFormat, RowText } from "../common/row_text.ts";
+import type { Profile } from "../execute/context/profile.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import type { Sleeps } from "../execute/context/sleeps.ts";
+import type { StagedRows } from "../execute/context/transaction.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import type { Profile } from "../execute/run/profile.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import type { Sleeps } from "../execute/run/sleeps.ts";
-import type { StagedRows } from "../execute/run/transaction.ts";
+import type { SequenceCalls } from "../functions/base/function.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
-import { measuredShape } from "../prepare/measured_nodes.ts";
+import type { ResultFormat } from "../ports/engine.ts";
+import { measuredNodes, measuredShape } from "../prepare/measured_nodes.ts";
 import type { Prepared } from "../prepare/prepared.ts";
+import type { RowText } from "../result/row_text.ts";
 import { JobAnswers } from "./answers.ts";
-import {
-  type AnswerMessage,
-  type FromReader,
-  type JobPart,
-  type PlanSource,
-  type ToReader,
+import type {
+  AnswerMessage,
+  FromReader,
+  FurtherMessage,
+  JobPart,
+  PlanSource,
+  ReaderMemory,
+  ToReader,
 } from "./job.ts";
 import { KeptPlans } from "./kept_plans.ts";
 import { relationsOf, systemViewsIn } from "./relations.ts";
@@ -48,10 +51,10 @@ export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "row
   readonly deadlineMs: number;
 }
 
-/** A statement whose rows a reader is to read. */
+/** A statement whose rows a reader will read. */
 export interface ReaderQuery {
   readonly prepared: Prepared;
-  /** Asked for if the reader does not know the plan. */
+  /** Returns the source of the plan, for a reader that does not know the plan. */
   source(): QuerySource;
   readonly slots: readonly Value[];
   readonly principal: Principal;
@@ -60,40 +63,44 @@ export interface ReaderQuery {
   readonly nowMicros: number;
   /** The rows that its transaction has staged. */
   readonly staged: StagedRows | undefined;
-  /** Absent if the query may not sleep. */
+  /** The sequences as the caller may use them; absent for a live query. */
+  readonly sequences: SequenceCalls | undefined;
+  /** The sleeps of the query; absent if it may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
   /** Present for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** @throws {DatabaseError} The statement ends then. */
+  /** Receives rows. @throws {DatabaseError} Ends the statement. */
   onBatch(batch: Batch): void;
-  /** Further rows, once `textFormat` has named a format. @throws {DatabaseError} */
+  /** Receives further rows, once `textFormat` has returned a format. @throws {DatabaseError} */
   onText?(text: RowText): void;
-  /** The format in which further rows shall come; undefined as long as batches shall. */
+  /** Returns the format of the further rows; undefined as long as batches are wanted. */
   textFormat?(): ResultFormat | undefined;
-  /** Resolves when the reader may send more; undefined if it may at once. */
+  /** Resolves when the reader may send more; undefined if the reader may continue immediately. */
   taken?(): Promise<void> | undefined;
-  /** The first reader of a divided query has sent its part, and waits for the others. */
+  /** Called when the reader has sent its rows and waits for {@linkcode ReaderRead.goOn}. */
   onParted?(): void;
 }
 
 /**
- * Whether the rows have all come, or none of them: the statement is then begun anew in another way,
- * in one reader instead of several, or on the event loop. `unstarted` is a reader whose thread
- * could not start.
+ * Whether all rows arrived, or none of them. If no rows arrived, the statement begins again in a
+ * different way: in one reader instead of several, or on the event loop. `unstarted` means that the
+ * thread of the reader could not start.
  */
 export type ReadOutcome = "read" | "refused" | "unstarted";
 
 /** A read that a reader has begun for a statement. */
 export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
-  /** Ends it: nobody wants its rows any more. The outcome is then a failure. */
+  /** Makes a waiting reader continue; does nothing once it has ended. */
+  goOn(message: FurtherMessage): void;
+  /** Ends the read, because its rows are no longer needed. The outcome is then a failure. */
   stop(): void;
 }
 
-/** The same, of one reader. */
+/** A read by a single reader. */
 export interface ReaderRead extends StartedRead {
-  /** Resolves once the reader is free again, or gone: that may be later than the outcome. */
+  /** Resolves once the reader is free again or has ended, which may be later than the outcome. */
   readonly done: Promise<void>;
 }
 
@@ -111,29 +118,33 @@ export interface ReaderParts {
   readonly log: Log;
 }
 
-/** Whoever chooses among readers is told what they do. */
+/** The events of a reader, for the pool that chooses among readers. */
 export interface ReaderWatch {
-  /** Its thread has started. */
+  /** Called when its thread has started. */
   readonly onReady: () => void;
-  /** It begins a statement of a user. */
+  /** Called when it begins a statement of a user. */
   readonly onBegun: (userId: string) => void;
-  /** It is done with that, and free if it is not gone. */
+  /**
+   * Called when the reader has finished the statement. The reader is then free, unless it has
+   * ended.
+   */
   readonly onDone: (userId: string) => void;
-  /** The client of its statement does not take the rows; told now and then. */
+  /** Called now and then while the client of its statement does not take the rows. */
   readonly onHeldUp: () => void;
-  /** It can do no more. */
+  /** Called when it can no longer run statements. */
   readonly onGone: (reason: string) => void;
 }
 
-export class Reader {
+export class ReaderThread {
   readonly events: ThreadEvents<FromReader>;
   readonly #parts: ReaderParts;
   readonly #watch: ReaderWatch;
   readonly #sharing: TableSharing;
-  /** The plans that it has, as it forgets them itself. */
+  /** The plans that the reader has; both sides discard plans by the same rule. */
   readonly #plans = new KeptPlans<true>();
   #port: ReaderPort | undefined;
   #isReady = false;
+  #memory: ReaderMemory = { heapBytes: 0, cacheBytes: 0 };
   #job: RunningJob | undefined;
 
   constructor(parts: ReaderParts, watch: ReaderWatch) {
@@ -165,9 +176,17 @@ export class Reader {
     return this.#job !== undefined;
   }
 
-  /** How long it has waited for the client of its statement; undefined if it does not. */
+  /**
+   * The time for which the reader has waited for the client of its statement; undefined if it does
+   * not wait.
+   */
   get heldUpMs(): number | undefined {
     return this.#job?.heldUpMs;
+  }
+
+  /** The memory that the reader used after its last statement. */
+  get memory(): ReaderMemory {
+    return this.#memory;
   }
 
   /** Ends the statement that it runs. */
@@ -184,11 +203,16 @@ export class Reader {
     this.#lose(reason);
   }
 
-  /** Tells which files and memory nobody needs any more. */
+  /** Tells the reader which files and memory are no longer needed. */
   tellDropped(): void {
     const dropped = this.#sharing.takeDropped();
     if (dropped.segmentIds.length + dropped.memtableIds.length === 0) return;
     this.#port?.post({ kind: "drop", dropped });
+  }
+
+  /** Makes it release unpacked parts of segments. */
+  giveBackMemory(): void {
+    this.#port?.post({ kind: "give back" });
   }
 
   /** @throws {DatabaseError} @throws {CorruptionError} */
@@ -203,15 +227,17 @@ export class Reader {
     const shares = sharing.share(
       this.#sharing,
       tables.map(({ tableId }) => tableId),
-      snapshotSeq,
+      { upTo: snapshotSeq, withTombstones: mayReadTombstones(prepared) },
     );
     const answers = this.#answersTo(query, tables);
-    const job = new RunningJob(query, {
+    const job: RunningJob = new RunningJob(query, {
       answers,
       clock,
       plan,
       shares,
+      isStarted: () => this.#isReady,
       onHung: () => this.#hang(),
+      goOn: (message) => this.#goOn(job, message),
       onHeldUp: () => this.#watch.onHeldUp(),
     });
     this.#job = job;
@@ -240,19 +266,20 @@ export class Reader {
         timeMs: ledger.deadlineMs - clock.monotonicMs(),
         words: job.words,
         part,
-        measuredShape: profile && measuredShape(defined(prepared.plan, "a reader runs a plan")),
+        measuredShape: profile && prepared.plan && measuredShape(prepared.plan),
       });
     } catch (error) {
-      // It has not been told what it seems to have.
+      // The reader has not received a message that it is assumed to have.
       this.#replace(error, "its statement could not be sent");
     }
     return job;
   }
 
-  /** Has the first reader of a divided query go on, over the rows of all parts. */
-  runWhole(gathered: readonly Batch[]): void {
+  #goOn(job: RunningJob, message: FurtherMessage): void {
+    // The job may have failed, and the reader may have a different job.
+    if (this.#job !== job) return;
     try {
-      this.#port?.post({ kind: "whole", gathered });
+      this.#port?.post(message);
     } catch (error) {
       this.#replace(error, "the rows of its statement could not be sent");
     }
@@ -272,7 +299,7 @@ export class Reader {
   }
 
   #answersTo(
-    { prepared, principal, staged }: ReaderQuery,
+    { prepared, principal, sequences, staged }: ReaderQuery,
     tables: readonly TableEntry[],
   ): JobAnswers {
     const { clock, store } = this.#parts;
@@ -280,6 +307,7 @@ export class Reader {
     return new JobAnswers({
       clock,
       store,
+      sequences,
       systemViews: systemViewsIn(prepared.requirements),
       caller: { isImpersonated, role, userId },
       stagedOf: (tableId) => {
@@ -298,11 +326,11 @@ export class Reader {
     }
     if (message.kind === "ready") {
       this.#isReady = true;
-      // In the turn in which it is opened, nobody waits for it yet.
+      // No statement waits for the reader yet in the tick in which it is opened.
       if (this.#port !== undefined) this.#watch.onReady();
       return;
     }
-    const job = defined(this.#job, "a reader speaks of its statement");
+    const job = defined(this.#job, "a reader reports on its own statement only");
     if (message.kind === "rows" || message.kind === "text") {
       job.takeRows(message);
       return;
@@ -324,12 +352,13 @@ export class Reader {
     }
     if (message.kind === "failed") {
       const error = errorOf(message);
-      // Nobody knows in which state a bug has left it.
-      if (message.failure.kind === "bug") return this.#replace(error, "it met a bug");
-      // Its plan may be what failed.
+      // The state of a reader after a bug is unknown.
+      if (message.failure.kind === "bug") return this.#replace(error, "it hit a bug");
+      // The plan of the failed statement may be the cause, so the reader forgets it.
       this.#plans.delete(job.plan);
       job.fail(error);
     } else {
+      if (message.kind === "end") this.#memory = message.totals.memory;
       job.end(message.kind === "end" ? message.totals : undefined);
     }
     this.#job = undefined;
@@ -349,7 +378,7 @@ export class Reader {
     job?.fail(error instanceof Error ? error : new Error(String(error)));
   }
 
-  /** The thread is gone. */
+  /** Called when the thread has ended. */
   #lose(reason: string): void {
     if (this.#port === undefined) return;
     this.#port = undefined;
@@ -367,12 +396,12 @@ function errorOf({ failure, place }: Extract<FromReader, { kind: "failed" }>): E
   return isInCell ? new CellError(error, place) : error;
 }
 
-/** The tables that a statement reads, as the catalog has them. */
+/** Returns the tables that a statement reads, from the catalog. */
 function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntry[] {
   const byId = new Map<number, TableEntry>();
   for (const requirement of requirements) {
     if (!("table" in requirement)) continue;
-    // An INSERT reads the table that it writes only where its query names it.
+    // An INSERT reads its target table only if its query names it.
     if (requirement.action === "write" && kind === "insert") continue;
     const { tableId } = requirement.table;
     const table = catalog.tableById(tableId);
@@ -384,4 +413,20 @@ function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntr
 function namespacesOf(tables: readonly TableEntry[], catalog: Catalog): NamespaceEntry[] {
   const names = new Set(tables.map(({ namespace }) => namespace));
   return [...names].flatMap((name) => catalog.namespace(name) ?? []);
+}
+
+/** Cached, so that a cached plan is not examined at each run. */
+const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
+
+/**
+ * Whether a statement may read tombstones, in its own plan or in a query within it. A reader then
+ * also gets the history of its tables.
+ */
+function mayReadTombstones(prepared: Prepared): boolean {
+  const known = TOMBSTONE_READS.get(prepared);
+  if (known !== undefined) return known;
+  const nodes = prepared.plan === undefined ? [] : measuredNodes(prepared.plan);
+  const mayRead = nodes.some((node) => node.kind === "scan" && node.withTombstones);
+  TOMBSTONE_READS.set(prepared, mayRead);
+  return mayRead;
 }

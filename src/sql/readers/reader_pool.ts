@@ -1,29 +1,29 @@
 /**
- * Some readers, and the statements that wait for one of them.
+ * A pool of readers, and the statements that wait for one of them.
  *
  *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
  *                                      └──failed, hung, or closed──► none
  *
  * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
  * - A reader that waits for the client of its statement does not count: another may be opened in
- *   its place, and twice as many in all. When all of them wait for clients, and a statement waits
- *   for a reader, the client that has kept one waiting for longest gets an error.
- * - Where no reader can be opened, statements are sent to the event loop.
+ *   its place, up to twice as many in total. When all of them wait for clients, and a statement
+ *   waits for a reader, the client that has kept one waiting the longest gets an error.
+ * - If no reader can be opened, statements are sent to the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SeldomLog } from "../../base/seldom_log.ts";
 import type { ThreadEvents } from "../../threads/mod.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import type { FromReader } from "./job.ts";
-import { Reader, type ReaderParts, type ReaderPort } from "./reader.ts";
-import { type Asking, type WaitingCounts, WaitingStatements } from "./waiting_statements.ts";
+import { type ReaderParts, type ReaderPort, ReaderThread } from "./reader.ts";
+import { type PlaceRequest, type WaitingCounts, WaitingStatements } from "./waiting_statements.ts";
 
 export type ReaderEvents = ThreadEvents<FromReader>;
 
 /**
- * Opens a reader; the number is its own for ever.
+ * Opens a reader, whose number is never used again.
  *
- * @returns undefined if there may be no more threads.
+ * @returns undefined if no more threads are allowed.
  */
 export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | undefined;
 
@@ -31,57 +31,60 @@ export interface ReaderPoolParts extends ReaderParts {
   readonly open: OpenReader;
   /** Removes the temporary files that a reader has left, by its number. */
   readonly cleanUp?: ((number: number) => void) | undefined;
-  /** The most that may be at work at a time; 0 for none. */
+  /** The maximum number of readers at work at a time; 0 for no readers. */
   readonly countMax: number;
-  /** Whether all statements together hold less memory than they may. */
+  /** Whether all statements together use less memory than they may. */
   readonly hasMemory: () => boolean;
 }
 
-/** Used by all pools: numbers that no two of them give twice, and the log. */
+/** The dependencies that all pools share: the log, and numbers that no two of them use twice. */
 export interface PoolCommons {
   nextReader(): number;
   ofPlan(prepared: Prepared): number;
-  /** For warnings that all pools would repeat. */
+  /** The log for warnings that every pool would repeat. */
   readonly seldomLog: SeldomLog;
 }
 
-/** The readers as monitoring sees them. */
+/** The counts of readers, for monitoring. */
 export interface PoolCounts extends WaitingCounts {
   readonly open: number;
-  /** Open ones that run a statement. */
+  /** The number of open readers that run a statement. */
   readonly busy: number;
 }
 
 /** A reader that was chosen for one statement. */
 export interface ChosenReader {
   /** Undefined if the statement runs on the event loop. */
-  readonly reader: Reader | undefined;
-  /** How long the statement waited. */
+  readonly reader: ReaderThread | undefined;
+  /** The time for which the statement waited. */
   readonly waitedMs: number;
-  /** The statement has begun, or will not. */
+  /** Called when the statement has begun, or will not begin. */
   readonly giveBack: () => void;
 }
 
-/** Statements of one user that may wait. Each takes 4 KB of heap besides its connection. */
+/**
+ * The maximum number of waiting statements of one user. Each takes 4 KB of heap in addition to its
+ * connection.
+ */
 export const WAITING_PER_USER_MAX = 2000;
 
-/** A client that has kept a reader waiting for so long may get an error. */
+/** A client that has kept a reader waiting for this long may get an error. */
 const HELD_UP_MS_MAX = 10_000;
 
-/** How long no thread is started after one could not be. */
+/** The time that the pool waits before it starts a thread again after a failure to start one. */
 const OPEN_AGAIN_MS = 1000;
 
-/** How long after the end of a reader its temporary files are removed. */
+/** The temporary files of a reader are removed this long after its end. */
 const CLEAN_UP_MS = 1000;
 
 export class ReaderPool {
   readonly #parts: ReaderPoolParts;
   readonly #common: PoolCommons;
-  /** Empty places were never used, or their reader is gone. */
-  readonly #readers: (Reader | undefined)[];
+  /** The readers by slot. An empty slot was never used, or its reader has ended. */
+  readonly #readers: (ReaderThread | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;
   /** Readers that were chosen for a statement that has not begun. */
-  readonly #reserved = new Set<Reader>();
+  readonly #reserved = new Set<ReaderThread>();
   #isOpen = true;
   /** When a thread may be started again after one could not be, in monotonic milliseconds. */
   #openAgainMs = 0;
@@ -105,7 +108,7 @@ export class ReaderPool {
     return { open: open.length, busy, ...this.#waiting.counts };
   }
 
-  get readers(): Reader[] {
+  get readers(): ReaderThread[] {
     return this.#readers.filter((reader) => reader !== undefined);
   }
 
@@ -120,18 +123,18 @@ export class ReaderPool {
   }
 
   /**
-   * Resolves with a reader once the turn of the statement has come.
+   * Resolves with a reader once it is the statement's turn.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
-   * rejection.
+   *   rejection.
    */
-  choose(asking: Asking): Promise<ChosenReader> {
+  choose(asking: PlaceRequest): Promise<ChosenReader> {
     if (!this.#isOpen) asking.ledger.cancelledBy ??= "shutdown";
     return this.#waiting.place(asking);
   }
 
-  /** Readers that are free, to run a part of a statement each; opens those that may be open. */
-  takeFree(countMax: number): Reader[] {
+  /** Returns free readers that each run a part of a statement; opens further ones if allowed. */
+  takeFree(countMax: number): ReaderThread[] {
     const most = Math.min(countMax, this.#roomLeft);
     const free = this.readers.filter((reader) => this.#isFree(reader));
     while (free.length < most) {
@@ -149,19 +152,19 @@ export class ReaderPool {
   }
 
   /** Returns undefined while the statement has to wait. */
-  #chosenFor({ prepared, userId }: Asking, waitedMs: number): ChosenReader | undefined {
+  #chosenFor({ prepared, userId }: PlaceRequest, waitedMs: number): ChosenReader | undefined {
     if (!this.#isOpen) return undefined;
     const reader = this.#free(prepared);
     if (reader !== undefined) return this.#reserve(reader, userId, waitedMs);
     if (this.readers.length > 0) {
-      // Another reader will be free.
+      // Another reader will become free, so the statement waits for it.
       this.#endHeldUp();
       return undefined;
     }
     return { reader, waitedMs, giveBack: () => undefined };
   }
 
-  #reserve(reader: Reader, userId: string, waitedMs: number): ChosenReader {
+  #reserve(reader: ReaderThread, userId: string, waitedMs: number): ChosenReader {
     this.#reserved.add(reader);
     this.#waiting.noteTaken(userId);
     let isHeld = true;
@@ -174,9 +177,9 @@ export class ReaderPool {
     return { reader, waitedMs, giveBack };
   }
 
-  /** Has the slowest client end its statement if all readers wait for clients. */
+  /** Makes the slowest client end its statement if all readers wait for clients. */
   #endHeldUp(): void {
-    let slowest: Reader | undefined;
+    let slowest: ReaderThread | undefined;
     for (const reader of this.readers) {
       const { heldUpMs } = reader;
       if (heldUpMs === undefined) return;
@@ -185,35 +188,35 @@ export class ReaderPool {
     slowest?.abandon(
       new DatabaseError(
         "CANCELLED",
-        "Cannot finish the statement: its rows are taken too slowly, and others wait for its reader",
+        "Cannot finish the statement: its rows are read too slowly while other statements wait for its reader thread",
         { hint: "read the answer faster, or ask for fewer rows" },
       ),
     );
   }
 
-  #isFree(reader: Reader): boolean {
+  #isFree(reader: ReaderThread): boolean {
     return !reader.isBusy && !this.#reserved.has(reader);
   }
 
-  /** How many readers may begin to work. */
+  /** The number of readers that may begin to work. */
   get #roomLeft(): number {
-    const isAtWork = (reader: Reader): boolean =>
+    const isAtWork = (reader: ReaderThread): boolean =>
       !this.#isFree(reader) && reader.heldUpMs === undefined;
     return Math.max(0, this.#parts.countMax - this.readers.filter(isAtWork).length);
   }
 
-  /** Ends readers that were opened in place of those that waited for clients. */
+  /** Ends readers that were opened to replace readers that waited for clients. */
   #closeSurplus(): void {
     for (const [at, reader] of this.#readers.entries()) {
       if (this.readers.length <= this.#parts.countMax) return;
       if (reader === undefined || !this.#isFree(reader)) continue;
       this.#readers[at] = undefined;
-      reader.close("it is not needed any more");
+      reader.close("it is no longer needed");
     }
   }
 
-  /** A free reader, one that knows the plan rather than another; opens one if none is free. */
-  #free(prepared: Prepared): Reader | undefined {
+  /** Returns a free reader, preferably one that knows the plan; opens one if none is free. */
+  #free(prepared: Prepared): ReaderThread | undefined {
     if (this.#roomLeft === 0) return undefined;
     const plan = this.#common.ofPlan(prepared);
     const free = this.readers.filter((reader) => this.#isFree(reader));
@@ -221,16 +224,16 @@ export class ReaderPool {
   }
 
   /**
-   * Opens one at a time: a thread that starts has not opened its files yet, so nobody knows whether
+   * Opens one at a time: a starting thread has not opened its files yet, so it is unknown whether
    * there is room for another.
    */
-  #opened(): Reader | undefined {
+  #opened(): ReaderThread | undefined {
     const place = this.#readers.indexOf(undefined);
     const { cleanUp, clock, log, open } = this.#parts;
     const isStarting = this.readers.some(({ isReady }) => !isReady);
     if (place === -1 || isStarting || clock.monotonicMs() < this.#openAgainMs) return undefined;
     const number = this.#common.nextReader();
-    const reader = new Reader(this.#parts, {
+    const reader = new ReaderThread(this.#parts, {
       onReady: () => this.#waiting.serve(),
       onBegun: (userId) => this.#waiting.noteTaken(userId),
       onDone: (userId) => {
@@ -244,7 +247,7 @@ export class ReaderPool {
         if (!this.#isOpen) return;
         if (reader.isReady) log.error("a reader thread failed", { reader: number, reason });
         else this.#noteUnstarted(reason);
-        // A thread that is ended may write for a moment more.
+        // A terminated thread may continue to write for a moment.
         clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
       },
     });

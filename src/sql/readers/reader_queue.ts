@@ -3,9 +3,9 @@
  * one of them has sent, a statement of another waits for about one of those.
  *
  * - The user with the fewest readers at work comes first. Among equals, it is the user who has been
- *   without a reader for longest. A user who had none yet counts from the first statement that
- *   waits, so new users cannot keep others from their turn.
- * - The statements of one user come in the order of their arrival.
+ *   without a reader for longest. For a user who has not had one yet, the time counts from the
+ *   first statement that waits, so new users cannot keep others from their turn.
+ * - The statements of one user are taken in order of arrival.
  *
  * Invariant: a user is listed while a statement of the user waits or has a reader.
  */
@@ -16,10 +16,10 @@ export interface Queued {
 }
 
 interface QueuedUser<Entry> {
-  /** In the order of arrival. */
+  /** The entries, in order of arrival. */
   readonly waiting: Set<Entry>;
   readersAtWork: number;
-  /** When the user had a reader last, or began to wait: larger is later. */
+  /** When the user last had a reader, or began to wait: larger is later. */
   since: number;
 }
 
@@ -32,7 +32,7 @@ export class ReaderQueue<Entry extends Queued> {
     return this.#length;
   }
 
-  /** Statements of one user. */
+  /** Returns the number of waiting statements of one user. */
   lengthOf(userId: string): number {
     return this.#users.get(userId)?.waiting.size ?? 0;
   }
@@ -41,7 +41,7 @@ export class ReaderQueue<Entry extends Queued> {
     return [...this.#users.values()].flatMap(({ waiting }) => waiting.values().toArray());
   }
 
-  /** The statement that comes next; it goes on waiting. */
+  /** Returns the next statement, which continues to wait. */
   first(): Entry | undefined {
     let best: QueuedUser<Entry> | undefined;
     for (const user of this.#users.values()) {
@@ -55,11 +55,11 @@ export class ReaderQueue<Entry extends Queued> {
     this.#length += 1;
   }
 
-  /** A statement waits no longer, for whatever reason. */
+  /** Removes a statement that no longer waits, for whatever reason. */
   remove(entry: Entry): void {
     const { userId } = entry;
     const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;
-    assert(wasThere, "a statement leaves the queue once");
+    assert(wasThere, "a statement leaves the queue only once");
     this.#length -= 1;
     this.#forgetIdle(userId);
   }
@@ -69,7 +69,7 @@ export class ReaderQueue<Entry extends Queued> {
   }
 
   noteGivenBack(userId: string): void {
-    const user = defined(this.#users.get(userId), "who has a reader is listed");
+    const user = defined(this.#users.get(userId), "a job with a reader is listed");
     user.readersAtWork -= 1;
     user.since = this.#tick();
     this.#forgetIdle(userId);

@@ -1,27 +1,28 @@
 /**
- * The names in a statement, resolved twice to the same relations: the event loop notes what they
- * lead to, and a reader in another thread, which has no catalog, binds the statement against that.
+ * Resolves the names in a statement to the same relations in two threads: the event loop records
+ * the relations, and a reader, which has no catalog, binds the statement against them.
  */
 import { defined } from "../../base/assert.ts";
-import { inOneTurn } from "../../base/steps.ts";
+import { runToCompletion } from "../../base/steps.ts";
 import type { TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { StatementBinding, type TableStatistics } from "../bind/binding.ts";
 import type { Requirement, SystemView } from "../bind/bound.ts";
-import type { DmlWorld } from "../bind/change/dml_target.ts";
+import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindStatement } from "../bind/change/statement_binder.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
-import { viewRelation } from "../common/views.ts";
+import { viewRelation } from "../names/views.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
 import type { Questions } from "./questions.ts";
 
 /** Relations by namespace and name. */
-interface Names {
+interface RelationNames {
   readonly table: (namespace: string, name: string) => TableEntry | undefined;
+  readonly tableById: (tableId: number) => TableEntry | undefined;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
-/** The system views that a statement reads, by namespace and name. */
+/** Returns the system views that a statement reads, by namespace and name. */
 export function systemViewsIn(requirements: readonly Requirement[]): Map<string, SystemView> {
   const views = new Map<string, SystemView>();
   for (const requirement of requirements) {
@@ -30,21 +31,25 @@ export function systemViewsIn(requirements: readonly Requirement[]): Map<string,
   return views;
 }
 
-/** Binds a statement to find out which relations it names. It was bound before without a fault. */
+/**
+ * Binds a statement to find out which relations it names. It has been bound before without an
+ * error.
+ */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,
-  catalog: Omit<Names, "systemView">,
+  catalog: Omit<RelationNames, "systemView">,
   systemViews: ReadonlyMap<string, SystemView>,
 ): NamedRelations {
   const tables = new Set<TableEntry>();
   const views = new Set<ViewEntry>();
-  const noting: Names = {
+  const noting: RelationNames = {
     table: (inNamespace, name) => noted(tables, catalog.table(inNamespace, name)),
+    tableById: (tableId) => noted(tables, catalog.tableById(tableId)),
     view: (inNamespace, name) => noted(views, catalog.view(inNamespace, name)),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types);
-  inOneTurn(bindStatement(node, worldOver(noting, { namespace, statement })));
+  runToCompletion(bindStatement(node, depsOver(noting, { namespace, statement })));
   return {
     tables: [...tables],
     views: [...views],
@@ -57,14 +62,14 @@ export function relationsOf(
 }
 
 /**
- * The world in which a reader binds a statement.
+ * Returns the dependencies with which a reader binds a statement.
  *
- * @param questions Those of the job that runs the plan.
+ * @param questions The questions of the job that runs the plan.
  */
-export function worldIn(
+export function depsIn(
   { namespace, relations, types }: PlanSource,
   { questions, statistics }: { statistics: TableStatistics; questions: () => Questions },
-): { readonly world: DmlWorld; readonly statement: StatementBinding } {
+): { readonly deps: DmlDeps; readonly statement: StatementBinding } {
   const tables = new Map(relations.tables.map((table) => [shownName(table), table]));
   const views = new Map(relations.views.map((view) => [shownName(view), view]));
   const systemViews = new Map(
@@ -73,21 +78,23 @@ export function worldIn(
       { columns, isOpen, rows: (call) => questions().systemRows(name, call) },
     ]),
   );
-  const names: Names = {
+  const names: RelationNames = {
     table: (inNamespace, name) => tables.get(shownName({ namespace: inNamespace, name })),
+    tableById: (tableId) => relations.tables.find((table) => table.tableId === tableId),
     view: (inNamespace, name) => views.get(shownName({ namespace: inNamespace, name })),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
-  return { world: worldOver(names, { namespace, statement }), statement };
+  return { deps: depsOver(names, { namespace, statement }), statement };
 }
 
-function worldOver(
-  names: Names,
+function depsOver(
+  names: RelationNames,
   { namespace, statement }: { namespace: string; statement: StatementBinding },
-): DmlWorld {
-  const catalog = { table: names.table, namespace: () => undefined };
-  const viewWorld = { catalog, view: names.view, systemView: names.systemView };
+): DmlDeps {
+  const { table, tableById } = names;
+  const catalog = { table, tableById, namespace: () => undefined };
+  const viewDeps = { catalog, view: names.view, systemView: names.systemView };
   return {
     statement,
     isOutermost: true,
@@ -96,11 +103,11 @@ function worldOver(
     source: {
       namespace,
       table: ({ name, schema = namespace }) =>
-        defined(names.table(schema, name), "the statement was bound before"),
+        defined(names.table(schema, name), "the event loop has already bound the statement"),
       systemView: names.systemView,
       view: ({ name, schema = namespace }) => {
         const entry = names.view(schema, name);
-        return entry === undefined ? undefined : viewRelation(entry, viewWorld);
+        return entry === undefined ? undefined : viewRelation(entry, viewDeps);
       },
     },
   };

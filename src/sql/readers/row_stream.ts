@@ -1,35 +1,39 @@
 /**
- * Rows that a reader in another thread reads for a change, which takes them batch by batch as it
- * would take them from an operator of its own.
+ * The rows that a reader in another thread reads for a change, and the evaluations that it runs for
+ * the change afterwards. The change takes the rows batch by batch, as from an operator of its own.
  *
- * A failure comes behind the rows before it, so that the first faulty row decides, as it does on
- * the event loop.
+ * A failure arrives after the rows that precede it, so the first faulty row determines the error,
+ * as it does on the event loop.
  */
-import type { Batch } from "../../types/mod.ts";
-import type { ReadRows } from "../execute/change/change_writer.ts";
+import { defined } from "../../base/assert.ts";
+import { type Batch, portableBatch } from "../../types/mod.ts";
+import type { Elsewhere, EvaluationName } from "../execute/change/evaluation.ts";
 import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
-/** Thrown where the rows have to be read on the event loop after all; no failure. */
+/** Thrown if the rows have to be read on the event loop after all. This is not a failure. */
 export const READ_HERE: Error = new Error("Only the event loop can read the rows");
 
-export class RowStream implements ReadRows {
+export class RowStream implements Elsewhere {
   #read: StartedRead | undefined;
-  /** The batch that has arrived and was not taken yet. */
+  /** The batch that has arrived and is not taken yet. */
   #batch: Batch | undefined;
   #end: { readonly error: unknown } | "end" | undefined;
+  /** Whether the reader has sent everything that was requested, and waits. */
+  #isParted = false;
   readonly #taken = new Signal();
   readonly #arrived = new Signal();
 
   /** Returns undefined if the place is the event loop. @throws {DatabaseError} */
   static begin(
     place: ReadingPlace,
-    query: Omit<ReaderQuery, "onBatch" | "taken">,
+    query: Omit<ReaderQuery, "onBatch" | "onParted" | "taken">,
   ): RowStream | undefined {
     const stream = new RowStream();
     const read = place.begin({
       ...query,
       onBatch: (batch) => stream.#add(batch),
+      onParted: () => stream.#part(),
       taken: () => stream.#taken.next,
     });
     if (read === undefined) return undefined;
@@ -40,24 +44,55 @@ export class RowStream implements ReadRows {
 
   /** @throws READ_HERE @throws {DatabaseError} */
   async next(): Promise<Batch | undefined> {
-    while (this.#batch === undefined && this.#end === undefined) await this.#arrived.next;
+    while (this.#batch === undefined && this.#end === undefined && !this.#isParted) {
+      await this.#arrived.next;
+    }
     const batch = this.#batch;
     if (batch !== undefined) {
       this.#batch = undefined;
       this.#taken.give();
       return batch;
     }
-    if (this.#end === "end") return undefined;
-    throw this.#end?.error;
+    if (this.#end === "end" || this.#end === undefined) return undefined;
+    throw this.#end.error;
+  }
+
+  /** @throws READ_HERE @throws {DatabaseError} */
+  async evaluate(name: EvaluationName, given: Batch): Promise<Batch> {
+    // A change that reads no rows has not waited for the end of its row stream yet.
+    if (await this.next()) throw new Error("Earlier rows have not been read yet");
+    this.#isParted = false;
+    const { batch } = portableBatch(given, given.columns.length);
+    this.#read?.goOn({ kind: "evaluate", name, given: batch });
+    const rows = defined(await this.next(), "an evaluation answers with rows");
+    this.#isParted = true;
+    return rows;
+  }
+
+  /** Waits until the reader has reported its totals. */
+  async finish(): Promise<void> {
+    this.#leave();
+    while (this.#end === undefined) await this.#arrived.next;
   }
 
   close(): void {
     if (this.#end === undefined) this.#read?.stop();
+    this.#leave();
   }
 
   #add(batch: Batch): void {
     this.#batch = batch;
     this.#arrived.give();
+  }
+
+  #part(): void {
+    this.#isParted = true;
+    this.#arrived.give();
+  }
+
+  /** Lets a waiting reader end; a working one notices this after its work. */
+  #leave(): void {
+    this.#read?.goOn({ kind: "finish" });
   }
 
   async #await({ outcome }: StartedRead): Promise<void> {
@@ -70,11 +105,11 @@ export class RowStream implements ReadRows {
   }
 }
 
-/** Something that happens again and again, and can be waited for. */
+/** An event that occurs repeatedly and can be waited for. */
 class Signal {
   #waiting: PromiseWithResolvers<void> | undefined;
 
-  /** Resolves when it happens next. */
+  /** Resolves when the event occurs next. */
   get next(): Promise<void> {
     this.#waiting ??= Promise.withResolvers();
     return this.#waiting.promise;

@@ -1,11 +1,11 @@
 /**
- * The statement that a reader runs, as the event loop sees it: its rows, which are handed on in
- * order, its questions, and why it has to end.
+ * The statement that a reader runs, as the event loop sees it: its rows, which are passed on in
+ * order, its questions, and the reason why it has to end.
  */
 import { defined } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { TableShares } from "../../storage/mod.ts";
-import { checkDeadline } from "../execute/run/request_ledger.ts";
+import { checkDeadline } from "../execute/context/request_ledger.ts";
 import { measuredNodes } from "../prepare/measured_nodes.ts";
 import type { JobAnswers } from "./answers.ts";
 import {
@@ -13,6 +13,7 @@ import {
   CANCEL_CAUSES,
   FORMATS,
   type FromReader,
+  type FurtherMessage,
   JOB_WORDS,
   type JobTotals,
   type JobWords,
@@ -21,11 +22,17 @@ import {
 } from "./job.ts";
 import type { ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 
-/** How often the event loop looks at a reader that is busy. */
+/** The interval at which the event loop checks a busy reader. */
 const LOOK_MS = 50;
 
-/** A reader that goes on for so long after its statement had to end hangs. */
+/** A reader that continues for this long after its statement had to end counts as hanging. */
 const HUNG_MS = 2000;
+
+/**
+ * The time that a reader may continue while its thread starts, which takes seconds on a busy
+ * machine.
+ */
+const START_MS_MAX = 30_000;
 
 type RowMessage = Extract<FromReader, { kind: "rows" | "text" }>;
 
@@ -34,8 +41,12 @@ export interface RunningJobOptions {
   readonly plan: number;
   readonly shares: TableShares;
   readonly answers: JobAnswers;
+  /** Whether the thread of the reader has started. */
+  readonly isStarted: () => boolean;
   readonly onHung: () => void;
-  /** Told now and then while the statement is held up. */
+  /** Sends the reader a message, if it still has the job. */
+  readonly goOn: (message: FurtherMessage) => void;
+  /** Called now and then while the statement is held up. */
   readonly onHeldUp: () => void;
 }
 
@@ -46,31 +57,38 @@ export class RunningJob implements ReaderRead {
   readonly #clock: Clock;
   readonly #shares: TableShares;
   readonly #answers: JobAnswers;
+  readonly #isStarted: () => boolean;
   readonly #onHung: () => void;
+  readonly #goOn: (message: FurtherMessage) => void;
   readonly #onHeldUp: () => void;
   readonly #rowsReadBefore: number;
   readonly #settled = Promise.withResolvers<ReadOutcome>();
   readonly #done = Promise.withResolvers<void>();
   readonly #queue: RowMessage[] = [];
   #isPumping = false;
+  /** Whether the reader waits for a further message. */
+  #isParted = false;
   /** The outcome in the reader, while rows still wait here. */
   #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;
-  /** Bytes that the ledger was told the reader holds. */
+  /** The memory of the reader, in bytes, as reported to the ledger. */
   #heldBytes = 0;
   #endAskedMs: number | undefined;
+  #wasStarted = false;
   #heldUpSinceMs: number | undefined;
   #cancelLook: CancelTimer;
 
   constructor(query: ReaderQuery, options: RunningJobOptions) {
-    const { answers, clock, onHeldUp, onHung, plan, shares } = options;
+    const { answers, clock, goOn, isStarted, onHeldUp, onHung, plan, shares } = options;
     this.plan = plan;
     this.#query = query;
     this.#clock = clock;
     this.#shares = shares;
     this.#answers = answers;
+    this.#isStarted = isStarted;
     this.#onHung = onHung;
+    this.#goOn = goOn;
     this.#onHeldUp = onHeldUp;
     this.#rowsReadBefore = query.ledger.rowsRead;
     query.ledger.wake = () => this.#look();
@@ -92,7 +110,7 @@ export class RunningJob implements ReaderRead {
     if (!this.#isPumping) void this.#pump();
   }
 
-  /** Undefined if the statement has failed: the reader has to end, and needs no answer. */
+  /** Returns undefined if the statement has failed: the reader has to end, and needs no answer. */
   answerTo({ number, question }: Extract<FromReader, { kind: "ask" }>): AnswerMessage | undefined {
     if (this.#isOver) return undefined;
     try {
@@ -114,10 +132,16 @@ export class RunningJob implements ReaderRead {
   }
 
   noteParted(): void {
-    this.#query.onParted?.();
+    this.#isParted = true;
+    if (!this.#isPumping) this.#query.onParted?.();
   }
 
-  /** The reader is done. @param totals undefined if it refused the statement. */
+  goOn(message: FurtherMessage): void {
+    this.#isParted = false;
+    this.#goOn(message);
+  }
+
+  /** Ends the job. @param totals Undefined if the reader refused the statement. */
   end(totals: JobTotals | undefined): void {
     this.#letGo();
     if (totals !== undefined) this.#noteTotals(totals);
@@ -125,7 +149,7 @@ export class RunningJob implements ReaderRead {
     if (!this.#isPumping) this.#settle();
   }
 
-  /** The thread has failed before it could begin. */
+  /** Ends the job of a thread that failed before it could begin. */
   endUnstarted(): void {
     this.#letGo();
     this.#ended = this.reasonToEnd() ?? "unstarted";
@@ -136,15 +160,15 @@ export class RunningJob implements ReaderRead {
     const { ledger, prepared, profile, sleeps } = this.#query;
     ledger.rowsRead = this.#rowsReadBefore + rowsRead;
     sleeps?.noteSlept(sleepMs);
+    profile?.addReader(workedMs);
     if (profile === undefined || prepared.plan === undefined) return;
-    profile.addReader(workedMs);
     const nodes = measuredNodes(prepared.plan);
     for (const { at, ...measured } of measures) {
       profile.add(defined(nodes[at], "both threads have the same plan"), measured);
     }
   }
 
-  /** The reader is done, or gone. The rows before the failure are still taken. */
+  /** Fails the job of a reader that is done or has ended. Its earlier rows are still taken. */
   fail(error: Error): void {
     this.#ended = error;
     if (!this.#isPumping || this.reasonToEnd() !== undefined) this.#settle();
@@ -153,23 +177,26 @@ export class RunningJob implements ReaderRead {
   }
 
   stop(): void {
-    this.abandon(new Error("Nobody wants the rows any more"));
+    this.abandon(new Error("The rows are no longer needed"));
   }
 
-  /** How long the reader has waited for the client to take its rows; undefined if it does not. */
+  /**
+   * The time for which the reader has waited for the client to take its rows; undefined if it does
+   * not wait.
+   */
   get heldUpMs(): number | undefined {
     const sinceMs = this.#heldUpSinceMs;
     return sinceMs === undefined ? undefined : this.#clock.monotonicMs() - sinceMs;
   }
 
-  /** Fails the statement, whose rows are not needed any more. */
+  /** Fails the statement, because its rows are no longer needed. */
   abandon(error: Error): void {
     if (this.#isOver) return;
     this.#raise("kill");
     this.#reject(error);
   }
 
-  /** Why the statement has to end; undefined while it may go on. */
+  /** Returns why the statement has to end; undefined while it may continue. */
   reasonToEnd(): Error | undefined {
     try {
       checkDeadline(this.#query.ledger, this.#clock);
@@ -197,6 +224,7 @@ export class RunningJob implements ReaderRead {
       this.#reject(error);
     }
     this.#isPumping = false;
+    if (this.#isParted) this.#query.onParted?.();
     if (this.#ended !== undefined) this.#settle();
   }
 
@@ -205,7 +233,7 @@ export class RunningJob implements ReaderRead {
     else this.#query.onText?.(message);
   }
 
-  /** Has the reader encode the rows to come, if they go into a streamed answer. */
+  /** Makes the reader encode the further rows, if they go into a streamed answer. */
   #askForText(): void {
     const format = this.#query.textFormat?.();
     if (format === undefined) return;
@@ -221,7 +249,7 @@ export class RunningJob implements ReaderRead {
 
   #look(): void {
     const { ledger } = this.#query;
-    // The deadline of a client that takes rows is later than it seems until it has taken them.
+    // The deadline of a client that takes rows is extended by the time that it needs for them.
     const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
     const reason = mayEnd ? this.reasonToEnd() : undefined;
     if (reason !== undefined) {
@@ -234,12 +262,16 @@ export class RunningJob implements ReaderRead {
     this.#noteHeld(Atomics.load(this.words, JOB_WORDS.heldKib) * 1024);
     const nowMs = this.#clock.monotonicMs();
     const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
-    // A reader that waits for its rows to be taken does not hang.
+    // A reader that waits for its rows to be taken is not hanging.
     const isWaiting = !this.#isOver && this.#pendingKib > WINDOW_KIB;
     this.#noteHeldUp(isWaiting, nowMs);
     if (!isToEnd || isWaiting) this.#endAskedMs = undefined;
     else this.#endAskedMs ??= nowMs;
-    if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= HUNG_MS) this.#onHung();
+    const isStarted = this.#isStarted();
+    if (isStarted && !this.#wasStarted) this.#endAskedMs &&= nowMs;
+    this.#wasStarted = isStarted;
+    const hungMs = isStarted ? HUNG_MS : START_MS_MAX;
+    if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= hungMs) this.#onHung();
   }
 
   /** The rows of a change are taken by the event loop, and not by a client. */
@@ -275,7 +307,7 @@ export class RunningJob implements ReaderRead {
 
   #settle(): void {
     this.#isOver = true;
-    const ended = defined(this.#ended, "the reader has ended");
+    const ended = defined(this.#ended, "the result of the reader is known");
     if (ended instanceof Error) this.#settled.reject(ended);
     else this.#settled.resolve(ended);
   }

@@ -1,20 +1,20 @@
 /**
- * Statements that wait until there is a reader for them, and memory.
+ * Statements that wait for a reader, and for memory.
  *
  *     waiting ──a reader is free, and memory──► given a place
  *        └──killed, out of time, client gone, server stops──► refused
  *
- * - A statement that waits holds nothing: no rows, no snapshot, no file.
+ * - A statement that waits uses no rows, no snapshot and no file.
  * - While all statements together hold as much memory as they may, none is given a place.
  */
 import { type CancelTimer, type Clock, HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { ReaderQueue } from "./reader_queue.ts";
 
 /** A statement that asks for a place to read its rows. */
-export interface Asking {
+export interface PlaceRequest {
   readonly userId: string;
   readonly prepared: Prepared;
   readonly ledger: Pick<
@@ -25,25 +25,25 @@ export interface Asking {
 
 export interface WaitingOptions<Place> {
   readonly clock: Clock;
-  /** Statements of one user that may wait; absent: any number. */
+  /** The maximum number of waiting statements of one user; unlimited if absent. */
   readonly perUserMax?: number | undefined;
-  /** Whether all statements together hold less memory than they may. */
+  /** Whether all statements together use less memory than they may. */
   readonly hasMemory: () => boolean;
   /** Chooses a place for the next statement; undefined if it has to wait. */
-  readonly placeFor: (asking: Asking, waitedMs: number) => Place | undefined;
+  readonly placeFor: (asking: PlaceRequest, waitedMs: number) => Place | undefined;
 }
 
-/** How many statements wait, and have waited since the start. */
+/** The number of statements that wait, and that have waited since startup. */
 export interface WaitingCounts {
   readonly waiting: number;
   readonly waited: number;
   readonly waitedMs: number;
 }
 
-/** How often it is looked whether memory is free again. */
+/** The interval at which to check whether memory is free again. */
 const LOOK_MS = 20;
 
-interface Waiting<Place> extends Asking {
+interface WaitingStatement<Place> extends PlaceRequest {
   readonly sinceMs: number;
   readonly give: (place: Place) => void;
   readonly refuse: (error: unknown) => void;
@@ -52,7 +52,7 @@ interface Waiting<Place> extends Asking {
 
 export class WaitingStatements<Place> {
   readonly #options: WaitingOptions<Place>;
-  readonly #queue = new ReaderQueue<Waiting<Place>>();
+  readonly #queue = new ReaderQueue<WaitingStatement<Place>>();
   #isTimed = false;
   #waitedCount = 0;
   #waitedMs = 0;
@@ -71,12 +71,12 @@ export class WaitingStatements<Place> {
   }
 
   /**
-   * Resolves with a place once the turn of the statement has come.
+   * Resolves with a place once it is the statement's turn.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
-   * rejection.
+   *   rejection.
    */
-  place(asking: Asking): Promise<Place> {
+  place(asking: PlaceRequest): Promise<Place> {
     const { clock, perUserMax } = this.#options;
     const { ledger, prepared, userId } = asking;
     const { promise, reject: refuse, resolve: give } = Promise.withResolvers<Place>();
@@ -85,7 +85,7 @@ export class WaitingStatements<Place> {
       return promise;
     }
     const sinceMs = clock.monotonicMs();
-    const waiting: Waiting<Place> = {
+    const waiting: WaitingStatement<Place> = {
       userId,
       prepared,
       ledger,
@@ -94,12 +94,12 @@ export class WaitingStatements<Place> {
       refuse,
       cancelTimer: undefined,
     };
-    // The first turn of the statement is forgotten.
+    // The memory of the statement's first time slice is forgotten.
     ledger.memory = undefined;
     ledger.isWaiting = true;
     ledger.wake = () => this.#look(waiting);
     this.#queue.add(waiting);
-    // Otherwise there is no place for those who wait already.
+    // If others wait already, there is no place for them either.
     if (this.#queue.length === 1) this.serve();
     if (ledger.isWaiting) {
       this.#waitedCount += 1;
@@ -108,7 +108,7 @@ export class WaitingStatements<Place> {
     return promise;
   }
 
-  /** Gives places to the statements that come next, as far as there are any. */
+  /** Gives places to the next statements, as long as there are places. */
   serve(): void {
     for (let next = this.#queue.first(); next !== undefined; next = this.#queue.first()) {
       if (!this.#options.hasMemory()) {
@@ -132,7 +132,7 @@ export class WaitingStatements<Place> {
     this.serve();
   }
 
-  /** Refuses all that wait: the server stops. */
+  /** Refuses all waiting statements, because the server stops. */
   close(): void {
     for (const waiting of this.#queue.all()) {
       waiting.ledger.cancelledBy ??= "shutdown";
@@ -141,7 +141,7 @@ export class WaitingStatements<Place> {
   }
 
   /** Ends the wait if the statement may wait no longer. */
-  #look(waiting: Waiting<Place>): void {
+  #look(waiting: WaitingStatement<Place>): void {
     const { clock } = this.#options;
     const { ledger } = waiting;
     try {
@@ -154,7 +154,7 @@ export class WaitingStatements<Place> {
     }
   }
 
-  #leave(waiting: Waiting<Place>): void {
+  #leave(waiting: WaitingStatement<Place>): void {
     const { ledger, sinceMs } = waiting;
     this.#queue.remove(waiting);
     this.#waitedMs += this.#options.clock.monotonicMs() - sinceMs;
@@ -176,7 +176,7 @@ export class WaitingStatements<Place> {
 function tooManyWaiting(perUserMax: number): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the statement: ${perUserMax} statements of its user wait already`,
+    `Cannot run the statement: ${perUserMax} statements of its user are already waiting`,
     { hint: "send fewer long statements at a time, or raise server.workers" },
   );
 }

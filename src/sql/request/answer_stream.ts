@@ -1,39 +1,48 @@
 /**
- * The rest of an answer that is too long to be held: the statements go on while it is read.
+ * Streams an answer that is too long for memory: the statements continue while the answer is read.
  *
  *     not open ──first rows pushed──► open ──all statements ended──► ended
  *        └──all statements ended──► never: the whole answer is given at once
  *
- * - What is pushed waits for its reader, and the query that pushed it pauses until it was taken: no
- *   more than the rows of one turn of the event loop are held.
- * - A pause does not count as time of the request, since how fast the rows are read is the client's
- *   affair; but a reader that takes nothing for long, or leaves, ends the request like KILL QUERY.
+ * - Pushed rows wait for the reader, and the query that pushed them pauses until they are taken, so
+ *   at most the rows of one tick of the event loop are held.
+ * - While the process has nearly used up its memory, the reader gets nothing. Since everything that
+ *   it takes becomes garbage soon, a fast reader could otherwise cause the process to be killed.
+ * - A pause does not count towards the time of the request, since the client determines how fast
+ *   rows are read. But if a reader takes nothing for long, or disconnects, the request ends like
+ *   KILL QUERY.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
+import type { MemoryGate } from "../admission/memory_gate.ts";
+import {
+  cancelRequest,
+  checkDeadline,
+  type RequestLedger,
+} from "../execute/context/request_ledger.ts";
 import type {
   AnswerPart,
   AnswerReader,
   AnswerStream,
+  ResultFormat,
   SqlRequest,
   SqlResponse,
   StatementResult,
-} from "../common/engine.ts";
-import type { ResultFormat, RowText } from "../common/row_text.ts";
-import { cancelRequest, checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+} from "../ports/engine.ts";
+import type { RowText } from "../result/row_text.ts";
 
 /**
- * Bytes of rows, as memory counts them, from which on they are not held until the end: each byte
- * of JSON is counted as 8 at most, so the first 64 KiB of the body are there when it opens.
+ * The number of bytes, as counted in memory, at which rows begin to be streamed. Each byte of JSON
+ * counts as at most 8, so the first 64 KiB of the body exist when the stream opens.
  */
 export const OPENING_BYTES: number = 8 * 64 * 1024;
 
-/** How long a paused query takes at most to notice that it was killed. */
+/** The maximum time that a paused query takes to notice that it was killed. */
 const LOOK_MS = 100;
 
-/** A reader that takes nothing for so long is gone, though nobody said so. */
+/** The time after which a reader that takes nothing is considered disconnected. */
 const SILENT_MS_MAX = 60_000;
 
 export interface ChannelOptions {
@@ -41,14 +50,15 @@ export interface ChannelOptions {
   readonly ledger: RequestLedger;
   readonly reader: AnswerReader;
   readonly format: ResultFormat;
+  readonly memoryGate: MemoryGate;
 }
 
-/** The channel of a request that somebody reads. */
+/** Returns the channel of a request with a reader. */
 export function channelOf(
   { format = "json", reader }: SqlRequest,
-  { clock, ledger }: Pick<ChannelOptions, "clock" | "ledger">,
+  world: Pick<ChannelOptions, "clock" | "ledger" | "memoryGate">,
 ): AnswerChannel {
-  return new AnswerChannel({ clock, format, ledger, reader: defined(reader, "somebody reads") });
+  return new AnswerChannel({ ...world, format, reader: defined(reader, "somebody reads") });
 }
 
 export class AnswerChannel implements AnswerStream {
@@ -56,8 +66,9 @@ export class AnswerChannel implements AnswerStream {
   readonly #ledger: RequestLedger;
   readonly #reader: AnswerReader;
   readonly #format: ResultFormat;
+  readonly #memoryGate: MemoryGate;
   readonly #parts: AnswerPart[] = [];
-  /** What is no expected failure. */
+  /** An unexpected failure. */
   #failure: Error | undefined;
   #isOpen = false;
   #isWatched = false;
@@ -65,10 +76,11 @@ export class AnswerChannel implements AnswerStream {
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  constructor({ clock, format, ledger, reader }: ChannelOptions) {
+  constructor({ clock, format, ledger, memoryGate, reader }: ChannelOptions) {
     this.#format = format;
     this.#clock = clock;
     this.#ledger = ledger;
+    this.#memoryGate = memoryGate;
     this.#reader = reader;
   }
 
@@ -77,7 +89,9 @@ export class AnswerChannel implements AnswerStream {
     return this.#format;
   }
 
-  /** From now on the request ends when its reader leaves: it is longer than a turn. */
+  /**
+   * The request lasts longer than a time slice, so from now on it ends when its reader disconnects.
+   */
   watchReader(): void {
     if (this.#isWatched) return;
     this.#isWatched = true;
@@ -90,7 +104,7 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * The answer: the whole of it, or what there was when the stream opened, and the stream.
+   * Returns the answer: all of it, or the part before the stream opened, together with the stream.
    *
    * @param completed The entries before the one whose rows open the stream.
    */
@@ -100,7 +114,7 @@ export class AnswerChannel implements AnswerStream {
   ): Promise<SqlResponse> {
     return new Promise((resolve, reject) => {
       this.#onOpen = () => resolve({ results: [...completed()], stream: this });
-      // The first turn of a query may have had rows enough.
+      // The first time slice of a query may already have produced enough rows.
       if (this.#isOpen) this.#onOpen();
       void this.#follow(whole, { resolve, reject });
     });
@@ -120,16 +134,21 @@ export class AnswerChannel implements AnswerStream {
     }
   }
 
-  /** Rows of the statement at hand. */
+  /** Pushes rows of the current statement. */
   pushRows(rows: readonly (readonly unknown[])[], head: EntryHead): void {
     this.#push({ kind: "rows", ...head, rows });
     this.#open();
   }
 
-  /** The same, as text in the format of the request. */
+  /** Pushes rows as text in the format of the request. */
   pushText({ rowCount, text }: RowText, head: EntryHead): void {
     this.#push({ kind: "text", ...head, text, rowCount });
     this.#open();
+  }
+
+  /** Records the memory of pushed rows, which soon becomes garbage. */
+  noteAllocated(bytes: number): void {
+    this.#memoryGate.noteAllocated(bytes);
   }
 
   #open(): void {
@@ -138,13 +157,13 @@ export class AnswerChannel implements AnswerStream {
     this.#onOpen?.();
   }
 
-  /** A statement has ended; rows of it that were pushed are not in its result. */
+  /** Pushes the end of a statement. Rows that were pushed are not in its result. */
   pushEntry(result: StatementResult): void {
     this.#push({ kind: "entry", result });
   }
 
   /**
-   * Resolves when all that was pushed is taken.
+   * Resolves when everything pushed has been taken.
    * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   async taken(): Promise<void> {
@@ -153,13 +172,18 @@ export class AnswerChannel implements AnswerStream {
       await this.#writerWoken();
       if (this.#ledger.cancelledBy !== undefined) checkDeadline(this.#ledger, this.#clock);
       if (this.#clock.monotonicMs() - startMs < SILENT_MS_MAX) continue;
-      throw new DatabaseError("CANCELLED", "Cannot finish the statement: nobody reads its rows");
+      throw new DatabaseError(
+        "CANCELLED",
+        "Cannot finish the statement: its rows are not being read",
+      );
     }
     this.#ledger.deadlineMs += this.#clock.monotonicMs() - startMs;
   }
 
   async next(): Promise<AnswerPart> {
     for (;;) {
+      const isHeldBack = this.#parts.length > 0 && this.#memoryGate.isClosed;
+      if (isHeldBack) await this.#memoryGate.openedForPart(this.#ledger);
       const part = this.#parts.shift();
       if (part !== undefined) {
         if (this.#parts.length === 0) this.#wakeWriter?.();
@@ -196,7 +220,7 @@ export class AnswerChannel implements AnswerStream {
   }
 }
 
-/** What stands before the rows of an entry. */
+/** The data that precedes the rows of an entry. */
 export interface EntryHead {
   readonly schema: readonly SchemaField[];
   readonly asUser: string;

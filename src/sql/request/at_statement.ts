@@ -1,60 +1,64 @@
 /**
  * Adds the statement to a failure. Code below the request does not know the statement's number in
- * the text, and damage found on disk does not say which statement it fails.
+ * the text, and damage found on disk is not tied to a statement.
  *
- * A bug fails its own request and no other; the log has its stack and the statements.
+ * A bug fails only its own request; the log contains the stack trace and the statements.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { CorruptionError, DatabaseError, isExpected, withDetails } from "../../base/errors.ts";
 import { refusalFor } from "../../storage/mod.ts";
-import { bugSql } from "../common/activity.ts";
-import type { SqlRequest, SqlResponse } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { parseLimitsOf } from "../common/parameters.ts";
+import { bugSql } from "../activity/activity.ts";
+import type { SqlRequest, SqlResponse } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { parseLimitsOf } from "../ports/parameters.ts";
 
 /** A failed request, and the log in which a bug is recorded. */
 export interface FailedRequest {
-  readonly world: Pick<SqlEnvironment, "bugs" | "limits">;
+  readonly deps: Pick<SqlEnvironment, "bugs" | "limits">;
   readonly principal: Principal;
   readonly request: SqlRequest;
 }
 
-/** The error with which a statement is answered. @throws Any error that is no statement failure. */
+/**
+ * Returns the error with which a statement is answered.
+ * @throws Any error that is not a failure of the statement.
+ */
 export function expectedFailure(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
-  // Other damage is not of a table, and the log has yet to be told.
+  // Other damage does not belong to a table, and has not been logged yet.
   if (error instanceof CorruptionError && error.isLogged) return refusalFor(error);
   throw error;
 }
 
 /**
- * The error with which a statement is answered; a bug becomes INTERNAL_ERROR.
+ * Returns the error with which a statement is answered; a bug becomes INTERNAL_ERROR.
  *
  * @throws Errors of the disk, and errors that leave the state of the store in doubt.
  */
 export function failureFrom(error: unknown, failed: FailedRequest): DatabaseError {
   if (isExpected(error)) return expectedFailure(error);
-  const { principal, request, world } = failed;
-  world.bugs.contain(error, "a request", {
+  const { principal, request, deps } = failed;
+  deps.bugs.contain(error, "a request", {
     request: request.origin?.requestId,
     user: principal.userId,
-    sql: bugSql(request.sql, parseLimitsOf(world.limits)),
+    sql: bugSql(request.sql, parseLimitsOf(deps.limits)),
   });
   return new DatabaseError(
     "INTERNAL_ERROR",
-    "Cannot run the statement: it hit a bug in the server, see the server's log",
+    "Cannot run the statement: it hit a bug in the server; see the server's log",
     { cause: error },
   );
 }
 
-/** The same failure with the number of its statement, from 0; one that has a number keeps it. */
+/** Adds the number of the statement, from 0, to a failure without a statement number. */
 export function atStatement(error: DatabaseError, statementIndex: number): DatabaseError {
   if (error.statementIndex !== undefined) return error;
   return withDetails(error, { statementIndex });
 }
 
 /**
- * The answer to a request whose first statement failed. @throws As {@linkcode failureFrom} does.
+ * Returns the answer to a request whose first statement failed. @throws The errors of {@linkcode
+ * failureFrom}.
  */
 export function failedResponse(error: unknown, failed: FailedRequest): SqlResponse {
   return { results: [], error: atStatement(failureFrom(error, failed), 0) };

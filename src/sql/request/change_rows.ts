@@ -1,18 +1,19 @@
 /**
- * Reads the rows that a change needs: on the event loop if they take one turn, and in a reader in
+ * Reads the rows that a change needs: on the event loop if they take one tick, and in a reader in
  * another thread if they take longer.
  *
- *     begun here ──ends within the first turn──► committed in it
- *         └──does not──► forgotten ──► waits for a reader ──► begun anew with the rows of a reader
+ *     begun here ──ends within the first time slice──► committed in it
+ *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a reader
  *
- * The event loop makes the changes of the rows and commits them in any case.
+ * The event loop always makes the changes to the rows and commits them. A reader also runs the
+ * queries in VALUES, ON CONFLICT and RETURNING.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
-import { TURN_OVER } from "../execute/run/turn.ts";
-import type { NotedRun } from "../prepare/new_run.ts";
+import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { PreparedDml } from "../prepare/prepared.ts";
+import type { StatementContext } from "../prepare/statement_context.ts";
 import type { QueryReaders, ReadingPlace } from "../readers/query_readers.ts";
 import { RowStream } from "../readers/row_stream.ts";
 import { isKnownLong, noteLong, queryFor, type Readable } from "./read_elsewhere.ts";
@@ -22,50 +23,64 @@ export interface NewChange extends Readable {
   readonly store: Pick<Store, "appliedSeq" | "visibleSeq">;
   /** The readers that can read its rows; undefined if it stays on the event loop. */
   readonly readers: QueryReaders | undefined;
-  /** Makes a run that reads at a seq, or at that of its transaction. */
-  readonly runAt: (seq: Seq, mayLeave: boolean) => NotedRun;
+  /** Creates a run that reads at a seq, or at that of its transaction. */
+  readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
 }
 
 /**
- * Runs the first turn of a change, and all of it if that is enough.
+ * Runs the first time slice of a change, and all of it if that is enough.
  *
- * @throws TURN_OVER if its rows are to be read in a reader. @throws {DatabaseError}
+ * @throws SLICE_OVER if a reader has to read its rows. @throws {DatabaseError}
  */
 export function beginChange(change: NewChange): DmlOutcome | Promise<DmlOutcome> {
   const { ledger, prepared, readers, runAt, store } = change;
   if (readers === undefined) return changeHere(change);
-  if (isKnownLong(prepared, readers)) throw TURN_OVER;
+  if (isKnownLong(prepared, readers)) throw SLICE_OVER;
   const { rowsRead } = ledger;
-  const run = runAt(store.appliedSeq, true);
+  const context = runAt(store.appliedSeq, true);
   try {
-    return prepared.program(run);
+    return prepared.program(context);
   } catch (error) {
-    if (error === TURN_OVER) {
+    if (error === SLICE_OVER) {
       ledger.rowsRead = rowsRead;
-      if (!run.readsInOrder) noteLong(prepared);
+      if (!context.readsInOrder) noteLong(prepared);
     }
     throw error;
   }
 }
 
-/** Reads on the event loop, turn by turn. */
+/** Reads on the event loop, slice by slice. */
 function changeHere({ prepared, runAt, store }: NewChange): DmlOutcome | Promise<DmlOutcome> {
   return prepared.program(runAt(store.appliedSeq, false));
 }
 
 /**
- * Begins a change in the place that was chosen for its rows; without one it reads them here.
+ * Begins a change with the place that was chosen for reading its rows; without one it reads here.
  *
- * A reader may read only what cannot be taken back any more, so it reads at the visible seq. A row
- * that was changed above it is met by the commit, and the statement is run again.
+ * A reader may read only durable data, so it reads at the visible seq. If a row was changed above
+ * it, the commit detects the conflict, and the statement is run again.
  */
 export function beginChangeIn(
   place: ReadingPlace | undefined,
   change: NewChange,
 ): DmlOutcome | Promise<DmlOutcome> {
-  const { prepared, runAt, store } = change;
-  const run = runAt(store.visibleSeq, false);
-  const query = place === undefined ? undefined : queryFor(change, run);
+  const { runAt, store } = change;
+  const context = runAt(store.visibleSeq, false);
+  const query = place === undefined ? undefined : queryFor(change, context);
   const rows = query && place && RowStream.begin(place, query);
-  return rows === undefined ? changeHere(change) : prepared.program(run, rows);
+  return rows === undefined ? changeHere(change) : changeWith(rows, change, context);
+}
+
+async function changeWith(
+  rows: RowStream,
+  { prepared }: NewChange,
+  context: StatementContext,
+): Promise<DmlOutcome> {
+  try {
+    const outcome = await prepared.program(context, rows);
+    await rows.finish();
+    return outcome;
+  } finally {
+    rows.close();
+  }
 }

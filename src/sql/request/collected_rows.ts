@@ -1,50 +1,54 @@
 /**
- * The rows of a query on their way into its answer: held until its end, as most are few, or given
- * to the reader of the request once they are many.
+ * Collects the rows of a query for its answer. They are held until its end, because most answers
+ * are short, or passed to the reader of the request once there are many.
  */
 import { assert } from "../../base/assert.ts";
 import type { Batch } from "../../types/mod.ts";
-import type { StatementResult } from "../common/engine.ts";
-import type { CellRows } from "../common/result.ts";
-import type { RowText } from "../common/row_text.ts";
-import { batchBytes, type MemoryBudget } from "../execute/held/memory_budget.ts";
-import { checkResultRows } from "../execute/run/run.ts";
+import { checkResultRows } from "../execute/context/execution_context.ts";
+import { batchBytes, type MemoryBudget } from "../execute/materialised/memory_budget.ts";
+import type { StatementResult } from "../ports/engine.ts";
+import type { CopyText } from "../result/copy_text.ts";
+import type { CellRows } from "../result/result.ts";
+import type { RowText } from "../result/row_text.ts";
 import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stream.ts";
 
 export interface CollectedRowsOptions {
   readonly cells: CellRows;
+  /** Writes the rows of a COPY TO, which are never cells. */
+  readonly copy?: CopyText | undefined;
   readonly head: EntryHead;
   readonly memory: MemoryBudget;
-  /** 0 is no limit. */
+  /** The maximum number of rows; 0 means no limit. */
   readonly rowsMax: number;
-  /** Rows are counted and not kept, as EXPLAIN ANALYZE shows none. */
+  /** Whether rows are only counted, as for EXPLAIN ANALYZE. */
   readonly isCounted: boolean;
 }
 
 export class CollectedRows {
   readonly #options: CollectedRowsOptions;
   #rows: unknown[][] = [];
-  /** Rows behind those, as text. */
+  /** Later rows, as text. */
   #texts: RowText[] = [];
-  /** Of `#rows`, in the memory of the statement. */
+  /** The bytes of `#rows`, counted in the memory of the statement. */
   #bytes = 0;
   #rowCount = 0;
-  /** Who takes them, once some were given away. */
+  /** Receives the rows once some were passed on. */
   #channel: AnswerChannel | undefined;
 
   constructor(options: CollectedRowsOptions) {
     this.#options = options;
   }
 
-  /** Whether so many wait that the reader should have them first. */
+  /** Whether so many rows wait that the reader should receive them first. */
   get areMany(): boolean {
     return this.#bytes >= OPENING_BYTES;
   }
 
-  /** Forgets the rows so far, none of which was given away. */
+  /** Discards the rows, none of which may have been passed on. */
   clear(): void {
-    assert(this.#channel === undefined, "rows that were given away cannot be taken back");
+    assert(this.#channel === undefined, "rows that were passed on cannot be discarded");
     this.#rows = [];
+    this.#texts = [];
     this.#options.memory.release(this.#bytes);
     this.#bytes = 0;
     this.#rowCount = 0;
@@ -52,32 +56,47 @@ export class CollectedRows {
 
   /** @throws {DatabaseError} MEMORY_EXCEEDED, RESULT_TOO_LARGE */
   add(batch: Batch): void {
-    const { cells, isCounted, memory, rowsMax } = this.#options;
+    const { cells, copy, isCounted, memory, rowsMax } = this.#options;
     this.#rowCount += batch.rowCount;
     checkResultRows(this.#rowCount, rowsMax);
     if (isCounted) return;
+    if (copy !== undefined) {
+      this.#addCopied(copy.rows(batch));
+      return;
+    }
     const bytes = batchBytes(batch);
     this.#bytes += bytes;
     memory.take(bytes);
     cells.append(batch, this.#rows);
   }
 
-  /** Whether some rows were given away; those that follow may come as text. */
+  #addCopied(text: RowText): void {
+    this.#texts.push(text);
+    this.#bytes += text.text.length;
+    this.#options.memory.take(text.text.length);
+  }
+
+  /** Whether the reader may write the further rows itself, as text. */
+  get takesText(): boolean {
+    return this.isStreamed && this.#options.copy === undefined;
+  }
+
+  /** Whether some rows were passed on. Later ones may be text. */
   get isStreamed(): boolean {
     return this.#channel !== undefined;
   }
 
-  /** Rows behind those that were given away. @throws {DatabaseError} RESULT_TOO_LARGE */
+  /** Adds rows after those that were passed on. @throws {DatabaseError} RESULT_TOO_LARGE */
   addText(text: RowText): void {
-    assert(this.isStreamed, "rows come as text once they are many");
+    assert(this.isStreamed, "rows are added as text only to a streamed result");
     this.#rowCount += text.rowCount;
     checkResultRows(this.#rowCount, this.#options.rowsMax);
     this.#texts.push(text);
   }
 
   /**
-   * Gives the rows so far to the reader if they are many. Returns what to wait for before there may
-   * be more.
+   * Passes the rows to the reader if there are many. Returns a promise to wait for before adding
+   * more.
    */
   send(channel: AnswerChannel): Promise<void> | undefined {
     if (this.#channel === undefined && !this.areMany) return undefined;
@@ -86,10 +105,16 @@ export class CollectedRows {
     return channel.taken();
   }
 
-  /** What is left, of a query that has ended. */
+  /** Returns the result of a finished query with the remaining rows. */
   finish(): StatementResult {
     const { asUser, schema } = this.#options.head;
+    const { copy } = this.#options;
     const rowCount = this.#rowCount;
+    if (this.#channel === undefined && copy !== undefined) {
+      const rows = this.#texts.map(({ text }) => text);
+      return { schema, rowCount, asUser, copied: [copy.head(), ...rows, copy.tail()] };
+    }
+    if (copy !== undefined) this.#texts.push({ text: copy.tail(), rowCount: 0 });
     if (this.#channel === undefined) {
       return { schema, rows: this.#rows, rowCount, asUser };
     }
@@ -98,10 +123,18 @@ export class CollectedRows {
   }
 
   #push(channel: AnswerChannel): void {
+    const { copy, head } = this.#options;
+    if (this.#channel === undefined && copy !== undefined) {
+      this.#texts.unshift({ text: copy.head(), rowCount: 0 });
+    }
     this.#channel = channel;
-    const { head } = this.#options;
     if (this.#rows.length > 0) channel.pushRows(this.#rows, head);
-    for (const text of this.#texts) channel.pushText(text, head);
+    let bytes = this.#bytes;
+    for (const text of this.#texts) {
+      if (copy === undefined) bytes += text.text.length;
+      channel.pushText(text, head);
+    }
+    channel.noteAllocated(bytes);
     this.#rows = [];
     this.#texts = [];
     this.#options.memory.release(this.#bytes);

@@ -1,12 +1,10 @@
-/**
- * Where a value stands that its column did not take: read from the statement once it has failed.
- */
+/** Finds the value that a column rejected, by reading the statement after it has failed. */
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
 import { CellError, type CellPlace } from "../bind/cell_error.ts";
-import { rowsNode } from "../common/node_kinds.ts";
 import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast/ast.ts";
+import { rowsNode } from "../parse/ast/query_nodes.ts";
 
-/** The same failure with the position of the value, and the number of its parameter. */
+/** Adds the position of the value, or the number of its parameter, to a failure. */
 export function atCell(
   error: DatabaseError,
   statement: () => Statement | undefined,

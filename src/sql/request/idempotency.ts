@@ -1,52 +1,53 @@
 /**
- * Requests that carry a key run once: the answer is kept in a table of the store's own, written by
- * the commit that writes the request's changes, so that after a crash both are there or neither.
+ * Runs requests with a key at most once. The answer is kept in an internal table of the store,
+ * written by the commit that writes the request's changes, so that after a crash both exist or
+ * neither does.
  *
  *     no record ──run──► record ──same body──► the kept answer
  *                                ──another body──► IDEMPOTENCY_CONFLICT
  *                                ──older than the TTL──► as if there were none
  *
- * - A key belongs to its user: the record lies among the rows of that owner.
- * - Whoever has lost the right to run the request is not told its answer again.
- * - A repeat waits for the first request while that runs. A request that fails or changes no row
- *   leaves no record, so it may run again.
- * - A user has at most `idempotencyBytesMax` of records; a request that would exceed it fails.
+ * - A key belongs to its user: the record is one of that owner's rows.
+ * - A user who has lost the right to run the request does not get its answer again.
+ * - A repeated request waits for the first one while that runs. A request that fails or changes no
+ *   row leaves no record, so it may run again.
+ * - A user's records take at most `idempotencyBytesMax`; a request that would exceed it fails.
  * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
- * - The store forgets expired records, also of owners who never come back. Damage to a segment of
- *   them refuses who may have a record in it until the last one there has expired.
+ * - The store removes expired records, including those of inactive owners. If a segment with
+ *   records is damaged, requests of owners who may have a record in it are refused until its last
+ *   record has expired.
  */
-
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
 import type { Row } from "../../types/mod.ts";
-import { ANSWER_COLUMN_IDS, ANSWERS_TABLE } from "../common/answers_table.ts";
-import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import { ANSWER_COLUMN_IDS, ANSWERS_TABLE } from "../own_tables/answers_table.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import { expectedFailure } from "./at_statement.ts";
-import { KeptBytes } from "./kept_bytes.ts";
 
 /** The bytes of a record besides its answer: key, digest, and overhead in the store. */
 const RECORD_BYTES = 512;
 
-/** A longer answer is kept as its counts. */
+/** The maximum length of a kept answer. A longer one is reduced to its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 
-/** Makes the writes that record an answer, in the turn in which its changes are committed. */
+/** Makes the writes that record an answer, in the tick in which its changes are committed. */
 export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
 
 export interface KeptAnswer {
   readonly results: readonly StatementResult[];
-  /** The entry whose `last_seq` is that of the record: COMMIT, or without one the last change. */
+  /** The entry whose `last_seq` is that of the record: COMMIT, or else the last change. */
   readonly commitIndex?: number;
 }
 
-/** One request, and what can be asked about it. */
+/** A request with a key, and the operations on it. */
 export interface KeyedRequest {
-  /** Runs it; its commit is to hold the writes of the recorder. */
+  /** Runs it. Its commit must contain the writes of the recorder. */
   readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
-  /** Whether its caller has the rights that it takes now, too. */
+  /** Whether its caller still has the required rights. */
   readonly isStillAllowed: () => Promise<boolean>;
 }
 
@@ -55,17 +56,17 @@ interface Running {
   readonly answered: Promise<void>;
 }
 
-type AnswerWorld = Pick<SqlEnvironment, "catalog" | "clock" | "limits" | "store">;
+type AnswerDeps = Pick<SqlEnvironment, "catalog" | "clock" | "limits" | "store">;
 
 export class IdempotentRequests {
-  readonly #world: AnswerWorld;
-  /** Requests under way, by owner and key. */
+  readonly #deps: AnswerDeps;
+  /** Running requests, by owner and key. */
   readonly #running = new Map<string, Running>();
   readonly #kept: KeptBytes;
 
-  constructor(world: AnswerWorld) {
-    this.#world = world;
-    this.#kept = new KeptBytes(world.clock, world.limits.idempotencyTtlMs);
+  constructor(deps: AnswerDeps) {
+    this.#deps = deps;
+    this.#kept = new KeptBytes(deps.clock, deps.limits.idempotencyTtlMs);
   }
 
   /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
@@ -74,8 +75,8 @@ export class IdempotentRequests {
     { key, digest }: NonNullable<SqlRequest["idempotency"]>,
     { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
-    const owner = this.#world.catalog.ownerNumber(principal.actorId, { create: true });
-    assert(owner !== undefined, "a caller has a number once it was asked to be made");
+    const owner = this.#deps.catalog.ownerNumber(principal.actorId, { create: true });
+    assert(owner !== undefined, "the catalog returns a number for every caller");
     const name = `${owner} ${key}`;
     for (;;) {
       const running = this.#running.get(name);
@@ -117,7 +118,7 @@ export class IdempotentRequests {
   }
 
   #recordOf(owner: number, key: string): Row | undefined {
-    const { store } = this.#world;
+    const { store } = this.#deps;
     const columnIds = [...ANSWER_COLUMN_IDS, SEQ_COLUMN_ID];
     try {
       return store.lookup(ANSWERS_TABLE.tableId, {
@@ -128,28 +129,28 @@ export class IdempotentRequests {
       });
     } catch (error) {
       const failure = expectedFailure(error);
-      throw failure.condition === "DATA_DAMAGED" ? this.#damaged(failure) : failure;
+      throw failure.code === "DATA_DAMAGED" ? this.#damaged(failure) : failure;
     }
   }
 
-  /** Nobody can drop this table, so the advice of others would be of no use. */
+  /** Users cannot drop this table, so the usual advice does not apply. */
   #damaged({ message }: DatabaseError): DatabaseError {
-    const seconds = Math.ceil(this.#world.limits.idempotencyTtlMs / 1000);
+    const seconds = Math.ceil(this.#deps.limits.idempotencyTtlMs / 1000);
     return new DatabaseError(
       "DATA_DAMAGED",
-      `Cannot look for the kept answer of this idempotency_key: ${message}`,
+      `Cannot look up the kept answer for this idempotency_key: ${message}`,
       {
-        hint: `the damaged records go by themselves ${seconds} s after they were written (limits.idempotency_ttl_secs); until then check by a query whether the request was done, and send it without a key if it was not`,
+        hint: `the damaged records expire ${seconds} s after they were written (limits.idempotency_ttl_secs); until then, check with a query whether the request was executed, and send it without a key if it was not`,
       },
     );
   }
 
   /**
-   * Also for what the store still has: a `_seq` may be ahead of the clock, and its row lives
-   * longer.
+   * Also applies to records that the store still has: if a `_seq` is ahead of the clock, its row
+   * lives longer.
    */
   #isExpired(createdAtMs: unknown): boolean {
-    const { clock, limits } = this.#world;
+    const { clock, limits } = this.#deps;
     return clock.nowMs() - Number(createdAtMs) >= limits.idempotencyTtlMs;
   }
 
@@ -160,14 +161,14 @@ export class IdempotentRequests {
     const text = JSON.stringify(answer);
     const kept = text.length <= ANSWER_LENGTH_MAX ? text : JSON.stringify(countsOf(answer));
     this.#count(owner, RECORD_BYTES + kept.length);
-    const row: Row = [key, digest, kept, this.#world.clock.nowMs()];
+    const row: Row = [key, digest, kept, this.#deps.clock.nowMs()];
     const operation = this.#recordOf(owner, key) === undefined ? "insert" : "update";
     return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
   }
 
   /** @throws {DatabaseError} LIMIT_EXCEEDED */
   #count(owner: number, bytes: number): void {
-    const { idempotencyBytesMax: bytesMax, idempotencyTtlMs } = this.#world.limits;
+    const { idempotencyBytesMax: bytesMax, idempotencyTtlMs } = this.#deps.limits;
     if (bytesMax === 0) return;
     if (this.#kept.of(owner) + bytes > bytesMax) {
       throw new DatabaseError(
@@ -182,7 +183,7 @@ export class IdempotentRequests {
   }
 }
 
-/** An answer without its rows. */
+/** Returns an answer without its rows. */
 function countsOf(answer: KeptAnswer): KeptAnswer {
   const results = answer.results.map(
     ({ asUser, lastSeq, message, notices, rowCount }): StatementResult => ({
@@ -199,7 +200,57 @@ function countsOf(answer: KeptAnswer): KeptAnswer {
 function conflict(key: string): DatabaseError {
   return new DatabaseError(
     "IDEMPOTENCY_CONFLICT",
-    `Cannot run the request: idempotency_key "${key}" was used with another body`,
+    `Cannot run the request: idempotency_key "${key}" was already used with a different body`,
     { hint: "use a new key for each request; repeat one unchanged" },
   );
+}
+
+/** The number of parts into which the time to live is divided. */
+const PARTS = 32;
+
+interface KeptBytesPart {
+  readonly endMs: number;
+  bytes: number;
+}
+
+/**
+ * Counts the bytes of kept answers by owner, as far as this process wrote them. Answers written
+ * before a restart are not counted; they expire by themselves.
+ *
+ * Expiry times are rounded up to a fraction of the time to live, so an owner takes a few numbers
+ * however many answers there are. An owner without answers is removed at the next check.
+ */
+class KeptBytes {
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  /** The parts of each owner, oldest first. */
+  readonly #byOwner = new Map<number, KeptBytesPart[]>();
+
+  constructor(clock: Clock, ttlMs: number) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+  }
+
+  /** The bytes of an owner that have not expired. */
+  of(owner: number): number {
+    return this.#standing(owner).reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  add(owner: number, bytes: number): void {
+    const parts = this.#standing(owner);
+    const partMs = this.#ttlMs / PARTS;
+    const endMs = (Math.floor((this.#clock.monotonicMs() + this.#ttlMs) / partMs) + 1) * partMs;
+    const last = parts.at(-1);
+    if (last?.endMs === endMs) last.bytes += bytes;
+    else parts.push({ endMs, bytes });
+    this.#byOwner.set(owner, parts);
+  }
+
+  #standing(owner: number): KeptBytesPart[] {
+    const nowMs = this.#clock.monotonicMs();
+    const parts = (this.#byOwner.get(owner) ?? []).filter(({ endMs }) => endMs > nowMs);
+    if (parts.length === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, parts);
+    return parts;
+  }
 }

@@ -1,16 +1,16 @@
 /**
- * Finishes a change that takes more than a turn of the event loop: outside a transaction it is run
- * again when others have changed its rows meanwhile.
+ * Finishes a change that takes more than a tick of the event loop. Outside a transaction it is run
+ * again if its rows have been changed in the meantime.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Store } from "../../storage/mod.ts";
-import type { WriteGates } from "../common/write_gates.ts";
+import type { WriteGates } from "../admission/write_gates.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
-/** How often a statement is run; the last time others that write its table wait. */
+/** The number of attempts. During the last one, other writers of its table wait. */
 const ATTEMPTS_MAX = 3;
 
 export interface FinishOptions {
@@ -18,11 +18,14 @@ export interface FinishOptions {
   readonly store: Pick<Store, "appliedSeq" | "durable">;
   readonly gates: WriteGates;
   readonly tableId: number;
-  /** Waits for a reader; undefined if the statement reads on the event loop. */
+  /** Waits for a reader; returns undefined if the statement reads on the event loop. */
   place(): Promise<ReadingPlace | undefined>;
-  /** Runs the statement anew, as the definitions and rows of this turn are. */
+  /** Runs the statement again with the definitions and rows of this tick. */
   readonly begin: (place: ReadingPlace | undefined) => DmlOutcome | Promise<DmlOutcome>;
-  /** In a transaction the caller is told of a conflict, and repeats all of it. */
+  /**
+   * Whether to repeat on a conflict. In a transaction, the caller receives the conflict and repeats
+   * the whole transaction.
+   */
   readonly isRepeatable: boolean;
 }
 
@@ -37,15 +40,14 @@ export async function finishChange(
     let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
-        // Statements that a closed gate keeps out do not wait for a reader of this one.
+        // Statements that a closed gate blocks do not wait for the reader of this one.
         place = await options.place();
         open = await readyAgain(attempt, options);
         begun = options.begin(place);
       }
       return await finished(begun, options);
     } catch (error) {
-      const isConflict =
-        error instanceof DatabaseError && error.condition === "SERIALIZATION_FAILURE";
+      const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
       if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
     } finally {
       open?.();
@@ -54,14 +56,17 @@ export async function finishChange(
   }
 }
 
-/** Waits until a statement may be run again; returns who opens the gate, if it was closed. */
+/**
+ * Waits until a statement may be run again. Returns a function that opens the gate if it was
+ * closed.
+ */
 async function readyAgain(
   attempt: number,
   { gates, ledger, store, tableId }: FinishOptions,
 ): Promise<(() => void) | undefined> {
   const open = attempt === ATTEMPTS_MAX ? await gates.close(tableId, ledger) : undefined;
-  // A reader reads what is durable, and would not see what caused the conflict. Should that fail to
-  // become durable, there is no conflict any more.
+  // A reader reads durable data, and would not see the change that caused the conflict. If that
+  // change fails to become durable, the conflict disappears.
   await Promise.allSettled([store.durable(store.appliedSeq)]);
   return open;
 }
@@ -74,7 +79,7 @@ async function finished(
     return await begun;
   } catch (error) {
     if (error !== READ_HERE) throw error;
-    // The rows that were staged before are forgotten.
+    // The rows that were staged before are discarded.
     return await begin(undefined);
   }
 }

@@ -1,21 +1,21 @@
 /**
- * Reads the rows of a query: on the event loop if they take one turn, and in a reader in another
+ * Reads the rows of a query: on the event loop if they take one tick, and in a reader in another
  * thread if they take longer.
  *
- *     begun here ──ends within the first turn──► done
- *         └──does not──► forgotten ──► waits for a reader ──► begun anew in it ──► done
+ *     begun here ──ends within the first time slice──► done
+ *         └──does not──► forgotten ──► waits for a reader ──► begun again in it ──► done
  *
- * Reading changes nothing, so a query that is begun anew answers the same. A query that took longer
- * than a turn waits for a reader at once the next time. While it waits it has no snapshot: it reads
- * what is newest when it begins.
+ * Reading changes nothing, so a restarted query gives the same answer. The next time, a query that
+ * took longer than a time slice waits for a reader at once. While it waits it has no snapshot: it
+ * reads the newest state when it begins.
  */
 import type { Clock } from "../../base/clock.ts";
-import { TURN_MS_MAX } from "../../base/limits.ts";
-import { type DrainOptions, drain, made } from "../execute/run/operator.ts";
-import { ASLEEP, type Sleeps } from "../execute/run/sleeps.ts";
-import { TURN_OVER } from "../execute/run/turn.ts";
-import type { NotedRun } from "../prepare/new_run.ts";
+import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
+import { type DrainOptions, drain, made } from "../execute/context/operator.ts";
+import { ASLEEP, type Sleeps } from "../execute/context/sleeps.ts";
+import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { PreparedQuery } from "../prepare/prepared.ts";
+import type { StatementContext } from "../prepare/statement_context.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
 import type { ReadOutcome } from "../readers/reader.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
@@ -24,36 +24,36 @@ import { queryFor, type Readable } from "./read_elsewhere.ts";
 
 export interface QueryRowsOptions extends Readable {
   readonly prepared: PreparedQuery;
-  readonly run: NotedRun;
+  readonly context: StatementContext;
   readonly collected: CollectedRows;
   readonly clock: Clock;
-  /** The channel for rows once they are many; absent if rows are only collected. */
+  /** Returns the channel for many rows; absent if rows are only collected. */
   readonly channel: (() => AnswerChannel) | undefined;
-  /** How the event loop goes about it. */
-  readonly turns: Pick<DrainOptions, "isEnough" | "onTurn">;
+  /** The pacing on the event loop. */
+  readonly slices: Pick<DrainOptions, "isEnough" | "onSlice">;
 }
 
 /**
- * Reads all rows on the event loop. Returns undefined if one turn was enough.
+ * Reads all rows on the event loop. Returns undefined if one tick was enough.
  *
- * @param mayLeave Whether the query is begun anew elsewhere if one turn is not enough.
- * @throws TURN_OVER, as a rejection, too @throws {DatabaseError}
+ * @param mayLeave Whether the query is restarted elsewhere if one tick is not enough.
+ * @throws SLICE_OVER, possibly as a rejection @throws {DatabaseError}
  */
 export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<void> | undefined {
-  return options.run.sleeps === undefined
+  return options.context.sleeps === undefined
     ? drained(options, mayLeave)
-    : drainedWithSleeps(options, { mayLeave, sleeps: options.run.sleeps });
+    : drainedWithSleeps(options, { mayLeave, sleeps: options.context.sleeps });
 }
 
-/** How long a query that sleeps again and again runs on the event loop in all. */
+/** The total time that a query with repeated sleeps may run on the event loop. */
 const BUSY_MS_MAX = 50;
 
-/** The query is begun anew after each of its sleeps. */
+/** Runs a query that is restarted after each of its sleeps. */
 function drainedWithSleeps(
   options: QueryRowsOptions,
   { mayLeave, sleeps }: { mayLeave: boolean; sleeps: Sleeps },
 ): Promise<void> | undefined {
-  const { clock, collected, ledger, run, turns } = options;
+  const { clock, collected, ledger, context, slices } = options;
   const { rowsRead } = ledger;
   let sinceMs = clock.monotonicMs();
   let busyMs = 0;
@@ -61,14 +61,14 @@ function drainedWithSleeps(
     for (let error = thrown; ; ) {
       if (error !== ASLEEP) throw error;
       busyMs += clock.monotonicMs() - sinceMs;
-      // The client may leave meanwhile.
-      void turns.onTurn?.();
+      // The client may disconnect in the meantime.
+      void slices.onSlice?.();
       await sleeps.over();
-      if (mayLeave && busyMs >= BUSY_MS_MAX) throw TURN_OVER;
+      if (mayLeave && busyMs >= BUSY_MS_MAX) throw SLICE_OVER;
       collected.clear();
       ledger.rowsRead = rowsRead;
       sinceMs = clock.monotonicMs();
-      run.beginAnew(mayLeave ? sinceMs + TURN_MS_MAX : undefined);
+      context.beginAnew(mayLeave ? sinceMs + FIRST_SLICE_MS_MAX : undefined);
       sleeps.begin();
       try {
         return await drained(options, mayLeave);
@@ -86,22 +86,22 @@ function drainedWithSleeps(
 }
 
 function drained(
-  { clock, collected, ledger, prepared, run, turns }: QueryRowsOptions,
+  { clock, collected, ledger, prepared, context, slices }: QueryRowsOptions,
   mayLeave: boolean,
 ): Promise<void> | undefined {
-  return drain(made(prepared.build, run), {
+  return drain(made(prepared.build, context), {
     clock,
     ledger,
     onBatch: (batch) => collected.add(batch),
-    ...turns,
+    ...slices,
     mayLeave,
   });
 }
 
 /** Reads all rows in the place that was chosen for the query. @throws {DatabaseError} */
 export async function readIn(place: ReadingPlace, options: QueryRowsOptions): Promise<ReadOutcome> {
-  const { channel, collected, run } = options;
-  const query = queryFor(options, run);
+  const { channel, collected, context } = options;
+  const query = queryFor(options, context);
   const read =
     query === undefined
       ? undefined
@@ -111,7 +111,7 @@ export async function readIn(place: ReadingPlace, options: QueryRowsOptions): Pr
           ...(channel !== undefined && {
             taken: () => collected.send(channel()),
             onText: (text) => collected.addText(text),
-            textFormat: () => (collected.isStreamed ? channel().format : undefined),
+            textFormat: () => (collected.takesText ? channel().format : undefined),
           }),
         });
   if (read !== undefined) return await read.outcome;

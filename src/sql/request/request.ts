@@ -1,129 +1,168 @@
 /**
- * One request: its statements are all bound and authorised first, then run in order.
- * A request with a key is one transaction, begun and committed by its text or around it.
+ * One request: all its statements are bound and authorised first, then run in order. A request with
+ * a key is one transaction: either its text begins and commits it, or the request does.
  *
- * A statement behind a definition in the same text may name what that definition makes: when it
- * does not bind at first, it is bound at its turn. Any other fault is found before anything runs.
+ * A statement after a definition in the same text may use the new object: if it cannot be bound at
+ * first, it is bound at its turn. Any other fault is found before anything runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { TURN_MS_MAX } from "../../base/limits.ts";
+import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import { TEXT, type Value } from "../../types/mod.ts";
-import { Administration } from "../administer/administration.ts";
-import { noteStatement } from "../administer/audited.ts";
+import type { RunningRequest } from "../activity/activity.ts";
+import type { QueryStat } from "../activity/query_stats.ts";
+import { bulkShapeOf, textOfStatement } from "../activity/query_text.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
-import type { RunningRequest } from "../common/activity.ts";
-import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { isBegin, rowsNode } from "../common/node_kinds.ts";
-import type { QueryStat } from "../common/query_stats.ts";
-import { bulkShapeOf, textOfStatement } from "../common/query_text.ts";
-import { messageResult, rowsResult } from "../common/result.ts";
+import { DefinitionStatements } from "../ddl/definitions.ts";
+import { Profile } from "../execute/context/profile.ts";
+import {
+  checkDeadline,
+  endsRequest,
+  type RequestLedger,
+} from "../execute/context/request_ledger.ts";
+import { withinRequest } from "../execute/context/request_wait.ts";
+import type {
+  AckStatement,
+  CopyFormat,
+  ExplainStatement,
+  SavepointStatement,
+  SelectForStatement,
+  SetConfigStatement,
+  Statement,
+  TruncateStatement,
+} from "../parse/ast/ast.ts";
+import { copyToNode, isBegin, isSelectNode, rowsNode } from "../parse/ast/query_nodes.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { explained } from "../prepare/explain.ts";
+import type { Prepared } from "../prepare/prepared.ts";
+import { messageResult, rowsResult } from "../result/result.ts";
 import {
   type DefiningStatement,
   isAdministering,
   isDefining,
   isReadOnlyNode,
   isShow,
-} from "../common/statement_kinds.ts";
-import { Definitions } from "../define/definitions.ts";
-import { Profile } from "../execute/run/profile.ts";
-import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
-import type { ExplainStatement, Statement } from "../parse/ast/ast.ts";
-import { isSelectNode } from "../parse/ast/query_nodes.ts";
-import type { NameWorld } from "../prepare/binding_world.ts";
-import { explained } from "../prepare/explain.ts";
+} from "../rights/statement_kinds.ts";
+import { Administration } from "../utility/administration.ts";
+import { noteStatement } from "../utility/audited.ts";
+import { ackRequest, ackResult } from "../utility/topic_statements.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement, failureFrom } from "./at_statement.ts";
+import { copyFeedOf, copyResult, requireCopyBodies } from "./copy_statements.ts";
 import { atCell } from "./faulty_cell.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
-import { RequestBinding, type Unit } from "./request_binding.ts";
+import { readAndLock } from "./locking_read.ts";
+import { type BoundUnit, RequestBinding, unboundUnit } from "./request_binding.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
-import { RequestTransaction } from "./request_transaction.ts";
-import { StatementRunner, type StatementWorld } from "./statement_runner.ts";
+import { RequestTransaction, type RequestTransactionOptions } from "./request_transaction.ts";
+import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
+import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./truncation.ts";
 
-/** What an engine was given, and the system views that it made of that for all its requests. */
-export type RequestWorld = SqlEnvironment & NameWorld & Pick<StatementWorld, "readers">;
+/** The dependencies of an engine, and the system views that it has created for all its requests. */
+export type RequestDeps = SqlEnvironment & NameDeps & Pick<StatementDeps, "readers">;
 
 export interface RequestOptions {
-  readonly world: RequestWorld;
+  readonly deps: RequestDeps;
   readonly principal: Principal;
   readonly request: SqlRequest;
-  /** Of a request with a key: its writes go into the commit. */
+  /** For a request with a key: its writes go into the commit. */
   readonly recorder?: AnswerRecorder;
-  /** How it is listed. */
+  /** The transaction that an earlier request opened, and this one continues. */
+  readonly held?: RequestTransaction | undefined;
+  /** The entry in the list of running requests. */
   readonly running: RunningRequest;
-  /** Where rows go that are too many to be held; without one all are. */
+  /** Receives rows when there are too many to keep in memory; if absent, all rows are kept. */
   readonly channel?: AnswerChannel | undefined;
 }
 
+/** The statements after which no ROLLBACK TO can undo an earlier failure. */
+const ENDS_TRANSACTION: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
+  "begin",
+  "start transaction",
+  "commit",
+  "rollback",
+]);
+
 export class RequestRunner {
-  readonly #world: RequestWorld;
+  readonly #deps: RequestDeps;
   readonly #principal: Principal;
   readonly #request: SqlRequest;
   readonly #recorder: AnswerRecorder | undefined;
   readonly #running: RunningRequest;
   readonly #ledger: RequestLedger;
-  readonly #definitions: Definitions;
+  readonly #definitions: DefinitionStatements;
   readonly #administration: Administration;
   readonly #runner: StatementRunner;
+  /** Runs queries whose rows are needed here. */
+  readonly #lockingRunner: StatementRunner;
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
-  /** Lets others run between two statements, or two steps of binding. */
+  /** Lets other work run between two statements, or two steps of binding. */
   readonly #pause: () => Promise<void>;
   readonly #binding: RequestBinding;
   readonly #settings: RequestSettings;
   readonly #transaction: RequestTransaction;
-  /** Of the statement that is bound or run. */
+  readonly #isHeld: boolean;
+  /** The format of a COPY TO, once the text is parsed. */
+  copyFormat: CopyFormat | undefined;
+  /** The index of the statement that is being bound or run. */
   #statementIndex = 0;
 
-  constructor({ channel, principal, recorder, request, running, world }: RequestOptions) {
-    this.#world = world;
+  constructor({ channel, held, principal, recorder, request, running, deps }: RequestOptions) {
+    this.#deps = deps;
     this.#principal = principal;
     this.#request = request;
     this.#recorder = recorder;
     this.#running = running;
     this.#ledger = running.ledger;
-    this.#definitions = new Definitions(world, this.#ledger);
-    this.#administration = new Administration(world);
+    this.#definitions = new DefinitionStatements(deps, this.#ledger);
+    this.#administration = new Administration(deps);
     this.#binding = new RequestBinding({
-      world,
+      deps,
       principal,
       request,
       definitions: this.#definitions,
       administration: this.#administration,
       ledger: this.#ledger,
     });
-    this.#settings = new RequestSettings(world.limits);
-    this.#transaction = new RequestTransaction({
-      world,
-      ledger: this.#ledger,
-      settings: this.#settings,
-    });
+    this.#isHeld = held !== undefined;
+    this.#transaction = held ?? newTransaction(deps, this.#ledger);
+    this.#settings = this.#transaction.settings;
     this.#channel = channel;
-    this.#pause = pauser(world.clock, {
-      check: () => checkDeadline(this.#ledger, world.clock),
-      firstTurnMs: TURN_MS_MAX,
+    this.#pause = pauser(deps.clock, {
+      check: () => checkDeadline(this.#ledger, deps.clock),
+      firstSliceMs: FIRST_SLICE_MS_MAX,
     });
-    this.#runner = new StatementRunner(world, {
+    this.#lockingRunner = new StatementRunner(
+      { ...deps, readers: undefined },
+      {
+        ledger: this.#ledger,
+        isStreamed: false,
+        channelFor: refuseChannel,
+      },
+    );
+    this.#runner = new StatementRunner(deps, {
       ledger: this.#ledger,
       isStreamed: channel !== undefined,
-      channelFor: () => defined(channel, "rows are given away where somebody takes them"),
+      channelFor: () => defined(channel, "rows are streamed only into a channel"),
     });
   }
 
-  /** Entries of the statements that have ended. */
+  /** The entries of the statements that have ended. */
   get completed(): readonly StatementResult[] {
     return this.#results;
   }
 
   async run(): Promise<SqlResponse> {
-    let units: readonly Unit[] = [];
+    if (this.#isHeld) this.#transaction.continueIn(this.#ledger);
+    let units: readonly BoundUnit[] = [];
     try {
       const parameters = this.#binding.readParameters();
       units = this.#parse(parameters.length);
@@ -138,51 +177,43 @@ export class RequestRunner {
         return { results: this.#results };
       }
       this.#binding.leaveNamespaces();
-      this.#statementIndex = 0;
-      const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
+      const isWrapped = this.#recorder !== undefined && !this.#isHeld && !isBegin(units[0]?.node);
       if (isWrapped) this.#transaction.open({ isReadOnly: false, entryIndex: 0 });
-      for (const [index, unit] of units.entries()) {
-        this.#statementIndex = index;
-        await this.#pause();
-        const { node } = unit;
-        this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
-        const result = await this.#timed(() => this.#measured(unit, parameters));
-        this.#binding.forget(unit);
-        await this.#audit(node);
-        this.#results.push(result);
-        if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
-      }
+      await this.#runAll(units, parameters);
       if (isWrapped) await this.#commitWhole();
       this.#transaction.requireClosed();
       return { results: this.#results };
     } catch (error) {
       const failure = failureFrom(this.#transaction.fail(error), {
-        world: this.#world,
+        deps: this.#deps,
         principal: this.#principal,
         request: this.#request,
       });
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
-      // What was undone with its transaction did not happen.
+      // Results that were undone with their transaction are left out.
       const results = this.#results.slice(0, this.#transaction.beginIndex);
       return { results, error: atStatement(placed, this.#statementIndex) };
     }
   }
 
-  #parse(parameterCount: number): Unit[] {
+  #parse(parameterCount: number): BoundUnit[] {
     const isRepeatable = this.#recorder !== undefined;
-    const options = { limits: this.#world.limits, isRepeatable, parameterCount };
-    return statementsOf(this.#request, options).map((node) => ({
-      node,
-      prepared: undefined,
-      catalogVersion: -1,
-      namespace: "",
-    }));
+    const options = {
+      limits: this.#deps.limits,
+      isRepeatable,
+      isHeld: this.#isHeld,
+      parameterCount,
+    };
+    const nodes = statementsOf(this.#request, options);
+    requireCopyBodies(nodes, this.#request);
+    this.copyFormat = nodes[0] && copyToNode(nodes[0])?.options.format;
+    return nodes.map(unboundUnit);
   }
 
-  /** Binds and authorises all before any runs. */
-  async #bindAll(units: readonly Unit[], parameterCount: number): Promise<void> {
+  /** Binds and authorises all statements before any runs. */
+  async #bindAll(units: readonly BoundUnit[], parameterCount: number): Promise<void> {
     const isAlone = units.length === 1 && this.#request.check !== true;
     for (const [index, unit] of units.entries()) {
       this.#statementIndex = index;
@@ -190,26 +221,79 @@ export class RequestRunner {
       const steps = this.#binding.bind(unit, { isAlone });
       while (steps.next().done !== true) await this.#pause();
     }
-    // The parameters are those of the whole text.
+    // The parameters belong to the whole text.
     this.#statementIndex = 0;
     this.#binding.requireNoGap(parameterCount);
   }
 
+  /** Runs the statements in order. A failure skips to the ROLLBACK TO that undoes it, if any. */
+  async #runAll(units: readonly BoundUnit[], parameters: readonly Value[]): Promise<void> {
+    for (let index = 0; index < units.length; index += 1) {
+      const unit = defined(units[index], "the index is in the list");
+      this.#statementIndex = index;
+      await this.#pause();
+      const { node } = unit;
+      this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
+      let result: StatementResult;
+      try {
+        result = await this.#timed(() => this.#measured(unit, parameters));
+      } catch (error) {
+        const resumeIndex = this.#undoingIndex(units, index, error);
+        if (resumeIndex === undefined) throw error;
+        await this.#audit(node, error as DatabaseError);
+        this.#results.push(...this.#undoneResults(error as DatabaseError, resumeIndex - index));
+        index = resumeIndex - 1;
+        continue;
+      }
+      this.#binding.forget(unit);
+      await this.#audit(node);
+      this.#results.push(result);
+      if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
+    }
+  }
+
+  /**
+   * Returns the index of the ROLLBACK TO that undoes a failed statement; undefined if the failure
+   * ends the text. Rows that a client has received cannot be taken back.
+   */
+  #undoingIndex(
+    units: readonly BoundUnit[],
+    failedIndex: number,
+    error: unknown,
+  ): number | undefined {
+    const isUndoable = error instanceof DatabaseError && !endsRequest(error);
+    if (!isUndoable || this.#channel?.isOpen === true) return undefined;
+    for (let index = failedIndex + 1; index < units.length; index += 1) {
+      const node = units[index]?.node;
+      if (node === undefined || ENDS_TRANSACTION.has(node.type)) return undefined;
+      if (node.type === "rollback to" && this.#transaction.mayReturnTo(node)) return index;
+    }
+    return undefined;
+  }
+
+  /** Returns the entries of a failed statement and of the skipped ones after it. */
+  #undoneResults({ message }: DatabaseError, count: number): StatementResult[] {
+    const { userId } = this.#principal;
+    return Array.from({ length: count }, (_, index) =>
+      messageResult(index === 0 ? `Failed and undone: ${message}` : "Skipped", userId),
+    );
+  }
+
   #audit(node: Statement, error?: DatabaseError): Promise<void> {
     const ended = { principal: this.#principal, request: this.#request, error };
-    return noteStatement(this.#world.audit, node, {
+    return noteStatement(this.#deps.audit, node, {
       ...ended,
       namespace: this.#binding.namespace,
     });
   }
 
-  /** By SET, a statement may have less time than its request. */
-  async #timed<Result>(run: () => Promise<Result>): Promise<Result> {
+  /** With SET, a statement may have less time than its request. */
+  async #timed(run: () => Promise<StatementResult>): Promise<StatementResult> {
     const ledger = this.#ledger;
     const limitMs = this.#settings.statementTimeoutMs;
-    const endMs = this.#world.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
+    const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
-    // What the statement waits for its reader is added while it runs, and stays added.
+    // Time that the statement waits for its reader is added while it runs, and stays added.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;
     try {
@@ -219,8 +303,8 @@ export class RequestRunner {
     }
   }
 
-  async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
-    const { clock } = this.#world;
+  async #measured(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
       const atMs = clock.monotonicMs();
@@ -239,14 +323,14 @@ export class RequestRunner {
   }
 
   #statOf(node: Statement): QueryStat {
-    const { stats } = this.#world.activity;
+    const { stats } = this.#deps.activity;
     const shape = bulkShapeOf(node, this.#request.sql);
     if (shape === undefined) return stats.of(node, textOfStatement, node);
     return stats.ofShape(shape, () => textOfStatement(node));
   }
 
-  async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
-    const { node } = unit;
+  /** Runs a statement that changes the request itself; returns undefined for any other. */
+  async #runOwn(node: Statement): Promise<StatementResult | undefined> {
     switch (node.type) {
       case "begin":
       case "start transaction":
@@ -260,16 +344,119 @@ export class RequestRunner {
       case "rollback":
         this.#transaction.rollback();
         return messageResult("Transaction rolled back", this.#principal.userId);
+      case "truncate":
+        return await this.#truncate(node);
+      case "set constraints":
+        this.#transaction.setConstraints(node);
+        return messageResult("Constraints set", this.#principal.userId);
+      case "savepoint":
+      case "release savepoint":
+      case "rollback to":
+        this.#transaction.savepoint(node);
+        return messageResult(savepointMessage(node), this.#principal.userId);
       case "use namespace":
         this.#binding.useNamespace(node);
         return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
       case "set":
       case "set timezone":
         this.#administration.authorize(node, this.#principal);
-        return messageResult(this.#settings.set(node), this.#principal.userId);
+        {
+          const { name, value } = this.#settings.set(node);
+          return messageResult(`Setting ${name} set to "${value}"`, this.#principal.userId);
+        }
+      case "set config":
+        return this.#setConfig(node);
+      case "set transaction":
+        if (!node.isOfSession) this.#transaction.requireOpen(node);
+        return messageResult("Transactions have snapshot isolation", this.#principal.userId);
+      case "reset all":
+        this.#settings.resetAll();
+        return messageResult("All settings reset", this.#principal.userId);
       default:
-        break;
+        return preparedAnswer(node, this.#principal.userId);
     }
+  }
+
+  /**
+   * Deletes the rows of several tables in one transaction, or the rows of one table as a long
+   * change.
+   */
+  async #truncate(given: TruncateStatement): Promise<StatementResult> {
+    const { namespace } = this.#binding;
+    const principal = this.#principal;
+    const isInside = this.#transaction.current !== undefined;
+    if (isInside) requireNoRestart(given);
+    const caller = { deps: this.#deps, namespace, principal };
+    const node = wholeTruncation(given, caller);
+    const restarts = node.restart === true ? restartsOf(node, caller) : [];
+    for (const each of restarts) this.#definitions.authorize(each, principal, namespace);
+    const deletes = deletesOf(node);
+    const isWrapped = !isInside && deletes.length > 1;
+    if (isWrapped) {
+      this.#transaction.open({ isReadOnly: false, entryIndex: this.#results.length });
+    }
+    let lastSeq: number | null = null;
+    for (const each of deletes) {
+      await this.#pause();
+      lastSeq = (await this.#delete(unboundUnit(each))).lastSeq ?? null;
+    }
+    if (isWrapped) lastSeq = await this.#commit();
+    for (const each of restarts) await this.#define(each, namespace);
+    const names = given.tables.map(({ name, schema }) => `${schema ?? namespace}.${name}`);
+    const what = names.length === 1 ? "Table" : "Tables";
+    return { ...messageResult(`${what} ${names.join(", ")} truncated`, principal.userId), lastSeq };
+  }
+
+  async #delete(unit: BoundUnit): Promise<StatementResult> {
+    const prepared = defined(this.#binding.renewed(unit), "a DELETE writes rows");
+    this.#transaction.requireUsable();
+    return await this.#runner.run(prepared, {
+      principal: this.#principal,
+      namespace: this.#binding.namespace,
+      transaction: this.#transaction.current,
+      parameters: [],
+      files: undefined,
+      source: () => this.#binding.sourceOf(unit),
+      renewed: () => this.#binding.renewed(unit) ?? prepared,
+    });
+  }
+
+  /**
+   * Runs on the event loop, where locks are taken in the tick in which no other transaction
+   * excludes them.
+   */
+  #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<StatementResult> {
+    const { namespace } = this.#binding;
+    const principal = this.#principal;
+    const transaction = this.#transaction.current;
+    return readAndLock(node, {
+      deps: this.#deps,
+      locks: this.#deps.activity.locks,
+      principal,
+      namespace,
+      transaction,
+      run: async (query) => {
+        const prepared = this.#binding.prepareNow(query);
+        readLiterals(prepared.literals);
+        const options = { principal, namespace, transaction, parameters, files: undefined };
+        return await this.#lockingRunner.run(prepared, options);
+      },
+    });
+  }
+
+  /** An empty search_path, the only one here, leaves the namespace as it is. */
+  #setConfig(node: SetConfigStatement): StatementResult {
+    const { name, value: text } = node;
+    const columns = [{ name: "set_config", type: TEXT }];
+    const isPath = name.toLowerCase() === "search_path";
+    const set = isPath ? text : this.#settings.set(node).value;
+    return rowsResult(columns, [[set]], this.#principal.userId);
+  }
+
+  async #runUnit(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { node } = unit;
+    const own = await this.#runOwn(node);
+    if (own !== undefined) return own;
     const steps = this.#binding.renew(unit);
     while (steps.next().done !== true) await this.#pause();
     const prepared = this.#binding.renewed(unit);
@@ -277,15 +464,11 @@ export class RequestRunner {
       this.#transaction.requireUsable();
       readLiterals(prepared.literals);
       if (node.type === "explain") return this.#explain(node, unit, parameters);
-      return this.#runner.run(prepared, {
-        principal: this.#binding.principalOf(node),
-        namespace: this.#binding.namespace,
-        transaction: this.#transaction.current,
-        parameters,
-        files: this.#request.files,
-        source: () => this.#binding.sourceOf(unit),
-        renewed: () => this.#binding.renewed(unit) ?? prepared,
-      });
+      if (node.type === "select for") return await this.#readAndLock(node, parameters);
+      return this.#runRows(prepared, unit, parameters);
+    }
+    if (node.type === "ack" && this.#transaction.current !== undefined) {
+      return this.#ackWithin(node, parameters);
     }
     if (this.#transaction.current !== undefined && !isReadOnlyNode(node)) {
       throw new DatabaseError(
@@ -297,22 +480,66 @@ export class RequestRunner {
     const principal = this.#principal;
     const { namespace } = this.#binding;
     if (isDefining(node)) return this.#define(node, namespace);
-    assert(isAdministering(node), "all other statements have had their turn");
+    assert(isAdministering(node), "the remaining statements are administrative");
     const { params, server } = this.#request;
-    const requestSettings = this.#settings.rows();
+    const requestSettings = this.#settings.rows(this.#deps.version);
     return this.#administration.run(node, {
       principal,
       namespace,
       server,
       requestSettings,
       params,
+      parameters,
       ledger: this.#ledger,
     });
   }
 
-  /** A failure after the catalog changed is in doubt, because the other layers have to follow. */
+  async #runRows(
+    prepared: Prepared,
+    unit: BoundUnit,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const { node } = unit;
+    const { clock } = this.#deps;
+    const copyInput = copyFeedOf(node, this.#request, { clock, ledger: this.#ledger });
+    try {
+      const result = await this.#runner.run(prepared, {
+        principal: this.#binding.principalOf(node),
+        namespace: this.#binding.namespace,
+        transaction: this.#transaction.current,
+        parameters,
+        files: this.#request.files,
+        copyInput,
+        copyTo: copyToNode(node)?.options,
+        source: () => this.#binding.sourceOf(unit),
+        renewed: () => this.#binding.renewed(unit) ?? prepared,
+      });
+      return copyInput === undefined ? result : copyResult(result, copyInput);
+    } finally {
+      copyInput?.cancel();
+    }
+  }
+
+  /** Acknowledges messages with the commit of the open transaction. */
+  async #ackWithin(node: AckStatement, parameters: readonly Value[]): Promise<StatementResult> {
+    this.#administration.authorize(node, this.#principal);
+    const { namespace } = this.#binding;
+    const call = { principal: this.#principal, namespace, parameters };
+    const request = ackRequest(this.#deps, node, call);
+    await withinRequest(() => this.#deps.topics().counted(request.topicId), {
+      clock: this.#deps.clock,
+      ledger: this.#ledger,
+    });
+    const committedOffset = this.#transaction.ack(request, node);
+    return ackResult(node, { request, committedOffset, call });
+  }
+
+  /**
+   * If there is a failure after the catalog has changed, its outcome is in doubt, because the other
+   * layers must follow the catalog.
+   */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
-    const { catalog } = this.#world;
+    const { catalog } = this.#deps;
     const { version } = catalog;
     try {
       return await this.#definitions.run(node, this.#principal, namespace);
@@ -323,12 +550,12 @@ export class RequestRunner {
 
   async #explain(
     node: ExplainStatement,
-    unit: Unit,
+    unit: BoundUnit,
     parameters: readonly Value[],
   ): Promise<StatementResult> {
-    const prepared = defined(unit.prepared, "it was bound for its turn");
+    const prepared = defined(unit.prepared, "the explained statement has been prepared");
     const principal = this.#principal;
-    const { clock } = this.#world;
+    const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const profile = node.analyze ? new Profile(clock) : undefined;
     let isPlannedAnew = false;
@@ -344,7 +571,7 @@ export class RequestRunner {
             profile,
             source: () => this.#binding.sourceOf(unit),
             renewed: () => {
-              // A reader plans it now, too, by the number of rows that there are now.
+              // The reader plans it as well, with the current numbers of rows.
               if (!isPlannedAnew) this.#binding.forget(unit);
               isPlannedAnew = true;
               return this.#binding.renewed(unit) ?? prepared;
@@ -352,20 +579,20 @@ export class RequestRunner {
           });
     const tookMs = clock.monotonicMs() - startMs;
     const call = { principal, slots: parameters, profile, outcome, tookMs };
-    // It may have been bound again while it waited.
-    return explained(node, unit.prepared ?? prepared, { call, store: this.#world.store });
+    // The statement may have been bound again while it waited.
+    return explained(node, unit.prepared ?? prepared, { call, store: this.#deps.store });
   }
 
   /**
-   * Returns the last seq, null when nothing was to be written.
+   * Returns the last seq; null if nothing had to be written.
    *
-   * @param entry The entry of COMMIT, without its `last_seq`; absent when the text has none.
+   * @param entry The entry of COMMIT, without its `last_seq`; absent if the request has no COMMIT.
    */
   #commit(entry?: StatementResult): Promise<number | null> {
     return this.#transaction.commit((changesRows) => this.#recordOf(entry, changesRows));
   }
 
-  /** Commits a request without a COMMIT of its own: its last change has the `last_seq`. */
+  /** Commits a request that contains no COMMIT: its last change has the `last_seq`. */
   async #commitWhole(): Promise<void> {
     const lastSeq = await this.#commit();
     const index = this.#lastChangeIndex();
@@ -373,12 +600,12 @@ export class RequestRunner {
     if (lastSeq !== null && entry !== undefined) this.#results[index] = { ...entry, lastSeq };
   }
 
-  /** Below 0 when no statement changed a row. */
+  /** Returns a negative number if no statement changed a row. */
   #lastChangeIndex(): number {
     return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
   }
 
-  /** The writes that record the answer to a request with a key; none if no row changes. */
+  /** Returns the writes that record the answer to a request with a key; none if no row changes. */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
     if (this.#recorder === undefined || !changesRows) return [];
     const results =
@@ -387,7 +614,7 @@ export class RequestRunner {
     return this.#recorder(index >= 0 ? { results, commitIndex: index } : { results });
   }
 
-  #checked({ node, prepared }: Unit): StatementResult {
+  #checked({ node, prepared }: BoundUnit): StatementResult {
     const asUser = this.#binding.principalOf(node).userId;
     const result = messageResult("checked", asUser);
     if (node.type === "explain") {
@@ -400,8 +627,45 @@ export class RequestRunner {
   }
 }
 
+function refuseChannel(): never {
+  throw new Error("the rows of a locking read are not streamed");
+}
+
+/** Creates a transaction that is not open yet. */
+export function newTransaction(
+  deps: RequestTransactionOptions["deps"] & Pick<SqlEnvironment, "limits">,
+  ledger: RequestLedger,
+): RequestTransaction {
+  return new RequestTransaction({ deps, ledger, settings: new RequestSettings(deps.limits) });
+}
+
+function savepointMessage({ name: { name }, type }: SavepointStatement): string {
+  switch (type) {
+    case "savepoint":
+      return `Savepoint ${name} created`;
+    case "release savepoint":
+      return `Savepoint ${name} released`;
+    case "rollback to":
+      return `Transaction rolled back to savepoint ${name}`;
+  }
+}
+
+/** Answers PREPARE and DEALLOCATE, which are done when the text is read. */
+function preparedAnswer(node: Statement, asUser: string): StatementResult | undefined {
+  if (node.type === "prepare") {
+    return messageResult(`Statement ${node.name.name} prepared`, asUser);
+  }
+  if (node.type !== "deallocate") return undefined;
+  const { name } = node;
+  return messageResult(
+    name === undefined ? "All statements deallocated" : `Statement ${name.name} deallocated`,
+    asUser,
+  );
+}
+
 function returnsRows(node: Statement): boolean {
   if (node.type === "explain" || isShow(node)) return true;
+  if (node.type === "consume" || node.type === "ack" || node.type === "set config") return true;
   const rows = rowsNode(node);
   if (rows === undefined) return false;
   return isSelectNode(rows) || ("returning" in rows && rows.returning !== undefined);

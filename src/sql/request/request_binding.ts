@@ -1,105 +1,115 @@
 /**
- * The statements of one request between their text and their turn: each is bound and authorised
- * before any runs, and again at its turn when what it was bound against has changed.
+ * The statements of one request, from parsing until their turn comes: each is bound and authorised
+ * before any runs, and again at its turn if the definitions or rights have changed.
  *
  * Invariant: few statements are kept bound at a time, however many a text has.
  */
 import type { Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
 import { DatabaseError, isDenial } from "../../base/errors.ts";
-import { inOneTurn } from "../../base/steps.ts";
+import { runToCompletion } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
-import type { Administration } from "../administer/administration.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { SqlRequest } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { rowsNode } from "../common/node_kinds.ts";
-import { requireNoGap, typedParameters } from "../common/parameters.ts";
-import { atName } from "../common/placed.ts";
-import { authorize } from "../common/requirements.ts";
-import { isAdministering, isDefining } from "../common/statement_kinds.ts";
-import { findNamespace } from "../common/table_names.ts";
-import { DefinedNames } from "../define/defined_names.ts";
-import type { Definitions } from "../define/definitions.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import type { Statement } from "../parse/ast/ast.ts";
-import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
+import { DefinedNames } from "../ddl/defined_names.ts";
+import type { DefinitionStatements } from "../ddl/definitions.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { atName, findNamespace } from "../names/table_names.ts";
+import type { SelectStatement, Statement } from "../parse/ast/ast.ts";
+import { rowsNode } from "../parse/ast/query_nodes.ts";
+import type { SqlRequest } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { requireNoGap, typedParameters } from "../ports/parameters.ts";
+import { type BindingDeps, dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
 import type { QuerySource } from "../readers/reader.ts";
+import { authorize } from "../rights/requirements.ts";
+import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
+import type { Administration } from "../utility/administration.ts";
+import { topicParameters } from "../utility/topic_arguments.ts";
+import { lockedTables } from "./locking_read.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
+import { deletesOf } from "./truncation.ts";
 
 /**
- * How many statements of a text are kept as they were bound until their turn; those behind them are
- * bound again. Each takes 10 KB, and a text of a megabyte may hold a hundred thousand.
+ * The number of statements that are kept bound until their turn; later ones are bound again. Each
+ * takes 10 KB, and a text of a megabyte may contain a hundred thousand.
  */
 const KEPT_MAX = 1000;
 
 /** A statement between binding and its turn. */
-export interface Unit {
+export interface BoundUnit {
   readonly node: Statement;
-  /** Of a statement that reads or writes rows, while it is kept bound. */
+  /** Set for a statement that reads or writes rows, while it is kept bound. */
   prepared: Prepared | undefined;
-  /** Catalog version and namespace that it was bound with. */
+  /** The catalog version and the namespace that it was bound with. */
   catalogVersion: number;
   namespace: string;
 }
 
+/** Returns a statement that is not bound yet. */
+export function unboundUnit(node: Statement): BoundUnit {
+  return { node, prepared: undefined, catalogVersion: -1, namespace: "" };
+}
+
 export interface RequestBindingOptions {
-  readonly world: BindingWorld & Pick<SqlEnvironment, "auth" | "clock" | "store">;
+  readonly deps: BindingDeps & Pick<SqlEnvironment, "auth" | "clock" | "store" | "version">;
   readonly principal: Principal;
   readonly request: SqlRequest;
-  readonly definitions: Definitions;
+  readonly definitions: DefinitionStatements;
   readonly administration: Administration;
   readonly ledger: RequestLedger;
 }
 
 export class RequestBinding {
-  /** The current namespace: USE changes it. */
+  /** The current namespace, which USE changes. */
   namespace: string = DEFAULT_NAMESPACE;
   readonly #options: RequestBindingOptions;
   #parameterTypes: readonly DataType[] = [];
+  #parameters: readonly Value[] = [];
   readonly #usedParameters = new Set<number>();
-  /** What statements that were bound define. */
+  /** The names that the bound statements define. */
   readonly #defined = new DefinedNames();
   #keptCount = 0;
-  #hasRows = false;
+  #takesParameters = false;
 
   constructor(options: RequestBindingOptions) {
     this.#options = options;
     this.leaveNamespaces();
   }
 
-  /** Goes back to the namespace that the request began in. */
+  /** Returns to the namespace in which the request began. */
   leaveNamespaces(): void {
     this.namespace = this.#options.request.namespace ?? DEFAULT_NAMESPACE;
   }
 
-  /** The parameters of the request, for the statements to come. @throws {DatabaseError} */
+  /** Returns the parameters of the request for the next statements. @throws {DatabaseError} */
   readParameters(): readonly Value[] {
-    const { request, world } = this.#options;
-    const { types, values } = typedParameters(request.params, world.limits);
+    const { request, deps } = this.#options;
+    const { types, values } = typedParameters(request.params, deps.limits);
     this.#parameterTypes = types;
+    this.#parameters = values;
     return values;
   }
 
-  /** @throws {DatabaseError} INVALID_PARAMETER when a parameter is used by no statement. */
+  /** @throws {DatabaseError} INVALID_PARAMETER if no statement uses a parameter. */
   requireNoGap(parameterCount: number): void {
-    // A definition takes no parameter, and says so itself.
-    if (this.#hasRows) requireNoGap(this.#usedParameters, parameterCount);
+    // A definition takes no parameter, and reports that itself.
+    if (this.#takesParameters) requireNoGap(this.#usedParameters, parameterCount);
   }
 
   /**
-   * Binds and authorises a statement before anything runs, in small steps. One that does not bind
-   * may at its turn, when it uses what an earlier one defines.
+   * Binds and authorises a statement before anything runs, in small steps. A statement that cannot
+   * be bound may be bound at its turn if it uses a name that an earlier one defines.
    *
-   * @param options.isAlone Whether it is the whole text; a definition is then bound at its turn
-   * only.
+   * @param options.isAlone Whether it is the whole text; a definition is then bound only at its
+   *   turn.
    * @throws {DatabaseError}
    */
-  *bind(unit: Unit, { isAlone }: { isAlone: boolean }): Generator<void, void> {
+  *bind(unit: BoundUnit, { isAlone }: { isAlone: boolean }): Generator<void, void> {
     const { node } = unit;
     let runsAs: Principal | undefined;
     try {
@@ -113,120 +123,140 @@ export class RequestBinding {
     }
     this.#defined.add(node, this.namespace);
     if (unit.prepared === undefined) return;
-    this.#hasRows = true;
+    this.#takesParameters = true;
     this.#keptCount += 1;
-    // A check tells what was bound, and nothing has its turn.
+    // A check reports every bound statement, and none has a turn.
     if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
   }
 
   /**
-   * Whether a fault of a statement may be gone once the definitions before it have run.
+   * Whether a statement's error may disappear once the earlier definitions have run.
    *
-   * @param runsAs Undefined when the fault is that the caller may not act for the other user.
+   * @param runsAs Undefined if the error is that the caller may not act for the other user.
    */
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
-    const { condition } = error;
+    const { code } = error;
     // A definition may open a table to the user that a statement runs as; the caller has its role.
     const runsRows = node.type === "execute as" && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;
-    return this.#defined.mayMend(node, condition, this.namespace);
+    return this.#defined.mayMend(node, code, this.namespace);
   }
 
-  /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
+  /** Checks the names in a statement that is not about rows. @throws {DatabaseError} */
   #check(node: Statement): void {
-    const { administration, definitions, ledger, principal, request, world } = this.#options;
+    const { administration, definitions, ledger, principal, request, deps } = this.#options;
     const { namespace } = this;
     if (isDefining(node)) definitions.check(node, principal, namespace);
     if (!isAdministering(node)) return;
-    const requestSettings = new RequestSettings(world.limits).rows();
+    const requestSettings = new RequestSettings(deps.limits).rows(deps.version);
     const { params, server } = request;
-    const call = { principal, namespace, server, requestSettings, params, ledger };
+    const parameters = this.#parameters;
+    const call = { principal, namespace, server, requestSettings, params, parameters, ledger };
     administration.check(node, call);
   }
 
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
   useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
     const { name } = node.name;
-    if (!isSystemViews(name)) findNamespace(this.#options.world.catalog, name, node.name);
+    if (!isSystemViews(name)) findNamespace(this.#options.deps.catalog, name, node.name);
     this.namespace = name;
   }
 
   /**
-   * Binds a statement of rows anew, where that is needed, in small steps: what changes meanwhile is
-   * left to {@linkcode renewed}, which takes one turn.
+   * Binds a statement again if needed, in small steps. Changes during these steps are left to
+   * {@linkcode renewed}, which takes one tick.
    *
    * @throws {DatabaseError}
    */
-  *renew(unit: Unit): Generator<void, void> {
+  *renew(unit: BoundUnit): Generator<void, void> {
     if (rowsNode(unit.node) === undefined || !this.#isStale(unit)) return;
     yield* this.#prepare(unit, this.principalOf(unit.node));
   }
 
   /**
-   * A statement of rows as the definitions of this turn have it; undefined for any other. Rights
-   * are asked again: an earlier statement, or another caller, may have changed them.
+   * Returns a statement that reads or writes rows, bound to the definitions of this tick; undefined
+   * for any other statement. Rights are checked again, since an earlier statement or another caller
+   * may have changed them.
    */
-  renewed(unit: Unit): Prepared | undefined {
-    const { catalog } = this.#options.world;
+  renewed(unit: BoundUnit): Prepared | undefined {
+    const { catalog } = this.#options.deps;
     const runsAs = this.principalOf(unit.node);
-    if (this.#isStale(unit)) inOneTurn(this.#prepare(unit, runsAs));
+    if (this.#isStale(unit)) runToCompletion(this.#prepare(unit, runsAs));
     const { prepared } = unit;
     if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
     return prepared;
   }
 
-  /** The source of a statement that reads or writes rows; undefined for any other statement. */
-  sourceOf({ node }: Unit): QuerySource | undefined {
+  /** Binds and authorises a query that the text does not contain as it is. */
+  prepareNow(node: SelectStatement): Prepared {
+    return defined(this.renewed(unboundUnit(node)), "a query reads rows");
+  }
+
+  /**
+   * Returns the source of a statement that reads or writes rows; undefined for any other statement.
+   */
+  sourceOf({ node }: BoundUnit): QuerySource | undefined {
     const rows = rowsNode(node);
     if (rows === undefined) return undefined;
     return { node: rows, types: this.#parameterTypes };
   }
 
-  #isStale({ catalogVersion, namespace, prepared }: Unit): boolean {
-    const { version } = this.#options.world.catalog;
+  #isStale({ catalogVersion, namespace, prepared }: BoundUnit): boolean {
+    const { version } = this.#options.deps.catalog;
     return prepared === undefined || catalogVersion !== version || namespace !== this.namespace;
   }
 
-  /** Lets go of what was bound: it has had its turn, or is bound again at its turn. */
-  forget(unit: Unit): void {
+  /** Releases the bound form: the statement has had its turn, or is bound again at its turn. */
+  forget(unit: BoundUnit): void {
     unit.prepared = undefined;
   }
 
-  /** Who a statement runs as. */
+  /** Returns the user as whom a statement runs. */
   principalOf(node: Statement): Principal {
-    const { principal, world } = this.#options;
+    const { principal, deps } = this.#options;
     if (node.type !== "execute as") return principal;
-    return atName(node.user, () => world.auth.executeAs(principal, node.user.name));
+    return atName(node.user, () => deps.auth.executeAs(principal, node.user.name));
   }
 
-  *#prepare(unit: Unit, runsAs: Principal): Generator<void, void> {
+  *#prepare(unit: BoundUnit, runsAs: Principal): Generator<void, void> {
     const { node } = unit;
-    const { administration, definitions, ledger, principal, world } = this.#options;
+    const { administration, definitions, ledger, principal, deps } = this.#options;
     const rows = rowsNode(node);
+    if (node.type === "select for") {
+      lockedTables(node, { deps, namespace: this.namespace, principal: runsAs });
+    }
+    if (node.type === "truncate") {
+      for (const each of deletesOf(node)) yield* this.#prepare(unboundUnit(each), runsAs);
+      return;
+    }
     if (rows === undefined) {
       if (node.type === "execute as") throw refuseInside(node);
       if (isDefining(node)) definitions.authorize(node, principal, this.namespace);
       else administration.authorize(node, principal);
-      if (node.type === "set" || node.type === "set timezone") {
-        requireSettable(node, world.limits);
+      for (const number of topicParameters(node)) {
+        this.#usedParameters.add(number);
+        this.#takesParameters = true;
+      }
+      if (node.type === "set" || node.type === "set timezone" || node.type === "set config") {
+        requireSettable(node, deps.limits);
       }
       return;
     }
     if (node.type === "explain") administration.authorize(node, principal);
     const statement = new StatementBinding(this.#parameterTypes, {
-      statistics: statisticsOf(world),
-      watch: watchOf(ledger, world),
+      statistics: statisticsOf(deps),
+      watch: watchOf(ledger, deps),
     });
     const { namespace } = this;
-    const dmlWorld = dmlWorldOf(world, { namespace, principal: runsAs, statement });
-    const { catalog } = world;
-    // A definition between two steps is one that the statement was not bound against.
+    const dmlDeps = dmlDepsOf(deps, { namespace, principal: runsAs, statement });
+    const { catalog } = deps;
+    // The statement was not bound against a definition made between two steps.
     const { version } = catalog;
     const prepared = yield* boundInSteps(
       { catalog, principal: runsAs, statement },
-      prepareInSteps(rows, { world: dmlWorld, statement }),
+      prepareInSteps(rows, { deps: dmlDeps, statement }),
     );
     authorize(prepared.requirements, runsAs, catalog);
     for (const number of statement.usedParameters) this.#usedParameters.add(number);

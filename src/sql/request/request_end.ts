@@ -1,16 +1,15 @@
 /**
- * The end of a request, whichever way it went: what it holds is given back, and a slow one is told
- * of in the log.
+ * The end of a request, successful or not: releases its resources, and logs a slow request.
  */
 
 import type { Principal } from "../../auth/mod.ts";
 import { shownMs } from "../../base/clock.ts";
 import { collectAfterTurn } from "../../base/garbage.ts";
-import { type RunningRequest, slowSql } from "../common/activity.ts";
-import type { SqlRequest } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { parseLimitsOf } from "../common/parameters.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import { type RunningRequest, slowSql } from "../activity/activity.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import type { SqlRequest } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { parseLimitsOf } from "../ports/parameters.ts";
 
 interface EndedRequest {
   readonly principal: Principal;
@@ -20,25 +19,25 @@ interface EndedRequest {
   readonly running?: RunningRequest | undefined;
 }
 
-type ClosingWorld = Pick<SqlEnvironment, "clock" | "limits" | "log">;
+type ClosingDeps = Pick<SqlEnvironment, "clock" | "limits" | "log">;
 
-/** Gives back what a request holds, however it ended. Returns when that was. */
-export function closeRequest(world: ClosingWorld, ended: EndedRequest): number {
-  const { clock, limits } = world;
+/** Releases the resources of a request, however it ended. Returns the time of its end. */
+export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
+  const { clock, limits } = deps;
   const atMs = clock.monotonicMs();
   const { memory, startMs, temporary } = ended.ledger;
   temporary?.close();
   if (memory?.wasLarge === true) collectAfterTurn(clock);
   const { slowQueryMs } = limits;
   if (slowQueryMs !== 0 && atMs - startMs >= slowQueryMs) {
-    logSlow(world, ended, shownMs(atMs - startMs));
+    logSlow(deps, ended, shownMs(atMs - startMs));
   }
   return atMs;
 }
 
-/** Prints the statements anew, so that no password gets into the log. */
+/** Prints the statements from their syntax trees, so that no password gets into the log. */
 function logSlow(
-  { limits: sqlLimits, log }: ClosingWorld,
+  { limits: sqlLimits, log }: ClosingDeps,
   { principal: { userId }, request: { origin, sql }, running }: EndedRequest,
   tookMs: number,
 ): void {

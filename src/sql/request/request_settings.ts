@@ -1,86 +1,105 @@
 /**
- * SET: what the statements of one request change for those behind them, and SHOW tells of it.
+ * SET, RESET and SHOW: settings that one request changes for its later statements.
  *
- * Invariant: what SET LOCAL changed ends with its transaction, and what ROLLBACK undoes is as it
- * was at BEGIN.
+ * Invariant: the effect of SET LOCAL ends with its transaction, and ROLLBACK restores the settings
+ * at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { excerpt } from "../../types/mod.ts";
-import type { SqlLimits } from "../common/environment.ts";
-import type { ShownSetting } from "../common/layers_above.ts";
-import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast/ast.ts";
+import type {
+  SetConfigStatement,
+  SetStatementVariable,
+  SetTimezone,
+  SetValue,
+} from "../parse/ast/ast.ts";
+import type { SqlLimits } from "../ports/environment.ts";
+import type { ShownSetting } from "../ports/ports.ts";
+import { fixedSettings, SETTING_KINDS, settingKind } from "./setting_kinds.ts";
 
-type SetStatement = SetStatementVariable | SetTimezone;
+type SettingStatement = SetStatementVariable | SetTimezone | SetConfigStatement;
 
-interface Change {
-  readonly name: SettingName;
-  /** Undefined for DEFAULT. */
+interface SettingChange {
+  readonly name: string;
+  /** The new value; undefined for DEFAULT. */
   readonly value: string | undefined;
   readonly isLocal: boolean;
 }
 
-/** What is as it was when the request began is left out. */
-type Changed = ReadonlyMap<SettingName, string>;
+/** The settings that differ from those at the beginning of the request. */
+type Changed = ReadonlyMap<string, string>;
 
-const NAMES = ["statement_timeout", "timezone", "application_name"] as const;
-
-type SettingName = (typeof NAMES)[number];
-
-const DESCRIPTIONS: Readonly<Record<SettingName, string>> = {
-  statement_timeout:
-    "Milliseconds that a statement may run, at most performance.request_timeout; 0 is no limit",
-  timezone: "Zone of times without one; UTC is the only one",
-  application_name: "What the client calls itself",
-};
-
-const UNIT_MS: ReadonlyMap<string, number> = new Map([
-  ["ms", 1],
-  ["s", 1000],
-  ["min", 60_000],
-  ["h", 3_600_000],
-  ["d", 86_400_000],
-]);
+/** A state of the settings within a transaction. */
+export interface SettingsMark {
+  readonly changed: Changed;
+  readonly lasting: Changed;
+}
 
 export class RequestSettings {
   readonly #limits: SqlLimits;
   #changed: Changed = new Map();
-  /** At BEGIN. */
+  /** The settings at BEGIN. */
   #before: Changed | undefined;
-  /** As it is after COMMIT: without what was set for the transaction only. */
+  /** The settings after COMMIT, without those set for the transaction only. */
   #lasting: Changed = new Map();
 
   constructor(limits: SqlLimits) {
     this.#limits = limits;
   }
 
-  /** How long a statement may run by SET; undefined as long as the request's own time holds. */
+  /** The statement timeout set by SET; undefined if the request's own time applies. */
   get statementTimeoutMs(): number | undefined {
     const text = this.#changed.get("statement_timeout");
     return text === undefined || text === "0" ? undefined : Number(text);
   }
 
-  rows(): readonly ShownSetting[] {
-    return NAMES.map((name) => ({
-      name,
-      value: this.#changed.get(name) ?? defaultOf(name, this.#limits),
-      category: "request",
-      description: DESCRIPTIONS[name],
-    }));
+  /** @param version The version of the server. */
+  rows(version: string): readonly ShownSetting[] {
+    const rows = SETTING_KINDS.map(({ description, name }): ShownSetting => {
+      return { name, value: this.#valueOf(name), category: "request", description };
+    });
+    const description = "For programs that ask; nobody can set it";
+    for (const { name, value } of fixedSettings(version)) {
+      rows.push({ name, value, category: "fixed", description });
+    }
+    return rows;
   }
 
-  /** Returns what happened. @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED */
-  set(node: SetStatement): string {
+  /**
+   * Applies SET, and returns the value that is set. @throws {DatabaseError} INVALID_OPTION,
+   * TRANSACTION_REQUIRED
+   */
+  set(node: SettingStatement): { readonly name: string; readonly value: string } {
     const change = readChange(node, this.#limits);
     if (change.isLocal && this.#before === undefined) {
       throw new DatabaseError("TRANSACTION_REQUIRED", "Cannot SET LOCAL: no transaction is open", {
         position: node._location.start,
-        hint: "SET holds for the rest of the request",
+        hint: "SET applies to the rest of the request",
       });
     }
     this.#changed = withChange(this.#changed, change);
     if (!change.isLocal) this.#lasting = withChange(this.#lasting, change);
     const { name } = change;
-    return `Setting ${name} set to "${change.value ?? defaultOf(name, this.#limits)}"`;
+    return { name, value: this.#valueOf(name) };
+  }
+
+  /** Sets every setting to its default. */
+  resetAll(): void {
+    this.#changed = new Map();
+    this.#lasting = new Map();
+  }
+
+  #valueOf(name: string): string {
+    return this.#changed.get(name) ?? settingKind(name)?.defaultOf(this.#limits) ?? "";
+  }
+
+  mark(): SettingsMark {
+    return { changed: this.#changed, lasting: this.#lasting };
+  }
+
+  /** Undoes each SET since a mark of the open transaction. */
+  returnTo({ changed, lasting }: SettingsMark): void {
+    this.#changed = changed;
+    this.#lasting = lasting;
   }
 
   begin(): void {
@@ -99,56 +118,68 @@ export class RequestSettings {
   }
 }
 
-function withChange(changed: Changed, { name, value }: Change): Changed {
+function withChange(changed: Changed, { name, value }: SettingChange): Changed {
   const next = new Map(changed);
   if (value === undefined) next.delete(name);
   else next.set(name, value);
   return next;
 }
 
-/** Refuses what SET will refuse, before anything runs. @throws {DatabaseError} INVALID_OPTION */
-export function requireSettable(node: SetStatement, limits: SqlLimits): void {
+/** Refuses a SET that would fail, before anything runs. @throws {DatabaseError} INVALID_OPTION */
+export function requireSettable(node: SettingStatement, limits: SqlLimits): void {
+  // The parser leaves only an empty one.
+  if (node.type === "set config" && node.name.toLowerCase() === "search_path") return;
   readChange(node, limits);
 }
 
-function defaultOf(name: SettingName, { timeoutMs }: SqlLimits): string {
-  switch (name) {
-    case "statement_timeout":
-      return String(timeoutMs);
-    case "timezone":
-      return "UTC";
-    case "application_name":
-      return "";
-  }
-}
-
-function readChange(node: SetStatement, limits: SqlLimits): Change {
-  if (node.type === "set timezone") {
-    const { to } = node;
-    const value = to.type === "value" ? readZone(to.value, node) : undefined;
-    return { name: "timezone", value, isLocal: false };
+function readChange(node: SettingStatement, limits: SqlLimits): SettingChange {
+  switch (node.type) {
+    case "set timezone": {
+      const { to } = node;
+      const value = to.type === "value" ? valueOf(node, limits, ["timezone", to.value]) : undefined;
+      return { name: "timezone", value, isLocal: false };
+    }
+    case "set config": {
+      const name = nameOf(node, node.name);
+      return { name, value: valueOf(node, limits, [name, node.value]), isLocal: node.isLocal };
+    }
+    case "set":
+      break;
   }
   const { scope, set, variable } = node;
-  const name = NAMES.find((each) => each === variable.name.toLowerCase());
-  if (name === undefined) {
-    throw invalid(node, `Cannot set "${variable.name}": no statement can change it`, {
-      hint: "a request sets statement_timeout, timezone and application_name; other settings are in the configuration",
-    });
-  }
+  const name = nameOf(node, variable.name);
   const isLocal = scope === "local";
   if (set.type === "default") return { name, value: undefined, isLocal };
   const text = textOf(set);
   if (text === undefined) {
-    throw invalid(node, `Cannot set ${name}: a text or number is needed`);
+    throw invalid(node, `Cannot set ${name}: a text or a number is needed`);
   }
-  switch (name) {
-    case "statement_timeout":
-      return { name, value: String(readTimeout(text, node, limits)), isLocal };
-    case "timezone":
-      return { name, value: readZone(text, node), isLocal };
-    case "application_name":
-      return { name, value: text, isLocal };
-  }
+  return { name, value: valueOf(node, limits, [name, text]), isLocal };
+}
+
+/** @throws {DatabaseError} INVALID_OPTION */
+function nameOf(node: SettingStatement, given: string): string {
+  const kind = settingKind(given);
+  if (kind !== undefined) return kind.name;
+  throw invalid(node, `Cannot set "${excerpt(given)}": no statement can change it`, {
+    hint: "SHOW ALL lists the settings; those of category request can be set",
+  });
+}
+
+/** @throws {DatabaseError} INVALID_OPTION */
+function valueOf(
+  node: SettingStatement,
+  limits: SqlLimits,
+  [name, text]: readonly [name: string, text: string],
+): string {
+  const read = settingKind(name)?.read(text, limits) ?? "";
+  if (typeof read === "string") return read;
+  const { hint, why } = read;
+  throw invalid(
+    node,
+    `Cannot set ${name} to ${excerpt(text)}: ${why}`,
+    hint === undefined ? {} : { hint },
+  );
 }
 
 function textOf(set: Exclude<SetValue, { type: "default" }>): string | undefined {
@@ -166,38 +197,8 @@ function textOf(set: Exclude<SetValue, { type: "default" }>): string | undefined
   }
 }
 
-function readTimeout(text: string, node: SetStatement, { timeoutMs }: SqlLimits): number {
-  const [, digits = "", unit = "ms"] =
-    /^(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?$/.exec(text.trim().toLowerCase()) ?? [];
-  if (digits === "") {
-    throw invalid(
-      node,
-      `Cannot set statement_timeout to ${excerpt(text)}: it is no length of time`,
-      {
-        hint: "milliseconds, or a number with ms, s, min, h or d",
-      },
-    );
-  }
-  const ms = Math.round(Number(digits) * (UNIT_MS.get(unit) ?? 1));
-  if (timeoutMs > 0 && (ms === 0 || ms > timeoutMs)) {
-    throw invalid(
-      node,
-      `Cannot set statement_timeout to ${excerpt(text)}: performance.request_timeout is ${timeoutMs} ms`,
-      { hint: "a smaller one, or DEFAULT" },
-    );
-  }
-  return ms;
-}
-
-function readZone(text: string, node: SetStatement): string {
-  if (text.toLowerCase() === "utc") return "UTC";
-  throw invalid(node, `Cannot set timezone to ${excerpt(text)}: the zone of a request is UTC`, {
-    hint: "AT TIME ZONE computes in other zones",
-  });
-}
-
 function invalid(
-  { _location }: SetStatement,
+  { _location }: SettingStatement,
   message: string,
   details: { readonly hint?: string } = {},
 ): DatabaseError {

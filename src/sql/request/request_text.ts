@@ -1,28 +1,36 @@
 /**
- * The statements of a request's text: which of them may stand in one text, asked before anything is
- * bound and without a look at the catalog.
+ * Parses the text of a request and checks which statements may be combined, before anything is
+ * bound and without the catalog.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { SqlRequest } from "../common/engine.ts";
-import type { SqlLimits } from "../common/environment.ts";
-import { isBegin, rowsNode } from "../common/node_kinds.ts";
-import { parseLimitsOf } from "../common/parameters.ts";
 import type { ExecuteAsStatement, Statement } from "../parse/ast/ast.ts";
+import { isBegin, rowsNode } from "../parse/ast/query_nodes.ts";
 import { parseRequest } from "../parse/parser.ts";
+import type { SqlRequest } from "../ports/engine.ts";
+import type { SqlLimits } from "../ports/environment.ts";
+import { parseLimitsOf } from "../ports/parameters.ts";
+import { withPrepared } from "./prepared_texts.ts";
 
-export interface TextOptions {
+export interface RequestTextOptions {
   readonly limits: SqlLimits;
-  /** Of a request with a key. */
+  /** Set for a request with a key. */
   readonly isRepeatable: boolean;
+  /** Set for a request that continues a transaction. */
+  readonly isHeld: boolean;
   readonly parameterCount: number;
 }
 
-/** @throws {DatabaseError} for what does not parse, or cannot stand in one text. */
+/** @throws {DatabaseError} If the text does not parse, or its statements cannot be combined. */
 export function statementsOf(
   { files, sql, sqlUtf8 }: SqlRequest,
-  { isRepeatable, limits, parameterCount }: TextOptions,
+  { isHeld, isRepeatable, limits, parameterCount }: RequestTextOptions,
 ): readonly Statement[] {
-  const { parameterCount: highest, statements } = parseRequest(sql, parseLimitsOf(limits), sqlUtf8);
+  const { parameterCount: highest, statements: written } = parseRequest(
+    sql,
+    parseLimitsOf(limits),
+    sqlUtf8,
+  );
+  const statements = withPrepared(written, limits.sqlBytesMax);
   const isTransaction =
     isBegin(statements[0]) &&
     statements.at(-1)?.type === "commit" &&
@@ -33,7 +41,8 @@ export function statementsOf(
       "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
     );
   }
-  if (isRepeatable) requireRepeatable(statements, isTransaction);
+  if (isRepeatable && isHeld) requireCommit(statements);
+  else if (isRepeatable) requireRepeatable(statements, isTransaction);
   if (files !== undefined && statements.length > 1) {
     throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
   }
@@ -47,31 +56,53 @@ export function statementsOf(
   if (highest !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${parameterCount} parameter(s): ${highest === 0 ? "the text names none" : `the highest in the text is $${highest}`}`,
+      `Cannot bind ${parameterCount} parameter(s): ${highest === 0 ? "the text has none" : `the highest in the text is $${highest}`}`,
     );
   }
   return statements;
 }
 
-/** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
+/**
+ * The key of a transaction that spans requests belongs to its COMMIT, which alone has an effect.
+ *
+ * @throws {DatabaseError} INVALID_INPUT
+ */
+function requireCommit(statements: readonly Statement[]): void {
+  if (statements.length === 1 && statements[0]?.type === "commit") return;
+  throw new DatabaseError(
+    "INVALID_INPUT",
+    "Cannot use an idempotency_key within an open transaction: send it with the COMMIT alone",
+  );
+}
+
+const SAVEPOINTS: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
+  "savepoint",
+  "set constraints",
+  "release savepoint",
+  "rollback to",
+]);
+
+/** @throws {DatabaseError} INVALID_INPUT if the statements cannot be one transaction. */
 function requireRepeatable(statements: readonly Statement[], isTransaction: boolean): void {
   const last = statements.length - 1;
   for (const [statementIndex, node] of statements.entries()) {
     if (isTransaction && (statementIndex === 0 || statementIndex === last)) continue;
     if (rowsNode(node) !== undefined && node.type !== "explain") continue;
+    if (node.type === "ack") continue;
+    if (isTransaction && SAVEPOINTS.has(node.type)) continue;
     throw new DatabaseError(
       "INVALID_INPUT",
-      `Cannot run ${node.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
+      `Cannot run ${node.type.toUpperCase()} with an idempotency_key: the request may contain SELECT, INSERT, UPDATE, DELETE and ACK, and one BEGIN … COMMIT around them`,
       { position: node._location.start, statementIndex },
     );
   }
 }
 
-/** Why EXECUTE AS may not hold a statement. */
+/** Returns the error for a statement that EXECUTE AS may not contain. */
 export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE, DELETE and COPY`,
     { position: statement._location.start },
   );
 }

@@ -1,68 +1,141 @@
 /**
- * The transaction of a request: whether one is open, and what its beginning and its end come with.
+ * The transaction of a request: whether one is open, and the effects of its beginning and end.
  *
  *     idle ──begin──► open ──commit──► idle
  *                      ├──rollback──► idle
  *                      └──fail──────► idle, what was to happen since `beginIndex` has not
  *
- * A commit that fails leaves it open, so that `fail` still finds the uploads that are to be taken
- * back. A request that ends while it is open has failed. What SET changed is kept or taken back
- * with the rows.
+ *     held ──fail──► failed ──rollback to a savepoint──► held
+ *                       └──commit, rollback──► idle
+ *
+ * - A failed commit leaves it open, so that `fail` can still undo the uploads.
+ * - A request that ends while it is open has failed, unless the transaction is held: it was begun
+ *   by an earlier request, and later ones continue it. It then outlives a failed statement, but
+ *   nothing of it can be committed before ROLLBACK TO has undone that statement.
+ * - Changes by SET are kept or undone with the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
-import type { Commit, TableWrite } from "../../storage/mod.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
-import { Transaction } from "../execute/run/transaction.ts";
-import type { BeginStatement } from "../parse/ast/ast.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import type { Catalog, ForeignKeyEntry } from "../../catalog/mod.ts";
+import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
+import type { HeldTransaction, TransactionOutcome } from "../activity/open_transactions.ts";
+import { checkDeferred } from "../execute/change/followed_references.ts";
+import { requireUnbroken } from "../execute/change/references.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+import { Transaction } from "../execute/context/transaction.ts";
+import type {
+  AckStatement,
+  BeginStatement,
+  Name,
+  SavepointStatement,
+  SetConstraintsStatement,
+  SetTransactionStatement,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { TopicAckRequest } from "../ports/ports.ts";
+import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
 import type { RequestSettings } from "./request_settings.ts";
+import { type RestoredParts, Savepoints } from "./savepoints.ts";
+import { TransactionAcks } from "./transaction_acks.ts";
 
 export interface RequestTransactionOptions {
-  readonly world: Pick<
-    SqlEnvironment,
-    "catalog" | "clock" | "limits" | "storageQuota" | "store" | "writeGates"
-  >;
+  readonly deps: ExecutionDeps & Pick<SqlEnvironment, "activity" | "topics" | "writeGates">;
+  /** The ledger of the request that runs now. */
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
 }
 
-/** The writes that a commit takes along, by whether it changes rows. */
+/** The options with which a transaction begins. */
+export interface OpeningOptions {
+  readonly isReadOnly: boolean;
+  /** The index of the BEGIN in the answer; absent for a held transaction. */
+  readonly entryIndex?: number;
+  /**
+   * The time for which the transaction may stay open; `limits.transaction_timeout_secs` if absent.
+   */
+  readonly timeoutMs?: number | undefined;
+  readonly onGrow?: ((bytes: number) => void) | undefined;
+}
+
+/** Returns the writes to add to a commit, depending on whether it changes rows. */
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 
 /** The end of a transaction. */
 interface Written {
   readonly changesRows: boolean;
-  /** Undefined if there was nothing to write. */
+  /** The commit; undefined if there was nothing to write. */
   readonly commit: Commit | undefined;
 }
 
-export class RequestTransaction {
-  readonly #world: RequestTransactionOptions["world"];
-  readonly #ledger: RequestLedger;
-  readonly #settings: RequestSettings;
+export class RequestTransaction implements HeldTransaction {
+  readonly #deps: RequestTransactionOptions["deps"];
+  #ledger: RequestLedger;
+  readonly settings: RequestSettings;
   #current: Transaction | undefined;
+  #acks: TransactionAcks;
   #beginIndex: number | undefined;
+  readonly #savepoints = new Savepoints();
+  #isHeld = false;
+  #isFailed = false;
+  /** Whether the last step was a commit, which leaves nothing to continue if it fails. */
+  #isEnding = false;
+  #outcome: TransactionOutcome | undefined;
 
-  constructor({ ledger, settings, world }: RequestTransactionOptions) {
-    this.#world = world;
+  constructor({ ledger, settings, deps }: RequestTransactionOptions) {
+    this.#deps = deps;
     this.#ledger = ledger;
-    this.#settings = settings;
+    this.settings = settings;
+    this.#acks = new TransactionAcks(deps.topics);
   }
 
-  /** The open one. */
+  /** Opens a transaction that outlives this request. */
+  hold(options: Omit<OpeningOptions, "entryIndex">): void {
+    this.open(options);
+    this.#isHeld = true;
+  }
+
+  /** Called when another request continues a held transaction. */
+  continueIn(ledger: RequestLedger): void {
+    this.#ledger = ledger;
+  }
+
+  /** Whether a statement of the held transaction has failed and was not undone. */
+  get isFailed(): boolean {
+    return this.#isFailed;
+  }
+
+  /** The way in which the held transaction ended; undefined while it is open. */
+  get outcome(): TransactionOutcome | undefined {
+    return this.#outcome;
+  }
+
+  /** The open transaction. */
   get current(): Transaction | undefined {
     return this.#current;
   }
 
-  /** The entry of the BEGIN whose changes are not in effect yet. */
+  get snapshotSeq(): Seq {
+    return this.#current?.snapshotSeq ?? SEQ_ZERO;
+  }
+
+  get stagedRowCount(): number {
+    return this.#current?.keyCount ?? 0;
+  }
+
+  get stagedBytes(): number {
+    return this.#current?.bytes ?? 0;
+  }
+
+  /** The index of the BEGIN whose changes are not in effect yet. */
   get beginIndex(): number | undefined {
     return this.#beginIndex;
   }
 
   /**
-   * @param entryIndex Which entry of the answer the BEGIN has.
+   * @param entryIndex The index of the BEGIN in the answer.
    * @throws {DatabaseError} INVALID_TRANSACTION_STATE
    */
   begin(node: BeginStatement, entryIndex: number): void {
@@ -74,72 +147,188 @@ export class RequestTransaction {
     this.open({ isReadOnly: node.writeable === "read only", entryIndex });
   }
 
-  /** The same for a request that is one transaction without a BEGIN of its own. */
-  open({ entryIndex, isReadOnly }: { entryIndex: number; isReadOnly: boolean }): void {
+  /** Opens the transaction of a request that is one transaction but contains no BEGIN. */
+  open({ entryIndex, isReadOnly, onGrow, timeoutMs }: OpeningOptions): void {
     this.#beginIndex = entryIndex;
-    const { clock, limits, storageQuota, store } = this.#world;
-    this.#settings.begin();
+    const { clock, limits, storageQuota, store } = this.#deps;
+    this.settings.begin();
+    this.#acks = new TransactionAcks(this.#deps.topics);
+    this.#savepoints.clear();
     this.#current = new Transaction({
       snapshotSeq: store.visibleSeq,
       nowMicros: clock.nowMs() * 1000,
       isReadOnly,
       startedAtMs: clock.monotonicMs(),
+      timeoutMs: timeoutMs ?? limits.transactionTimeoutMs,
       bytesMax: limits.transactionBytesMax,
       isMetered: storageQuota !== undefined,
+      onGrow,
     });
   }
 
-  /** Before a statement that may run inside: an open one is in time, and of tables as they are. */
+  /** @throws {DatabaseError} */
+  savepoint(node: SavepointStatement): void {
+    const parts = this.#partsFor(node);
+    switch (node.type) {
+      case "savepoint":
+        this.#requireUsable(parts.transaction);
+        this.#savepoints.add(node, parts);
+        return;
+      case "release savepoint":
+        this.#requireUsable(parts.transaction);
+        this.#savepoints.release(node, parts);
+        return;
+      case "rollback to":
+        this.#savepoints.rollbackTo(node, parts);
+        this.#isFailed = false;
+        return;
+    }
+  }
+
+  /**
+   * Decides when foreign keys are checked. Foreign keys that become immediate are checked
+   * immediately.
+   *
+   * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION, FOREIGN_KEY_VIOLATION
+   */
+  setConstraints({ isDeferred, names, _location }: SetConstraintsStatement): void {
+    const transaction = this.#required("SET CONSTRAINTS", _location.start);
+    this.#requireUsable(transaction);
+    for (const name of names ?? []) requireDeferrable(name, this.#deps.catalog);
+    const chosen = names?.map(({ name }) => name);
+    if (!isDeferred) {
+      const isChosen = ({ name }: ForeignKeyEntry): boolean => chosen?.includes(name) !== false;
+      checkDeferred(this.#contextOf(transaction), isChosen);
+    }
+    transaction.setConstraints(chosen, isDeferred);
+  }
+
+  /** @throws {DatabaseError} TRANSACTION_REQUIRED, INVALID_OPERATION, TRANSACTION_FAILED */
+  requireOpen({ writeable, _location }: SetTransactionStatement): void {
+    const transaction = this.#required("SET TRANSACTION", _location.start);
+    this.#requireUsable(transaction);
+    if (writeable === undefined || !transaction.isReadOnly) return;
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      "Cannot SET TRANSACTION READ WRITE: the transaction began as READ ONLY",
+      { position: _location.start },
+    );
+  }
+
+  /** Whether ROLLBACK TO can undo the statement that has just failed. */
+  mayReturnTo({ name: { name } }: SavepointStatement): boolean {
+    return this.#current !== undefined && this.#savepoints.has(name);
+  }
+
+  #partsFor({ _location, type }: SavepointStatement): RestoredParts {
+    const transaction = this.#required(type.toUpperCase(), _location.start);
+    return { transaction, acks: this.#acks, settings: this.settings };
+  }
+
+  /**
+   * Called before a statement that may run inside a transaction: an open one must not have timed
+   * out, and its tables must be unchanged.
+   */
   requireUsable(): void {
     if (this.#current !== undefined) this.#requireUsable(this.#current);
   }
 
-  /** @returns The last seq, null when nothing was to be written. */
+  /**
+   * Acknowledges messages with the commit. Returns the committed offset that the group will have,
+   * exclusive.
+   *
+   * @throws {DatabaseError}
+   */
+  ack(request: TopicAckRequest, node: AckStatement): number {
+    const transaction = this.#required("ACK");
+    this.#requireUsable(transaction);
+    if (transaction.isReadOnly) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        "Cannot acknowledge messages: the transaction is READ ONLY",
+        { position: node._location.start },
+      );
+    }
+    return this.#acks.add(request, node);
+  }
+
+  /** @returns The last seq; null if nothing had to be written. */
   async commit(record: RecordedWrites): Promise<number | null> {
     const transaction = this.#required("COMMIT");
+    this.#isEnding = true;
     this.#requireUsable(transaction);
-    const { storageQuota, writeGates } = this.#world;
+    const { storageQuota, writeGates } = this.#deps;
     if (storageQuota !== undefined) {
       await storageQuota.prepare(transaction.growths, this.#ledger);
-      transaction.requireUnaltered(this.#world.catalog);
+      transaction.requireUnaltered(this.#deps.catalog);
     }
     const { tableIds } = transaction;
     while (writeGates.areClosed(tableIds)) {
       await writeGates.opened(tableIds, this.#ledger);
-      transaction.requireUnaltered(this.#world.catalog);
+      transaction.requireUnaltered(this.#deps.catalog);
     }
     const lastSeq = await this.#write(transaction, record);
-    this.#current = undefined;
-    this.#settings.commit();
-    transaction.uploads?.keep();
+    this.#close({ kind: "committed", lastSeq });
     this.#beginIndex = undefined;
+    this.settings.commit();
+    for (const uploads of transaction.uploads) uploads.keep();
     return lastSeq;
   }
 
   rollback(): void {
     const { uploads } = this.#required("ROLLBACK");
-    uploads?.fail(undefined);
-    this.#current = undefined;
+    for (const each of uploads) each.fail(undefined);
+    this.#close({ kind: "rolled back" });
     this.#beginIndex = undefined;
-    this.#settings.rollback();
+    this.settings.rollback();
   }
 
-  /** Ends the open one, if there is one. @returns What is to be told of it. */
-  fail(error: unknown): unknown {
-    const uploads = this.#current?.uploads;
+  abandon(): void {
+    if (this.#current !== undefined) this.rollback();
+  }
+
+  #close(outcome: TransactionOutcome): void {
+    const transaction = this.#current;
     this.#current = undefined;
-    try {
-      uploads?.fail(error);
-      return error;
-    } catch (worse) {
-      // It is told instead of the other: a disk or a catalog that refuses has to be looked after.
-      return worse;
+    this.#savepoints.clear();
+    if (transaction !== undefined) {
+      const { activity, store } = this.#deps;
+      const committedSeq = outcome.kind === "rolled back" ? undefined : store.appliedSeq;
+      activity.locks.release(transaction, committedSeq);
+      transaction.release();
     }
+    if (this.#isHeld) this.#outcome = outcome;
+    this.#isHeld = false;
+    this.#isFailed = false;
+    this.#isEnding = false;
   }
 
-  /** At the end of the request. @throws {DatabaseError} TRANSACTION_OPEN */
+  /**
+   * Called when a statement has failed. Ends the open transaction, if there is one, unless it is
+   * held.
+   *
+   * @returns The error to report.
+   */
+  fail(error: unknown): unknown {
+    const transaction = this.#current;
+    if (transaction === undefined) return error;
+    const staysOpen = this.#isHeld && !this.#isEnding;
+    if (!staysOpen) {
+      const isUnknown = error instanceof DatabaseError && error.code === "COMMIT_UNKNOWN";
+      this.#close({ kind: isUnknown ? "unknown" : "rolled back" });
+      return failUploads(transaction, error);
+    }
+    this.#isFailed = true;
+    // Without a savepoint, nothing of it can be committed any more.
+    if (!this.#savepoints.isEmpty) return error;
+    this.#deps.activity.locks.release(transaction);
+    transaction.release();
+    return failUploads(transaction, error);
+  }
+
+  /** Called at the end of the request. @throws {DatabaseError} TRANSACTION_OPEN */
   requireClosed(): void {
-    if (this.#current === undefined) return;
+    if (this.#current === undefined || this.#isHeld) return;
     throw new DatabaseError(
       "TRANSACTION_OPEN",
       "Cannot end the request inside a transaction: it was rolled back",
@@ -147,30 +336,89 @@ export class RequestTransaction {
     );
   }
 
-  /** Commits once nobody keeps it waiting: only the disk does, or a conflict ends it. */
+  /**
+   * Commits once no other writer blocks it. After that, only the disk can delay it, and only a
+   * conflict can fail it.
+   */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
-    const { store } = this.#world;
+    const { store } = this.#deps;
     const isLong = transaction.keyCount > BATCH_ROWS_MAX;
     const { changesRows, commit } = isLong
-      ? await this.#writtenInTurns(transaction, record)
+      ? await this.#writtenInTicks(transaction, record)
       : this.#written(transaction, record);
     if (commit !== undefined) await store.durable(commit.lastSeq);
     return commit !== undefined && changesRows ? commit.lastSeq : null;
   }
 
-  /** Commits in this turn. */
+  /** Commits in this tick. */
   #written(transaction: Transaction, record: RecordedWrites): Written {
     const { snapshotSeq } = transaction;
-    const writes = [...transaction.writes()];
-    const changesRows = writes.length > 0;
-    writes.push(...record(changesRows));
-    if (writes.length === 0) return { changesRows, commit: undefined };
-    const make = (): Commit => this.#world.store.apply({ writes, snapshotSeq });
-    return { changesRows, commit: this.#made(transaction, make) };
+    this.#requireReferences(transaction);
+    const rows = [...transaction.writes()];
+    const changesRows = rows.length > 0;
+    this.#requireUnchanged(transaction);
+    return this.#withAcks((acks) => {
+      const writes = [...acks, ...rows];
+      writes.push(...record(writes.length > 0));
+      if (writes.length === 0) return { changesRows, commit: undefined };
+      const make = (): Commit => this.#deps.store.apply({ writes, snapshotSeq });
+      return { changesRows, commit: this.#made(transaction, make) };
+    });
   }
 
-  async #writtenInTurns(transaction: Transaction, record: RecordedWrites): Promise<Written> {
-    const { catalog, clock, store } = this.#world;
+  /**
+   * Checks in the tick of the commit that no locked row has changed.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE
+   */
+  #requireUnchanged({ locked }: Transaction): void {
+    const { catalog, store } = this.#deps;
+    for (const { key, owner, seq, tableId } of locked) {
+      const table = catalog.tableById(tableId);
+      const options = { owner, key, upTo: store.appliedSeq, columnIds: [SEQ_COLUMN_ID] };
+      if (table !== undefined && store.lookup(tableId, options)?.[0] === seq) continue;
+      const name = table === undefined ? "a table" : `${table.namespace}.${table.name}`;
+      throw new DatabaseError(
+        "SERIALIZATION_FAILURE",
+        `Cannot commit the transaction: another one changed rows of ${name} that it has locked`,
+        { hint: "run the transaction again" },
+      );
+    }
+  }
+
+  /** Checks foreign keys in the tick of the commit. @throws {DatabaseError} */
+  #requireReferences(transaction: Transaction): void {
+    const context = this.#contextOf(transaction);
+    checkDeferred(context);
+    requireUnbroken(transaction.claims, context);
+  }
+
+  #contextOf(transaction: Transaction): ExecutionContext {
+    return newContext(this.#deps, {
+      principal: NO_PRINCIPAL,
+      namespace: "default",
+      slots: [],
+      atSeq: transaction.snapshotSeq,
+      transaction,
+      ledger: this.#ledger,
+    });
+  }
+
+  /** Makes a commit in this tick, including the rows that acknowledge messages. */
+  #withAcks(commit: (writes: readonly TableWrite[]) => Written): Written {
+    const acks = this.#acks.prepare();
+    let written: Written;
+    try {
+      written = commit(acks.writes);
+    } catch (error) {
+      acks.abandoned();
+      throw error;
+    }
+    acks.done();
+    return written;
+  }
+
+  async #writtenInTicks(transaction: Transaction, record: RecordedWrites): Promise<Written> {
+    const { catalog, clock, store } = this.#deps;
     const pause = pauser(clock, { check: () => checkDeadline(this.#ledger, clock) });
     const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
     for (const write of transaction.writes()) {
@@ -178,38 +426,99 @@ export class RequestTransaction {
       staged.add(write);
     }
     const changesRows = staged.rowCount > 0;
-    for (const write of record(changesRows)) staged.add(write);
-    if (staged.rowCount === 0) return { changesRows, commit: undefined };
-    while (!staged.settle()) await pause();
-    transaction.requireUnaltered(catalog);
-    return { changesRows, commit: this.#made(transaction, () => staged.commit()) };
+    // Settled before and after, because acknowledgements by others in between are conflicts.
+    const settled = async (): Promise<void> => {
+      while (!staged.settle()) await pause();
+    };
+    if (!this.#acks.isEmpty) await settled();
+    const acks = this.#acks.prepare();
+    try {
+      for (const write of acks.writes) staged.add(write);
+      for (const write of record(staged.rowCount > 0)) staged.add(write);
+      if (staged.rowCount === 0) {
+        this.#requireUnchanged(transaction);
+        return { changesRows, commit: undefined };
+      }
+      await settled();
+      this.#requireUnchanged(transaction);
+      transaction.requireUnaltered(catalog);
+      this.#requireReferences(transaction);
+      const commit = this.#made(transaction, () => staged.commit());
+      acks.done();
+      return { changesRows, commit };
+    } catch (error) {
+      acks.abandoned();
+      throw error;
+    }
   }
 
   /** Makes the commit, and lists the uploads with it. */
   #made(transaction: Transaction, make: () => Commit): Commit {
-    const { clock, storageQuota } = this.#world;
+    const { clock, storageQuota } = this.#deps;
     const makeAll = (): Commit => {
-      transaction.uploads?.list(clock.nowMs());
+      for (const uploads of transaction.uploads) uploads.list(clock.nowMs());
       return make();
     };
     if (storageQuota === undefined) return makeAll();
     return storageQuota.charge(transaction.growths, makeAll);
   }
 
-  #required(what: string): Transaction {
+  #required(what: string, position?: number): Transaction {
     if (this.#current !== undefined) return this.#current;
-    throw new DatabaseError("TRANSACTION_REQUIRED", `Cannot ${what}: no transaction is open`);
+    throw new DatabaseError("TRANSACTION_REQUIRED", `Cannot ${what}: no transaction is open`, {
+      position,
+    });
   }
 
   #requireUsable(transaction: Transaction): void {
-    const { catalog, clock, limits } = this.#world;
+    const { catalog, clock } = this.#deps;
+    if (this.#isFailed) {
+      throw new DatabaseError(
+        "TRANSACTION_FAILED",
+        this.#isEnding
+          ? "Cannot COMMIT: a statement of the transaction failed; it was rolled back"
+          : "Cannot continue the transaction: one of its statements failed",
+        this.#isEnding ? {} : { hint: "send ROLLBACK, or ROLLBACK TO a savepoint" },
+      );
+    }
     const elapsedMs = clock.monotonicMs() - transaction.startedAtMs;
-    if (elapsedMs > limits.transactionTimeoutMs) {
+    if (elapsedMs > transaction.timeoutMs) {
       throw new DatabaseError(
         "TRANSACTION_LIMIT",
-        `Cannot go on with the transaction: it is open for more than ${limits.transactionTimeoutMs / 1000} s`,
+        `Cannot continue the transaction: it has been open for more than ${transaction.timeoutMs / 1000} s`,
       );
     }
     transaction.requireUnaltered(catalog);
   }
+}
+
+/** Removes the uploads of a transaction that will not commit. @returns The error to report. */
+function failUploads({ uploads }: Transaction, error: unknown): unknown {
+  let reported = error;
+  for (const each of uploads) {
+    try {
+      each.fail(error);
+    } catch (worse) {
+      // Reported instead of the other error, because a failing disk or catalog needs attention.
+      reported = worse;
+    }
+  }
+  return reported;
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+function requireDeferrable({ name, _location }: Name, catalog: Catalog): void {
+  const keys = catalog
+    .tables()
+    .flatMap(({ foreignKeys = [] }) => foreignKeys.filter((key) => key.name === name));
+  if (keys.some(({ isDeferrable }) => isDeferrable)) return;
+  const position = _location.start;
+  if (keys.length > 0) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot set constraint "${name}": it is not DEFERRABLE`,
+      { position },
+    );
+  }
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find foreign key "${name}"`, { position });
 }

@@ -1,31 +1,31 @@
 /**
- * The result entries of statements that read or change rows.
+ * Builds the result entries of statements that read or change rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Value } from "../../types/mod.ts";
 import { noticesOf } from "../bind/stored_numbers.ts";
-import type { StatementResult } from "../common/engine.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
+import type { StatementResult } from "../ports/engine.ts";
 import type { PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
 
 export interface ResultOptions {
   readonly principal: Principal;
-  /** Parameters, then lifted literals. */
+  /** The parameters, followed by the lifted literals. */
   readonly parameters: readonly Value[];
 }
 
 const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
 
-/** The answers of most changes, so that each is the same text every time. */
+/** The messages of most changes, so that the same strings are used every time. */
 const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",
   delete: "Deleted 1 row(s)",
 } as const;
 
-/** The answer of a change that is durable. */
+/** Builds the answer to a durable change. */
 export function changeResult(
   { cells, fields, kind, storedNumbers }: PreparedDml,
   { applied, returned, rowCount }: DmlOutcome,
@@ -43,8 +43,11 @@ export function changeResult(
   return { schema: fields, rows, rowCount, asUser, lastSeq, ...noticed };
 }
 
-/** The same for a long answer. The commit is made, so nothing ends this. */
-export async function changeResultInTurns(
+/**
+ * Builds the answer to a durable change of many rows, over several ticks. The commit is made, so
+ * nothing can cancel this.
+ */
+export async function changeResultInTicks(
   prepared: PreparedDml,
   outcome: DmlOutcome,
   { clock, options }: { clock: Clock; options: ResultOptions },
@@ -61,7 +64,7 @@ export async function changeResultInTurns(
   return { ...first, rows };
 }
 
-/** Rows of a query as the answer has them. */
+/** Builds the result of a query. */
 export function queryResult(
   { fields = [] }: PreparedQuery,
   rows: readonly (readonly unknown[])[],

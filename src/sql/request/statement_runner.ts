@@ -1,94 +1,120 @@
 /**
- * Runs a prepared statement for one caller and makes its result entry.
+ * Runs a prepared statement for one caller and builds its result entry.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { TURN_MS_MAX } from "../../base/limits.ts";
+import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
 import type { Catalog } from "../../catalog/mod.ts";
-import type { Value } from "../../types/mod.ts";
-import type { StatementResult, UploadedFile } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import { UNKNOWN, type Value } from "../../types/mod.ts";
+import { NOT_READ } from "../execute/build/build_scan.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
-import type { Profile } from "../execute/run/profile.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import { Sleeps } from "../execute/run/sleeps.ts";
-import type { Transaction } from "../execute/run/transaction.ts";
-import { TURN_OVER } from "../execute/run/turn.ts";
-import { Uploads, type UploadWorld } from "../files/uploads.ts";
-import { type NotedRun, newRun, type RunWorld } from "../prepare/new_run.ts";
+import { needsTransaction } from "../execute/change/references.ts";
+import type { CopyInput } from "../execute/context/execution_context.ts";
+import type { Profile } from "../execute/context/profile.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { Sleeps } from "../execute/context/sleeps.ts";
+import { SLICE_OVER } from "../execute/context/time_slice.ts";
+import type { Transaction } from "../execute/context/transaction.ts";
+import { type UploadDeps, Uploads } from "../files/uploads.ts";
+import { referencesTo } from "../names/references.ts";
+import type { CopySettings } from "../parse/ast/ast.ts";
+import type { StatementResult, UploadedFile } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
-import type { QueryReaders, ReadingPlace } from "../readers/query_readers.ts";
+import {
+  type ExecutionDeps,
+  newContext,
+  type StatementContext,
+} from "../prepare/statement_context.ts";
+import { isInspecting, type QueryReaders, type ReadingPlace } from "../readers/query_readers.ts";
 import type { QuerySource } from "../readers/reader.ts";
+import { type CopyField, CopyText } from "../result/copy_text.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { beginChange, beginChangeIn, type NewChange } from "./change_rows.ts";
+import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
 import { type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
 import { isKnownLong, maySleep, noteLong, readersFor } from "./read_elsewhere.ts";
-import { changeResult, changeResultInTurns, queryResult } from "./row_results.ts";
+import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
 
 export interface RunOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly transaction: Transaction | undefined;
-  /** Parameters, then lifted literals. */
+  /** The parameters, followed by the lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
-  /** Of EXPLAIN ANALYZE. */
+  /** The data of a COPY FROM. They can be read once, so the statement cannot be run again. */
+  readonly copyInput?: CopyInput | undefined;
+  /** The options of a COPY TO. */
+  readonly copyTo?: CopySettings | undefined;
+  /** The measurements, for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** The source of the statement; absent if it has to run on the event loop. */
+  /** Returns the source of the statement; absent if it has to run on the event loop. */
   source?(): QuerySource | undefined;
-  /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
+  /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
   renewed?(): Prepared;
 }
 
 export interface RunnerOptions {
   readonly ledger: RequestLedger;
-  /** Whether somebody takes rows that are too many to be held; else all are in the result. */
+  /**
+   * Whether a reader receives the rows if there are too many to keep in memory; otherwise, all rows
+   * are in the result.
+   */
   readonly isStreamed: boolean;
-  /** Where those go; asked for when a query is longer than a turn. */
+  /** Returns the channel for those rows, once a query takes longer than a time slice. */
   channelFor(): AnswerChannel;
 }
 
-/** What statements of rows run in. */
-export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {
+/** The dependencies of statements that read or write rows. */
+export interface StatementDeps
+  extends ExecutionDeps,
+    UploadDeps,
+    Pick<SqlEnvironment, "memoryGate" | "writeGates"> {
   /** Absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
 }
 
-/** A change on its way. */
-interface Change {
+/** A change in progress. */
+interface RunningChange {
   readonly prepared: PreparedDml;
   readonly options: RunOptions;
   readonly uploads: Uploads;
 }
 
 export class StatementRunner {
-  readonly #world: StatementWorld;
+  readonly #deps: StatementDeps;
   readonly #options: RunnerOptions;
   #isWaiting = false;
   /** Whether the statement already ran a second time because of the storage limit. */
   #hasRunTwice = false;
 
-  constructor(world: StatementWorld, options: RunnerOptions) {
-    this.#world = world;
+  constructor(deps: StatementDeps, options: RunnerOptions) {
+    this.#deps = deps;
     this.#options = options;
   }
 
-  /** Whether what `run` has begun can still be ended: it does not only wait for the disk. */
+  /**
+   * Whether the work that `run` has begun can still be ended: it does more than wait for the disk.
+   */
   get isUnderWay(): boolean {
     return !this.#isWaiting;
   }
 
-  /** When a statement that begins now has to leave the event loop; undefined if it cannot. */
-  #turnEndMs(mayLeave: boolean): number | undefined {
-    return mayLeave ? this.#world.clock.monotonicMs() + TURN_MS_MAX : undefined;
+  /**
+   * The time at which a statement that begins now has to leave the event loop; undefined if it
+   * cannot.
+   */
+  #sliceEndMs(mayLeave: boolean): number | undefined {
+    return mayLeave ? this.#deps.clock.monotonicMs() + FIRST_SLICE_MS_MAX : undefined;
   }
 
-  /** The readers that can read the rows of a statement; undefined if it stays here. */
+  /** Returns the readers that can read the rows of a statement; undefined if it stays here. */
   #readersFor(prepared: Prepared): QueryReaders | undefined {
-    return readersFor(prepared, this.#world.readers);
+    return readersFor(prepared, this.#deps.readers);
   }
 
   async #placeIn(
@@ -97,7 +123,7 @@ export class StatementRunner {
     { principal, profile }: RunOptions,
   ): Promise<ReadingPlace> {
     const { isStreamed, ledger } = this.#options;
-    // The client may leave while the statement waits.
+    // The client may disconnect while the statement waits.
     if (isStreamed) this.#channel();
     const place = await readers.place({ userId: principal.userId, ledger, prepared });
     if (profile !== undefined) profile.waitedMs += place.waitedMs;
@@ -107,6 +133,24 @@ export class StatementRunner {
   /** @throws {DatabaseError} */
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     this.#hasRunTwice = false;
+    if (this.#mustWait(prepared, options)) return this.#runLater(prepared, options);
+    return this.#run(prepared, options);
+  }
+
+  /**
+   * Whether the statement has to wait because memory is tight. Transactions and statements that
+   * inspect the server continue.
+   */
+  #mustWait(prepared: Prepared, { transaction }: RunOptions): boolean {
+    return this.#deps.memoryGate.isClosed && transaction === undefined && !isInspecting(prepared);
+  }
+
+  async #runLater(given: Prepared, options: RunOptions): Promise<StatementResult> {
+    await this.#deps.memoryGate.opened(this.#options.ledger);
+    return await this.#run(options.renewed?.() ?? given, options);
+  }
+
+  #run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (prepared.kind === "query") return this.#query(prepared, options);
     if (options.files !== undefined || prepared.files.length > 0) {
       return this.#changeWithFiles(prepared, options);
@@ -117,8 +161,10 @@ export class StatementRunner {
   #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
     const { readRow } = prepared;
-    if (readRow !== undefined && options.profile === undefined) {
-      return this.#queryByKey(prepared, options, readRow);
+    const isPlain = options.profile === undefined && options.copyTo === undefined;
+    if (readRow !== undefined && isPlain) {
+      const result = this.#queryByKey(prepared, options, readRow);
+      if (result !== undefined) return result;
     }
     const readers = this.#readersFor(prepared);
     const mayLeave = readers !== undefined;
@@ -127,15 +173,15 @@ export class StatementRunner {
     }
     const { ledger } = this.#options;
     const { rowsRead } = ledger;
-    const run = this.#newQuery(prepared, options, { mayLeave });
+    const context = this.#newQuery(prepared, options, { mayLeave });
     const leave = (error: unknown): Promise<StatementResult> => {
-      if (error !== TURN_OVER || readers === undefined) throw error;
+      if (error !== SLICE_OVER || readers === undefined) throw error;
       ledger.rowsRead = rowsRead;
-      if (!run.readsInOrder) noteLong(prepared);
-      return this.#queryInPlace(readers, prepared, { options, sleeps: run.sleeps });
+      if (!context.readsInOrder) noteLong(prepared);
+      return this.#queryInPlace(readers, prepared, { options, sleeps: context.sleeps });
     };
     try {
-      const rows = this.#rowsOf(prepared, options, run);
+      const rows = this.#rowsOf(prepared, options, context);
       const further = readHere(rows, mayLeave);
       const { collected } = rows;
       return further === undefined
@@ -146,17 +192,21 @@ export class StatementRunner {
     }
   }
 
-  /** One row is never long. */
+  /**
+   * Runs a query by key, which never takes long, as it reads one row. Returns undefined if it has
+   * to be run in the general way.
+   */
   #queryByKey(
     prepared: PreparedQuery,
     options: RunOptions,
     readRow: NonNullable<PreparedQuery["readRow"]>,
-  ): StatementResult {
+  ): StatementResult | undefined {
     const row = readRow(this.#newQuery(prepared, options, { mayLeave: false }));
+    if (row === NOT_READ) return undefined;
     return queryResult(prepared, row === undefined ? [] : [prepared.cells.cellsOf(row)], options);
   }
 
-  /** Waits for a reader, and begins there as the definitions and rows of that turn are. */
+  /** Waits for a reader, and begins with the definitions and rows of that tick. */
   async #queryInPlace(
     readers: QueryReaders,
     given: PreparedQuery,
@@ -166,8 +216,8 @@ export class StatementRunner {
     let prepared: PreparedQuery;
     try {
       prepared = renewedQuery(given, options);
-      const run = this.#newQuery(prepared, options, { mayLeave: false, sleeps });
-      const rows = this.#rowsOf(prepared, options, run);
+      const context = this.#newQuery(prepared, options, { mayLeave: false, sleeps });
+      const rows = this.#rowsOf(prepared, options, context);
       const how = await readIn(place, rows);
       if (how === "read") return rows.collected.finish();
     } finally {
@@ -176,70 +226,75 @@ export class StatementRunner {
     return await this.#query(prepared, options);
   }
 
-  /** @param about.sleeps Those of the query when it was begun before. */
+  /** @param about.sleeps The sleeps of an earlier attempt. */
   #newQuery(
     prepared: PreparedQuery,
     options: RunOptions,
     about: { mayLeave: boolean; sleeps?: Sleeps | undefined },
-  ): NotedRun {
+  ): StatementContext {
     const { mayLeave, sleeps } = about;
     const { namespace, parameters, principal, profile, transaction } = options;
     profile?.clear();
-    return newRun(this.#world, {
+    return newContext(this.#deps, {
       principal,
       namespace,
       slots: parameters,
-      atSeq: this.#world.store.visibleSeq,
+      atSeq: this.#deps.store.visibleSeq,
       transaction,
       profile,
       ledger: this.#options.ledger,
-      turnEndMs: this.#turnEndMs(mayLeave),
+      sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: sleeps ?? this.#sleepsOf(prepared, transaction),
     });
   }
 
   #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
     if (!maySleep(prepared)) return undefined;
-    const { clock, limits } = this.#world;
-    // The next statement of a transaction whose time is over is refused.
+    const { clock } = this.#deps;
+    // The next statement of an expired transaction is refused.
     const msMax = (): number =>
       transaction === undefined
         ? Number.POSITIVE_INFINITY
-        : Math.max(0, transaction.startedAtMs + limits.transactionTimeoutMs - clock.monotonicMs()) +
-          1;
+        : Math.max(0, transaction.startedAtMs + transaction.timeoutMs - clock.monotonicMs()) + 1;
     return new Sleeps({ clock, ledger: this.#options.ledger, msMax });
   }
 
-  #rowsOf(prepared: PreparedQuery, options: RunOptions, run: NotedRun): QueryRowsOptions {
-    const { clock, limits } = this.#world;
+  #rowsOf(
+    prepared: PreparedQuery,
+    options: RunOptions,
+    context: StatementContext,
+  ): QueryRowsOptions {
+    const { clock, limits } = this.#deps;
     const { ledger } = this.#options;
     const isMeasured = options.profile !== undefined;
-    // Rows that were sent could not be forgotten after a sleep.
-    const isStreamed = this.#options.isStreamed && !isMeasured && run.sleeps === undefined;
+    // Rows that were sent cannot be taken back after a sleep.
+    const isStreamed = this.#options.isStreamed && !isMeasured && context.sleeps === undefined;
+    const { copyTo } = options;
     const collected = new CollectedRows({
       cells: prepared.cells,
+      copy: copyTo === undefined ? undefined : new CopyText(copyFieldsOf(prepared), copyTo),
       head: { schema: prepared.fields ?? [], asUser: options.principal.userId },
-      // A reader is given its rows before they are many, so these need no budget.
-      memory: isStreamed ? run.memory.elastic() : run.memory,
+      // A reader receives its rows before there are many, so they need no budget.
+      memory: isStreamed ? context.memory.elastic() : context.memory,
       rowsMax: limits.resultRowsMax,
       isCounted: isMeasured,
     });
     return {
       prepared,
-      run,
+      context,
       ledger,
       namespace: options.namespace,
       collected,
       clock,
       source: () => options.source?.(),
       channel: isStreamed ? () => this.#channel() : undefined,
-      turns: {
+      slices: {
         ...(isStreamed && {
           isEnough: () => collected.areMany,
-          onTurn: () => collected.send(this.#channel()),
+          onSlice: () => collected.send(this.#channel()),
         }),
-        // A statement that sends no rows still ends when its client leaves.
-        ...(this.#options.isStreamed && !isStreamed && { onTurn: () => void this.#channel() }),
+        // A statement that streams no rows still ends when its client disconnects.
+        ...(this.#options.isStreamed && !isStreamed && { onSlice: () => void this.#channel() }),
       },
     };
   }
@@ -251,18 +306,20 @@ export class StatementRunner {
   }
 
   /**
-   * Begins in the turn in which the statement was bound: a definition may change in any other.
+   * Begins in the tick in which the statement was bound, because a definition may change in a later
+   * one.
    *
-   * @param place Where it reads its rows; absent if they are to be read in its first turn.
+   * @param place The place where its rows are read; absent to read them in its first time slice.
    */
-  #change(change: Change, place?: ReadingPlace): StatementResult | Promise<StatementResult> {
+  #change(change: RunningChange, place?: ReadingPlace): StatementResult | Promise<StatementResult> {
     let outcome: DmlOutcome | Promise<DmlOutcome>;
     try {
       if (!this.#isReady(change)) return this.#changeLater(change, place !== undefined);
+      if (this.#takesOthersAlong(change)) return this.#changeTogether(change);
       const begun = this.#newChange(change);
       outcome = place === undefined ? beginChange(begun) : beginChangeIn(place, begun);
     } catch (error) {
-      const isLong = error === TURN_OVER;
+      const isLong = error === SLICE_OVER;
       if (!isLong && !this.#isRunAgain(error, change.options)) throw error;
       return this.#changeLater(change, isLong);
     } finally {
@@ -272,19 +329,51 @@ export class StatementRunner {
     this.#isWaiting = true;
     const result = changeResult(change.prepared, outcome, change.options);
     const lastSeq = outcome.applied.commit?.lastSeq;
-    return lastSeq === undefined ? result : this.#world.store.durable(lastSeq).then(() => result);
+    return lastSeq === undefined ? result : this.#deps.store.durable(lastSeq).then(() => result);
   }
 
-  /** Whether the rows of its table, and of its owner, may be changed in this turn. */
-  #isReady({ options, prepared }: Change): boolean {
-    const { storageQuota, writeGates } = this.#world;
+  /** Whether a change may also change rows of other tables, or further rows of its own table. */
+  #takesOthersAlong({ options, prepared }: RunningChange): boolean {
+    if (options.transaction !== undefined) return false;
+    const { catalog } = this.#deps;
+    const to = (tableId: number): ReturnType<typeof referencesTo> => referencesTo(catalog, tableId);
+    return needsTransaction(prepared, { to });
+  }
+
+  /** Runs a change in its own transaction, which begins in this tick. */
+  async #changeTogether(change: RunningChange): Promise<StatementResult> {
+    const { clock, store } = this.#deps;
+    const { options } = change;
+    const outcome = await changeTogether({
+      deps: this.#deps,
+      ledger: this.#options.ledger,
+      tableId: change.prepared.target.tableId,
+      uploads: change.uploads,
+      begin: (transaction) => {
+        const renewed = renewedChange(change);
+        const within = { ...renewed, options: { ...options, transaction } };
+        const { prepared, runAt } = this.#newChange(within);
+        const context = runAt(transaction.snapshotSeq, false);
+        return { context, outcome: prepared.program(context) };
+      },
+    });
+    this.#isWaiting = true;
+    const result = await changeResultInTicks(change.prepared, outcome, { options, clock });
+    const lastSeq = outcome.applied.commit?.lastSeq;
+    if (lastSeq !== undefined) await store.durable(lastSeq);
+    return result;
+  }
+
+  /** Whether the rows of its table and of its owner may be changed in this tick. */
+  #isReady({ options, prepared }: RunningChange): boolean {
+    const { storageQuota, writeGates } = this.#deps;
     if (writeGates.isClosed(prepared.target.tableId)) return false;
     if (storageQuota === undefined || options.transaction !== undefined) return true;
     return storageQuota.isReady(options.principal.owner);
   }
 
-  async #changeLater(change: Change, isLong: boolean): Promise<StatementResult> {
-    const { storageQuota, writeGates } = this.#world;
+  async #changeLater(change: RunningChange, isLong: boolean): Promise<StatementResult> {
+    const { storageQuota, writeGates } = this.#deps;
     const { ledger } = this.#options;
     const { options, prepared } = change;
     if (options.transaction === undefined) {
@@ -299,28 +388,25 @@ export class StatementRunner {
     }
   }
 
-  /** Waits for a reader; undefined if the change reads its rows on the event loop. */
-  async #placeOf(change: Change): Promise<ReadingPlace | undefined> {
-    const readers = this.#readersOf(change);
+  /** Waits for a reader; returns undefined if the change reads its rows on the event loop. */
+  async #placeOf(change: RunningChange): Promise<ReadingPlace | undefined> {
+    const readers = this.#readersFor(change.prepared);
     if (readers === undefined) return undefined;
     return await this.#placeIn(readers, change.prepared, change.options);
   }
 
-  #readersOf({ prepared, uploads }: Change): QueryReaders | undefined {
-    return uploads === Uploads.none ? this.#readersFor(prepared) : undefined;
-  }
-
   /** Whether the statement was refused for lack of storage that may since have become free. */
-  #isRunAgain(error: unknown, { principal, transaction }: RunOptions): boolean {
-    const { storageQuota } = this.#world;
+  #isRunAgain(error: unknown, { copyInput, principal, transaction }: RunOptions): boolean {
+    const { storageQuota } = this.#deps;
+    if (copyInput !== undefined) return false;
     if (storageQuota === undefined || transaction !== undefined || this.#hasRunTwice) return false;
-    if (!(error instanceof DatabaseError) || error.condition !== "LIMIT_EXCEEDED") return false;
+    if (!(error instanceof DatabaseError) || error.code !== "LIMIT_EXCEEDED") return false;
     this.#hasRunTwice = !storageQuota.isReady(principal.owner);
     return this.#hasRunTwice;
   }
 
-  async #changeLong(begun: Promise<DmlOutcome>, change: Change): Promise<StatementResult> {
-    const { clock, store, writeGates } = this.#world;
+  async #changeLong(begun: Promise<DmlOutcome>, change: RunningChange): Promise<StatementResult> {
+    const { clock, store, writeGates } = this.#deps;
     const { options, prepared } = change;
     let outcome: DmlOutcome;
     try {
@@ -331,21 +417,21 @@ export class StatementRunner {
         tableId: prepared.target.tableId,
         place: () => this.#placeOf(change),
         begin: (place) => beginChangeIn(place, this.#newChange(renewedChange(change))),
-        isRepeatable: options.transaction === undefined,
+        isRepeatable: options.transaction === undefined && options.copyInput === undefined,
       });
     } catch (error) {
       if (!this.#isRunAgain(error, options)) throw error;
       return await this.#changeLater(change, false);
     }
     this.#isWaiting = true;
-    const result = await changeResultInTurns(prepared, outcome, { options, clock });
+    const result = await changeResultInTicks(prepared, outcome, { options, clock });
     const lastSeq = outcome.applied.commit?.lastSeq;
     if (lastSeq !== undefined) await store.durable(lastSeq);
     return result;
   }
 
-  #newChange(change: Change): NewChange {
-    const { catalog, store } = this.#world;
+  #newChange(change: RunningChange): NewChange {
+    const { catalog, store } = this.#deps;
     const { options, prepared, uploads } = change;
     const { namespace, parameters, profile, transaction } = options;
     const { ledger } = this.#options;
@@ -356,11 +442,11 @@ export class StatementRunner {
       ledger,
       namespace,
       store,
-      readers: this.#readersOf(change),
+      readers: this.#readersFor(prepared),
       source: () => options.source?.(),
       runAt: (atSeq, mayLeave) => {
         profile?.clear();
-        return newRun(this.#world, {
+        return newContext(this.#deps, {
           principal,
           namespace,
           slots: references.length === 0 ? parameters : [...parameters, ...references],
@@ -369,8 +455,9 @@ export class StatementRunner {
           transaction,
           profile,
           uploads: uploads === Uploads.none ? undefined : uploads,
+          copyInput: options.copyInput,
           ledger,
-          turnEndMs: this.#turnEndMs(mayLeave),
+          sliceEndMs: this.#sliceEndMs(mayLeave),
         });
       },
     };
@@ -398,28 +485,32 @@ export class StatementRunner {
       );
     }
     refuseExtra(options.files, files);
-    return Uploads.stage(this.#world, { parts: options.files, names: files });
+    return Uploads.stage(this.#deps, { parts: options.files, names: files });
   }
 }
 
-/** The statement as it is to be run after a wait. @throws {DatabaseError} */
+/** Returns the statement to run after a wait. @throws {DatabaseError} */
 function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery {
   const prepared = options.renewed?.() ?? given;
-  assert(prepared.kind === "query", "a text stays the statement that it is");
+  assert(prepared.kind === "query", "binding a text again yields the same kind of statement");
   return prepared;
 }
 
-/** The same. @throws {DatabaseError} */
-function renewedChange(change: Change): Change {
+/** Returns the change to run after a wait. @throws {DatabaseError} */
+function renewedChange(change: RunningChange): RunningChange {
   const prepared = change.options.renewed?.() ?? change.prepared;
-  assert(prepared.kind !== "query", "a text stays the statement that it is");
+  assert(prepared.kind !== "query", "binding a text again yields the same kind of statement");
   return { ...change, prepared };
 }
 
-/** The first write of a user gives it the number that owns its rows. */
+/** The first write of a user assigns the owner number of that user's rows. */
 function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
+}
+
+function copyFieldsOf({ cells, fields = [] }: PreparedQuery): CopyField[] {
+  return fields.map(({ name }, index) => ({ name, type: cells.types[index] ?? UNKNOWN }));
 }
 
 function refuseExtra(parts: ReadonlyMap<string, UploadedFile>, names: readonly string[]): void {

@@ -1,8 +1,8 @@
 /**
- * Batches as bytes, for temporary files: vectors are copied as they lie in memory.
+ * Encodes batches as bytes for temporary files: vectors are copied as they are in memory.
  *
- * Each says itself what it is, and nobody but the process that wrote a block reads it, so there is
- * no version, and bytes are in the order of the machine. Columns follow each other:
+ * A block describes itself and is read only by the process that wrote it, so there is no version,
+ * and bytes are in the machine's order. Columns follow each other:
  *
  *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, where it has │ to 8 │ values
  *
@@ -46,7 +46,7 @@ const TAG_EMBEDDING = 7;
 const TAG_INTERVAL = 8;
 const TAG_ARRAY = 9;
 
-/** Appends a batch, 8-aligned to where the writer stands, which must be a multiple of 8. */
+/** Appends a batch. The position of the writer must be a multiple of 8. */
 export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void {
   const start = into.length;
   for (const column of columns) {
@@ -62,15 +62,15 @@ export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
   writeBlock(into, batch);
 }
 
-/** What is known of a block besides its rows. */
+/** The known properties of a block besides its rows. */
 export interface BlockForm {
   readonly columnCount: number;
-  /** Of the file, for what is said of damage. */
+  /** The path of the file, for reporting damage. */
   readonly path: string;
 }
 
 /**
- * Reads a batch back; its vectors alias `bytes`.
+ * Reads a batch; its vectors alias `bytes`.
  *
  * @param bytes Begins at a multiple of 8 of its buffer.
  * @throws {CorruptionError} If the bytes end too early.
@@ -106,13 +106,13 @@ function readColumns(reader: ByteReader, columnCount: number, rowCount: number):
   return { rowCount, columns };
 }
 
-interface Place {
+interface BlockPlace {
   readonly rowCount: number;
-  /** Where the block begins in the writer. */
+  /** The start of the block in the writer. */
   readonly start: number;
 }
 
-function writeColumn(into: ByteWriter, column: Vector, place: Place): void {
+function writeColumn(into: ByteWriter, column: Vector, place: BlockPlace): void {
   const { rowCount } = place;
   switch (column.kind) {
     case "const":
@@ -139,11 +139,11 @@ function writeColumn(into: ByteWriter, column: Vector, place: Place): void {
     case "any":
       return writeAny(into, column, place);
     default:
-      unreachable(column, "a vector is of a known kind");
+      unreachable(column, "every vector has a known kind");
   }
 }
 
-function writeAny(into: ByteWriter, column: Vector, place: Place): void {
+function writeAny(into: ByteWriter, column: Vector, place: BlockPlace): void {
   const { rowCount } = place;
   let nulls: Uint8Array | undefined;
   let textCount = 0;
@@ -176,7 +176,7 @@ function writeAny(into: ByteWriter, column: Vector, place: Place): void {
 function writeHead(
   into: ByteWriter,
   kind: number,
-  { nulls, place }: { place: Place; nulls?: Uint8Array | undefined },
+  { nulls, place }: { place: BlockPlace; nulls?: Uint8Array | undefined },
 ): void {
   into.u8(kind);
   into.u8(nulls === undefined ? 0 : 1);
@@ -242,7 +242,7 @@ function writeTagged(into: ByteWriter, value: Value): void {
     case "object":
       return writeObject(into, value);
     default:
-      unreachable(value, "a value is of a known form");
+      unreachable(value, "every value has a known type");
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Rows that do not fit the memory of their statement: where they lie meanwhile, and how they are
- * read again. Operators in `execute/` decide when; this folder knows no plan and no expression.
+ * Temporary storage for rows that do not fit into their statement's memory. Operators in `execute/`
+ * decide when to use it; this folder knows no plan and no expression.
  */
 export { LEVEL_MAX, PARTITION_COUNT, Partitions } from "./partitions.ts";
 export { type CompareValues, type RunMerge, SortedRuns } from "./sorted_runs.ts";

@@ -1,6 +1,6 @@
 /**
- * Rows on disk, apart by their keys: equal keys are in the same partition, at every level, so each
- * partition can be worked on by itself as if it were all.
+ * Partitions rows on disk by their keys: equal keys are in the same partition at every level, so
+ * each partition can be processed independently.
  *
  * A partition that is still too large is divided again one level deeper, by other bits of the same
  * hash ("Implementation techniques for main memory database systems", DeWitt et al., 1984).
@@ -20,12 +20,12 @@ import type { Extent, SpillFile } from "./temporary_files.ts";
 
 export const PARTITION_COUNT = 16;
 
-/** 16 to the power of it partitions in all; what is larger then has few different keys. */
+/** This many levels of 16 partitions. A partition that is still larger has few distinct keys. */
 export const LEVEL_MAX = 4;
 
 /**
- * Bytes of a partition that are gathered before they go to the file. A batch leaves a few rows for
- * each partition, and a reference to each few would take as much memory as a quarter of them.
+ * The bytes of a partition that are gathered before they are written. A batch has a few rows for
+ * each partition, and a reference to each piece would take a quarter as much memory as the rows.
  */
 const GATHERED_BYTES = 16 * 1024;
 
@@ -35,7 +35,7 @@ export class Partitions {
   readonly #file: SpillFile;
   readonly #keyTypes: readonly DataType[];
   readonly #level: number;
-  /** Of the rows under way: only here there is room for long ones. */
+  /** The current row. Only this buffer has room for long rows. */
   readonly #block = new ByteWriter();
   readonly #gathered = Array.from({ length: PARTITION_COUNT }, () => new ByteWriter());
   readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
@@ -52,7 +52,7 @@ export class Partitions {
     this.#level = level;
   }
 
-  /** Writes each row to the partition of its key. Within a partition rows keep their order. */
+  /** Writes each row to the partition of its key. Rows of a partition keep their order. */
   add(batch: Batch, keys: readonly Vector[]): void {
     const { rowCount } = batch;
     const hashes = hashesOf(keys, this.#keyTypes, rowCount);
@@ -85,12 +85,12 @@ export class Partitions {
     return this.#rowCounts[partition] ?? 0;
   }
 
-  /** The rows of a partition, as an operator that can be made again and again. */
+  /** Returns a reader of a partition's rows, which can be recreated any number of times. */
   reader(partition: number): PartitionReader {
     this.#place(partition);
     return new PartitionReader(
       this.#file,
-      defined(this.#extents[partition], "a partition is known"),
+      defined(this.#extents[partition], "the partition exists"),
     );
   }
 
@@ -112,7 +112,7 @@ export class Partitions {
     if (gathered.length >= GATHERED_BYTES) this.#place(partition);
   }
 
-  /** Moves what was gathered of a partition to the file. */
+  /** Writes the gathered rows of a partition to the file. */
   #place(partition: number): void {
     const gathered = this.#gathered[partition];
     if (gathered === undefined || gathered.length === 0) return;
@@ -121,11 +121,11 @@ export class Partitions {
   }
 }
 
-/** The rows of a partition, in the order in which they came. An operator, which owns nothing. */
+/** Reads the rows of a partition, in the order in which they were added. It owns no resources. */
 class PartitionReader {
   readonly #file: SpillFile;
   readonly #extents: readonly Extent[];
-  /** Of the extent that was read last. */
+  /** The batches of the extent that was read last. */
   #batches: Iterator<Batch> = [].values();
   #position = 0;
 
@@ -155,7 +155,9 @@ function partitionOf(hash: number, level: number): number {
   return mix(hash ^ Math.imul(level + 1, 0x9e3779b1)) >>> 28;
 }
 
-/** A hash of the key of each row; keys that SQL calls equal have the same, NULLs too. */
+/**
+ * Returns a hash of each row's key. Keys that SQL calls equal have equal hashes, including NULLs.
+ */
 function hashesOf(
   keys: readonly Vector[],
   types: readonly DataType[],
@@ -163,7 +165,7 @@ function hashesOf(
 ): Int32Array {
   const hashes = new Int32Array(rowCount);
   for (const [i, key] of keys.entries()) {
-    const type = defined(types[i], "a key has its type");
+    const type = defined(types[i], "every key has a type");
     addHashes(key, type, hashes);
   }
   return hashes;
@@ -202,7 +204,7 @@ function hashOfNumber(value: number): number {
 const DOUBLE = new Float64Array(1);
 const WORDS = new Int32Array(DOUBLE.buffer);
 
-/** FNV-1a over UTF-16 units. */
+/** Returns the FNV-1a hash of a text over its UTF-16 units. */
 function hashOfText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) {

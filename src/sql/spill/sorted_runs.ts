@@ -4,9 +4,9 @@
  *     run 0: block block block …      each run ascends; equal rows: the earlier run is first
  *     run 1: block block …            merged through a heap of one cursor a run
  *
- * At most `fanIn` runs are merged at once, so that memory is bounded by one block of each; more are
- * merged to fewer first, neighbours with neighbours, which keeps equal rows in order (Knuth, The
- * Art of Computer Programming, volume 3, 5.4.1).
+ * At most `fanIn` runs are merged at the same time, so that memory is limited to one block of each.
+ * More runs are first merged to fewer, neighbours with neighbours, which keeps equal rows in order
+ * (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
  */
 import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -27,12 +27,12 @@ export interface SortedRunsOptions {
   readonly types: readonly DataType[];
   /** The column of the first key; the others follow it. */
   readonly keyStart: number;
-  /** Orders the values of each key. */
+  /** The comparison for the values of each key. */
   readonly keys: readonly CompareValues[];
   readonly makeFile: () => SpillFile;
-  /** Bytes of rows in one block, about. */
+  /** The approximate size of one block. */
   readonly blockBytes: number;
-  /** Runs that are merged at once, 2 or more. */
+  /** The number of runs that are merged at the same time, 2 or more. */
   readonly fanIn: number;
 }
 
@@ -44,28 +44,28 @@ export class SortedRuns {
   #runs: Run[] = [];
 
   constructor(options: SortedRunsOptions) {
-    assert(options.fanIn >= 2, "a merge makes fewer runs");
+    assert(options.fanIn >= 2, "a merge reduces the number of runs");
     this.#options = options;
     this.#file = options.makeFile();
   }
 
-  /** What is appended from now on is a run of its own, behind those before. */
+  /** Starts a new run after the existing ones. */
   begin(): void {
     this.#runs.push([]);
   }
 
-  /** @param bytes What the rows are counted as. */
+  /** @param bytes The counted size of the rows. */
   append(batch: Batch, bytes: number): void {
-    const run = defined(this.#runs.at(-1), "a run was begun");
+    const run = defined(this.#runs.at(-1), "a run has been begun");
     for (const piece of piecesOf(batch, { bytes, bytesMax: this.#options.blockBytes })) {
       run.push(this.#file.append(piece));
     }
   }
 
   /**
-   * Merges until so few are left that one merge does the rest.
+   * Merges runs until one merge can do the rest.
    *
-   * @param checkTime Called for each batch; the files go with the statement when it throws.
+   * @param checkTime Called for each batch. If it throws, the files are removed with the statement.
    */
   reduce(checkTime: () => void): void {
     const { fanIn, makeFile } = this.#options;
@@ -78,7 +78,7 @@ export class SortedRuns {
           const run: Run = [];
           const merge = this.#mergeOf(this.#runs.slice(first, first + fanIn));
           for (let batch = merge.next(); batch !== undefined; batch = merge.next()) {
-            // A batch of a merge has about the bytes of a block.
+            // A batch of a merge has about the size of a block.
             run.push(into.append(batch));
             checkTime();
           }
@@ -94,13 +94,13 @@ export class SortedRuns {
     }
   }
 
-  /** All rows in order. {@linkcode reduce} is over. */
+  /** Returns all rows in order. Call {@linkcode reduce} first. */
   merged(): RunMerge {
-    assert(this.#runs.length <= this.#options.fanIn, "few runs are merged");
+    assert(this.#runs.length <= this.#options.fanIn, "the merge has at most its fan-in of runs");
     return this.#mergeOf(this.#runs);
   }
 
-  /** What a merge of all runs holds, about. */
+  /** The approximate memory of a merge of all runs. */
   get mergeBytes(): number {
     return this.#runs.length * this.#options.blockBytes;
   }
@@ -114,31 +114,29 @@ export class SortedRuns {
   }
 }
 
-/** A block that is being merged: its keys as values, since each is compared several times. */
+/** A block that is being merged, with its keys as values, since each is compared several times. */
 interface LoadedBlock {
   readonly rowCount: number;
   readonly columns: readonly Vector[];
   readonly keys: readonly (readonly Value[])[];
 }
 
-interface Cursor {
+interface MergeCursor {
   readonly run: Run;
-  /** Of equal rows, those of the lower run are first. */
+  /** The lower run comes first among equal rows. */
   readonly runIndex: number;
   blockIndex: number;
   block: LoadedBlock;
   row: number;
 }
 
-/** Rows of several runs, in order, a batch at a time. */
+/** Merges several runs, and returns the rows in order, one batch at a time. */
 export class RunMerge {
   readonly #file: SpillFile;
   readonly #options: SortedRunsOptions;
   /** A binary heap: the cursor with the lowest row is the first. */
-  readonly #heap: Cursor[] = [];
-  /**
-   * Rows of a batch: about a block's bytes, so that a merge into runs makes blocks of that size.
-   */
+  readonly #heap: MergeCursor[] = [];
+  /** Rows per batch: about a block's bytes, so that a merge into runs makes blocks of that size. */
   #rowsMax = BATCH_ROWS_MAX;
 
   constructor(file: SpillFile, runs: readonly Run[], options: SortedRunsOptions) {
@@ -153,7 +151,7 @@ export class RunMerge {
     for (let at = (this.#heap.length >> 1) - 1; at >= 0; at -= 1) this.#sink(at);
   }
 
-  /** At least one row, or undefined at the end. */
+  /** Returns at least one row, or undefined at the end. */
   next(): Batch | undefined {
     const heap = this.#heap;
     const rowsMax = this.#rowsMax;
@@ -183,7 +181,7 @@ export class RunMerge {
   }
 
   /** Moves to the next block. Returns whether there is one. */
-  #advance(cursor: Cursor): boolean {
+  #advance(cursor: MergeCursor): boolean {
     const block = this.#load(cursor.run, cursor.blockIndex + 1);
     if (block === undefined) return false;
     cursor.blockIndex += 1;
@@ -227,7 +225,7 @@ export class RunMerge {
     heap[at] = cursor;
   }
 
-  #isBefore(left: Cursor, right: Cursor): boolean {
+  #isBefore(left: MergeCursor, right: MergeCursor): boolean {
     const { keys } = this.#options;
     const leftKeys = left.block.keys;
     const rightKeys = right.block.keys;

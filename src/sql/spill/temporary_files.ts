@@ -1,16 +1,16 @@
 /**
- * Temporary files of statements: where they lie, how large they may become, and that none stays.
+ * Temporary files of statements: their directory, their limits, and their removal.
  *
  *     SpillSpace        one for an engine: directory, bounds, names
  *     TemporaryFiles    one for a statement: counts its bytes, removes what is left at its end
  *     SpillFile         one for an operator that holds more than it may: blocks, written once
  *
- * - A file is removed by the operator that made it, at the latest when that is closed; what a
- *   failure leaves is removed at the end of the statement, and what a crash leaves at the next
- *   start, which empties the directory.
- * - Nothing is synced: what is lost with the process is needed by nobody.
- * - Length and checksum of each block are kept in memory, so a block that comes back otherwise than
- *   it was written is noticed, wherever the disk may have it from.
+ * - The operator that created a file removes it, at the latest when it is closed. Files left by a
+ *   failure are removed at the end of the statement, and files left by a crash on the next startup,
+ *   which empties the directory.
+ * - Nothing is synced, because the data is useless once the process has ended.
+ * - Length and checksum of each block are kept in memory, so a block that was changed on disk is
+ *   detected.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -30,25 +30,27 @@ import {
 
 const MIB = 1024 * 1024;
 
-/** Bytes that are gathered before a write: a call for each block would cost more than its bytes. */
+/**
+ * Bytes that are gathered before a write, since a system call per block costs more than its bytes.
+ */
 const WRITE_BYTES = 256 * 1024;
 
-/** Bytes between two looks at the free space. */
+/** The number of bytes written between two checks of the free space. */
 const LOOK_BYTES: number = 16 * MIB;
 
-/** What stays free for the log, beyond the reserve below which the server only reads. */
+/** Space left free for the log, beyond the reserve below which the server is read-only. */
 const SPARE_BYTES: number = 64 * MIB;
 
 interface SpillSpaceOptions {
   readonly disk: Disk;
   readonly log: Log;
-  /** Exists, and is emptied at each start. */
+  /** The directory. It must exist, and is emptied on each startup. */
   readonly directory: string;
-  /** How the names of files begin; no two spaces of a directory share one. */
+  /** The prefix of file names, unique among the spaces of a directory. */
   readonly prefix?: string;
-  /** Of one statement; 0 keeps all in memory. */
+  /** The limit for one statement; 0 keeps everything in memory. */
   readonly bytesMax: number;
-  /** Free bytes of the disk below which the server only reads. */
+  /** The free space of the disk below which the server is read-only. */
   readonly minFreeBytes: number;
 }
 
@@ -75,16 +77,16 @@ export class SpillSpace {
       }
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The next start empties the directory.
+      // The next startup will empty the directory.
       log.warn("temporary files could not be removed", { directory, code: error.code });
     }
   }
 }
 
 export interface FileOptions {
-  /** Columns of each batch. */
+  /** The number of columns in each batch. */
   readonly columnCount: number;
-  /** Told the bytes of each block. */
+  /** Receives the bytes of each block. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
@@ -93,7 +95,7 @@ export class TemporaryFiles {
   readonly #space: SpillSpace;
   readonly #open = new Set<SpillFile>();
   #bytes = 0;
-  /** Of files that are gone, too: when to look at the free space again. */
+  /** Counts down to the next check of the free space; bytes of removed files count as well. */
   #bytesToLook = 0;
 
   constructor(space: SpillSpace) {
@@ -104,7 +106,7 @@ export class TemporaryFiles {
     return this.#space.options.bytesMax > 0;
   }
 
-  /** Bytes that lie on the disk now, or are about to. */
+  /** The number of bytes that are on disk or about to be written. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -119,12 +121,12 @@ export class TemporaryFiles {
     return spilled;
   }
 
-  /** Removes what is left. */
+  /** Removes the remaining files. */
   close(): void {
     for (const file of this.#open) file.close();
   }
 
-  /** Of {@linkcode SpillFile}. @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL */
+  /** Called by {@linkcode SpillFile}. @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL */
   take(bytes: number): void {
     const { bytesMax, directory, disk, minFreeBytes } = this.#space.options;
     this.#bytes += bytes;
@@ -142,7 +144,7 @@ export class TemporaryFiles {
     throw temporaryDiskFull();
   }
 
-  /** Of {@linkcode SpillFile}. */
+  /** Called by {@linkcode SpillFile}. */
   gone(file: SpillFile, { bytes, path }: { bytes: number; path: string }): void {
     const { disk, log } = this.#space.options;
     this.#open.delete(file);
@@ -151,32 +153,32 @@ export class TemporaryFiles {
       disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The statement has all that it needs; the next start empties the directory.
+      // The statement has all data that it needs; the next startup empties the directory.
       log.warn("a temporary file could not be removed", { path, code: error.code });
     }
   }
 }
 
-/** Where bytes lie that are written and read as one. */
+/** The location of bytes that are written and read together. */
 export interface Extent {
   readonly offset: number;
   readonly byteCount: number;
   readonly checksum: number;
 }
 
-/** Where one block lies: what {@linkcode SpillFile.read} is asked for. */
+/** The location of one block, for {@linkcode SpillFile.read}. */
 export interface BlockRef extends Extent {
   readonly rowCount: number;
 }
 
-/** Blocks of rows, written one after the other and read in any order. */
+/** Blocks of rows, written one after another and read in any order. */
 export class SpillFile {
   readonly #file: DiskFile;
   readonly #owner: TemporaryFiles;
   readonly #options: FileOptions;
-  /** What is not on the disk yet. */
+  /** Bytes that are not on disk yet. */
   readonly #pending = new ByteWriter();
-  /** Bytes on the disk: where what is pending goes to. */
+  /** The bytes on disk, and so the offset of the pending bytes. */
   #flushedBytes = 0;
   #isClosed = false;
 
@@ -198,13 +200,13 @@ export class SpillFile {
     return { ...this.#placed(start), rowCount: batch.rowCount };
   }
 
-  /** Adds a batch, which is not aliased, to bytes for {@linkcode appendEncoded}. */
+  /** Appends a batch, which is not aliased, to bytes for {@linkcode appendEncoded}. */
   encode(into: ByteWriter, batch: Batch): void {
     this.#check(batch);
     writeCountedBlock(into, batch);
   }
 
-  /** Writes batches that were encoded, to be read together. @throws As {@linkcode append}. */
+  /** Writes encoded batches, to be read together. @throws The errors of {@linkcode append}. */
   appendEncoded(encoded: ByteWriter): Extent {
     const start = this.#pending.length;
     this.#pending.raw(encoded.view());
@@ -217,12 +219,12 @@ export class SpillFile {
     return this.#decoded(block, (bytes, form) => readBlock(bytes, { ...form, rowCount }));
   }
 
-  /** The batches that were encoded there. @throws {DatabaseError} As {@linkcode read}. */
+  /** Reads the batches of an extent. @throws {DatabaseError} The errors of {@linkcode read}. */
   readExtent(extent: Extent): readonly Batch[] {
     return this.#decoded(extent, readCountedBlocks);
   }
 
-  /** Removes the file. Doing so twice changes nothing. */
+  /** Removes the file. A second call has no effect. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -236,7 +238,7 @@ export class SpillFile {
     assert(columns.length === this.#options.columnCount, "a block has the columns of its file");
   }
 
-  /** Accounts for what was just written behind `start`. */
+  /** Records the bytes just written, beginning at `start`. */
   #placed(start: number): Extent {
     const byteCount = this.#pending.length - start;
     this.#owner.take(byteCount);
@@ -270,7 +272,7 @@ export class SpillFile {
   }
 }
 
-/** Cuts a batch into pieces of about so many bytes, and at most as many rows as a batch has. */
+/** Cuts a batch into pieces of about `bytes` bytes, each with at most the rows of a batch. */
 export function* piecesOf(
   batch: Batch,
   { bytes, bytesMax }: { bytes: number; bytesMax: number },
@@ -288,7 +290,7 @@ export function* piecesOf(
   }
 }
 
-/** Runs an operation of the disk; its failure fails the statement and nothing else. */
+/** Runs a disk operation. Its failure fails only the statement. */
 function onDisk<T>(operation: () => T): T {
   try {
     return operation();

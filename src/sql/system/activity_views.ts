@@ -1,26 +1,28 @@
 /**
- * `system.queries` and `system.query_stats`: what runs now, and what ran since the start.
+ * `system.queries`, `system.transactions` and `system.query_stats`: the running statements, the
+ * open transactions that span requests, and all statements since startup.
  */
 import { shownMs } from "../../base/clock.ts";
-import { BIGINT, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
+import { BIGINT, BOOLEAN, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
+import { heldBytesOf, shownSql } from "../activity/activity.ts";
 import type { SystemView } from "../bind/bound.ts";
-import { heldBytesOf, shownSql } from "../common/activity.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { parseLimitsOf } from "../common/parameters.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { parseLimitsOf } from "../ports/parameters.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
-type ActivityViewWorld = Pick<SqlEnvironment, "activity" | "clock" | "limits">;
+type ActivityViewDeps = Pick<SqlEnvironment, "activity" | "clock" | "limits">;
 
-/** The views by "namespace.name". */
-export function activityViews(world: ActivityViewWorld): [string, SystemView][] {
+/** Returns the views by "namespace.name". */
+export function activityViews(deps: ActivityViewDeps): [string, SystemView][] {
   return [
-    ["system.queries", queriesView(world)],
-    ["system.query_stats", queryStatsView(world)],
+    ["system.queries", queriesView(deps)],
+    ["system.transactions", transactionsView(deps)],
+    ["system.query_stats", queryStatsView(deps)],
   ];
 }
 
-function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView {
+function queriesView({ activity, clock, limits }: ActivityViewDeps): SystemView {
   return view(
     [
       ["query_id", TEXT],
@@ -31,6 +33,7 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
       ["started_at", DATETIME],
       ["elapsed_ms", DOUBLE],
       ["rows_read", BIGINT],
+      ["bytes_received", BIGINT],
       ["memory_bytes", BIGINT],
     ],
     (call) =>
@@ -48,8 +51,46 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
           startedAtMs * 1000,
           shownMs(clock.monotonicMs() - ledger.startMs),
           ledger.rowsRead,
+          ledger.bytesReceived,
           heldBytesOf(ledger),
         ]),
+    ADMIN_ONLY,
+  );
+}
+
+function transactionsView({ activity, clock }: ActivityViewDeps): SystemView {
+  return view(
+    [
+      ["transaction_id", TEXT],
+      ["user_id", TEXT],
+      ["state", TEXT],
+      ["is_read_only", BOOLEAN],
+      ["snapshot_seq", BIGINT],
+      ["started_at", DATETIME],
+      ["elapsed_ms", DOUBLE],
+      ["idle_ms", DOUBLE],
+      ["requests", BIGINT],
+      ["staged_rows", BIGINT],
+      ["staged_bytes", BIGINT],
+    ],
+    () => {
+      const nowMs = clock.monotonicMs();
+      return activity.transactions
+        .all()
+        .map(({ held, ledger, ...it }) => [
+          it.id,
+          it.userId,
+          ledger !== undefined ? "running" : held.isFailed ? "failed" : "idle",
+          it.isReadOnly,
+          held.snapshotSeq,
+          it.startedAtMs * 1000,
+          shownMs(nowMs - it.startMs),
+          ledger === undefined ? shownMs(nowMs - it.lastUsedMs) : 0,
+          it.statementCount,
+          held.stagedRowCount,
+          held.stagedBytes,
+        ]);
+    },
     ADMIN_ONLY,
   );
 }
@@ -59,7 +100,7 @@ function stateOf({ cancelledBy, isWaiting }: RequestLedger): string {
   return isWaiting ? "waiting" : "running";
 }
 
-function queryStatsView({ activity, clock }: ActivityViewWorld): SystemView {
+function queryStatsView({ activity, clock }: ActivityViewDeps): SystemView {
   return view(
     [
       ["fingerprint", TEXT],

@@ -1,9 +1,15 @@
 /**
- * The views of information_schema: what PostgreSQL tools ask, of the objects that the caller may
- * read.
+ * The views of information_schema that PostgreSQL tools read, for objects that the caller may read.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
-import { type Catalog, type ColumnEntry, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import {
+  type Catalog,
+  type ColumnEntry,
+  type ForeignKeyEntry,
+  type IndexEntry,
+  keyNameOf,
+  type TableEntry,
+} from "../../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -15,41 +21,45 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
-import { type ShownView, visibleViews } from "../common/views.ts";
+import { type ShownView, visibleViews } from "../names/views.ts";
+import { sequencesOfSchema } from "./sequence_views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
-import { OPEN, portionedView, view } from "./system_view.ts";
+import { OPEN, portionedView, principalOf, view } from "./system_view.ts";
 
 const CATALOG = "tidemark";
 
-/** Rows that are made at a time where they may be many: they take a millisecond. */
+/** Views with many rows yield this many at a time, which take a millisecond. */
 const PORTION_ROWS = 1024;
 
-/** Who owns what no user made. */
+/** The owner of objects that no user created. */
 const SYSTEM_OWNER = "system";
 
 /**
- * The views by "namespace.name".
+ * Returns the views by "namespace.name".
  *
- * @param systemViews All views of the system, these included once they are made.
+ * @param systemViews All views of the system, including these once they are created.
  */
 export function informationSchema(
   catalog: Catalog,
   systemViews: ReadonlyMap<string, SystemView>,
 ): [string, SystemView][] {
-  const world: World = { catalog, systemViews };
+  const deps: SchemaViewDeps = { catalog, systemViews };
   const views: readonly (readonly [string, SystemView])[] = [
-    ["schemata", schemata(world)],
-    ["tables", tables(world)],
-    ["columns", columnsOfSchema(world)],
-    ["views", viewsOfSchema(world)],
-    ["table_constraints", tableConstraints(world)],
-    ["key_column_usage", keyColumnUsage(world)],
-    ["check_constraints", checkConstraints(world)],
+    ["schemata", schemata(deps)],
+    ["tables", tables(deps)],
+    ["columns", columnsOfSchema(deps)],
+    ["views", viewsOfSchema(deps)],
+    ["table_constraints", tableConstraints(deps)],
+    ["key_column_usage", keyColumnUsage(deps)],
+    ["check_constraints", checkConstraints(deps)],
+    ["referential_constraints", referentialConstraints(deps)],
+    ["constraint_column_usage", constraintColumnUsage(deps)],
+    ["sequences", sequencesOfSchema(catalog, CATALOG)],
   ];
   return views.map(([name, each]) => [`information_schema.${name}`, each]);
 }
 
-interface World {
+interface SchemaViewDeps {
   readonly catalog: Catalog;
   readonly systemViews: ReadonlyMap<string, SystemView>;
 }
@@ -64,11 +74,11 @@ interface Relation {
 
 type ShownColumn = Pick<
   ColumnEntry,
-  "name" | "type" | "notNull" | "generatedAlways" | "defaultSql"
+  "name" | "type" | "notNull" | "generatedAlways" | "generatedSql" | "identity" | "defaultSql"
 >;
 
-function relationsSeenBy(world: World, call: SystemCall): Relation[] {
-  const { catalog, systemViews } = world;
+function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
+  const { catalog, systemViews } = deps;
   const principal = principalOf(call);
   const stored = visibleTables(catalog, principal).map(
     (table): Relation => ({
@@ -78,7 +88,7 @@ function relationsSeenBy(world: World, call: SystemCall): Relation[] {
       columns: [...table.columns, ...systemColumnsOf(table)],
     }),
   );
-  const views = viewsSeenBy(world, principal).map(
+  const views = viewsSeenBy(deps, principal).map(
     ({ columns, entry }): Relation => ({
       namespace: entry.namespace,
       name: entry.name,
@@ -101,7 +111,7 @@ function relationsSeenBy(world: World, call: SystemCall): Relation[] {
   return [...stored, ...views, ...system].toSorted(compareNames);
 }
 
-function viewsSeenBy({ catalog, systemViews }: World, principal: Principal): ShownView[] {
+function viewsSeenBy({ catalog, systemViews }: SchemaViewDeps, principal: Principal): ShownView[] {
   return visibleViews(catalog, principal, (namespace, name) =>
     systemViews.get(`${namespace}.${name}`),
   );
@@ -111,7 +121,7 @@ function plainColumn({ name, type }: { name: string; type: DataType }): ShownCol
   return { name, type, notNull: false, generatedAlways: false };
 }
 
-function schemata({ catalog }: World): SystemView {
+function schemata({ catalog }: SchemaViewDeps): SystemView {
   return view(
     [
       ["catalog_name", TEXT],
@@ -131,7 +141,7 @@ function schemata({ catalog }: World): SystemView {
   );
 }
 
-function tables(world: World): SystemView {
+function tables(deps: SchemaViewDeps): SystemView {
   return view(
     [
       ["table_catalog", TEXT],
@@ -141,7 +151,7 @@ function tables(world: World): SystemView {
       ["is_insertable_into", TEXT],
     ],
     (call) =>
-      relationsSeenBy(world, call).map(({ name, namespace, type }) => [
+      relationsSeenBy(deps, call).map(({ name, namespace, type }) => [
         CATALOG,
         namespace,
         name,
@@ -152,7 +162,7 @@ function tables(world: World): SystemView {
   );
 }
 
-function columnsOfSchema(world: World): SystemView {
+function columnsOfSchema(deps: SchemaViewDeps): SystemView {
   return portionedView(
     [
       ["table_catalog", TEXT],
@@ -169,13 +179,18 @@ function columnsOfSchema(world: World): SystemView {
       ["datetime_precision", INT],
       ["udt_name", TEXT],
       ["is_identity", TEXT],
+      ["identity_generation", TEXT],
+      ["is_generated", TEXT],
+      ["generation_expression", TEXT],
     ],
-    (call) => columnRows(relationsSeenBy(world, call)),
+    (call) => columnRows(relationsSeenBy(deps, call)),
     OPEN,
   );
 }
 
-/** Of thousands of tables: in portions, none of which is a long turn. */
+/**
+ * Yields the columns of possibly thousands of tables in portions, none of which takes a long tick.
+ */
 function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> {
   let rows: Row[] = [];
   for (const relation of relations) {
@@ -189,9 +204,9 @@ function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> 
   yield rows;
 }
 
-/** The text of a view is for those who may define it. */
-function viewsOfSchema(world: World): SystemView {
-  const { catalog } = world;
+/** Only users who may define a view see its text. */
+function viewsOfSchema(deps: SchemaViewDeps): SystemView {
+  const { catalog } = deps;
   return view(
     [
       ["table_catalog", TEXT],
@@ -201,7 +216,7 @@ function viewsOfSchema(world: World): SystemView {
     ],
     (call) => {
       const principal = principalOf(call);
-      return viewsSeenBy(world, principal).map(({ entry: { name, namespace, sql } }) => {
+      return viewsSeenBy(deps, principal).map(({ entry: { name, namespace, sql } }) => {
         const holder = catalog.namespace(namespace);
         const isShown = mayRun(principal, "inspect") || ownsNamespace(principal, holder);
         return [CATALOG, namespace, name, isShown ? sql : null];
@@ -226,32 +241,66 @@ function constraintRow(
   return [namespace, constraint, namespace, name, ...more];
 }
 
-/** STREAM tables may have none. */
+/** Returns the name of the key. STREAM tables may have no key. */
 function keyName(table: TableEntry): string[] {
   return table.primaryKey.length === 0 ? [] : [keyNameOf(table)];
 }
 
-function tableConstraints({ catalog }: World): SystemView {
+/** Returns the UNIQUE constraints in force. */
+function uniqueOf({ indexes = [] }: TableEntry): readonly IndexEntry[] {
+  return indexes.filter(({ isConstraint, state }) => isConstraint && state === "ready");
+}
+
+function tableConstraints({ catalog }: SchemaViewDeps): SystemView {
   return view(
-    [...CONSTRAINT_COLUMNS, ["constraint_type", TEXT]],
+    [
+      ...CONSTRAINT_COLUMNS,
+      ["constraint_type", TEXT],
+      ["is_deferrable", TEXT],
+      ["initially_deferred", TEXT],
+    ],
     (call) =>
       visibleTables(catalog, principalOf(call)).flatMap((table): Row[] => {
-        const keys = keyName(table).map((name) => constraintRow(table, name, "PRIMARY KEY"));
-        return keys.concat(table.checks.map(({ name }) => constraintRow(table, name, "CHECK")));
+        const keys = keyName(table).map((name) =>
+          constraintRow(table, name, "PRIMARY KEY", "NO", "NO"),
+        );
+        const unique = uniqueOf(table).map(({ name }) =>
+          constraintRow(table, name, "UNIQUE", "NO", "NO"),
+        );
+        const checks = table.checks.map(({ name }) =>
+          constraintRow(table, name, "CHECK", "NO", "NO"),
+        );
+        const foreign = (table.foreignKeys ?? []).map((key) =>
+          constraintRow(table, key.name, "FOREIGN KEY", ...timingOf(key)),
+        );
+        return keys.concat(unique, checks, foreign);
       }),
     OPEN,
   );
 }
 
-function keyColumnUsage({ catalog }: World): SystemView {
+function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {
   return view(
-    [...CONSTRAINT_COLUMNS, ["column_name", TEXT], ["ordinal_position", INT]],
+    [
+      ...CONSTRAINT_COLUMNS,
+      ["column_name", TEXT],
+      ["ordinal_position", INT],
+      ["position_in_unique_constraint", INT],
+    ],
     (call) =>
       visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
-        keyName(table).flatMap((name) =>
-          table.primaryKey.map((columnId, i) => {
+        [
+          ...keyName(table).map((name) => ({ name, columnIds: table.primaryKey, order: [] })),
+          ...uniqueOf(table).map(({ columnIds, name }) => ({ name, columnIds, order: [] })),
+          ...(table.foreignKeys ?? []).map(({ columnIds, name, referencedIds, tableId }) => {
+            const parent = catalog.tableById(tableId);
+            const order = parent === undefined ? [] : referencedOf(parent, referencedIds).columnIds;
+            return { name, columnIds, order: referencedIds.map((id) => order.indexOf(id) + 1) };
+          }),
+        ].flatMap(({ columnIds, name, order }) =>
+          columnIds.map((columnId, i) => {
             const column = table.columns.find((each) => each.columnId === columnId);
-            return constraintRow(table, name, column?.name ?? null, i + 1);
+            return constraintRow(table, name, column?.name ?? null, i + 1, order[i] ?? null);
           }),
         ),
       ),
@@ -259,7 +308,86 @@ function keyColumnUsage({ catalog }: World): SystemView {
   );
 }
 
-function checkConstraints({ catalog }: World): SystemView {
+/** Returns the key or unique index of a table that has some columns. */
+function referencedOf(
+  table: TableEntry,
+  ids: readonly number[],
+): Pick<IndexEntry, "columnIds" | "name"> {
+  const { indexes = [], primaryKey } = table;
+  const isSame = (others: readonly number[]): boolean =>
+    others.length === ids.length && others.every((id) => ids.includes(id));
+  const unique = indexes.find(({ columnIds, isUnique }) => isUnique && isSame(columnIds));
+  return isSame(primaryKey) || unique === undefined
+    ? { name: keyNameOf(table), columnIds: primaryKey }
+    : unique;
+}
+
+function timingOf({ isDeferrable, isDeferred }: ForeignKeyEntry): [string, string] {
+  return [isDeferrable ? "YES" : "NO", isDeferred ? "YES" : "NO"];
+}
+
+function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
+  return view(
+    [
+      ["constraint_catalog", TEXT],
+      ["constraint_schema", TEXT],
+      ["constraint_name", TEXT],
+      ["unique_constraint_catalog", TEXT],
+      ["unique_constraint_schema", TEXT],
+      ["unique_constraint_name", TEXT],
+      ["match_option", TEXT],
+      ["update_rule", TEXT],
+      ["delete_rule", TEXT],
+    ],
+    (call) =>
+      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
+        (table.foreignKeys ?? []).map((key) => {
+          const parent = catalog.tableById(key.tableId);
+          return [
+            CATALOG,
+            table.namespace,
+            key.name,
+            CATALOG,
+            parent?.namespace ?? null,
+            parent === undefined ? null : referencedOf(parent, key.referencedIds).name,
+            key.isFull ? "FULL" : "NONE",
+            key.onUpdate.toUpperCase(),
+            key.onDelete.toUpperCase(),
+          ];
+        }),
+      ),
+    OPEN,
+  );
+}
+
+/** The columns to which constraints refer; for a key, the key's own columns. */
+function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
+  return view(
+    [
+      ["table_schema", TEXT],
+      ["table_name", TEXT],
+      ["column_name", TEXT],
+      ["constraint_schema", TEXT],
+      ["constraint_name", TEXT],
+    ],
+    (call) =>
+      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] => {
+        const used = (of: TableEntry, ids: readonly number[], name: string): Row[] =>
+          of.columns
+            .filter(({ columnId }) => ids.includes(columnId))
+            .map((column) => [of.namespace, of.name, column.name, table.namespace, name]);
+        const own = keyName(table).flatMap((name) => used(table, table.primaryKey, name));
+        const foreign = (table.foreignKeys ?? []).flatMap((key) => {
+          const parent = catalog.tableById(key.tableId);
+          return parent === undefined ? [] : used(parent, key.referencedIds, key.name);
+        });
+        return own.concat(foreign);
+      }),
+    OPEN,
+  );
+}
+
+function checkConstraints({ catalog }: SchemaViewDeps): SystemView {
   return view(
     [...CONSTRAINT_COLUMNS, ["check_clause", TEXT]],
     (call) =>
@@ -277,29 +405,60 @@ function systemColumnsOf({ kind }: TableEntry): ShownColumn[] {
 
 function columnRow(
   { name: tableName, namespace }: Relation,
-  { defaultSql, generatedAlways, name, notNull, type }: ShownColumn,
+  column: ShownColumn,
   ordinal: number,
 ): Row {
+  const { defaultSql, generatedSql, name, notNull, type } = column;
   const [precision, scale] = numericShape(type);
+  const identity = identityOf(column);
   return [
     CATALOG,
     namespace,
     tableName,
     name,
     ordinal,
-    defaultSql ?? null,
+    identity === undefined ? (defaultSql ?? null) : null,
     notNull ? "NO" : "YES",
-    typeName(type).replace(/\(.*\)/, ""),
+    type.kind === "array" ? "ARRAY" : typeName(type).replace(/\(.*\)/, ""),
     type.kind === "text" ? (type.lengthMax ?? null) : null,
     precision,
     scale,
     timeDigits(type),
-    type.kind,
-    generatedAlways ? "YES" : "NO",
+    type.kind === "array" ? `_${elementName(type.element)}` : type.kind,
+    identity === undefined ? "NO" : "YES",
+    identity?.toUpperCase() ?? null,
+    generatedSql === undefined ? "NEVER" : "ALWAYS",
+    generatedSql ?? null,
   ];
 }
 
-/** Digits of a second's fraction. */
+/** A column may be an identity whose ids are SNOWFLAKE_ID(), from before there were sequences. */
+function identityOf({
+  generatedAlways,
+  generatedSql,
+  identity,
+}: ShownColumn): ShownColumn["identity"] {
+  return identity ?? (generatedAlways && generatedSql === undefined ? "always" : undefined);
+}
+
+/** Returns PostgreSQL's internal name of a type, which the name of its array type repeats. */
+function elementName({ kind }: DataType): string {
+  return ELEMENT_NAMES[kind] ?? kind;
+}
+
+const ELEMENT_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
+  boolean: "bool",
+  smallint: "int2",
+  int: "int4",
+  bigint: "int8",
+  float: "float4",
+  double: "float8",
+  decimal: "numeric",
+  datetime: "timestamptz",
+  bytes: "bytea",
+};
+
+/** Returns the digits of a second's fraction. */
 function timeDigits(type: DataType): number | null {
   switch (type.kind) {
     case "timestamp":
@@ -328,16 +487,4 @@ function numericShape(type: DataType): [number | null, number | null] {
     default:
       return [null, null];
   }
-}
-
-function principalOf({ isImpersonated, role, userId }: SystemCall): Principal {
-  return {
-    userId,
-    role,
-    owner: undefined,
-    actorId: userId,
-    actorRole: role,
-    isImpersonated,
-    sessionId: "",
-  };
 }

@@ -1,10 +1,8 @@
-/**
- * `system.jobs` and `system.my_jobs`: long work that is under way, and what has lately ended.
- */
+/** `system.jobs` and `system.my_jobs`: running jobs, and jobs that ended recently. */
 import type { Job } from "../../storage/mod.ts";
 import { DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import { ADMIN_ONLY, type ColumnList, microsOf, OPEN, view } from "./system_view.ts";
 
 const COLUMNS: ColumnList = [
@@ -27,11 +25,11 @@ const COLUMNS: ColumnList = [
   ["node_id", INT],
 ];
 
-type JobViewWorld = Pick<SqlEnvironment, "catalog" | "jobs" | "nodeId">;
+type JobViewDeps = Pick<SqlEnvironment, "catalog" | "jobs" | "nodeId">;
 
-export function jobViews(world: JobViewWorld): [string, SystemView][] {
-  const { jobs } = world;
-  const rowsOf = (list: readonly Job[]): Row[] => list.map((job) => jobRow(job, world));
+export function jobViews(deps: JobViewDeps): [string, SystemView][] {
+  const { jobs } = deps;
+  const rowsOf = (list: readonly Job[]): Row[] => list.map((job) => jobRow(job, deps));
   return [
     ["system.jobs", view(COLUMNS, () => rowsOf(jobs.all()), ADMIN_ONLY)],
     [
@@ -45,7 +43,7 @@ export function jobViews(world: JobViewWorld): [string, SystemView][] {
   ];
 }
 
-function jobRow(job: Job, { catalog, nodeId }: JobViewWorld): Row {
+function jobRow(job: Job, { catalog, nodeId }: JobViewDeps): Row {
   const table = job.tableId === undefined ? undefined : catalog.tableById(job.tableId);
   return [
     job.jobId,

@@ -1,10 +1,10 @@
 /**
- * Who is connected and who subscribes to what: `system.live`, `system.connections`, and the views
- * of the same columns that show everybody their own.
+ * Connections and subscriptions: `system.live`, `system.connections`, and the views with the same
+ * columns that show users their own.
  */
 import { BIGINT, DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
 
 const LIVE_COLUMNS: ColumnList = [
@@ -44,11 +44,11 @@ const CONNECTION_COLUMNS: ColumnList = [
   ["last_seen_at", DATETIME],
 ];
 
-type LiveViewWorld = Pick<SqlEnvironment, "catalog" | "connections" | "live" | "nodeId">;
+type LiveViewDeps = Pick<SqlEnvironment, "catalog" | "connections" | "live" | "nodeId">;
 
-export function liveViews(world: LiveViewWorld): [string, SystemView][] {
-  const live = (userId?: string): Row[] => liveRows(world, userId);
-  const connections = (userId?: string): Row[] => connectionRows(world, userId);
+export function liveViews(deps: LiveViewDeps): [string, SystemView][] {
+  const live = (userId?: string): Row[] => liveRows(deps, userId);
+  const connections = (userId?: string): Row[] => connectionRows(deps, userId);
   return [
     ["system.live", view(LIVE_COLUMNS, () => live(), ADMIN_ONLY)],
     ["system.my_live", view(LIVE_COLUMNS, ({ userId }) => live(userId), OPEN)],
@@ -57,8 +57,8 @@ export function liveViews(world: LiveViewWorld): [string, SystemView][] {
   ];
 }
 
-/** Subscriptions of everybody, or of one user. */
-function liveRows({ catalog, live, nodeId }: LiveViewWorld, userId: string | undefined): Row[] {
+/** Returns the subscriptions of all users, or of one. */
+function liveRows({ catalog, live, nodeId }: LiveViewDeps, userId: string | undefined): Row[] {
   return live()
     .rows()
     .filter((row) => userId === undefined || row.userId === userId)
@@ -87,8 +87,8 @@ function liveRows({ catalog, live, nodeId }: LiveViewWorld, userId: string | und
     });
 }
 
-/** Connections of everybody, or of one user. */
-function connectionRows({ connections }: LiveViewWorld, userId: string | undefined): Row[] {
+/** Returns the connections of all users, or of one. */
+function connectionRows({ connections }: LiveViewDeps, userId: string | undefined): Row[] {
   return connections()
     .rows()
     .filter((row) => userId === undefined || row.userId === userId)

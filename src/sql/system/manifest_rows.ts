@@ -1,14 +1,15 @@
 /**
- * Rows of SHOW MANIFEST: what of each table lies in segments, and whether that is all of it. Who
- * administers sees whole tables; anybody else SHARED tables, and of others the own part.
+ * Rows of SHOW MANIFEST: which rows of each table are in segments, and whether these are all of its
+ * rows. Administrators see whole tables. Other users see SHARED tables, and their own part of other
+ * tables.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { ListedSegment, Store } from "../../storage/mod.ts";
 import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import type { PlainColumn } from "../common/result.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { PlainColumn } from "../result/result.ts";
 import { visibleTables } from "./show_rows.ts";
 import type { ColumnList } from "./system_view.ts";
 
@@ -26,20 +27,18 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
   { name: "manifest_json", type: JSON_TEXT },
 ];
 
-/** What tells how much of each table lies in segments. */
-export type ManifestWorld = Pick<SqlEnvironment, "catalog" | "store">;
+/** The dependencies that know how much of each table is in segments. */
+export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 
-/** One row for each visible table, by namespace and name. */
-export function manifestRows({ catalog, store }: ManifestWorld, principal: Principal): Row[] {
+/** Returns one row for each visible table, by namespace and name. */
+export function manifestRows({ catalog, store }: ManifestDeps, principal: Principal): Row[] {
   const filesOf = segmentsByTable(store);
   return visibleTables(catalog, principal).map((table) =>
     rowOf(store, table, { principal, files: filesOf.get(table.tableId) ?? [] }),
   );
 }
 
-/**
- * `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part.
- */
+/** `rows` are row versions. Figures that users share, such as a segment's bytes, are hidden. */
 function rowOf(
   store: Store,
   table: TableEntry,
@@ -79,8 +78,8 @@ export const MANIFEST_COLUMNS: ColumnList = [
   ["manifest_json", JSON_TEXT],
 ];
 
-/** The same of every table, for who administers. */
-export function manifestViewRows({ catalog, store }: ManifestWorld): Row[] {
+/** Returns one row for every table, for administrators. */
+export function manifestViewRows({ catalog, store }: ManifestDeps): Row[] {
   const filesOf = segmentsByTable(store);
   return catalog.tables().map((table): Row => {
     const { isDamaged, lastFlushedAtMs, maxSeq, segments, unflushedVersions } = store.flushedStats(
@@ -119,6 +118,7 @@ function scopeOf({ kind }: TableEntry, isWhole: boolean, { userId }: Principal):
 function listed({
   bytes,
   compression,
+  kind,
   maxSeq,
   minSeq,
   rowCount,
@@ -132,6 +132,7 @@ function listed({
     compression: compression ?? "none",
     min_seq: minSeq,
     max_seq: maxSeq,
+    kind,
     status,
   };
 }

@@ -1,31 +1,34 @@
 /**
- * `system.stats` and `system.logs`: the server as a whole, since it was started; and
+ * `system.stats`, `system.memory` and `system.logs`, about the server as a whole since startup, and
  * `system.audit_log`.
  */
+
+import { residentBytes } from "../../base/memory_usage.ts";
 import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
-import type { AuditLog } from "../common/audit_log.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { AuditLog } from "../own_tables/audit_log.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
-type StatsWorld = Pick<
+type StatsDeps = Pick<
   SqlEnvironment,
   "catalog" | "clock" | "connections" | "jobs" | "live" | "metrics" | "nodeId" | "version"
 >;
 
-/** The views by "namespace.name". */
+/** Returns the views by "namespace.name". */
 export function serverViews(
-  world: StatsWorld & Pick<SqlEnvironment, "audit" | "logLines">,
+  deps: StatsDeps & Pick<SqlEnvironment, "audit" | "logLines" | "memory">,
 ): [string, SystemView][] {
   return [
-    ["system.stats", statsView(world)],
-    ["system.logs", logsView(world.logLines)],
-    ["system.audit_log", auditView(world.audit)],
+    ["system.stats", statsView(deps)],
+    ["system.memory", memoryView(deps.memory)],
+    ["system.logs", logsView(deps.logLines)],
+    ["system.audit_log", auditView(deps.audit)],
   ];
 }
 
-function statsView(world: StatsWorld): SystemView {
-  const { clock, metrics, nodeId, version } = world;
+function statsView(deps: StatsDeps): SystemView {
+  const { clock, metrics, nodeId, version } = deps;
   const startMs = clock.monotonicMs();
   const startCpu = process.cpuUsage();
   return view(
@@ -40,13 +43,13 @@ function statsView(world: StatsWorld): SystemView {
       const { system, user } = process.cpuUsage(startCpu);
       const cpuSeconds = (system + user) / 1_000_000;
       return [
-        ...countsOf(world),
-        row("memory_rss_bytes", process.memoryUsage.rss(), "bytes", "memory of the process"),
+        ...countsOf(deps),
+        row("memory_rss_bytes", residentBytes(), "bytes", "memory of the process"),
         row(
           "cpu_usage_percent",
           seconds === 0 ? "0.0" : ((cpuSeconds / seconds) * 100).toFixed(1),
           "percent",
-          "of one processor, on average since the start",
+          "of one processor, on average since startup",
         ),
         row("server_version", version),
         row("server_uptime_seconds", seconds.toFixed(3), "seconds"),
@@ -60,18 +63,18 @@ function statsView(world: StatsWorld): SystemView {
   );
 }
 
-function countsOf({ catalog, connections, jobs, live }: StatsWorld): Row[] {
+function countsOf({ catalog, connections, jobs, live }: StatsDeps): Row[] {
   const all = jobs.all();
   const withStatus = (status: string): number => all.filter((job) => job.status === status).length;
   const accounts = catalog.users().filter(({ deletedAtMs }) => deletedAtMs === undefined);
   return [
     row("active_connections", connections().rows().length),
     row("active_subscriptions", live().rows().length),
-    row("total_users", accounts.length, undefined, "dropped ones left out"),
+    row("total_users", accounts.length, undefined, "without dropped ones"),
     row("total_namespaces", catalog.namespaces().length),
     row("total_tables", catalog.tables().length),
     row("total_storages", catalog.storages().length + 1),
-    row("total_jobs", all.length, undefined, "under way, and the newest that have ended"),
+    row("total_jobs", all.length, undefined, "in progress, and the newest that have ended"),
     row("jobs_running", withStatus("running")),
     row("jobs_queued", withStatus("queued")),
     row("jobs_failed", withStatus("failed")),
@@ -80,6 +83,26 @@ function countsOf({ catalog, connections, jobs, live }: StatsWorld): Row[] {
 
 function row(name: string, value: number | string, unit?: string, description?: string): Row {
   return [name, String(value), unit ?? null, description ?? null];
+}
+
+/** The resident memory comes first, and then its parts. */
+function memoryView(memory: SqlEnvironment["memory"]): SystemView {
+  return view(
+    [
+      ["part", TEXT],
+      ["used_bytes", BIGINT],
+      ["allowed_bytes", BIGINT],
+      ["description", TEXT],
+    ],
+    () =>
+      memory().map(({ allowedBytes, description, part, usedBytes }) => [
+        part,
+        usedBytes,
+        allowedBytes ?? null,
+        description,
+      ]),
+    ADMIN_ONLY,
+  );
 }
 
 function auditView(audit: AuditLog): SystemView {
@@ -100,7 +123,7 @@ function auditView(audit: AuditLog): SystemView {
   );
 }
 
-/** The newest lines, those of level debug left out. */
+/** The newest log lines, except those of level debug. */
 function logsView(logLines: SqlEnvironment["logLines"]): SystemView {
   return view(
     [

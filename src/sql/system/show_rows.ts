@@ -1,5 +1,5 @@
 /**
- * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
+ * Rows of SHOW and DESCRIBE: the part of the catalog that the caller may see.
  */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import { crc32 } from "../../base/checksum.ts";
@@ -22,16 +22,16 @@ import {
   TEXT,
   typeName,
 } from "../../types/mod.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import type { PlainColumn } from "../common/result.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
 import {
   LOCAL_STORAGE,
   SHARED_TEMPLATE,
   storageIdOf,
   USER_TEMPLATE,
-} from "../common/storage_templates.ts";
-import type { ShownView } from "../common/views.ts";
-import { ownerOf } from "../execute/operators/scan.ts";
+} from "../names/storage_templates.ts";
+import type { ShownView } from "../names/views.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { PlainColumn } from "../result/result.ts";
 
 function columns(list: readonly (readonly [string, DataType])[]): PlainColumn[] {
   return list.map(([name, type]) => ({ name, type }));
@@ -97,7 +97,7 @@ export const SHOW_STORAGES_COLUMNS: readonly PlainColumn[] = columns([
   ["updated_at", DATETIME],
 ]);
 
-/** Tables that the caller may read, ordered by namespace and name. */
+/** Returns the tables that the caller may read, ordered by namespace and name. */
 export function visibleTables(catalog: Catalog, principal: Principal): TableEntry[] {
   return catalog
     .tables()
@@ -112,7 +112,7 @@ export function namespaceRows(catalog: Catalog, principal: Principal): Row[] {
     .namespaces()
     .filter(
       (namespace) =>
-        // Whoever makes tables in all of them sees them all.
+        // A caller who may create tables in all of them sees them all.
         mayRun(principal, "defineTable") ||
         namespace.name === DEFAULT_NAMESPACE ||
         ownsNamespace(principal, namespace) ||
@@ -138,7 +138,7 @@ export function tableRows(
   }: {
     principal: Principal;
     namespace: string | undefined;
-    /** System views that the caller may read, each with its namespace. */
+    /** The system views that the caller may read, each with its namespace. */
     systemNames: readonly string[];
     views: readonly ShownView[];
   },
@@ -152,7 +152,7 @@ export function tableRows(
       table.kind.toUpperCase(),
       table.createdAtMs * 1000,
       table.schemaVersion,
-      null,
+      table.comment ?? null,
       table.updatedAtMs * 1000,
       JSON.stringify(table.options),
       accessLevelOf(table) ?? null,
@@ -168,7 +168,7 @@ export function tableRows(
       "VIEW",
       entry.createdAtMs * 1000,
       1,
-      null,
+      entry.comment ?? null,
       entry.updatedAtMs * 1000,
       null,
       null,
@@ -202,14 +202,14 @@ export interface SystemTable {
   readonly tableId: string;
   readonly namespace: string;
   readonly name: string;
-  /** The time at which the database was created, as for root. */
+  /** The time at which the database was created, in microseconds since 1970. */
   readonly madeAt: number;
 }
 
 /** Table ids are counted from 1 and never reach this range. */
 const SYSTEM_ID_BASE = 2 ** 40;
 
-/** System views by name, in the form in which tables are listed. */
+/** Returns system views by name, in the form in which tables are listed. */
 export function systemTables(catalog: Catalog, names: readonly string[]): SystemTable[] {
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return names.map((shown) => {
@@ -224,7 +224,7 @@ export function systemTables(catalog: Catalog, names: readonly string[]): System
   });
 }
 
-/** By namespace, then by name. */
+/** Compares by namespace, then by name. */
 export function compareNames(
   left: { readonly namespace: string; readonly name: string },
   right: { readonly namespace: string; readonly name: string },
@@ -233,7 +233,7 @@ export function compareNames(
   return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
 }
 
-/** The columns of a view, of users or of the system. */
+/** Returns the columns of a view, of users or of the system. */
 export function describeViewRows(shown: { readonly columns: readonly PlainColumn[] }): Row[] {
   return shown.columns.map(({ name, type }, i) => [
     name,
@@ -248,7 +248,7 @@ export function describeViewRows(shown: { readonly columns: readonly PlainColumn
   ]);
 }
 
-/** Declared columns, then the system columns. */
+/** Returns the declared columns, then the system columns. */
 export function describeRows(table: TableEntry): Row[] {
   const declared = table.columns.map((column, i) => describeColumn(column, i + 1, table));
   const system: Row[] = [
@@ -259,10 +259,11 @@ export function describeRows(table: TableEntry): Row[] {
 }
 
 function describeColumn(
-  { columnId, defaultSql, name, notNull, type }: ColumnEntry,
+  column: ColumnEntry,
   ordinal: number,
   { primaryKey, schemaVersion }: TableEntry,
 ): Row {
+  const { columnId, comment, name, notNull, type } = column;
   const isKey = primaryKey.includes(columnId);
   return [
     name,
@@ -271,13 +272,23 @@ function describeColumn(
     typeName(type),
     !notNull,
     isKey,
-    defaultSql ?? null,
-    null,
+    shownDefault(column) ?? null,
+    comment ?? null,
     schemaVersion,
   ];
 }
 
-/** Of USER tables the caller's own rows only, unless it administers. */
+/** Returns how a column gets its value if none is given: its DEFAULT, or how it is generated. */
+export function shownDefault({
+  defaultSql,
+  generatedSql,
+  identity,
+}: ColumnEntry): string | undefined {
+  if (identity !== undefined) return `GENERATED ${identity.toUpperCase()} AS IDENTITY`;
+  return generatedSql === undefined ? defaultSql : `GENERATED ALWAYS AS (${generatedSql}) STORED`;
+}
+
+/** For USER tables, returns only the caller's own rows unless the caller administers. */
 export function statsRow(
   { live, store }: Pick<SqlEnvironment, "live" | "store">,
   table: TableEntry,
@@ -297,8 +308,9 @@ export function statsRow(
     table.name,
     table.namespace,
     table.schemaVersion,
-    // With a quarantined segment nobody knows; SHOW MANIFEST and system.segments say which it is.
-    flushed.isDamaged ? null : store.liveRowCount(table.tableId, owner),
+    // The number is unknown if a segment with current rows is quarantined. SHOW MANIFEST and
+    // system.segments report which one. History segments contain no live rows.
+    flushed.isCountable ? store.liveRowCount(table.tableId, owner) : null,
     flushed.unflushedVersions,
     flushed.segments,
     seesAll ? stats.bytes : null,
@@ -307,16 +319,16 @@ export function statsRow(
   ];
 }
 
-/** What storages are listed from. */
-export type StorageListWorld = Pick<SqlEnvironment, "catalog" | "settings">;
+/** The parts from which storages are listed. */
+export type StorageListDeps = Pick<SqlEnvironment, "catalog" | "settings">;
 
 /**
- * `local`, which came with the database, as root did, and is never altered; then the others.
+ * Returns `local`, which every database has and which is never altered, and then the others.
  *
- * @param isAdmin Whether the caller may see where they lie.
+ * @param isAdmin Whether the caller may see their paths.
  */
 export function storageRows(
-  { catalog, settings }: StorageListWorld,
+  { catalog, settings }: StorageListDeps,
   { isAdmin }: { isAdmin: boolean },
 ): Row[] {
   const path = settings().find(({ name }) => name === "storage.data_path")?.value;

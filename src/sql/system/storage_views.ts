@@ -1,5 +1,5 @@
 /**
- * The system views of what is stored: every version of a schema, storages, uploaded files.
+ * The system views of stored data: every version of a schema, storages, and uploaded files.
  */
 import {
   accessLevelOf,
@@ -20,18 +20,23 @@ import {
   typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
-import { storageIdOf } from "../common/storage_templates.ts";
-import { MANIFEST_COLUMNS, type ManifestWorld, manifestViewRows } from "./manifest_rows.ts";
-import { SHOW_STORAGES_COLUMNS, type StorageListWorld, storageRows } from "./show_rows.ts";
+import { storageIdOf } from "../names/storage_templates.ts";
+import { MANIFEST_COLUMNS, type ManifestDeps, manifestViewRows } from "./manifest_rows.ts";
+import {
+  SHOW_STORAGES_COLUMNS,
+  type StorageListDeps,
+  shownDefault,
+  storageRows,
+} from "./show_rows.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
 
-/** The views by "namespace.name". */
-export function storageViews(world: ManifestWorld & StorageListWorld): [string, SystemView][] {
-  const { catalog } = world;
+/** Returns the views by "namespace.name". */
+export function storageViews(deps: ManifestDeps & StorageListDeps): [string, SystemView][] {
+  const { catalog } = deps;
   return [
     ["system.schemas", schemasView(catalog)],
-    ["system.storages", storagesView(world)],
-    ["system.manifest", manifestView(world)],
+    ["system.storages", storagesView(deps)],
+    ["system.manifest", manifestView(deps)],
     ["system.files", portionedView(FILE_COLUMNS, () => fileRows(catalog), ADMIN_ONLY)],
     [
       "system.my_files",
@@ -90,7 +95,7 @@ function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
   });
 }
 
-/** One row for each version of each table. */
+/** Returns a view with one row for each version of each table. */
 function schemasView(catalog: Catalog): SystemView {
   return view(
     [
@@ -128,7 +133,7 @@ function schemasView(catalog: Catalog): SystemView {
                 accessLevelOf(table) ?? null,
                 storageIdOf(table.options),
                 table.schemaVersion === latest.schemaVersion,
-                null,
+                table.comment ?? null,
                 table.createdAtMs * 1000,
                 table.updatedAtMs * 1000,
               ],
@@ -139,37 +144,61 @@ function schemasView(catalog: Catalog): SystemView {
 }
 
 function columnsOf({ columns }: TableEntry): object[] {
-  return columns.map(({ columnId, defaultSql, name, notNull, type }) => ({
-    column_id: columnId,
-    name,
-    data_type: typeName(type),
-    nullable: !notNull,
-    default_value: defaultSql ?? null,
+  return columns.map((column) => ({
+    column_id: column.columnId,
+    name: column.name,
+    data_type: typeName(column.type),
+    nullable: !column.notNull,
+    default_value: shownDefault(column) ?? null,
+    comment: column.comment,
   }));
 }
 
 function constraintsOf(table: TableEntry): object[] {
-  const { checks, columns, primaryKey } = table;
+  const { checks, columns, foreignKeys, primaryKey } = table;
   const keyColumns = primaryKey.map((id) => columns.find(({ columnId }) => columnId === id)?.name);
   const keys =
     primaryKey.length === 0
       ? []
-      : [{ name: keyNameOf(table), type: "PRIMARY KEY", columns: keyColumns }];
+      : [
+          {
+            name: keyNameOf(table),
+            type: "PRIMARY KEY",
+            columns: keyColumns,
+            comment: table.keyComment,
+          },
+        ];
+  const unique = (table.indexes ?? []).filter(({ isConstraint }) => isConstraint);
   return [
     ...keys,
-    ...checks.map((check) => ({ name: check.name, type: "CHECK", check: check.sql })),
+    ...unique.map(({ columnIds, comment, name }) => ({
+      name,
+      type: "UNIQUE",
+      columns: columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name),
+      comment,
+    })),
+    ...checks.map(({ comment, name, sql }) => ({ name, type: "CHECK", check: sql, comment })),
+    ...(foreignKeys ?? []).map(({ comment, name, columnIds, isValidated, onDelete, tableId }) => ({
+      name,
+      type: "FOREIGN KEY",
+      columns: columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name),
+      referenced_table_id: tableId,
+      on_delete: onDelete.toUpperCase(),
+      validated: isValidated,
+      comment,
+    })),
   ];
 }
 
-/** One row for each table: the rows of all users lie in the same segments. */
-function manifestView(world: ManifestWorld): SystemView {
-  return view(MANIFEST_COLUMNS, () => manifestViewRows(world), ADMIN_ONLY);
+/** One row for each table: the rows of all users are in the same segments. */
+function manifestView(deps: ManifestDeps): SystemView {
+  return view(MANIFEST_COLUMNS, () => manifestViewRows(deps), ADMIN_ONLY);
 }
 
-function storagesView(world: StorageListWorld): SystemView {
+function storagesView(deps: StorageListDeps): SystemView {
   return view(
     SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
-    () => storageRows(world, { isAdmin: true }),
+    () => storageRows(deps, { isAdmin: true }),
     ADMIN_ONLY,
   );
 }

@@ -1,6 +1,7 @@
 /**
- * How a system view is written down: its columns, and a function that makes its rows.
+ * The definition of a system view: its columns, and a function that makes its rows.
  */
+import type { Principal } from "../../auth/mod.ts";
 import type { DataType, Row } from "../../types/mod.ts";
 import type { SystemCall, SystemRows, SystemView } from "../bind/bound.ts";
 
@@ -14,7 +15,7 @@ export function view(
   return portionedView(columns, (call) => [rows(call)], access);
 }
 
-/** One whose rows are too many to be made in one turn. */
+/** Defines a view with too many rows for one tick. */
 export function portionedView(
   columns: ColumnList,
   rows: SystemRows,
@@ -23,13 +24,26 @@ export function portionedView(
   return { columns: columns.map(([name, type]) => ({ name, type })), rows, isOpen };
 }
 
-/** Read by role dba and higher. */
+/** Only role dba and higher may read the view. */
 export const ADMIN_ONLY: { readonly isOpen: boolean } = { isOpen: false };
 
-/** Read by every role, filtered to the caller. */
+/** Every role may read the view, which shows only rows for the caller. */
 export const OPEN: { readonly isOpen: boolean } = { isOpen: true };
 
-/** A moment as a cell of type TIMESTAMP. */
+/** Returns a moment as a cell of type TIMESTAMP. */
 export function microsOf(unixMs: number | undefined): number | null {
   return unixMs === undefined ? null : unixMs * 1000;
+}
+
+/** Returns the caller of a view, as the rights need it. */
+export function principalOf({ isImpersonated, role, userId }: SystemCall): Principal {
+  return {
+    userId,
+    role,
+    owner: undefined,
+    actorId: userId,
+    actorRole: role,
+    isImpersonated,
+    sessionId: "",
+  };
 }

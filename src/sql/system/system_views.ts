@@ -1,6 +1,6 @@
 /**
- * The views of the namespaces `system` and `information_schema`: rows made from what the layers
- * know, at the moment they are read. No column holds a password, a hash or a key.
+ * The views of the namespaces `system` and `information_schema`: the layers produce their rows when
+ * they are read. No column contains a password, a hash or a key.
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -16,53 +16,57 @@ import {
   typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import type { SettingRow } from "../common/layers_above.ts";
-import { storageIdOf } from "../common/storage_templates.ts";
-import { noSystemView } from "../common/table_names.ts";
+import { storageIdOf } from "../names/storage_templates.ts";
+import { noSystemView } from "../names/table_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { SettingRow } from "../ports/ports.ts";
 import { activityViews } from "./activity_views.ts";
+import { indexViews } from "./index_views.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
-import type { ManifestWorld } from "./manifest_rows.ts";
+import type { ManifestDeps } from "./manifest_rows.ts";
+import { sequencesView } from "./sequence_views.ts";
 import { serverViews } from "./server_views.ts";
-import { type SystemTable, systemTables } from "./show_rows.ts";
+import { type SystemTable, shownDefault, systemTables } from "./show_rows.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, type ColumnList, microsOf, OPEN, portionedView, view } from "./system_view.ts";
+import { topicViews } from "./topic_views.ts";
+import { webhookViews } from "./webhook_views.ts";
 
 /** The views of the system, by namespace and name. */
 export interface SystemViews {
-  /** One, whoever may read it; undefined when there is none. */
+  /** Returns a view without checking the rights of a caller; undefined if no such view exists. */
   readonly find: (namespace: string, name: string) => SystemView | undefined;
-  /** Those that a caller may read, each with its namespace. */
+  /** Returns the names of the views that a caller may read, each with its namespace. */
   readonly namesFor: (principal: Principal) => readonly string[];
   /**
-   * The same for who may read it; undefined in namespaces that hold none.
+   * Returns a view if the caller may read it; undefined in namespaces without system views.
    *
    * @throws {DatabaseError} TABLE_NOT_FOUND, PERMISSION_DENIED
    */
-  readonly findFor: (name: QName, from: Caller) => SystemView | undefined;
+  readonly findFor: (name: QName, from: ViewCaller) => SystemView | undefined;
   /**
-   * Refuses one where only tables and views of users can stand.
+   * Refuses a system view where only tables and views of users are allowed.
    *
-   * @param place.ifExists Whether one that is missing is none of the caller's faults.
+   * @param place.ifExists Whether a missing one is accepted.
    * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
    */
   readonly refuse: (
     name: QName,
-    place: Caller & { action: string; ifExists?: true | undefined },
+    place: ViewCaller & { action: string; ifExists?: true | undefined },
   ) => void;
 }
 
-/** Who names a view, and from where. */
-interface Caller {
+/** The caller that names a view, and its namespace. */
+interface ViewCaller {
   readonly principal: Principal;
-  /** Of unqualified names. */
+  /** The namespace of unqualified names. */
   readonly namespace: string;
 }
 
-/** Makes the views of an engine. */
+/** Creates the views of an engine. */
 export function systemViewsOf(environment: SqlEnvironment): SystemViews {
   const views = allViews(environment);
   const namesFor = (principal: Principal): string[] => {
@@ -71,7 +75,7 @@ export function systemViewsOf(environment: SqlEnvironment): SystemViews {
   };
   const findFor = (
     { _location, name, schema }: QName,
-    { namespace, principal }: Caller,
+    { namespace, principal }: ViewCaller,
   ): SystemView | undefined => {
     const inNamespace = schema ?? namespace;
     if (!isSystemViews(inNamespace)) return undefined;
@@ -99,12 +103,12 @@ export function systemViewsOf(environment: SqlEnvironment): SystemViews {
   };
 }
 
-/** Whether a namespace holds views of the system, and nothing else. */
+/** Whether a namespace contains only views of the system. */
 export function isSystemViews(namespace: string): boolean {
   return namespace === "system" || namespace === "information_schema";
 }
 
-/** By "namespace.name", each group from what it reads. */
+/** Returns the views by "namespace.name", each group from the parts that it reads. */
 function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   const { catalog, settings } = environment;
   const views: Map<string, SystemView> = new Map<string, SystemView>([
@@ -112,13 +116,17 @@ function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> 
     ["system.namespaces", namespacesView(catalog)],
     ["system.tables", tablesView(catalog, () => [...views.keys()])],
     ["system.columns", columnsView(catalog)],
+    ["system.sequences", sequencesView(catalog)],
     ["system.segments", segmentsView(environment)],
+    ...indexViews(environment),
     ...jobViews(environment),
     ...liveViews(environment),
     ["system.settings", settingsView(settings)],
     ["system.my_account", accountView(environment)],
     ...activityViews(environment),
     ...storageViews(environment),
+    ...topicViews(environment),
+    ...webhookViews(environment),
     ...serverViews(environment),
   ]);
   for (const [name, each] of informationSchema(catalog, views)) views.set(name, each);
@@ -133,12 +141,21 @@ function namespacesView(catalog: Catalog): SystemView {
       ["owner", TEXT],
       ["options", JSON_TEXT],
       ["table_count", BIGINT],
+      ["namespace_comment", TEXT],
       ["created_at", DATETIME],
     ],
     () =>
-      catalog.namespaces().map(({ createdAtMs, name, options, owner }) => {
+      catalog.namespaces().map(({ comment, createdAtMs, name, options, owner }) => {
         const count = catalog.tables().filter((table) => table.namespace === name).length;
-        return [name, name, owner ?? null, JSON.stringify(options), count, createdAtMs * 1000];
+        return [
+          name,
+          name,
+          owner ?? null,
+          JSON.stringify(options),
+          count,
+          comment ?? null,
+          createdAtMs * 1000,
+        ];
       }),
     ADMIN_ONLY,
   );
@@ -196,7 +213,7 @@ function usersView({
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
       for (const user of catalog.users()) {
-        // Who has a dropped user's name fails for itself.
+        // A new user with the name of a dropped one has separate login failures.
         const isActive = user.deletedAtMs === undefined;
         const trouble = isActive ? troubles.get(user.userId) : undefined;
         const { failures = 0, lockedForMs = 0 } = trouble ?? {};
@@ -226,10 +243,10 @@ function usersView({
   );
 }
 
-/** Users that are shown in one turn. */
+/** The number of users shown per tick. */
 const USERS_PER_PORTION = 1024;
 
-/** The places of `storage_bytes` in the views that have it. */
+/** The positions of `storage_bytes` in the views that have it. */
 const USER_BYTES_POSITION = 13;
 const ACCOUNT_BYTES_POSITION = 6;
 
@@ -239,9 +256,9 @@ const STORAGE_COLUMNS: ColumnList = [
 ];
 
 /**
- * The cells of {@linkcode STORAGE_COLUMNS}. Without a limit nothing is counted, and both are NULL.
- * The rows of a user are read only where the statement asks for their bytes. Empty batches let
- * other requests run meanwhile.
+ * Returns the cells of {@linkcode STORAGE_COLUMNS}. Without a limit, nothing is counted and both
+ * cells are NULL. The rows of a user are read only if the statement reads their bytes. Empty
+ * batches let other requests run in the meantime.
  */
 function* storageCells(
   userId: string,
@@ -262,7 +279,7 @@ function* storageCells(
       yield [];
     }
   } finally {
-    // Whoever reads the view may stop before its end.
+    // The reader of the view may stop before its end.
     steps.return(0);
   }
 }
@@ -323,7 +340,7 @@ function tablesView(catalog: Catalog, systemNames: () => readonly string[]): Sys
             accessLevelOf(table) ?? null,
             table.schemaVersion,
             JSON.stringify(table.options),
-            null,
+            table.comment ?? null,
             table.createdBy,
             table.createdAtMs * 1000,
             table.updatedAtMs * 1000,
@@ -341,7 +358,7 @@ function tablesView(catalog: Catalog, systemNames: () => readonly string[]): Sys
             null,
             1,
             null,
-            null,
+            each.comment ?? null,
             each.createdBy,
             each.createdAtMs * 1000,
             each.updatedAtMs * 1000,
@@ -389,8 +406,8 @@ function columnsView(catalog: Catalog): SystemView {
             !column.notNull,
             keyPosition !== -1,
             keyPosition === -1 ? null : keyPosition + 1,
-            column.defaultSql ?? null,
-            null,
+            shownDefault(column) ?? null,
+            column.comment ?? null,
           ];
         }),
       ),
@@ -398,7 +415,7 @@ function columnsView(catalog: Catalog): SystemView {
   );
 }
 
-function segmentsView({ catalog, store }: ManifestWorld): SystemView {
+function segmentsView({ catalog, store }: ManifestDeps): SystemView {
   return view(
     [
       ["segment_id", TEXT],
@@ -414,6 +431,7 @@ function segmentsView({ catalog, store }: ManifestWorld): SystemView {
       ["schema_version", INT],
       ["status", TEXT],
       ["created_at", DATETIME],
+      ["kind", TEXT],
     ],
     () =>
       store.segments().flatMap((segment): Row[] => {
@@ -434,6 +452,7 @@ function segmentsView({ catalog, store }: ManifestWorld): SystemView {
             table.schemaVersion,
             segment.status,
             segment.createdAtMs * 1000,
+            segment.kind,
           ],
         ];
       }),

@@ -1,12 +1,12 @@
 /**
- * What flushes and merges share: they are jobs, and the disk may fail them.
+ * The code that flushes and merges share: both run as jobs, and both may fail with a disk error.
  */
 import { DatabaseError, DiskError } from "../../base/errors.ts";
 import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "../contract/job_list.ts";
 
 export interface JobWork<T> {
   readonly work: (job: Job) => Promise<T>;
-  /** Whether the store closes, which cuts work short. */
+  /** Whether the store is closing, in which case work ends early. */
   readonly isClosing: () => boolean;
 }
 
@@ -14,7 +14,7 @@ interface WorkEnd<T> extends JobEnd {
   readonly result: T;
 }
 
-/** Does work as a job of its own, which ends as the work does. @throws What the work throws. */
+/** Runs work as a job that ends when the work does. @throws Any error of the work. */
 export async function runAsJob<T>(
   jobList: JobList,
   begun: NewJob,
@@ -31,7 +31,10 @@ export async function runAsJob<T>(
   throw end.error;
 }
 
-/** Does what nobody waits for; a bug ends it, and nothing else. */
+/**
+ * Runs work whose result no caller awaits. A bug ends the work and is reported, but has no other
+ * effect.
+ */
 export function attempt({ onBug }: Pick<JobList, "onBug">, what: string, work: () => void): void {
   try {
     work();
@@ -42,5 +45,5 @@ export function attempt({ onBug }: Pick<JobList, "onBug">, what: string, work: (
 
 export function isFull(error: Error): boolean {
   if (error instanceof DiskError) return error.code === "ENOSPC";
-  return error instanceof DatabaseError && error.condition === "DISK_FULL";
+  return error instanceof DatabaseError && error.code === "DISK_FULL";
 }

@@ -1,11 +1,13 @@
 /**
- * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back or
- * too much memory, or when somebody asks. Of a table one flush (`flush_table.ts`) runs at a time,
- * beside a merge (`merge.ts`), as a job that can be seen and stopped. And lets go of log files that
- * no table needs.
+ * Decides when a memtable becomes a segment: when the table's policy says so, when it occupies too
+ * much memory or keeps too much of the log alive, or on request. It also releases log files that no
+ * table needs.
  *
- * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
- * flush of the table begins with it.
+ * Each table has at most one flush (`flush_table.ts`) at a time, possibly beside a merge
+ * (`merge.ts`). A flush is a job, so users can list and cancel it.
+ *
+ * A failed flush leaves the frozen memtable readable and in the log. The table's next flush writes
+ * it first.
  */
 import { inDoubt } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -23,35 +25,60 @@ import type { StoredTable } from "../table/table.ts";
 import { attempt, isFull, runAsJob } from "./background.ts";
 import { flushTable, NOTHING } from "./flush_table.ts";
 import type { Merger } from "./merge.ts";
-import type { SegmentTools } from "./segment_drafts.ts";
+import type { SegmentTools } from "./pending_segments.ts";
 
-/** After a flush failed, the next attempt waits so long. */
+/** Delay before the next attempt after a failed flush. */
 const RETRY_MS = 5000;
 
 /**
- * A table that is written fast is flushed by its count of rows no more often than this, so that its
- * segments grow with its speed instead of their number. With 64 clients that insert row by row,
- * four seconds instead of one took 15 % of the processor time of all threads away: most of it was
- * the merging of small segments. A durable INSERT of one row then takes 47 µs of all processors,
- * not 66. It costs that so much more of the log is read at a start.
+ * Minimum time between two flushes that are triggered by a table's row count. A table with a high
+ * write rate thus produces larger segments rather than more of them, and spends less time merging
+ * small segments. The cost is that recovery has to read more of the log.
  */
 const PACE_MS = 4000;
 
 /**
- * Rows that wait for their turn hold at most about so much memory, and about so much of what the
- * log may have: with more, a flush does not wait.
+ * Maximum memory for rows that wait for this interval, and their maximum share of the log's size
+ * limit. Above either limit, the flush starts immediately.
  */
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
 
 /**
- * A memtable with more than this is flushed, whatever its policy and the log may say: the text of a
- * column is one array, which can have 4 GiB, and while a flush runs its table goes on growing. It
- * is looked at when the log begins another file.
+ * A table whose rows take less than this share of the full log files that they keep alive is
+ * flushed when the log begins another file. Otherwise a single row, such as an audit-log entry,
+ * would keep all files until it reaches the age limit of its table, and every startup would read
+ * them: 50 ms of CPU time for 64 MiB (2026-11-29).
+ */
+const KEPT_LOG_SHARE = 1 / 16;
+
+/**
+ * Maximum number of tables flushed at a time to shorten the log. Tables with the oldest rows come
+ * first.
+ */
+const SHORTENED_MAX = 16;
+
+/**
+ * If the memtables of all tables together exceed this, the largest ones are flushed, regardless of
+ * their policy and the log. The total is checked when the log begins another file, and when a table
+ * has grown by a given share of this bound.
  */
 const MEMTABLE_BYTES_MAX: number = 512 * 1024 * 1024;
+const LOOKED_AT_SHARE = 1 / 16;
 
-/** A timer cannot be set further ahead; a policy that waits longer has no age. */
+/**
+ * At least this share of the memory bound must remain in memtables that are not being flushed. A
+ * flush frees memory only when it is complete, and its table keeps growing in the meantime.
+ */
+const LEFT_SHARE = 1 / 2;
+
+/**
+ * When the process is short of memory, tables are flushed until memtables take at most this share
+ * of the memory bound.
+ */
+const EARLY_SHARE = 1 / 8;
+
+/** Longest delay that a timer supports. A policy with a longer delay never flushes by age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
 export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
@@ -61,11 +88,11 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly space: SpaceGuard;
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
-  /** {@linkcode MEMTABLE_BYTES_MAX} when absent. */
+  /** Memory bound for all memtables together. The default is {@linkcode MEMTABLE_BYTES_MAX}. */
   readonly memtableBytesMax?: number | undefined;
   readonly jobs: JobList;
   readonly merger: Merger;
-  /** Files of the log from this number on are needed elsewhere. */
+  /** Returns the number of the first log file that is needed for purposes other than recovery. */
   readonly keepsLogFrom: () => number;
   durable(seq: Seq): Promise<void>;
 }
@@ -81,14 +108,16 @@ export class Flusher {
   readonly #timers = new Map<StoredTable, Timer>();
   /** Tables whose last flush failed, until the next attempt is due. */
   readonly #failed = new Set<StoredTable>();
-  /** Tables with enough rows that wait for their turn. */
+  /** Tables that have enough rows for a flush but must wait for the minimum interval. */
   readonly #paced = new Set<StoredTable>();
-  /** When each table's last flush began. */
+  /** The time when each table's last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
-  /** Where recovery would begin to read the log, as the manifest has it. */
+  /** The size of each memtable when its growth last caused a check of total memory. */
+  readonly #lookedAtBytes = new WeakMap<Memtable, number>();
+  /** The log file at which recovery would begin, according to the manifest. */
   #firstLogFile: number;
   #isClosing = false;
-  /** Somebody copies the log. */
+  /** The number of copies of the log that are in progress. */
   readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
@@ -103,40 +132,46 @@ export class Flusher {
       for (const table of this.#options.tables.values()) this.noteAppended(table);
       this.noteRolled();
     } catch (error) {
-      // Nobody gets the store that would close it.
+      // A failed start returns no store that the caller could close.
       this.#beginClosing();
       throw error;
     }
   }
 
-  /** Rows were added to a table, or its policy changed. */
+  /** Called after rows were added to a table or its policy changed. */
   noteAppended(table: StoredTable): void {
     const { rowCount } = table.active;
     const { rowsMax, ageMsMax } = table.definition.flush;
     if ((rowCount === 0 && !table.isWaiting) || this.#isClosing) return;
+    this.#noteGrown(table);
     if (rowCount >= rowsMax || table.isWaiting) this.#requestPaced(table);
     else if (!this.#timers.has(table)) this.#requestAfter(table, ageMsMax);
   }
 
-  /** The log began another file: some tables may hold too much in memory, or of the log. */
+  /**
+   * Called when the log has begun another file. By then, some tables may use too much memory or
+   * keep too much of the log alive.
+   */
   noteRolled(): void {
-    this.#relieveMemory();
+    this.#relieveMemory(this.#memtableBytesMax);
     this.#relieveLog();
+    this.#shortenLog();
   }
 
-  /** Lets log files go that nobody needs any more. */
+  /** Releases log files that are no longer needed. */
   releaseLog(): void {
     if (!this.#isClosing) this.#releaseLog();
   }
 
   /**
-   * Writes everything that the table holds now; resolves when it is published, or when its job was
-   * cancelled. @param job Of who asks, and ends it; without one the flush gets its own.
+   * Flushes all rows that the table has at the time of the call. Resolves when they are published
+   * or the job was cancelled. @param job The caller's job, which the caller ends. If omitted, the
+   * flush creates one.
    */
   async flush(table: StoredTable, job?: Job): Promise<FlushResult> {
     const running = this.#flushing.get(table);
     if (running !== undefined) {
-      // It joins the one that is running, and has begun with it.
+      // The job joins a flush that is already running, so it counts as started.
       job?.start();
       const upTo = table.active.lastSeq;
       const result = await running;
@@ -154,7 +189,7 @@ export class Flusher {
         attempt(this.#options.jobs, "the choice of segments to merge", () =>
           this.#options.merger.mergeIfDue(table),
         );
-        // A flush that was cancelled, or met a bug, has left its memtable.
+        // A flush that was cancelled or hit a bug has left its frozen memtable in place.
         const waits = table.frozen !== undefined && !this.#timers.has(table);
         if (waits) this.#requestAfter(table, RETRY_MS);
         this.noteAppended(table);
@@ -162,7 +197,7 @@ export class Flusher {
     }
   }
 
-  /** Keeps every file of the log until the function that is returned is called. */
+  /** Keeps all log files until the returned function is called. */
   holdLog(): () => void {
     const release = this.#logHolds.hold();
     return () => {
@@ -171,7 +206,7 @@ export class Flusher {
     };
   }
 
-  /** The table was dropped. */
+  /** Called after a table was dropped. */
   forget(table: StoredTable): void {
     this.#cancelTimer(table);
     this.#paced.delete(table);
@@ -185,39 +220,89 @@ export class Flusher {
     await Promise.allSettled(this.#flushing.values());
   }
 
-  /** No flush begins any more. */
+  /** Prevents further flushes when the store closes. */
   #beginClosing(): void {
     this.#isClosing = true;
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
   }
 
-  #relieveMemory(): void {
-    const { memtableBytesMax = MEMTABLE_BYTES_MAX, tables } = this.#options;
-    for (const table of tables.values()) {
-      if (table.active.bytes > memtableBytesMax) this.#request(table);
-    }
+  /** Checks the total memory of memtables if this table has grown much since the last check. */
+  #noteGrown({ active }: StoredTable): void {
+    const { bytes } = active;
+    const much = this.#memtableBytesMax * LOOKED_AT_SHARE;
+    if (bytes <= much || bytes - (this.#lookedAtBytes.get(active) ?? 0) <= much) return;
+    this.#lookedAtBytes.set(active, bytes);
+    this.#relieveMemory(this.#memtableBytesMax);
   }
 
-  /** Flushes the tables that hold the oldest log file, when the log has become too long. */
+  /**
+   * Flushes early because the process is short of memory, unless memtables use only little memory.
+   * Returns the number of tables flushed.
+   */
+  giveBackMemory(): number {
+    return this.#relieveMemory(this.#memtableBytesMax * EARLY_SHARE);
+  }
+
+  /**
+   * Flushes the largest tables if all memtables together use too much memory. Returns the number of
+   * tables flushed.
+   */
+  #relieveMemory(bytesMax: number): number {
+    const tables = [...this.#options.tables.values()];
+    const bytes = tables.reduce((total, table) => total + bytesOf(table), 0);
+    if (bytes <= bytesMax) return 0;
+    const largestFirst = tables.toSorted((one, other) => other.active.bytes - one.active.bytes);
+    let left = tables.reduce((total, { active }) => total + active.bytes, 0);
+    let tableCount = 0;
+    for (const table of largestFirst) {
+      if (left <= bytesMax * LEFT_SHARE) break;
+      left -= table.active.bytes;
+      this.#request(table);
+      tableCount += 1;
+    }
+    return tableCount;
+  }
+
+  get #memtableBytesMax(): number {
+    return this.#options.memtableBytesMax ?? MEMTABLE_BYTES_MAX;
+  }
+
+  /** Flushes the tables that keep the oldest log file alive if the log is too long. */
   #relieveLog(): void {
     const { commitLog, log, walMaxBytes, tables } = this.#options;
     const oldest = this.#neededByTables();
-    let bytes = 0;
-    for (const file of commitLog.files) if (file.number >= oldest) bytes += file.bytes;
-    // What somebody else needs of the log becomes no shorter by flushing.
+    const bytes = bytesBetween(commitLog.files, { first: oldest, before: Infinity });
+    // Only the part of the log that tables keep alive counts, since a flush cannot shorten any
+    // other part.
     if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
       if (table.firstLogFile !== oldest) continue;
       this.#request(table);
       if (table.fault === undefined) continue;
-      // Each time that the log begins another file: it grows until the disk is full.
-      log.warn("the log grows, as a table cannot be flushed", {
+      // Warns each time the log begins another file, since the log would otherwise fill the disk
+      // unnoticed.
+      log.warn("the log grows because a table cannot be flushed", {
         table: table.definition.name,
         bytes,
         error: table.fault.message,
       });
     }
+  }
+
+  /** Flushes tables that keep full log files alive for only a few rows. */
+  #shortenLog(): void {
+    const { commitLog, tables } = this.#options;
+    const { files, oldestUnwrittenFile: current } = commitLog;
+    const keeping: { readonly table: StoredTable; readonly first: number }[] = [];
+    for (const table of tables.values()) {
+      const first = table.firstLogFile ?? current;
+      if (first >= current) continue;
+      const keptBytes = bytesBetween(files, { first, before: current });
+      if (bytesOf(table) < KEPT_LOG_SHARE * keptBytes) keeping.push({ table, first });
+    }
+    const oldestFirst = keeping.toSorted((left, right) => left.first - right.first);
+    for (const { table } of oldestFirst.slice(0, SHORTENED_MAX)) this.#requestPaced(table);
   }
 
   #requestPaced(table: StoredTable): void {
@@ -236,20 +321,20 @@ export class Flusher {
     }
     this.#paced.add(table);
     const delayMs = Math.min(waitMs, table.definition.flush.ageMsMax);
-    // The oldest row may be due before that.
+    // The oldest row may reach the age limit before the paced flush.
     const timer = this.#timers.get(table);
     if (timer !== undefined && timer.dueMs <= nowMs + delayMs) return;
     this.#cancelTimer(table);
     this.#requestAfter(table, delayMs);
   }
 
-  /** Whether what a table holds in memory is too much to wait for its turn. */
+  /** Whether a table uses too much memory to wait for the interval. */
   #isLarge(table: StoredTable): boolean {
-    // A flush that somebody stopped is not begun again at once.
+    // A cancelled flush is not restarted immediately.
     if (table.frozen !== undefined) return false;
-    let { bytes } = table.active;
-    if (table.isWaiting) bytes = table.memtables().reduce((total, own) => total + own.bytes, 0);
-    return bytes >= Math.min(PACED_BYTES_MAX, this.#options.walMaxBytes * PACED_LOG_SHARE);
+    const bytes = table.isWaiting ? bytesOf(table) : table.active.bytes;
+    const logBytes = this.#options.walMaxBytes * PACED_LOG_SHARE;
+    return bytes >= Math.min(PACED_BYTES_MAX, logBytes, this.#memtableBytesMax * LEFT_SHARE);
   }
 
   #requestAfter(table: StoredTable, delayMs: number): void {
@@ -265,14 +350,14 @@ export class Flusher {
     this.#timers.set(table, { cancel, dueMs });
   }
 
-  /** Flushes a table for nobody in particular. */
+  /** Flushes a table in the background. */
   #request(table: StoredTable): void {
     if (this.#flushing.has(table) || this.#isClosing || table.isDropped) return;
-    // The log keeps its rows until its storage is back.
+    // The log keeps the rows until the table's storage is available again.
     if (table.fault !== undefined) return;
     if (this.#options.manifest.isBroken) return;
     this.flush(table).catch((error: unknown) => {
-      // Safe: the rows stay readable and in the log, and the flush is tried again.
+      // Safe: the rows stay readable and in the log, and the flush is retried.
       if (!isExpected(error)) {
         this.#options.jobs.onBug(error, "a flush", { table: table.definition.name });
         return;
@@ -302,7 +387,7 @@ export class Flusher {
     });
   }
 
-  /** Flushes what the table holds now, memtable by memtable. */
+  /** Flushes all rows of the table, memtable by memtable. */
   async #flushAll(table: StoredTable, job: Job): Promise<FlushResult> {
     const upTo = table.active.lastSeq;
     let result = NOTHING;
@@ -319,8 +404,9 @@ export class Flusher {
     this.#paced.delete(table);
     this.#startedMs.set(table, this.#options.clock.monotonicMs());
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
-    // In relaxed mode that is sooner. A segment must not have rows that the log may yet lose: with
-    // them their commit's rows in other tables would be gone.
+    // In relaxed mode, rows may be visible before they are durable. A segment must not contain rows
+    // that the log may still lose. Otherwise a crash could lose the commit's rows in other tables
+    // but keep these.
     await this.#options.commitLog.synced(memtable.lastCommitSeq);
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     try {
@@ -343,7 +429,7 @@ export class Flusher {
     return this.#isClosing || table.isDropped || job?.isCancelled === true;
   }
 
-  /** Rows that are taken back meanwhile make the wait shorter. */
+  /** The wait is shorter if rows are rolled back in the meantime. */
   async #waitUntilDurable(lastSeq: () => Seq): Promise<void> {
     for (;;) {
       const seq = lastSeq();
@@ -359,7 +445,7 @@ export class Flusher {
 
   #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
     table.storageFailure = this.#storageFailure(table, error);
-    // A storage that is full is no reason to refuse rows of tables that are elsewhere.
+    // A storage that is full is no reason to refuse rows for tables in other storages.
     if (table.storageFailure === undefined && isFull(error)) this.#options.space.noteFull();
     this.#retryLater(table);
   }
@@ -371,7 +457,10 @@ export class Flusher {
     this.#requestAfter(table, RETRY_MS);
   }
 
-  /** What kept a flush from writing to the table's storage; undefined if it was something else. */
+  /**
+   * Returns the error that kept a flush from writing to the table's storage; undefined if the flush
+   * failed for another reason.
+   */
   #storageFailure(
     { definition: { home }, segments }: StoredTable,
     error: DiskError | DatabaseError,
@@ -392,7 +481,7 @@ export class Flusher {
     this.#timers.delete(table);
   }
 
-  /** The first log file that recovery needs. */
+  /** Returns the number of the first log file that recovery needs. */
   #neededByTables(): number {
     const { commitLog, tables } = this.#options;
     let needed = commitLog.oldestUnwrittenFile;
@@ -400,7 +489,7 @@ export class Flusher {
     return needed;
   }
 
-  /** Lets log files go that no table needs. */
+  /** Releases log files that no table needs. */
   #releaseLog(): void {
     const { commitLog, keepsLogFrom, manifest, log } = this.#options;
     if (this.#logHolds.isHeld) return;
@@ -413,23 +502,40 @@ export class Flusher {
       commitLog.release(needed);
     } catch (error) {
       if (!(error instanceof DiskError || error instanceof DatabaseError)) throw inDoubt(error);
-      // Safe: a file that is kept too long is skipped by recovery.
+      // Safe: recovery skips a file that was kept longer than needed.
       log.warn("cannot release log files", { error: error.message });
     }
   }
 }
 
-/** What a flush did, for its job. */
+/** Describes a completed flush in the message of its job. */
 export function flushedText({ versions }: FlushResult): string {
   return `${versions} row version(s) written to a segment`;
 }
 
-/** Whether a memtable has a row at or below a seq. */
+/** Whether a memtable has a row whose seq is at or below the given one. */
 function isAtMost(memtable: Memtable | undefined, seq: number): boolean {
   if (memtable === undefined || memtable.rowCount === 0) return false;
   return (memtable.seqs[0] ?? 0) <= seq;
 }
 
+/** Returns the bytes of a table's memtables, including those being flushed. */
+function bytesOf(table: StoredTable): number {
+  return table.memtables().reduce((total, memtable) => total + memtable.bytes, 0);
+}
+
 function sum(left: FlushResult, right: FlushResult): FlushResult {
   return { versions: left.versions + right.versions };
+}
+
+/** Returns the bytes of log files from one number (inclusive) to another (exclusive). */
+function bytesBetween(
+  files: CommitLog["files"],
+  { before, first }: { first: number; before: number },
+): number {
+  let bytesTotal = 0;
+  for (const { bytes, number } of files) {
+    if (number >= first && number < before) bytesTotal += bytes;
+  }
+  return bytesTotal;
 }

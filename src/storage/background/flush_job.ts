@@ -1,12 +1,18 @@
 /**
- * The part of a flush that needs nothing but rows and a file: a frozen memtable is written into one
- * draft, which its caller syncs. A job is plain data, most of it in shared memory, so that another
- * thread can do it while the event loop goes on.
+ * The part of a flush that needs only rows and a file: writes a frozen memtable to a pending file,
+ * which the caller syncs. A job is plain data, mostly in shared memory, so that another thread can
+ * run it while the event loop continues.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import type { Compression } from "../contract/store.ts";
 import { type FrozenRows, frozenPieces, segmentOrder } from "../memtable/memtable_segment.ts";
+import { ChunkCache } from "../segment/chunk_cache.ts";
+import { SegmentReader } from "../segment/reader.ts";
 import { type SegmentEnd, type SegmentSummary, writeSegment } from "../segment/writer.ts";
+import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
+
+/** Cache for unpacked parts of a segment while its indexes are made. */
+const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface FlushJob {
   readonly segmentId: number;
@@ -14,44 +20,75 @@ export interface FlushJob {
   readonly keyColumnIds: readonly number[];
   readonly compression: Compression | undefined;
   readonly rows: FrozenRows;
-  /** Where the segment is written. */
-  readonly draft: string;
+  readonly indexes: readonly IndexOutput[];
+  /** The path where the segment is written. */
+  readonly pendingPath: string;
 }
 
 export interface FlushOutcome {
   readonly summary: SegmentSummary;
-  /** For each row of the segment: which one of the memtable it is. */
+  /** For each row of the segment, the number of its memtable row. */
   readonly order: Uint32Array<ArrayBuffer>;
 }
 
-/** Does a job in steps of a few milliseconds, until it is done or cancelled. @throws {DiskError} */
+/** Runs a job in steps of a few milliseconds until it is done or cancelled. @throws {DiskError} */
 export function* flushSteps(
   disk: Disk,
-  { draft, rows, ...outline }: FlushJob,
+  { indexes, pendingPath, rows, ...outline }: FlushJob,
   isCancelled: () => boolean,
 ): Generator<void, FlushOutcome | undefined> {
   const { columns } = rows;
   const order = yield* segmentOrder(rows);
   const pieces = frozenPieces(rows, order, { ...outline, columns });
-  const summary = yield* draftSteps(disk, { draft, pieces, isCancelled });
-  return summary === undefined ? undefined : { summary, order };
+  const summary = yield* writeSteps(disk, { pendingPath, pieces, isCancelled });
+  if (summary === undefined) return undefined;
+  const isDone = yield* writeIndexes(disk, { pendingPath, summary, indexes, isCancelled });
+  return isDone ? { summary, order } : undefined;
 }
 
-/** Writes the pieces of a segment into a draft. @throws {DiskError} */
-export function* draftSteps(
+/** Writes the indexes of a new segment. Returns false if cancelled. @throws {DiskError} */
+export function* writeIndexes(
   disk: Disk,
   {
-    draft,
+    indexes,
+    isCancelled,
+    pendingPath,
+    summary,
+  }: {
+    pendingPath: string;
+    summary: SegmentSummary;
+    indexes: readonly IndexOutput[];
+    isCancelled: () => boolean;
+  },
+): Generator<void, boolean> {
+  if (indexes.length === 0) return true;
+  const cache = new ChunkCache(CACHE_BYTES_MAX);
+  const reader = SegmentReader.open(disk, pendingPath, summary.bytes, cache);
+  try {
+    for (const output of indexes) {
+      if (!(yield* writeIndex(disk, reader, { output, isCancelled }))) return false;
+    }
+    return true;
+  } finally {
+    reader.close();
+  }
+}
+
+/** Writes the pieces of a segment to a new file. @throws {DiskError} */
+export function* writeSteps(
+  disk: Disk,
+  {
+    pendingPath,
     isCancelled,
     pieces,
   }: {
-    draft: string;
+    pendingPath: string;
     pieces: Generator<Uint8Array, SegmentEnd>;
     isCancelled: () => boolean;
   },
 ): Generator<void, SegmentSummary | undefined> {
-  // Piece by piece: the log's writes wait behind what is written back at once, 10 ms for 16 MiB.
-  const file: DiskFile = disk.open(draft, { create: true, writesThrough: true });
+  // Writes in pieces, since log writes have to wait while a large piece is being written back.
+  const file: DiskFile = disk.open(pendingPath, { create: true, writesThrough: true });
   try {
     file.truncate(0);
     const steps = writeSegment(file, pieces);

@@ -1,15 +1,15 @@
 /**
- * Turns a frozen memtable, all of it durable in the log, into a segment.
+ * Turns a frozen memtable that is fully durable in the log into a segment.
  *
- *     1 write tmp/<n>.seg, in the data directory or the table's storage, sync; likewise new deletion
- *       vectors of the segments whose rows it replaces
- *     2 rename them into place, sync the directory
+ *     1 write tmp/<n>.seg in the data directory or the table's storage, and sync it; likewise new
+ *       deletion vectors of the segments whose rows the memtable replaces
+ *     2 rename the files into place, sync the directory
  *     3 one manifest transaction: the segment, the deletion vectors, the table's flushed seq
- *     4 readers go over from the memtable to the segment, in the turn of 3
- *     5 remove the deletion vectors that were replaced
+ *     4 switch readers from the memtable to the segment, in the same tick as 3
+ *     5 remove the replaced deletion vectors
  *
- * A crash before 3 leaves files that nobody lists and a log that has everything; after 3, at most
- * old deletion vectors. Nothing is dropped here: history stays.
+ * A crash before 3 leaves unlisted files and a complete log. A crash after 3 leaves at most old
+ * deletion vectors. A flush discards no version, so history stays complete.
  */
 import { assert } from "../../base/assert.ts";
 import { asOneChange } from "../../base/bugs.ts";
@@ -22,24 +22,27 @@ import { segmentFileName } from "../directory/file_names.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import { frozenRowsOf, ReplacementCopy } from "../memtable/memtable_segment.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
+import type { IndexOutput } from "../table/index_builder.ts";
 import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";
-import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
+import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
-/** Of a flush that had nothing to do, or was cancelled. */
+/** The result of a flush that had nothing to write or was cancelled. */
 export const NOTHING: FlushResult = { versions: 0 };
 
-/** Replacements that recovery missed are noted so many at a time. */
+/** Replacements that recovery missed are recorded in batches of this size. */
 const MISSED_PER_STEP = 4096;
 
-/** A segment, and its deletion vector to be. */
+/** A segment and the deletion vector that is being written for it. */
 interface ChangedSegment {
   readonly segment: OpenSegment;
   readonly deletionHash: DeletionHash;
 }
 
 /**
- * @throws {DiskError} The memtable is then still frozen, and also if its storage is not there.
+ * Flushes a frozen memtable.
+ * @throws {DiskError} If a write fails or the table's storage is missing. The memtable stays
+ *   frozen.
  * @throws {DatabaseError}
  */
 export async function flushTable(
@@ -53,11 +56,11 @@ export async function flushTable(
   }
   const { home } = table.definition;
   tools.files.requireThere(home, table.segments);
-  const drafts = new SegmentDrafts(tools, { tableId: table.tableId, home });
+  const pending = new PendingSegments(tools, { tableId: table.tableId, home });
   try {
-    return await new TableFlush(table, memtable, { tools, drafts }).run();
+    return await new TableFlush(table, memtable, { tools, pending }).run();
   } finally {
-    drafts.discard();
+    pending.discard();
   }
 }
 
@@ -66,18 +69,18 @@ class TableFlush {
   readonly #memtable: Memtable;
   readonly #tools: SegmentTools;
   readonly #flushedSeq: Seq;
-  readonly #drafts: SegmentDrafts;
+  readonly #pending: PendingSegments;
 
   constructor(
     table: StoredTable,
     memtable: Memtable,
-    { tools, drafts }: { tools: SegmentTools; drafts: SegmentDrafts },
+    { tools, pending }: { tools: SegmentTools; pending: PendingSegments },
   ) {
     this.#table = table;
     this.#memtable = memtable;
     this.#tools = tools;
     this.#flushedSeq = memtable.lastSeq as Seq;
-    this.#drafts = drafts;
+    this.#pending = pending;
   }
 
   async run(): Promise<FlushResult> {
@@ -86,35 +89,37 @@ class TableFlush {
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
     const { compression, keyColumnIds } = definition;
-    const draft = this.#drafts.adopt(segmentFileName(segmentId));
+    const pendingPath = this.#pending.adopt(segmentFileName(segmentId));
     const rows = frozenRowsOf(memtable);
-    const job = { segmentId, tableId, keyColumnIds, compression, rows, draft };
+    const indexes = this.#pending.indexOutputs(segmentId, this.#table.indexes);
+    const job = { segmentId, tableId, keyColumnIds, compression, rows, indexes, pendingPath };
     const outcome = await segmentWork.flush(job, () => this.#tools.isCancelled());
     if (outcome === undefined || this.#tools.isCancelled()) return NOTHING;
     const { order, summary } = outcome;
     const { rowCount } = summary;
-    await this.#drafts.sync(draft);
+    await this.#pending.sync(pendingPath);
+    await this.#pending.syncIndexes(indexes);
     if (this.#tools.isCancelled()) return NOTHING;
 
     const copy = new ReplacementCopy(memtable, order, { segmentId, rowCount });
-    for (const _ of copy.refreshSteps()) await this.#drafts.pause();
-    return this.#table.publishing.run(() => this.#finish(segmentId, summary, copy));
+    for (const _ of copy.refreshSteps()) await this.#pending.pause();
+    return this.#table.publishing.run(() => this.#finish(segmentId, { summary, indexes }, copy));
   }
 
-  /** No merge changes the list of segments meanwhile. */
+  /** While this runs, no merge changes the list of segments. */
   async #finish(
     segmentId: number,
-    summary: SegmentSummary,
+    { indexes, summary }: { summary: SegmentSummary; indexes: readonly IndexOutput[] },
     copy: ReplacementCopy,
   ): Promise<FlushResult> {
     if (this.#tools.isCancelled()) return NOTHING;
     const { rowCount } = summary;
     const { deletions } = copy;
     const upTo = this.#flushedSeq;
-    const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions, upTo });
+    const entry = await this.#pending.writeEntry(segmentId, { summary, deletions, indexes, upTo });
     const changed = await this.#writeChangedDeletions();
     if (this.#tools.isCancelled()) return NOTHING;
-    await this.#drafts.moveIntoPlace(this.#table.segments);
+    await this.#pending.moveIntoPlace(this.#table.allSegments);
     if (this.#tools.isCancelled()) return NOTHING;
     copy.refresh();
     const outdated = asOneChange(() => this.#publish(entry, copy.deletions, changed));
@@ -132,29 +137,32 @@ class TableFlush {
       const entry = { ...segment.entry, deletionGeneration: segment.nextGeneration() };
       const { deletions } = segment;
       const upTo = this.#flushedSeq;
-      const deletionHash = await this.#drafts.writeDeletions(entry, { deletions, upTo });
+      const deletionHash = await this.#pending.writeDeletions(entry, { deletions, upTo });
       changed.push({ segment, deletionHash });
-      await this.#drafts.pause();
+      await this.#pending.pause();
     }
     return changed;
   }
 
-  /** Once this flush is published, the log is not asked any more for what recovery missed. */
+  /**
+   * Records replacements that recovery missed, because after this flush the log no longer provides
+   * them.
+   */
   async #noteMissed(segment: OpenSegment): Promise<void> {
     const { files } = this.#tools;
     try {
       while (segment.missedCount > 0) {
         segment.noteSomeMissed(MISSED_PER_STEP);
-        await this.#drafts.pause();
+        await this.#pending.pause();
       }
     } catch (error) {
-      // Safe: nobody reads the segment any more.
+      // Safe: no reader uses the segment after it was found damaged.
       if (!(error instanceof CorruptionError)) throw error;
       files.quarantineForGood(segment, error);
     }
   }
 
-  /** Returns the entries whose deletion vectors are no longer listed. */
+  /** Publishes the segment. Returns the entries whose deletion vectors are no longer listed. */
   #publish(
     entry: SegmentEntry,
     deletions: DeletionVector,
@@ -166,15 +174,15 @@ class TableFlush {
     assert(table.frozen === memtable, "the flushed memtable is still the frozen one");
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
-    const { lowWater } = table.progress;
-    // Only now: the segment may have been quarantined meanwhile.
+    const { lowWatermark } = table.progress;
+    // Checked only at this point, since the segment may have been quarantined in the meantime.
     const entries = changed.map(({ segment: { listedEntry }, deletionHash }) =>
       withDeletions(listedEntry, deletionHash),
     );
-    this.#drafts.publish({
+    this.#pending.publish({
       addSegments: [entry],
       changeSegments: entries,
-      tables: [tableStateOf(table.tableId, { flushedSeq, lowWater, lastFlushedAtMs })],
+      tables: [tableStateOf(table.tableId, { flushedSeq, lowWatermark, lastFlushedAtMs })],
     });
     const segment = new OpenSegment(entry, files);
     segment.adoptDeletions(deletions);
@@ -186,7 +194,7 @@ class TableFlush {
     }
     table.segments = [...table.segments, segment];
     table.frozen = undefined;
-    table.progress = { flushedSeq, lowWater, lastFlushedAtMs };
+    table.progress = { flushedSeq, lowWatermark, lastFlushedAtMs };
     return outdated.filter(({ deletionGeneration }) => deletionGeneration > 0);
   }
 }

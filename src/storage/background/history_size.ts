@@ -1,34 +1,46 @@
 /**
- * The bound on the bytes of history: replaced versions go before their time, the oldest first, when
- * all that is kept of them takes more room.
+ * Bounds the bytes of history. If all kept history takes more space, replaced versions are
+ * discarded early, the oldest first.
  *
- * The bytes of a version are its part of the segment that it lies in; what is in memory does not
- * count. Nothing that was replaced less than an hour ago goes (`storage/table/history.ts`), however
- * much it is.
+ * The bytes of a version are its share of its segment. Versions in memory do not count. A version
+ * that was replaced less than an hour ago is never discarded (`storage/table/history.ts`), whatever
+ * the size.
  */
-import { type Seq, type SeqGenerator, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
-import { horizonSeqOf } from "../table/history.ts";
+import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
+import type { HeldHistory } from "../contract/store.ts";
+import { type Ages, retentionFloorSeqOf } from "../table/history.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, unlessDamaged } from "../table/table.ts";
+import { discardableShare } from "./history_choice.ts";
 
-/** History goes in steps of this length, so that counting it needs no order of all versions. */
+/**
+ * History is discarded in steps of this length, so that counting does not have to sort versions.
+ */
 const MINUTE_MS = 60_000;
 
-/** The newest seq of which the versions of a table that it replaced may be discarded. */
-export function horizonOf(table: StoredTable, ids: Pick<SeqGenerator, "agedSeq">): Seq {
-  const byAge = horizonSeqOf(ids, table.definition.historyMs);
-  return Math.max(byAge, Math.min(table.sizeHorizonSeq, horizonSeqOf(ids, 0))) as Seq;
+/** The newest seq up to which the replaced versions of a table may be discarded. */
+export function retentionFloorOf(table: StoredTable, ids: Ages): Seq {
+  return Math.min(ownFloorOf(table, ids), table.heldAfterSeq) as Seq;
 }
 
 /**
- * The seq up to which replacements must be old enough for what remains to fit; 0 when all does.
- * A step looks at one segment, or at some ten thousand of its rows; what changes between two steps
- * is counted or not.
+ * The newest seq up to which the table's own history limit allows versions to be discarded,
+ * ignoring any holds on its history.
+ */
+function ownFloorOf(table: StoredTable, ids: Ages): Seq {
+  const byAge = retentionFloorSeqOf(ids, table.definition.historyMs);
+  return Math.max(byAge, Math.min(table.sizeFloorSeq, retentionFloorSeqOf(ids, 0))) as Seq;
+}
+
+/**
+ * Finds the seq up to which replaced versions must be discarded so that the rest fits; 0 if all
+ * versions fit. A step examines one segment, or some ten thousand of its rows. Changes made between
+ * two steps may or may not be counted.
  *
  * @param bytesMax 1 or more.
- * @throws {DatabaseError} @throws {DiskError} If a deletion vector cannot be opened now.
+ * @throws {DatabaseError} @throws {DiskError} If a deletion vector cannot be opened.
  */
-export function* sizeHorizonOf(
+export function* sizeFloorOf(
   tables: readonly StoredTable[],
   bytesMax: number,
 ): Generator<void, number> {
@@ -36,12 +48,14 @@ export function* sizeHorizonOf(
   const bytesByMinute = new Map<number, number>();
   for (const segment of readableSegments(tables)) {
     const bytes = bytesPerRow(segment);
-    yield* segment.deletions.visitSteps((_row, seq) => {
+    const note = (seq: number): void => {
       const minute = Math.floor(unixMsFromSeq(seq) / MINUTE_MS);
       bytesByMinute.set(minute, (bytesByMinute.get(minute) ?? 0) + bytes);
-    });
+    };
+    if (segment.isHistory) yield* visitReplacing(segment, note);
+    else yield* segment.deletions.visitSteps((_row, seq) => note(seq));
   }
-  // Newest first: those are kept while there is room.
+  // Counts the newest versions first, since they are kept as long as there is space.
   let kept = 0;
   for (const minute of Float64Array.from(bytesByMinute.keys()).toSorted().toReversed()) {
     kept += bytesByMinute.get(minute) ?? 0;
@@ -50,11 +64,48 @@ export function* sizeHorizonOf(
   return 0;
 }
 
-/** Bytes of replaced versions that segments keep. */
+/**
+ * Estimates how many versions in segments a table keeps only because its history is held. A step
+ * examines one segment.
+ */
+export function* heldHistoryOf(table: StoredTable, ids: Ages): Generator<void, HeldHistory> {
+  const ownSeq = ownFloorOf(table, ids);
+  const heldSeq = retentionFloorOf(table, ids);
+  let versions = 0;
+  let bytes = 0;
+  if (heldSeq === ownSeq) return { versions, bytes };
+  for (const segment of readableSegments([table])) {
+    unlessDamaged(() => {
+      const share = discardableShare(segment, ownSeq) - discardableShare(segment, heldSeq);
+      versions += Math.round(share * segment.entry.rowCount);
+      bytes += Math.round(share * segment.entry.bytes);
+    });
+    yield;
+  }
+  return { versions, bytes };
+}
+
+/** Calls `note` with the seq at which each row of a history segment became obsolete. */
+function* visitReplacing(segment: OpenSegment, note: (seq: number) => void): Generator<void, void> {
+  let groupCount = 0;
+  unlessDamaged(() => {
+    ({ groupCount } = segment.reader);
+  });
+  for (let group = 0; group < groupCount && !isOutOfUse(segment); group += 1) {
+    const isRead = unlessDamaged(() => {
+      for (const seq of segment.guard(() => segment.reader.replacingSeqs(group))) note(seq);
+    });
+    if (!isRead) return;
+    yield;
+  }
+}
+
+/** Counts the bytes of replaced versions in segments. */
 function* historyBytes(tables: Iterable<StoredTable>): Generator<void, number> {
   let bytes = 0;
   for (const segment of readableSegments(tables)) {
-    bytes += segment.deletions.count * bytesPerRow(segment);
+    const count = segment.isHistory ? segment.entry.rowCount : segment.deletions.count;
+    bytes += count * bytesPerRow(segment);
     yield;
   }
   return bytes;
@@ -62,13 +113,17 @@ function* historyBytes(tables: Iterable<StoredTable>): Generator<void, number> {
 
 function* readableSegments(tables: Iterable<StoredTable>): Generator<OpenSegment> {
   for (const table of tables) {
-    for (const segment of table.segments) {
-      // It may have been merged, and its table dropped, since the step before.
-      if (table.isDropped || segment.isDropped || segment.entry.quarantined) continue;
-      // Damage that is met here quarantines the segment, and stops nobody.
-      if (unlessDamaged(() => segment.deletions)) yield segment;
+    for (const segment of table.allSegments) {
+      // The segment may have been merged, or its table dropped, since the previous step.
+      if (table.isDropped || isOutOfUse(segment)) continue;
+      // Damage found here quarantines the segment, but does not stop the count.
+      if (segment.isHistory || unlessDamaged(() => segment.deletions)) yield segment;
     }
   }
+}
+
+function isOutOfUse({ entry, isDropped }: OpenSegment): boolean {
+  return isDropped || entry.quarantined;
 }
 
 function bytesPerRow({ entry: { bytes, rowCount } }: OpenSegment): number {

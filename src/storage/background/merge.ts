@@ -1,8 +1,10 @@
 /**
  * Decides when segments are merged (`merge_segments.ts`): when there are many (`merge_choice.ts`),
- * when a good part of one is history that nobody needs or is past its time to live, or when
- * somebody asks. Of a table one merge runs at a time, beside a flush (`flush.ts`), as a job that
- * can be seen and stopped.
+ * when a large part of a segment is history or is no longer needed (`history_choice.ts`), when rows
+ * have expired, or on request.
+ *
+ * Each table has at most one merge at a time, possibly beside a flush (`flush.ts`). A merge is a
+ * job, so users can list and cancel it.
  */
 import type { Clock } from "../../base/clock.ts";
 import { isDamage, isExpected } from "../../base/errors.ts";
@@ -15,27 +17,28 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { attempt, isFull, runAsJob } from "./background.ts";
-import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import {
   discardableShare,
-  expiredShare,
-  type MergeBounds,
-  segmentsToCompact,
-  segmentsToMerge,
-} from "./merge_choice.ts";
+  historyToCompact,
+  historyToMerge,
+  obsoleteCount,
+  segmentToSplit,
+} from "./history_choice.ts";
+import { retentionFloorOf, sizeFloorOf } from "./history_size.ts";
+import { expiredShare, type MergeBounds, runsWithin, segmentsToMerge } from "./merge_choice.ts";
 import { dropExpiredSegments, mergeSegments } from "./merge_segments.ts";
-import type { SegmentTools } from "./segment_drafts.ts";
+import type { SegmentTools } from "./pending_segments.ts";
 
-/** A segment is rewritten by itself when so much of it can be discarded. */
+/** A segment is rewritten alone when this share of it can be discarded. */
 const DISCARD_SHARE_MIN = 0.25;
 
-/** The same when history takes too much room. */
+/** The share from which a segment is rewritten while history takes too much space. */
 const BOUNDED_SHARE_MIN = 0.01;
 
-/** Where history takes too much room and none of it can go, it is looked at again after so long. */
+/** Delay before the next check if history takes too much space and none of it can be discarded. */
 const BOUND_AGAIN_MS = 300_000;
 
-/** A segment is rewritten when about so much of it is past its time to live. */
+/** A segment is rewritten when about this share of it has expired. */
 const EXPIRED_SHARE_MIN = 0.5;
 
 export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
@@ -45,20 +48,23 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
   readonly jobs: JobList;
-  /** Replaced versions may take so much room; 0 for no bound. */
+  /** Space that replaced versions may take; 0 for no bound. */
   readonly historyBytesMax: number;
   readonly mergeBounds: MergeBounds;
 }
 
 export class Merger {
   readonly #options: MergerOptions;
-  /** Settles when the merge of a table has ended, and never fails. */
+  /**
+   * For each table with a merge, a promise that resolves when the merge has ended and never
+   * rejects.
+   */
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
-  /** Tables whose last merge failed: it is tried again after the next flush. */
+  /** Tables whose last merge failed. They are merged again only after the next flush. */
   readonly #unmergeable = new Set<StoredTable>();
-  /** A look at the room that history takes. */
+  /** The running check of the space that history takes. */
   #bounding: Promise<void> | undefined;
-  /** When there may be another one, by the monotonic clock. */
+  /** The earliest time of the next history size check, by the monotonic clock. */
   #boundAgainMs = 0;
   #isClosing = false;
 
@@ -66,19 +72,20 @@ export class Merger {
     this.#options = options;
   }
 
-  /** After a flush or a merge: there may be many segments. */
+  /** Called after a flush or a merge, which may leave enough segments for another merge. */
   mergeIfDue(table: StoredTable): void {
     if (this.#merging.has(table)) return;
     const segments = this.#unmergeable.has(table)
       ? undefined
-      : segmentsToMerge(table, this.#options.mergeBounds);
+      : segmentsDue(table, this.#options.mergeBounds);
     this.#unmergeable.delete(table);
     if (segments !== undefined) this.#mergeInBackground(table, segments);
   }
 
   /**
-   * Merges all that can be merged, and discards what is older than the table's history; resolves
-   * when it is published, or when the job was cancelled: what is published by then stays.
+   * Merges all segments that can be merged, and discards history beyond the table's retention.
+   * Resolves when the result is published or the job was cancelled. Results published before a
+   * cancellation stay.
    *
    * @throws {DiskError} @throws {CorruptionError}
    */
@@ -87,28 +94,30 @@ export class Merger {
   }
 
   /**
-   * Rewrites the segments that hold rows of an owner without them; resolves when that is published,
-   * or when it was cancelled. Returns how many versions are gone, old ones of others included.
+   * Rewrites all segments that contain rows of an owner without these rows. Resolves when the
+   * result is published or the job was cancelled. Returns the number of discarded versions, which
+   * includes old versions of other owners.
    *
    * @throws {DiskError} @throws {CorruptionError}
-   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may hold rows of the owner.
+   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may contain rows of the owner.
    */
   erase(table: StoredTable, owner: number, job?: Job): Promise<number> {
     return this.#alone(table, () => this.#erase(table, owner, job));
   }
 
-  /** Begins to rewrite segments of which a good part is older than their table's history. */
+  /** Starts rewriting segments in which a large part is older than their table's history. */
   discardHistory(): void {
     this.#discardHistory(DISCARD_SHARE_MIN);
   }
 
   /**
-   * Begins to look whether history takes too much room, and to discard the oldest of it then.
-   * Nothing begins while that is under way, or soon after there was nothing to discard.
+   * Starts a check of whether history takes too much space. If it does, the oldest history is
+   * discarded. Does nothing while such a check is running, or soon after one found nothing to
+   * discard.
    */
   boundHistory(): void {
     const { clock, historyBytesMax } = this.#options;
-    // What is being merged will be another size.
+    // The size of segments that are being merged is about to change.
     if (historyBytesMax === 0 || this.#merging.size > 0) return;
     if (this.#bounding !== undefined || this.#isClosing) return;
     if (clock.monotonicMs() < this.#boundAgainMs) return;
@@ -118,15 +127,14 @@ export class Merger {
   }
 
   /**
-   * Drops segments of which every row is past its time to live, and begins to rewrite those of
-   * which a good part is. A memtable of such rows is flushed by its policy first.
+   * Drops segments in which every row has expired, and starts rewriting segments in which a large
+   * share has. Expired rows in a memtable have to wait until its policy flushes it.
    */
   dropExpired(): void {
     for (const table of this.#options.tables.values()) {
-      const expiredSeq = table.expiredSeq(this.#options.seqs);
+      const expiredSeq = table.discardableSeq(this.#options.seqs);
       if (expiredSeq === 0 || this.#merging.has(table)) continue;
-      const first = table.segments[0];
-      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
+      if (!table.allSegments.some((each) => hasExpired(each, expiredSeq))) continue;
       this.#merging.set(table, this.#dropExpired(table, expiredSeq));
     }
   }
@@ -137,7 +145,7 @@ export class Merger {
     await Promise.allSettled(this.#merging.values());
   }
 
-  /** @param beginNext Called behind a merge that was done; returns whether it began another. */
+  /** @param beginNext Called after a completed merge. Returns whether it began another one. */
   #mergeInBackground(
     table: StoredTable,
     segments: readonly OpenSegment[],
@@ -155,7 +163,7 @@ export class Merger {
     this.#merging.set(table, merging);
   }
 
-  /** What is merged of the table now is waited for, and nothing begins beside the work. */
+  /** Waits for the current merges of the table, and prevents new ones while the work runs. */
   async #alone<T>(table: StoredTable, work: () => Promise<T>): Promise<T> {
     for (;;) {
       const running = this.#merging.get(table);
@@ -180,41 +188,53 @@ export class Merger {
   async #compact(table: StoredTable, job: Job | undefined): Promise<CompactResult> {
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     const tools = { ...this.#options, isCancelled };
-    const horizonSeq = horizonOf(table, this.#options.seqs);
+    const { mergeBounds, seqs } = this.#options;
+    const retentionFloorSeq = retentionFloorOf(table, seqs);
     const result = { mergedSegments: 0, discardedVersions: 0 };
-    const runs = segmentsToCompact(table, horizonSeq, this.#options.mergeBounds);
-    const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
+    const runs = runsWithin(table.segments, mergeBounds).filter(([first, ...others]) => {
+      if (others.length > 0 || first === undefined) return true;
+      return obsoleteCount(first, table.progress.flushedSeq) > 0;
+    });
+    const rowsOfTable = rowsOf(runs.flat());
+    let allRows = rowsOfTable + rowsOf(table.history);
     let doneRows = 0;
-    job?.start();
-    for (const segments of runs) {
-      if (isCancelled()) break;
-      const rows = rowsOf(segments);
-      const discarded = await mergeSegments(table, segments, tools);
-      if (isCancelled()) break;
-      if (discarded !== undefined) {
-        result.discardedVersions += discarded;
-        result.mergedSegments += segments.length;
+    const mergeRuns = async (all: readonly (readonly OpenSegment[])[]): Promise<void> => {
+      for (const segments of all) {
+        if (isCancelled()) return;
+        const rows = rowsOf(segments);
+        const discarded = await mergeSegments(table, segments, tools);
+        if (isCancelled()) return;
+        if (discarded !== undefined) {
+          result.discardedVersions += discarded;
+          result.mergedSegments += segments.length;
+        }
+        doneRows += rows;
+        job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
       }
-      doneRows += rows;
-      job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
-    }
+    };
+    job?.start();
+    await mergeRuns(runs);
+    // This includes the versions that the merges above have moved to history.
+    const past = historyToCompact(table, retentionFloorSeq, mergeBounds);
+    allRows = rowsOfTable + rowsOf(past.flat());
+    await mergeRuns(past);
     return result;
   }
 
   async #erase(table: StoredTable, owner: number, job: Job | undefined): Promise<number> {
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     let gone = 0;
-    for (const segment of table.segments) {
+    for (const segment of table.allSegments) {
       if (isCancelled()) break;
-      // Of a quarantined one nobody can say whose rows it holds.
+      // The owners of rows in a quarantined segment are unknown.
       if (!segment.guard(() => holds(segment, owner))) continue;
       const tools = { ...this.#options, isCancelled, erasedOwner: owner };
       const discarded = await mergeSegments(table, [segment], tools);
       if (discarded !== undefined) gone += discarded;
-      // Damage that was met meanwhile: what is not erased must not be taken for it.
+      // The segment was found damaged in the meantime. Its rows must not be reported as erased.
       else if (!isCancelled()) segment.requireReadable();
     }
-    // Those rows left by no commit.
+    // No commit removed those rows, so the cached count of live rows is out of date.
     table.liveRows = undefined;
     return gone;
   }
@@ -223,7 +243,7 @@ export class Merger {
     const { clock, historyBytesMax, log, tables } = this.#options;
     try {
       const pause = pauser(clock);
-      const steps = sizeHorizonOf([...tables.values()], historyBytesMax);
+      const steps = sizeFloorOf([...tables.values()], historyBytesMax);
       let step = steps.next();
       while (step.done !== true) {
         await pause();
@@ -232,22 +252,23 @@ export class Merger {
       }
       if (step.value === 0) return;
       for (const table of tables.values()) {
-        table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, step.value);
+        table.sizeFloorSeq = Math.max(table.sizeFloorSeq, step.value);
       }
       const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
-      // What takes the room is younger than what may go, or in no segment that may be written anew.
+      // The space is taken by versions that must be kept, or by segments that must not be
+      // rewritten.
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
-      // Safe: history takes its room until the next look.
+      // Safe: history keeps its space until the next check.
       if (!isExpected(error)) {
-        this.#options.jobs.onBug(error, "a look at the size of the history");
+        this.#options.jobs.onBug(error, "the check of the size of history");
         return;
       }
-      log.error("cannot bound the history; it is tried again", { error: error.message });
+      log.error("cannot bound the history; will try again", { error: error.message });
     }
   }
 
-  /** Returns whether there was anything to discard. */
+  /** Starts discarding history. Returns whether there was anything to discard. */
   #discardHistory(shareMin: number): boolean {
     let hasBegun = false;
     for (const table of this.#options.tables.values()) {
@@ -257,12 +278,12 @@ export class Merger {
     return hasBegun;
   }
 
-  /** Begins to rewrite the oldest segment that is due, and then the others. */
+  /** Starts rewriting the oldest segment that is due, and continues with the others. */
   #discardNext(table: StoredTable, shareMin: number): boolean {
-    const horizonSeq = horizonOf(table, this.#options.seqs);
-    const due = table.segments.find(
+    const retentionFloorSeq = retentionFloorOf(table, this.#options.seqs);
+    const due = table.allSegments.find(
       (segment) =>
-        !segment.entry.quarantined && knownDiscardableShare(segment, horizonSeq) >= shareMin,
+        !segment.entry.quarantined && knownDiscardableShare(segment, retentionFloorSeq) >= shareMin,
     );
     if (due === undefined) return false;
     this.#mergeInBackground(table, [due], () => this.#discardNext(table, shareMin));
@@ -276,12 +297,11 @@ export class Merger {
         if (this.#isCancelled(table, undefined)) return;
         dropExpiredSegments(table, this.#options, expiredSeq);
       });
-      due = table.segments.find(
-        (segment) =>
-          !segment.entry.quarantined && expiredShare(segment, expiredSeq) >= EXPIRED_SHARE_MIN,
+      due = table.allSegments.find(
+        (segment) => !segment.entry.quarantined && hasExpired(segment, expiredSeq),
       );
     } catch (error) {
-      // Safe: the segments stay, nobody reads their rows, and the next attempt comes soon.
+      // Safe: the segments stay, their expired rows are not read, and the next attempt comes soon.
       const { name } = table.definition;
       if (isExpected(error)) {
         this.#options.log.error("cannot drop expired segments", {
@@ -306,13 +326,14 @@ export class Merger {
         work: async (job) => {
           const isCancelled = (): boolean => this.#isCancelled(table, job);
           const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
-          // Else the same segments would be merged again at once.
+          // Otherwise the same segments would immediately be merged again.
           if (job.isCancelled) this.#unmergeable.add(table);
           else job.message = mergedText(discarded === undefined ? 0 : segments.length, discarded);
         },
       });
     } catch (error) {
       // Safe: the segments stay as they are, and a damaged one is quarantined.
+      this.#unmergeable.add(table);
       if (!isExpected(error)) throw error;
       const isElsewhere = table.definition.home !== undefined;
       if (isFull(error) && !isElsewhere) this.#options.space.noteFull();
@@ -320,7 +341,6 @@ export class Merger {
         table: table.definition.name,
         error: error.message,
       });
-      this.#unmergeable.add(table);
     }
   }
 
@@ -331,21 +351,36 @@ export class Merger {
 
 const CHOICE = "the choice of segments to merge";
 
-/** What a merge did, for its job. */
+/** Describes a completed merge in the message of its job. */
 export function mergedText(segments: number, discarded = 0): string {
   return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
 }
 
-/** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+/** Returns segments that are due to be merged because of their number or their obsolete rows. */
+function segmentsDue(table: StoredTable, bounds: MergeBounds): readonly OpenSegment[] | undefined {
+  const many = segmentsToMerge(table, bounds);
+  if (many !== undefined) return many;
+  const toSplit = segmentToSplit(table, bounds);
+  return toSplit === undefined ? historyToMerge(table, bounds) : [toSplit];
+}
+
+function hasExpired(segment: OpenSegment, expiredSeq: number): boolean {
+  return expiredShare(segment, expiredSeq) >= EXPIRED_SHARE_MIN;
+}
+
+/**
+ * Whether a segment has rows of an owner.
+ * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+ */
 function holds({ reader }: OpenSegment, owner: number): boolean {
   const rows = reader.ownerRange(owner);
   return rows !== undefined && rows.end > rows.start;
 }
 
-/** Damage of a deletion vector quarantines its segment, of which nothing is due then. */
-function knownDiscardableShare(segment: OpenSegment, horizonSeq: Seq): number {
+/** A damaged deletion vector quarantines its segment, which is then never due. */
+function knownDiscardableShare(segment: OpenSegment, retentionFloorSeq: Seq): number {
   try {
-    return discardableShare(segment, horizonSeq);
+    return discardableShare(segment, retentionFloorSeq);
   } catch (error) {
     if (!isDamage(error)) throw error;
     return 0;

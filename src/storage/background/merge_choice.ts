@@ -1,32 +1,29 @@
 /**
- * Chooses which segments of a table are merged, by their sizes alone: so that the number of
- * segments stays small whatever the pace of flushes, and a row is copied few times.
+ * Chooses segments to merge by size alone, so that the number of segments stays small at any rate
+ * of flushes, and each row is copied only a few times.
  *
- * But for the smallest, every row comes into a segment of at least twice the size: of 50 million
- * rows each is copied 4 times with flushes of 10,000, and 6 with 1,000. It costs 2 to 4 segments
- * for each 4 million rows.
+ * A merge moves each row into a segment of at least twice the size, except for the smallest
+ * segments. The number of copies of a row is thus logarithmic in the number of rows.
  *
- * The size of a segment is its number of rows, and of wide ones more: as many as would fill the
- * same share of a merged segment by their number as these do by their bytes.
+ * The size of a segment is its number of rows. For wide rows, the size is the number of rows at
+ * which a merged segment would be equally full by row count as this one is by bytes.
  */
-import type { Seq } from "../../base/seq.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { SEGMENT_BYTES_MAX } from "../segment/format.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
-import type { StoredTable } from "../table/table.ts";
 
 export interface MergeBounds {
   /**
-   * So many neighbours are merged at a time, or more while one of them is too large beside the
-   * rest.
+   * The number of neighbours that are merged at a time. A merge takes more while one of them is too
+   * large in proportion to the rest.
    */
   readonly fanIn: number;
   readonly runMax: number;
-  /** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
+  /** Maximum number of rows in a merged segment. Bounds the duration and the memory of a merge. */
   readonly rowsMax: number;
-  /** And their sources at most so many bytes: what comes of them is to be one file. */
+  /** Maximum total bytes of the sources of a merge, since the result has to fit in one file. */
   readonly bytesMax: number;
-  /** Segments up to this size are all of the smallest size: copying them costs next to nothing. */
+  /** Segments up to this size count as the smallest: copying them costs almost nothing. */
   readonly smallRowsMax: number;
   readonly smallBytesMax: number;
 }
@@ -35,24 +32,25 @@ export const MERGE_BOUNDS: MergeBounds = {
   fanIn: 8,
   runMax: 32,
   rowsMax: 4 * 1024 * 1024,
-  // Half of what a segment can have, as chunks may come out larger than they were.
+  // Half of the largest segment, since chunks may be larger than before.
   bytesMax: SEGMENT_BYTES_MAX / 2,
   smallRowsMax: 4096,
   smallBytesMax: 1024 * 1024,
 };
 
 /**
- * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are.
+ * Returns neighbours that are due to be merged, the smallest and oldest first; undefined if no
+ * neighbours are due.
  *
- * - Eight or more, or fewer that fill a merged segment. But for the smallest, each comes into one
- *   at least twice its size, so a row is copied as often as sizes double, and not whenever a few
- *   small ones have come behind a large one.
- * - All that lies between two that are never merged, as that happens once.
+ * - A run is due if it has at least eight segments, or fewer that fill a merged segment. Except for
+ *   the smallest segments, each must come into a segment of at least twice its size. A row is thus
+ *   copied once for each doubling, and not whenever a few small segments follow a large one.
+ * - All segments between two that are never merged are due, since that happens once.
  *
- * A run may begin anywhere: behind a large one that is not due small ones still are.
+ * A run may begin anywhere, because small segments may be due after a large one that is not.
  */
 export function segmentsToMerge(
-  { segments }: Pick<StoredTable, "segments">,
+  { segments }: { readonly segments: readonly OpenSegment[] },
   bounds: MergeBounds,
 ): readonly OpenSegment[] | undefined {
   const tierMax = tierOf({ rowCount: bounds.rowsMax, bytes: bounds.bytesMax }, bounds);
@@ -66,7 +64,8 @@ export function segmentsToMerge(
 }
 
 /**
- * Where a due run of segments up to a tier ends that begins at `start`; `start` if there is none.
+ * Returns the end of the due run that begins at `start` and has segments up to a given tier, or
+ * `start` if no such run exists.
  */
 function endOfDueRun(
   segments: readonly OpenSegment[],
@@ -78,7 +77,7 @@ function endOfDueRun(
   let largest = 0;
   for (let end = start; end < Math.min(segments.length, start + runMax); end += 1) {
     const entry = segments[end]?.entry;
-    // Between two that stay as they are nothing comes any more.
+    // No segment is ever added between two that are never merged.
     if (entry === undefined || staysAsItIs(entry, bounds)) {
       return staysAsItIs(segments[start - 1]?.entry, bounds) ? end : start;
     }
@@ -87,14 +86,14 @@ function endOfDueRun(
     if (total + size > rowsMax) return 2 * largest <= total ? end : start;
     total += size;
     largest = Math.max(largest, size);
-    // The smallest cost next to nothing, whatever is beside them.
+    // Merging the smallest segments costs almost nothing, whatever their neighbours are.
     const isDue = tier === 0 || 2 * largest <= total;
     if (isDue && end + 1 - start >= fanIn) return end + 1;
   }
   return start;
 }
 
-/** In rows: all of one merged segment are at most `rowsMax`. */
+/** The size of a segment in rows. Sources of one merged segment have at most `rowsMax` together. */
 function sizeOf(
   { bytes, rowCount }: Pick<SegmentEntry, "bytes" | "rowCount">,
   { bytesMax, rowsMax }: Pick<MergeBounds, "bytesMax" | "rowsMax">,
@@ -102,12 +101,15 @@ function sizeOf(
   return Math.max(rowCount, (bytes / bytesMax) * rowsMax);
 }
 
-/** Nothing can be twice as large as this one; also true of what lies before the first segment. */
+/**
+ * Whether no merge can double the size of this segment. Also true for the position before the first
+ * segment.
+ */
 function staysAsItIs(entry: SegmentEntry | undefined, bounds: MergeBounds): boolean {
   return entry === undefined || entry.quarantined || 2 * sizeOf(entry, bounds) > bounds.rowsMax;
 }
 
-/** 0 for small segments, and one more for each factor of the fan-in. */
+/** 0 for small segments, plus one for each factor of the fan-in. */
 function tierOf(entry: Pick<SegmentEntry, "bytes" | "rowCount">, bounds: MergeBounds): number {
   const { fanIn, smallBytesMax, smallRowsMax } = bounds;
   const size = sizeOf(entry, bounds);
@@ -115,20 +117,16 @@ function tierOf(entry: Pick<SegmentEntry, "bytes" | "rowCount">, bounds: MergeBo
   return Math.ceil(Math.log(size / smallRowsMax) / Math.log(fanIn));
 }
 
-/**
- * All that COMPACT merges: runs of neighbours as long as a merged segment may be, without those
- * that would come out as they are.
- */
-export function segmentsToCompact(
-  table: StoredTable,
-  horizonSeq: Seq,
+/** Divides neighbours into runs, each as long as a merged segment may be. */
+export function runsWithin(
+  segments: readonly OpenSegment[],
   bounds: MergeBounds,
 ): readonly (readonly OpenSegment[])[] {
   const runs: OpenSegment[][] = [];
   let total = Infinity;
-  for (const segment of table.segments) {
+  for (const segment of segments) {
     const { entry } = segment;
-    // A damaged segment stays as it is, and its neighbours do not become one past it.
+    // A damaged segment is not merged, and the segments on its two sides are not merged past it.
     if (entry.quarantined) {
       total = Infinity;
       continue;
@@ -143,19 +141,13 @@ export function segmentsToCompact(
       last.push(segment);
     }
   }
-  return runs.filter(([first, ...others]) => {
-    if (others.length > 0) return true;
-    return first !== undefined && discardableShare(first, horizonSeq) > 0;
-  });
+  return runs;
 }
 
-/** How much of a segment nobody can ask for any more, from 0 to 1. */
-export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: Seq): number {
-  if (entry.minSeq > horizonSeq) return 0;
-  return deletions.countReplaced(0, entry.rowCount, horizonSeq) / entry.rowCount;
-}
-
-/** About how much of a segment is past its time to live, from 0 to 1: its rows came evenly. */
+/**
+ * Estimates the share of a segment that has expired, from 0 to 1, assuming that rows arrived at a
+ * steady rate.
+ */
 export function expiredShare({ entry }: OpenSegment, expiredSeq: number): number {
   const { maxSeq, minSeq } = entry;
   if (maxSeq <= expiredSeq) return 1;

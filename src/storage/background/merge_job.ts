@@ -1,7 +1,10 @@
 /**
- * The part of a merge that needs nothing but files: the sources are read, and the rows of all of
- * them are written into one draft, which is not synced. A job is plain data, so that another thread
- * can do it while the event loop goes on.
+ * The part of a merge that needs only files: reads the sources and writes all of their rows to two
+ * pending files, one for current versions and one for history. They are not synced. A job is plain
+ * data, so that another thread can run it while the event loop continues.
+ *
+ * The sources are read once for each file. Numbers are decoded twice if history and current rows
+ * alternate, but only one portion of one output is in memory.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
@@ -9,34 +12,50 @@ import type { Compression, StoredColumn } from "../contract/store.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
 import { History, type HistoryLimits } from "../table/history.ts";
+import type { IndexOutput } from "../table/index_builder.ts";
 import { openListedSegment } from "../table/listed_files.ts";
-import { draftSteps } from "./flush_job.ts";
+import { writeIndexes, writeSteps } from "./flush_job.ts";
+import type { MergeSource } from "./merge_order.ts";
 import { mergedPieces } from "./merge_rows.ts";
 
-export interface MergeJob {
-  /** Published segments, neighbours, oldest first. */
-  readonly sources: readonly { readonly path: string; readonly entry: SegmentEntry }[];
+/** A segment to write. */
+export interface MergeOutput {
   readonly segmentId: number;
+  /** The path at which it is written. */
+  readonly pendingPath: string;
+}
+
+export interface MergeJob {
+  /** Published segments: neighbours, oldest first, or history segments. */
+  readonly sources: readonly { readonly path: string; readonly entry: SegmentEntry }[];
+  /** The output for current versions. Absent if the sources are history. */
+  readonly current?: MergeOutput;
+  readonly past: MergeOutput;
+  /** The indexes of the segment of current versions. */
+  readonly indexes: readonly IndexOutput[];
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly StoredColumn[];
   readonly compression: Compression | undefined;
   readonly history: HistoryLimits;
-  /** Where the merged segment is written. */
-  readonly draft: string;
 }
 
 export interface MergeOutcome {
-  readonly summary: SegmentSummary;
-  /** For each source: where each of its rows is in the merged segment, or `DISCARDED`. */
+  /**
+   * The segment of current versions. Absent if it would have no rows, since a segment has at least
+   * one.
+   */
+  readonly current?: SegmentSummary;
+  readonly past?: SegmentSummary;
+  /** For each source: the position of each row in the current output, or `NOT_CURRENT`. */
   readonly newRows: readonly Uint32Array<ArrayBuffer>[];
-  /** Versions that were left out, and for each owner up to which seq its history went with them. */
+  /** The number of discarded versions, and the seq up to which each owner has lost history. */
   readonly discardedCount: number;
-  readonly lowWaters: ReadonlyMap<number, number>;
+  readonly lowWatermarks: ReadonlyMap<number, number>;
 }
 
 /**
- * Does a job in steps of a few milliseconds, until it is done or cancelled.
+ * Runs a job in steps of a few milliseconds until it is done or cancelled.
  *
  * @throws {CorruptionError} @throws {DiskError}
  */
@@ -45,24 +64,58 @@ export function* mergeSteps(
   job: MergeJob,
   isCancelled: () => boolean,
 ): Generator<void, MergeOutcome | undefined> {
-  const { segmentId, tableId, keyColumnIds, columns, compression } = job;
   const readers: SegmentReader[] = [];
   try {
     for (const { entry, path } of job.sources) {
       readers.push(openListedSegment(disk, path, { entry }));
     }
-    const newRows = readers.map(({ rowCount }) => new Uint32Array(rowCount));
-    const history = new History(
-      job.history,
-      readers.map(({ rowCount }) => rowCount),
+    const rowCounts = readers.map(({ rowCount }) => rowCount);
+    const newRows = rowCounts.map(
+      (count) => new Uint32Array(job.current === undefined ? 0 : count),
     );
-    const outline = { segmentId, tableId, keyColumnIds, columns, compression };
-    const pieces = mergedPieces({ readers, columns, newRows, history }, outline);
-    const summary = yield* draftSteps(disk, { draft: job.draft, pieces, isCancelled });
-    if (summary === undefined) return undefined;
-    const { discardedCount, lowWaters } = history;
-    return { summary, newRows, discardedCount, lowWaters };
+    const history = new History(job.history, rowCounts);
+    const source = { readers, columns: job.columns, newRows, history };
+    const writes = { disk, job, isCancelled };
+    let current: SegmentSummary | undefined;
+    let past: SegmentSummary | undefined;
+    if (job.current !== undefined) {
+      current = yield* written(writes, job.current, { ...source, output: "current" });
+      if (current === undefined) return undefined;
+      const { pendingPath } = job.current;
+      const { indexes } = job;
+      const output = { pendingPath, summary: current, indexes, isCancelled };
+      if (current.rowCount > 0 && !(yield* writeIndexes(disk, output))) return undefined;
+    }
+    const hasPast = job.current === undefined || history.pastCount > 0;
+    if (hasPast) {
+      past = yield* written(writes, job.past, { ...source, output: "past" });
+      if (past === undefined) return undefined;
+    }
+    const { discardedCount, lowWatermarks } = history;
+    return {
+      newRows,
+      discardedCount,
+      lowWatermarks,
+      ...(current === undefined || current.rowCount === 0 ? {} : { current }),
+      ...(past === undefined || past.rowCount === 0 ? {} : { past }),
+    };
   } finally {
     for (const reader of readers) reader.close();
   }
+}
+
+/** Writes one output. Returns undefined if the job was cancelled. */
+function* written(
+  { disk, isCancelled, job }: { disk: Disk; job: MergeJob; isCancelled: () => boolean },
+  { pendingPath, segmentId }: MergeOutput,
+  source: MergeSource,
+): Generator<void, SegmentSummary | undefined> {
+  const { tableId, keyColumnIds, columns, compression } = job;
+  const isHistory = source.output === "past";
+  const outline = { segmentId, tableId, keyColumnIds, columns, compression, isHistory };
+  return yield* writeSteps(disk, {
+    pendingPath,
+    pieces: mergedPieces(source, outline),
+    isCancelled,
+  });
 }

@@ -1,7 +1,6 @@
 /**
- * Neighbouring segments as the rows of one, in the order of `merge_order.ts`.
- *
- * One portion of the output is in memory at a time.
+ * Presents the rows of several segments as the rows of a single segment, in the order that
+ * `merge_order.ts` defines. Only one portion of the output is in memory at a time.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -18,23 +17,25 @@ import {
   type SegmentRows,
   SegmentWriter,
 } from "../segment/writer.ts";
+import type { History } from "../table/history.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
-/** What the end of a segment takes for each row, at most: keys, and owners of one row each. */
+/** Maximum bytes per row in the end part of a segment: keys, and an owner for each row. */
 const ROW_END_BYTES = 64;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** Of a merge that left every row out: no segment. */
+/** The result of a merge that discarded every row and so has no segment. */
 const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
 
 /**
- * The bytes of the merged segment in order; many pieces are empty, to let other work run. Without
- * rows there is none.
+ * Yields the bytes of the merged segment in order. Many pieces are empty to let other work run in
+ * between. If no row is left, there are no bytes.
  *
- * @param bytesMax Of the segment.
+ * @param bytesMax Largest size of the segment.
  * @throws {CorruptionError}
- * @throws {DatabaseError} LIMIT_EXCEEDED if it would be longer, as rows may be that were packed.
+ * @throws {DatabaseError} LIMIT_EXCEEDED if it would be larger, which is possible for packed
+ * sources.
  */
 export function* mergedPieces(
   source: MergeSource,
@@ -48,7 +49,7 @@ export function* mergedPieces(
       vectors.push(mergedColumn(source.readers, portion, column));
       yield NO_BYTES;
     }
-    const rows = mergedRows(source.readers, portion, vectors);
+    const rows = mergedRows(source, portion, vectors);
     for (let from = 0; from < portion.rowCount; ) {
       const to = groupEnd(vectors, from, portion.rowCount);
       yield* writer.group(slicedRows(rows, from, to));
@@ -65,7 +66,7 @@ function tooLong({ segmentId, tableId }: SegmentOutline, bytesMax: number): Data
   return new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot write segment ${segmentId} of table ${tableId}: it would have more than ${bytesMax} bytes`,
-    { hint: "have its rows compressed: ALTER TABLE … SET (COMPRESSION = 'zstd')" },
+    { hint: "compress its rows: ALTER TABLE … SET (COMPRESSION = 'zstd')" },
   );
 }
 
@@ -79,7 +80,7 @@ function mergedColumn(
   return places === undefined ? all : take(all, { rows: places, count: places.length });
 }
 
-/** A column of a stretch, in the form that it has now. */
+/** Returns a column of a stretch, converted to its current type. */
 function storedRows(
   reader: SegmentReader,
   { group, start, end }: Stretch,
@@ -87,51 +88,74 @@ function storedRows(
 ): Vector {
   const stored = reader.columnRows(columnId, group, { start, end });
   if (stored === undefined) return constVector(missing, end - start);
-  const storedType = defined(reader.columnType(columnId), "a stored column has its type");
+  const storedType = defined(reader.columnType(columnId), "every stored column has a type");
   return convertVector(stored, storedType, type);
 }
 
 function mergedRows(
-  readers: readonly SegmentReader[],
+  source: MergeSource,
   portion: Portion,
   vectors: readonly Vector[],
 ): SegmentRows {
-  const numbers = (of: (reader: SegmentReader, group: number) => Float64Array): Float64Array =>
+  const { output, readers } = source;
+  const numbers = (of: (stretch: ReadStretch) => Float64Array): Float64Array =>
     mergedNumbers(readers, portion, { of, arrayOf: (length) => new Float64Array(length) });
   return {
     vectors,
     owners: portion.owners,
-    seqs: numbers((reader, group) => reader.seqs(group)),
-    prevs: numbers((reader, group) => reader.prevs(group)),
-    commitSeqs: numbers((reader, group) => reader.commitSeqs(group)),
+    seqs: numbers(({ reader, group, start, end }) => reader.seqs(group).subarray(start, end)),
+    prevs: numbers(({ reader, group, start, end }) => reader.prevs(group).subarray(start, end)),
+    commitSeqs: numbers(({ reader, group, start, end }) =>
+      reader.commitSeqs(group).subarray(start, end),
+    ),
     deleted: mergedNumbers(readers, portion, {
-      of: (reader, group) => reader.deleted(group),
+      of: ({ reader, group, start, end }) => reader.deleted(group).subarray(start, end),
       arrayOf: (length) => new Uint8Array(length),
     }),
+    replacingSeqs:
+      output === "past" ? numbers((stretch) => obsoleteSince(source.history, stretch)) : undefined,
   };
 }
 
-/** Numbers that every row has. @param of Those of a whole row group. */
+/** For each row of a stretch, the seq at which it became obsolete. */
+function obsoleteSince(history: History, { reader, ...stretch }: ReadStretch): Float64Array {
+  const { end, group, source, start } = stretch;
+  if (reader.isHistory) return reader.replacingSeqs(group).subarray(start, end);
+  const seqs = reader.seqs(group);
+  const deleted = reader.deleted(group);
+  const firstRow = reader.groupStart(group);
+  return Float64Array.from({ length: end - start }, (_, index) => {
+    const at = start + index;
+    const isDeleted = deleted[at] === 1;
+    return history.obsoleteSince({ source, row: firstRow + at, seq: seqs[at] ?? 0, isDeleted });
+  });
+}
+
+/** A stretch together with the reader of its segment. */
+interface ReadStretch extends Stretch {
+  readonly reader: SegmentReader;
+}
+
+/**
+ * Merges a column of numbers that every row has. @param of Returns the numbers for the rows of a
+ * stretch.
+ */
 function mergedNumbers<T extends Float64Array | Uint8Array>(
   readers: readonly SegmentReader[],
   { places, rowCount, stretches }: Portion,
-  {
-    of,
-    arrayOf,
-  }: { of: (reader: SegmentReader, group: number) => T; arrayOf: (length: number) => T },
+  { of, arrayOf }: { of: (stretch: ReadStretch) => T; arrayOf: (length: number) => T },
 ): T {
   const all = arrayOf(stretches.reduce((sum, { start, end }) => sum + end - start, 0));
   let at = 0;
   for (const stretch of stretches) {
-    const { group, start, end } = stretch;
-    all.set(of(readerOf(readers, stretch), group).subarray(start, end), at);
-    at += end - start;
+    all.set(of({ ...stretch, reader: readerOf(readers, stretch) }), at);
+    at += stretch.end - stretch.start;
   }
   return places === undefined ? all : gathered(all, arrayOf(rowCount), places);
 }
 
 function readerOf(readers: readonly SegmentReader[], { source }: Stretch): SegmentReader {
-  return defined(readers[source], "a stretch has its segment");
+  return defined(readers[source], "every stretch of rows has a segment");
 }
 
 function slicedRows(rows: SegmentRows, from: number, to: number): SegmentRows {
@@ -142,5 +166,6 @@ function slicedRows(rows: SegmentRows, from: number, to: number): SegmentRows {
     prevs: rows.prevs.subarray(from, to),
     commitSeqs: rows.commitSeqs.subarray(from, to),
     deleted: rows.deleted.subarray(from, to),
+    replacingSeqs: rows.replacingSeqs?.subarray(from, to),
   };
 }

@@ -1,16 +1,22 @@
 /**
- * Merges neighbouring segments of a table into one, so that the number of segments stays small
- * whatever the pace of flushes, and leaves out versions that history need not keep any more.
+ * Merges segments of a table, so that their number stays small at any rate of flushes. Separates
+ * current versions from history, and discards versions that history no longer has to keep.
  *
- *     1 write tmp/<n>.seg from the sources, sync; its deletion vector likewise
+ *     1 write tmp/<n>.seg from the sources, sync: one segment of current versions, one of obsolete
+ *       versions, and the deletion vector of the first
  *     2 rename into place, sync the directory
- *     3 one manifest transaction: the merged segment instead of its sources
- *     4 readers go over in the turn of 3; the sources' files go with their last reader
+ *     3 one manifest transaction: the merged segments instead of their sources
+ *     4 switch readers in the same tick as 3; the last reader of a source removes its files
  *
- * The sources stay in use all the while: what replaces their rows meanwhile is noted by each and
- * brought over in turns before 3, and the rest in its own. A flush of the table may run at the same
- * time, but for what both do to the list of segments and to deletion vectors: that is one after the
- * other.
+ * The sources are neighbours of current versions, or history segments, which become one segment. An
+ * output without rows is not created.
+ *
+ * The sources stay in use during the merge. Each of them records the replacements of its rows.
+ * These are applied to the result over several ticks before 3, and the last of them in the tick of
+ * 3. A version that was current at the beginning stays in the current output, possibly with a
+ * replacement. A version that was replaced at or below the flushed seq never changes, so history
+ * needs no update. A flush of the table may run at the same time, except while either of the two
+ * changes the list of segments and deletion vectors.
  */
 import { assert } from "../../base/assert.ts";
 import { asOneChange } from "../../base/bugs.ts";
@@ -19,46 +25,50 @@ import { sharedFloats, sharedWords } from "../../base/shared_arrays.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
-import { DISCARDED, type HistoryLimits } from "../table/history.ts";
+import { type HistoryLimits, NOT_CURRENT } from "../table/history.ts";
 import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";
-import { horizonOf } from "./history_size.ts";
-import type { MergeJob, MergeOutcome } from "./merge_job.ts";
-import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
+import { retentionFloorOf } from "./history_size.ts";
+import type { MergeJob, MergeOutcome, MergeOutput } from "./merge_job.ts";
+import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
 /**
- * Drops segments of which every row is past its time to live, in the turn that is the caller's:
- * those that are damaged too, whose rows nobody needs any more.
+ * Drops segments in which every row has expired, within the caller's tick. Damaged segments are
+ * included, since their rows are no longer needed.
  */
 export function dropExpiredSegments(
   table: StoredTable,
   { manifest }: Pick<SegmentTools, "manifest">,
   expiredSeq: number,
 ): void {
-  const expired = table.segments.filter(({ entry }) => entry.maxSeq <= expiredSeq);
+  const expired = table.allSegments.filter(({ entry }) => entry.maxSeq <= expiredSeq);
   if (expired.length === 0) return;
   asOneChange(() => {
     manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
     table.segments = table.segments.filter((segment) => !expired.includes(segment));
+    table.history = table.history.filter((segment) => !expired.includes(segment));
     for (const segment of expired) segment.drop();
   });
 }
 
-/** Replacements that are brought over in one step. */
+/** Maximum number of replacements that are applied in one step. */
 const NOTED_PER_STEP = 16_384;
 
 type Replaced = HistoryLimits["replaced"][number];
 
-/** What a merge is given beside the segments; an owner to erase is left out as a whole. */
+/**
+ * The inputs of a merge other than its segments. The rows of an owner to erase are left out
+ * completely.
+ */
 export interface MergeTools extends SegmentTools {
   readonly seqs: SeqGenerator;
   readonly erasedOwner?: number;
 }
 
 /**
- * Merges segments that are neighbours. Returns how many versions were left out; undefined when
- * nothing was merged: the work was cancelled, or one of them is quarantined. Replacements of its
- * rows may be noted nowhere, and rows that nobody may read would be live again.
+ * Merges neighbouring segments, or history segments. Returns the number of discarded versions;
+ * undefined if nothing was merged because the work was cancelled or a segment is quarantined.
+ * Replacements in a quarantined segment may be lost, so a merge would bring replaced rows back.
  *
  * @throws {DiskError} @throws {CorruptionError}
  */
@@ -73,19 +83,19 @@ export async function mergeSegments(
   const tools = { ...ofCaller, isCancelled };
   const { home } = table.definition;
   tools.files.requireThere(home, segments);
-  const drafts = new SegmentDrafts(tools, { tableId: table.tableId, home });
+  const pending = new PendingSegments(tools, { tableId: table.tableId, home });
   for (const segment of segments) {
     segment.pin();
     segment.beginReplacementLog();
   }
   try {
-    return await merge({ table, segments, tools, drafts });
+    return await merge({ table, segments, tools, pending });
   } finally {
     for (const segment of segments) {
       segment.endReplacementLog();
       segment.unpin();
     }
-    drafts.discard();
+    pending.discard();
   }
 }
 
@@ -93,97 +103,125 @@ interface Merge {
   readonly table: StoredTable;
   readonly segments: readonly OpenSegment[];
   readonly tools: MergeTools;
-  readonly drafts: SegmentDrafts;
+  readonly pending: PendingSegments;
 }
 
-async function merge({ table, segments, tools, drafts }: Merge): Promise<number | undefined> {
-  const { manifest, seqs } = tools;
-  const { tableId, definition } = table;
-  const segmentId = manifest.nextSegmentId();
+/** The state of the sources, copied before the first row is read. */
+interface CopiedRows {
+  /** The deletion vector of each current source; empty if the sources are history. */
+  readonly before: readonly DeletionVector[];
+  readonly job: MergeJob;
+}
+
+async function merge(parts: Merge): Promise<number | undefined> {
+  const { pending, segments, table, tools } = parts;
+  const copied = await copiedFrom(parts);
+  const { job } = copied;
+  const outcome = await written(segments, tools, job);
+  if (outcome === undefined || tools.isCancelled()) return undefined;
+  for (const output of ["current", "past"] as const) {
+    const pendingPath = job[output]?.pendingPath;
+    if (pendingPath === undefined) continue;
+    if (outcome[output] === undefined) pending.forget(pendingPath);
+    else await pending.sync(pendingPath);
+  }
+  if (outcome.current !== undefined) await pending.syncIndexes(job.indexes);
+  else for (const { pendingPath } of job.indexes) pending.forget(pendingPath);
+  if (tools.isCancelled()) return undefined;
+  return table.publishing.run(() => publish(parts, copied, outcome));
+}
+
+async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<CopiedRows> {
+  const { files, manifest, seqs } = tools;
+  const { tableId, definition, progress } = table;
   const { columns, compression, keyColumnIds } = definition;
-  // Copied before the first row is read; what comes later is in the replacement logs.
-  const before = segments.map((segment) => segment.deletionsUpTo(Infinity));
+  const isOfHistory = segments.some(({ isHistory }) => isHistory);
+  const output = (): MergeOutput => {
+    const segmentId = manifest.nextSegmentId();
+    return { segmentId, pendingPath: pending.adopt(segmentFileName(segmentId)) };
+  };
+  // Later replacements are in the replacement logs.
+  const before = isOfHistory ? [] : segments.map((each) => each.deletionsUpTo(Infinity));
   const replaced: Replaced[] = [];
-  for (const deletions of before) replaced.push(await replacedRowsOf(deletions, drafts));
-  const draft = drafts.adopt(segmentFileName(segmentId));
-  const outcome = await written(segments, tools, {
-    sources: segments.map(({ entry }) => ({
-      path: tools.files.segmentPath(entry),
-      entry,
-    })),
-    segmentId,
+  for (const deletions of before) replaced.push(await replacedRowsOf(deletions, pending));
+  const current = isOfHistory ? undefined : output();
+  const job: MergeJob = {
+    sources: segments.map(({ entry }) => ({ path: files.segmentPath(entry), entry })),
+    ...(current === undefined ? {} : { current }),
+    past: output(),
+    indexes: current === undefined ? [] : pending.indexOutputs(current.segmentId, table.indexes),
     tableId,
     keyColumnIds,
     columns,
     compression,
     history: {
-      horizonSeq: horizonOf(table, seqs),
-      expiredSeq: table.expiredSeq(seqs),
+      retentionFloorSeq: retentionFloorOf(table, seqs),
+      expiredSeq: table.discardableSeq(seqs),
       erasedOwner: tools.erasedOwner,
-      isOldest: segments[0] === table.segments[0],
+      settledSeq: progress.flushedSeq,
       replaced,
     },
-    draft,
-  });
-  if (outcome === undefined || tools.isCancelled()) return undefined;
-  await drafts.sync(draft);
-  if (tools.isCancelled()) return undefined;
-  return table.publishing.run(() =>
-    publish({ table, segments, tools, drafts }, { segmentId, before, outcome }),
-  );
+  };
+  return { before, job };
 }
 
-/**
- * Puts the merged segment into the place of its sources; no flush changes the segments meanwhile.
- */
+/** Replaces the sources by the merged segments. No flush changes the segments in the meantime. */
 async function publish(
-  { table, segments, tools, drafts }: Merge,
-  {
-    segmentId,
-    before,
-    outcome: { discardedCount, lowWaters, newRows, summary },
-  }: { segmentId: number; before: readonly DeletionVector[]; outcome: MergeOutcome },
+  { table, segments, tools, pending }: Merge,
+  { before, job }: CopiedRows,
+  { current, discardedCount, lowWatermarks, newRows, past }: MergeOutcome,
 ): Promise<number | undefined> {
   const { tableId } = table;
-  const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
+  const segmentId = job.current?.segmentId ?? 0;
+  const deletions = new DeletionVector({ segmentId, rowCount: current?.rowCount ?? 0 });
   for (const [source, copied] of before.entries()) {
     const steps = copied.visitSteps((row, seq) => {
-      const newRow = newRows[source]?.[row] ?? DISCARDED;
-      if (newRow !== DISCARDED) deletions.replace(newRow, seq);
+      const newRow = newRows[source]?.[row] ?? NOT_CURRENT;
+      if (newRow !== NOT_CURRENT) deletions.replace(newRow, seq);
     });
-    await drafts.finished(steps);
+    await pending.finished(steps);
   }
-  // With what flushes have noted on disk since: the log does not replay that any more.
-  await drafts.finished(bringOver(segments, newRows, deletions));
+  // Includes replacements that flushes have written since, because the log no longer replays them.
+  await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;
-  const isEmpty = summary.rowCount === 0;
-  const entry = isEmpty
-    ? undefined
-    : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
+  const added: SegmentEntry[] = [];
+  if (current !== undefined) {
+    const parts = { summary: current, deletions, indexes: job.indexes, upTo: flushedSeq };
+    added.push(await pending.writeEntry(segmentId, parts));
+  }
+  if (past !== undefined) added.push(pending.entryOf(job.past?.segmentId ?? 0, past));
   if (tools.isCancelled()) return undefined;
-  if (entry !== undefined) await drafts.moveIntoPlace(table.segments);
-  // A large commit may have come meanwhile, which this turn should not have to bring over.
-  await drafts.finished(bringOver(segments, newRows, deletions));
+  if (added.length > 0) await pending.moveIntoPlace(table.allSegments);
+  // Catches up first, so that this tick does not have to apply a large commit.
+  await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
-  const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
+  const progress = {
+    ...table.progress,
+    lowWatermark: table.progress.lowWatermark.raisedBy(lowWatermarks),
+  };
   asOneChange(() => {
-    drafts.publish({
-      addSegments: entry === undefined ? [] : [entry],
+    pending.publish({
+      addSegments: added,
       removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
       ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
     });
     table.progress = progress;
     const rest = bringOver(segments, newRows, deletions);
     while (rest.next().done !== true);
-    replaceSegments(table, segments, { entry, deletions, flushedSeq, tools });
+    replaceSegments(table, segments, { added, deletions, flushedSeq, tools });
   });
   return discardedCount;
 }
 
-/** The replaced rows of a segment as two columns, which the thread that merges shares. */
-async function replacedRowsOf(deletions: DeletionVector, drafts: SegmentDrafts): Promise<Replaced> {
+/**
+ * Returns the replaced rows of a segment as two columns in memory shared with the merging thread.
+ */
+async function replacedRowsOf(
+  deletions: DeletionVector,
+  pending: PendingSegments,
+): Promise<Replaced> {
   const rows = sharedWords(deletions.count);
   const seqs = sharedFloats(deletions.count);
   let index = 0;
@@ -192,13 +230,13 @@ async function replacedRowsOf(deletions: DeletionVector, drafts: SegmentDrafts):
     seqs[index] = seq;
     index += 1;
   });
-  await drafts.finished(steps);
+  await pending.finished(steps);
   return { rows, seqs };
 }
 
 /**
- * Brings over what was replaced, or taken back, since the deletion vectors were copied or this was
- * last called, until there is nothing left in the turn of the last step.
+ * Applies replacements and rollbacks that were made since the deletion vectors were copied or since
+ * the previous call. After the tick of the last step, nothing is left to apply.
  */
 function* bringOver(
   segments: readonly OpenSegment[],
@@ -210,9 +248,10 @@ function* bringOver(
       const noted = segment.takeReplacementLog();
       for (let from = 0; from < noted.count; from += NOTED_PER_STEP) {
         noted.visit(from, from + NOTED_PER_STEP, (row, seq) => {
-          const newRow = newRows[source]?.[row] ?? DISCARDED;
-          // A tombstone that was left out, and its key came back meanwhile.
-          if (newRow === DISCARDED) return;
+          const newRow = newRows[source]?.[row] ?? NOT_CURRENT;
+          // A tombstone that was discarded or is in history, and whose key was inserted again in
+          // the meantime.
+          if (newRow === NOT_CURRENT) return;
           if (seq === 0) deletions.revert(newRow);
           else deletions.replace(newRow, seq);
         });
@@ -224,35 +263,37 @@ function* bringOver(
 
 function replaceSegments(
   table: StoredTable,
-  segments: readonly OpenSegment[],
+  sources: readonly OpenSegment[],
   {
-    entry,
+    added,
     deletions,
     flushedSeq,
     tools,
   }: {
-    entry: SegmentEntry | undefined;
+    added: readonly SegmentEntry[];
     deletions: DeletionVector;
     flushedSeq: number;
     tools: SegmentTools;
   },
 ): void {
-  const merged: OpenSegment[] = [];
-  if (entry !== undefined) {
-    const segment = new OpenSegment(entry, tools.files);
+  const merged = added.map((entry) => new OpenSegment(entry, tools.files));
+  const past = merged.filter(({ isHistory }) => isHistory);
+  const current = merged.filter(({ isHistory }) => !isHistory);
+  for (const segment of current) {
     segment.adoptDeletions(deletions);
     segment.noteDirtyAbove(flushedSeq);
-    merged.push(segment);
   }
-  const first = segments[0];
+  const first = sources[0];
   table.segments = table.segments.flatMap((segment) => {
-    if (segment === first) return merged;
-    return segments.includes(segment) ? [] : [segment];
+    if (segment === first) return current;
+    return sources.includes(segment) ? [] : [segment];
   });
-  for (const segment of segments) segment.drop();
+  table.history = [...table.history.filter((segment) => !sources.includes(segment)), ...past];
+  table.history.sort((left, right) => left.entry.minSeq - right.entry.minSeq);
+  for (const segment of sources) segment.drop();
 }
 
-/** Damage that a merge meets quarantines the segment in which it is. */
+/** Runs the merge job. If it finds a damaged segment, that segment is quarantined. */
 async function written(
   segments: readonly OpenSegment[],
   tools: SegmentTools,

@@ -1,13 +1,13 @@
 /**
- * Reads every byte of each segment within a week, so that what a disk has lost is noticed while
- * there are backups from before. A statement checks what it reads, and much is read by none for
- * years.
+ * Reads every byte of each segment about once a week, so that data lost by the disk is noticed
+ * while older backups still exist. A statement verifies only the bytes that it reads, and some
+ * bytes are not read for years.
  *
- * - A segment has its turn in one hour of each 151, by its number: nothing need be kept of when it
- *   was read last, and the work is spread. A turn in hours without a server is missed, and the next
- *   one is at another time of day and of the week.
- * - One scrub runs at a time, as a job that can be seen and stopped. It is beside the statements as
- *   a backup is: in steps of a chunk, through a reader of its own that crowds nothing out.
+ * - A segment is due once every 151 hours, chosen by its id. No record of the last scrub is
+ *   needed, and the work is spread out. If the server is down in that hour, the scrub is skipped.
+ *   Its next turn falls on a different time of day and day of the week.
+ * - One scrub runs at a time. It is a job, so users can list and cancel it. Like a backup, a scrub
+ *   works in steps of a chunk and through a separate reader, which evicts nothing from the cache.
  */
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -24,10 +24,10 @@ import type { StoredTable } from "../table/table.ts";
 import { runAsJob } from "./background.ts";
 
 /**
- * Six days and seven hours. With a week itself, a server that stops each night or weekend, or
- * begins anew each day at the same hour, would never come to what has its turn then. On in nine
- * hours of five days, it comes to each segment within seven weeks; stopped for the nights only,
- * within three.
+ * Six days and seven hours. If the period were exactly a week, a server that is down every night or
+ * weekend, or restarts at the same hour each day, would never read the segments due at those times.
+ * A server that runs nine hours on five days a week reaches each segment within seven weeks. A
+ * server that is down only at night reaches each segment within three weeks.
  */
 const PERIOD_HOURS = 151;
 
@@ -44,7 +44,9 @@ export interface ScrubberOptions {
 
 export class Scrubber {
   readonly #options: ScrubberOptions;
-  /** Those with their turn up to here were read, since the epoch of the clock. */
+  /**
+   * Hours counted from the clock's epoch. Segments that were due up to this hour have been read.
+   */
   #hour: number;
   #scrubbing: Promise<void> | undefined;
   #isClosing = false;
@@ -54,11 +56,11 @@ export class Scrubber {
     this.#hour = hourOf(options.clock);
   }
 
-  /** Begins to read the segments that had their turn since the last call. */
+  /** Starts reading the segments that have become due since the last call. */
   begin(): void {
     if (this.#scrubbing !== undefined || this.#isClosing) return;
     const hour = hourOf(this.#options.clock);
-    // A clock that was set back begins anew.
+    // Starts over after the clock was set back.
     const passed = hour - this.#hour;
     this.#hour = hour;
     const segments = this.#segments().filter(
@@ -76,7 +78,7 @@ export class Scrubber {
   }
 
   #segments(): OpenSegment[] {
-    return [...this.#options.tables.values()].flatMap(({ segments }) => segments);
+    return [...this.#options.tables.values()].flatMap(({ allSegments }) => allSegments);
   }
 
   async #scrub(segments: readonly OpenSegment[]): Promise<void> {
@@ -91,25 +93,28 @@ export class Scrubber {
         },
       );
     } catch (error) {
-      // Safe: no byte was taken for damaged, and they have their turn again.
+      // Safe: no damage was found, and the segments will be due again.
       if (!isExpected(error)) throw error;
-      log.warn("cannot read all segments for damage", { error: error.message });
+      log.warn("cannot check all segments for damage", { error: error.message });
     }
   }
 
-  /** @throws {DiskError} The first one, once all others are read. */
+  /**
+   * Reads all bytes of segments. @throws {DiskError} The first error, once all other segments have
+   * been read.
+   */
   async #readAll(segments: readonly OpenSegment[], job: Job): Promise<void> {
     const isStopped = (): boolean => job.isCancelled || this.#isClosing;
     const failures: DiskError[] = [];
     let damagedCount = 0;
     for (const [index, segment] of segments.entries()) {
       if (isStopped()) return;
-      // A merge or a drop may have come before.
+      // A merge or a drop may have removed the segment in the meantime.
       const isThere = this.#segments().includes(segment) && !segment.entry.quarantined;
       try {
         if (isThere && !(await this.#isSound(segment, isStopped))) damagedCount += 1;
       } catch (error) {
-        // One that cannot be opened would else keep those with the same hour from ever being read.
+        // A segment that cannot be opened must not prevent others from being read in the same hour.
         if (!(error instanceof DiskError)) throw error;
         failures.push(error);
       }
@@ -122,25 +127,28 @@ export class Scrubber {
     if (failure !== undefined) throw failure;
   }
 
-  /** Whether it is, as far as it was read. @throws {DiskError} */
+  /** Checks a segment, as far as it can be read. @throws {DiskError} */
   async #isSound({ entry }: OpenSegment, isStopped: () => boolean): Promise<boolean> {
     const { clock, disk, files, onDamage, paths } = this.#options;
     const takeTurn = pauser(clock);
     const pause = async (): Promise<void> => {
-      if (isStopped()) throw new DatabaseError("CANCELLED", "Cannot go on: the job was stopped");
+      if (isStopped()) throw new DatabaseError("CANCELLED", "Cannot continue: the job was stopped");
       await takeTurn();
     };
-    // A flush writes another deletion vector, and would remove this one.
+    // Keeps the files in place, because a flush could write a new deletion vector and remove this
+    // one.
     const release = files.hold();
     try {
       await requireSoundSegment(disk, paths, { entry, pause });
+      // A damaged index is logged. It costs no row, so its segment stays in use.
+      for (const indexId of entry.indexIds ?? []) files.openIndex(entry, indexId)?.close();
       return true;
     } catch (error) {
       if (error instanceof CorruptionError) {
         onDamage(entry, error);
         return false;
       }
-      if (error instanceof DatabaseError && error.condition === "CANCELLED") return true;
+      if (error instanceof DatabaseError && error.code === "CANCELLED") return true;
       throw error;
     } finally {
       release();
@@ -152,7 +160,7 @@ function hourOf(clock: Clock): number {
   return Math.floor(clock.nowMs() / HOUR_MS);
 }
 
-/** How long ago a segment had its turn, 0 if that is now. */
+/** Hours since a segment was last due; 0 if it is due in the given hour. */
 function hoursSinceTurn({ segmentId }: SegmentEntry, hour: number): number {
   return (((hour - segmentId) % PERIOD_HOURS) + PERIOD_HOURS) % PERIOD_HOURS;
 }

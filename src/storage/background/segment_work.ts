@@ -1,27 +1,35 @@
-/**
- * Who writes segments: the long work of a flush or a merge, in this thread or in another.
- */
+/** Runs the long work of a flush or a merge, in this thread or another. */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { pauser } from "../../base/pauser.ts";
 import { type FlushJob, type FlushOutcome, flushSteps } from "./flush_job.ts";
+import { type IndexJob, indexSteps } from "./index_job.ts";
 import { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 
-/** Each job resolves to undefined when it was cancelled. */
+/** Runs flush and merge jobs. Each job resolves to undefined if it was cancelled. */
 export interface SegmentWork {
-  /** @throws {DiskError} */
+  /** Writes a memtable to a segment file. @throws {DiskError} */
   flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined>;
   /**
-   * @throws {CorruptionError} Naming the source that is damaged.
+   * Merges segments.
+   * @throws {CorruptionError} Names the damaged source.
    * @throws {DiskError}
    */
   merge(job: MergeJob, isCancelled: () => boolean): Promise<MergeOutcome | undefined>;
-  /** Lets go of what was held for further jobs. No job is under way. */
+  /**
+   * Writes an index of a segment. Resolves to false if cancelled.
+   * @throws {CorruptionError} @throws {DiskError}
+   */
+  index(job: IndexJob, isCancelled: () => boolean): Promise<boolean>;
+  /** Total heap size of the worker threads, as measured at the end of their last jobs. */
+  readonly heapBytes: number;
+  /** Releases memory that was kept for further jobs. Must not be called while a job is running. */
   close(): void;
 }
 
-/** Does jobs between other work of this thread. */
+/** Runs jobs in this thread, interleaved with its other work. */
 export class InThreadWork implements SegmentWork {
+  readonly heapBytes = 0;
   readonly #disk: Disk;
   readonly #clock: Clock;
 
@@ -38,8 +46,12 @@ export class InThreadWork implements SegmentWork {
     return this.#run(mergeSteps(this.#disk, job, isCancelled));
   }
 
+  index(job: IndexJob, isCancelled: () => boolean): Promise<boolean> {
+    return this.#run(indexSteps(this.#disk, job, isCancelled));
+  }
+
   close(): void {
-    // Nothing is held between jobs.
+    // No memory is kept between jobs.
   }
 
   async #run<T>(steps: Generator<void, T>): Promise<T> {

@@ -1,6 +1,6 @@
 /**
- * Compares the files of a backup with its list. What the files themselves say is checked like any
- * data directory.
+ * Compares the files of a backup with its list. The contents of the files are checked like those of
+ * any data directory.
  */
 
 import { checksumOfFile } from "../../base/copy_file.ts";
@@ -10,7 +10,10 @@ import { backupListPath, listedFault, readBackupList } from "../directory/backup
 import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
-/** @throws {DatabaseError} STORAGE_UNAVAILABLE if the backup is of a newer format. */
+/**
+ * Checks the files of a backup against its list.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the backup has a newer format.
+ */
 export function checkBackup(
   disk: Disk,
   root: string,
@@ -31,7 +34,7 @@ export function checkBackup(
   }
   for (const path of backupsInside(disk, root)) {
     const what =
-      "another backup lies inside this one and is no part of it: who removes the one removes both; move it elsewhere";
+      "another backup lies inside this one but is not part of it: removing this one removes both; move the other one elsewhere";
     listener.onFinding(noteFinding(path, what), undefined);
   }
   for (const file of files) {

@@ -1,50 +1,43 @@
 /**
- * Checks uploaded files: that each one that the catalog lists is there, has its length, and is what
- * was uploaded by its SHA-256; and looks for files that are not listed.
+ * Checks uploaded files. Each listed file must exist, with its length and the SHA-256 of the
+ * upload. Also reports files that are not listed.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import type { BlobPath } from "../contract/blob_store.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { blobPath, type DataPaths, FILES_DIRECTORY } from "../directory/file_names.ts";
 import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
-import { namedFiles, type ReferencedFile } from "./named_files.ts";
+import { type ListedBlob, namedFiles } from "./named_files.ts";
 
-/** Read at a time. */
+/** Bytes that are read at a time. */
 const PIECE_BYTES: number = 1 << 20;
 
-/** An uploaded file as the catalog lists it. */
-export interface ListedBlob extends BlobPath, ReferencedFile {
-  readonly size: number;
-  readonly sha256: string;
-}
-
-export interface BlobCheckOptions<Blob> {
+export interface BlobCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  readonly blobs: readonly Blob[];
-  /** Segments that the manifest lists, to look for rows that name what is missing. */
+  readonly blobs: readonly ListedBlob[];
+  /** Segments in the manifest. They are searched for rows that refer to a missing file. */
   readonly segments: readonly SegmentEntry[];
-  /** Where the log begins, for the same. */
+  /** The first log file to search for rows that refer to a missing file. */
   readonly firstLogFile: number | undefined;
 }
 
-/** Returns those whose bytes are damaged, or missing and named by a row; changes nothing. */
-export function checkBlobs<Blob extends ListedBlob>(
-  options: BlobCheckOptions<Blob>,
-  listener: CheckListener,
-): Blob[] {
+/**
+ * Returns files that are damaged, or that are missing although a row refers to them. Changes
+ * nothing.
+ */
+export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): ListedBlob[] {
   const { disk, paths, blobs } = options;
-  const pathOf = (blob: Blob): string => `${paths.root}/${blobPath(blob)}`;
+  const pathOf = (blob: ListedBlob): string => `${paths.root}/${blobPath(blob)}`;
   const isMissing = new Set(blobs.filter((blob) => !disk.exists(pathOf(blob))));
   const named = isMissing.size === 0 ? isMissing : namedFiles(options, [...isMissing]);
-  const damaged: Blob[] = [];
+  const damaged: ListedBlob[] = [];
   for (const blob of blobs) {
     const path = pathOf(blob);
     if (isMissing.has(blob) && !named.has(blob)) {
-      const what = "listed and missing: a crash cut off its upload; no row names it";
+      const what = "listed but missing: a crash cut off its upload, and no row refers to it";
       listener.onFinding(noteFinding(path, what, blob.tableId));
       continue;
     }
@@ -60,12 +53,12 @@ export function checkBlobs<Blob extends ListedBlob>(
   const listed = new Set(blobs.map(pathOf));
   for (const path of filesBelow(disk, `${paths.root}/${FILES_DIRECTORY}`)) {
     if (listed.has(path)) continue;
-    listener.onFinding(noteFinding(path, "the catalog does not list it; nothing names it"));
+    listener.onFinding(noteFinding(path, "the catalog does not list it, and nothing refers to it"));
   }
   return damaged;
 }
 
-/** @throws {CorruptionError} @throws {DiskError} */
+/** Checks one uploaded file. @throws {CorruptionError} @throws {DiskError} */
 function checkBlob(
   disk: Disk,
   path: string,
@@ -75,7 +68,7 @@ function checkBlob(
   try {
     const size = file.size();
     if (size !== blob.size) {
-      const what = `the file has ${size} bytes and should have ${blob.size}`;
+      const what = `the file has ${size} bytes, but should have ${blob.size}`;
       throw new CorruptionError(path, Math.min(size, blob.size), what);
     }
     const hasher = new Bun.CryptoHasher("sha256");
@@ -86,7 +79,7 @@ function checkBlob(
       listener.onChecked(path, count);
     }
     if (hasher.digest("hex") === blob.sha256) return;
-    throw new CorruptionError(path, 0, "its SHA-256 is not that of what was uploaded");
+    throw new CorruptionError(path, 0, "its SHA-256 differs from that of the upload");
   } finally {
     file.close();
   }

@@ -1,7 +1,7 @@
 /**
- * Checks the log: every frame of every file, the number files beside it, and that it begins and
- * ends where the manifest and the high-water file say. A torn tail of the last file is a note, for
- * a crash leaves one; damage to what was durable is not.
+ * Checks the log: every frame of every file, and the number files. The log must begin where the
+ * manifest says and reach the high-water mark. A torn tail of the last file is only reported as a
+ * note, since any crash can leave one. Damage to durable bytes is a fault.
  */
 import { assert } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -23,18 +23,18 @@ import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 export interface LogCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** File that recovery begins with, by the manifest. */
+  /** The file at which recovery begins, according to the manifest. */
   readonly firstLogFile: number | undefined;
-  /** Highest seq that the catalog knows; undefined when there is no catalog to ask. */
+  /** Highest seq recorded in the catalog; undefined if there is no catalog. */
   readonly catalogSeq: number | undefined;
 }
 
-/** What the check of the log found, for who repairs it. */
+/** The result of the check, for a repair of the log. */
 export interface LogCheck {
   readonly reading: LogReading;
-  /** Why the log cannot be read to its end. */
+  /** The reason why the log cannot be read to its end; undefined if it can. */
   readonly damage: CorruptionError | undefined;
-  /** The log was written under definitions that the catalog does not have. */
+  /** Whether the log was written under definitions that the catalog does not have. */
   readonly isAheadOfCatalog: boolean;
   readonly highWaterSeq: number;
   readonly isHighWaterDamaged: boolean;
@@ -42,17 +42,17 @@ export interface LogCheck {
   readonly isReservationDamaged: boolean;
 }
 
-/** What can still be read of the log behind where it ends, and lies in no segment. */
+/** Readable frames after the end of the log whose rows are in no segment. */
 export interface LostFrames {
-  /** Highest seq in them, or 0. */
+  /** Highest seq in the lost frames; 0 if there are none. */
   readonly lastSeq: number;
-  /** Row versions, of tables that the catalog knows. */
+  /** The number of lost row versions of each table in the catalog. */
   readonly rowsByTable: ReadonlyMap<number, number>;
-  /** Files that lie wholly behind the end, in order. */
+  /** Log files that lie completely after the end of the log, in order. */
   readonly files: readonly number[];
 }
 
-/** Reads everything and changes nothing. */
+/** Checks the whole log without changing anything. */
 export function checkLog(options: LogCheckOptions, listener: CheckListener): LogCheck {
   const { disk, paths, firstLogFile, catalogSeq } = options;
   const hasLog = disk.exists(paths.wal);
@@ -66,7 +66,7 @@ export function checkLog(options: LogCheckOptions, listener: CheckListener): Log
   const note = ({ frames, lastSeq }: LoggedCommit): void => {
     for (const frame of frames) {
       catalogFault ??= aheadOf(frame, lastSeq, catalogSeq);
-      // Throws where a body does not say what a body says.
+      // Called because it throws if the content of a body is invalid.
       decodeWrites(frame);
     }
   };
@@ -97,20 +97,20 @@ function noteRest(
   listener: CheckListener,
 ): void {
   if (damage === undefined && end.wipeUpTo > end.offset) {
-    const what = `a torn group from byte ${end.offset} to ${end.wipeUpTo}, never acknowledged; a start cuts it after seq ${lastSeq}`;
+    const what = `a torn group from byte ${end.offset} to ${end.wipeUpTo}, never acknowledged; the next start cuts it after seq ${lastSeq}`;
     listener.onFinding(noteFinding(end.path, what));
   }
   for (const { path, now } of staleNames) {
-    const what = `the old name of file ${now}, which was recycled; a start removes it`;
+    const what = `the old name of file ${now}, which was recycled; the next start removes it`;
     listener.onFinding(noteFinding(path, what));
   }
   for (const { number, bytes } of files) listener.onChecked(walFilePath(paths, number), bytes);
 }
 
 /**
- * Looks at everything behind a place of the log for frames that are whole.
+ * Searches the log after a given position for complete frames.
  *
- * @param flushedSeqOf How far a table is in segments; undefined for one that there is not.
+ * @param flushedSeqOf Returns the flushed seq of a table; undefined if the table does not exist.
  */
 export function lostFrames(
   disk: Disk,
@@ -154,7 +154,7 @@ function* framesIn(
   try {
     bytes = readable(path, () => disk.readFile(path));
   } catch (error) {
-    // Safe: what cannot be read has no frames to count.
+    // Safe: an unreadable file has no frames to count.
     if (error instanceof CorruptionError) return;
     throw error;
   }
@@ -175,7 +175,7 @@ function aheadOf(
   catalogSeq: number | undefined,
 ): CorruptionError | undefined {
   if (catalogSeq === undefined || writtenUnder <= catalogSeq) return undefined;
-  const what = `commit ${lastSeq} was written under definition ${writtenUnder}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`;
+  const what = `commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: it is missing, or older than the log`;
   return new CorruptionError(path, offset, what);
 }
 

@@ -1,10 +1,10 @@
 /**
- * Checks every segment that the manifest lists, and its deletion vector, byte by byte; and looks
- * for files that it does not list.
+ * Checks every segment in the manifest and its deletion vector byte by byte, and the consistency of
+ * history with current versions. Also reports files that the manifest does not list.
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import type { SegmentEntry } from "../contract/manifest.ts";
+import type { SegmentEntry, TableState } from "../contract/manifest.ts";
 import {
   type DataPaths,
   deletionVectorPath,
@@ -14,23 +14,33 @@ import {
 import { listedFiles, unlistedFiles } from "../directory/lost_and_found.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import { openListedSegment, readListedDeletions } from "../table/listed_files.ts";
+import { historyFaults } from "./check_history.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
-/** What is unpacked of a segment while it is checked. */
+/** Cache for unpacked parts of a segment while it is checked. */
 const CACHE_BYTES_MAX: number = 1 << 20;
+
+/** Cache for unpacked segments of a table while their versions are compared. */
+const HISTORY_CACHE_BYTES_MAX: number = 1 << 25;
 
 export interface SegmentCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   /** Every segment that the manifest lists. */
   readonly entries: readonly SegmentEntry[];
-  /** Tables that there are; the segments of others go at the next start. */
+  /** Ids of the existing tables. Segments of other tables are removed on the next startup. */
   readonly tableIds: ReadonlySet<number>;
-  /** Roots of storages, as far as they are there: what lies in others is nobody's guess. */
+  /** The states of the existing tables in the manifest. */
+  readonly states: readonly TableState[];
+  /** The tables whose rows never expire. */
+  readonly lastingTableIds: ReadonlySet<number>;
+  /** Owners whose rows are being erased or are about to be. */
+  readonly erasedOwners: ReadonlySet<number>;
+  /** Roots of the available storages. The contents of other storages are unknown. */
   readonly storageRoots: readonly string[];
 }
 
-/** Whether nothing of a segment is left where it was, and a repair has said so. */
+/** Whether a segment's files are all missing after a repair gave it up. */
 export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boolean {
   return entry.isGivenUp === true && !disk.exists(segmentPath(paths, entry));
 }
@@ -38,9 +48,9 @@ export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boole
 /**
  * Checks one segment and its deletion vector.
  *
- * @param options.pause Lets others work; resolves when it may go on. Is told before which byte of
- * the segment every other has been read.
- * @throws {CorruptionError} @throws {DiskError} @throws What `pause` throws.
+ * @param options.pause Lets other work run, and resolves when the check may continue. Its argument
+ *   is the offset up to which the segment has been read.
+ * @throws {CorruptionError} @throws {DiskError} @throws Any error of `pause`.
  */
 export async function requireSoundSegment(
   disk: Disk,
@@ -55,28 +65,69 @@ export async function requireSoundSegment(
   }
 }
 
-/** Returns the entries of segments with a damaged or missing file; changes nothing. */
+/** Returns the entries of segments with a damaged or missing file. Changes nothing. */
 export function checkSegments(
-  { disk, paths, entries, storageRoots, tableIds }: SegmentCheckOptions,
+  options: SegmentCheckOptions,
   listener: CheckListener,
 ): SegmentEntry[] {
+  const { disk, paths, entries, storageRoots, tableIds } = options;
   const isThere = ({ home }: SegmentEntry): boolean =>
     home === undefined || paths.holdsAll === true || storageRoots.includes(home.root);
   const damaged = entries.filter((entry) => {
     if (!isThere(entry)) return false;
     if (tableIds.has(entry.tableId)) return !isSound(disk, paths, { entry, listener });
-    const what = "it belongs to a table that was dropped; a start removes it from the manifest";
+    const what =
+      "it belongs to a table that was dropped; the next start removes it from the manifest";
     listener.onFinding(noteFinding(segmentPath(paths, entry), what));
     return false;
   });
+  const readable = entries.filter(
+    (entry) => tableIds.has(entry.tableId) && !damaged.includes(entry) && isThere(entry),
+  );
+  const ofHistory = checkHistory(options, readable, listener);
   const directories = [paths, ...storageRoots.map(storagePathsOf)].map(({ segments }) => segments);
   for (const directory of directories) {
     for (const path of unlistedFiles(disk, directory, listedFiles(paths, entries))) {
-      const what = "the manifest does not list it; a start moves it to lost+found";
+      const what = "the manifest does not list it; the next start moves it to lost+found";
       listener.onFinding(noteFinding(path, what));
     }
   }
-  return damaged;
+  return [...damaged, ...ofHistory];
+}
+
+/**
+ * Returns the history segments that are inconsistent with other segments of their table.
+ * Inconsistencies in segments of current versions are only reported. Those segments stay in use,
+ * since no other copy of their rows exists. Tables without history are also checked, because a
+ * merge or the manifest may have lost all of their history.
+ */
+function checkHistory(
+  { disk, entries, erasedOwners, lastingTableIds, paths, states }: SegmentCheckOptions,
+  readable: readonly SegmentEntry[],
+  listener: CheckListener,
+): SegmentEntry[] {
+  const unfit: SegmentEntry[] = [];
+  for (const [tableId, ofTable] of Map.groupBy(readable, (entry) => entry.tableId)) {
+    const listed = entries.filter((entry) => entry.tableId === tableId);
+    const isWhole =
+      listed.length === ofTable.length && !listed.some(({ quarantined }) => quarantined);
+    if (!isWhole) continue;
+    const faults = historyFaults({
+      disk,
+      paths,
+      entries: ofTable,
+      state: states.find((state) => state.tableId === tableId),
+      mayExpire: !lastingTableIds.has(tableId),
+      erasedOwners,
+      cache: new ChunkCache(HISTORY_CACHE_BYTES_MAX),
+    });
+    for (const { entry, what } of faults) {
+      const fault = new CorruptionError(segmentPath(paths, entry), 0, what);
+      listener.onFinding(damageFinding(fault, tableId));
+      if (entry.history !== undefined) unfit.push(entry);
+    }
+  }
+  return unfit;
 }
 
 function isSound(
@@ -106,7 +157,7 @@ function isSound(
   ].filter((fault) => fault !== undefined);
   if (quarantined && faults.length === 0) {
     const what =
-      "quarantined, though every checksum holds now: what replaced its rows since is not noted";
+      "quarantined, although every checksum matches now: later replacements of its rows are missing";
     faults.push(new CorruptionError(path, 0, what));
   }
   for (const fault of faults) listener.onFinding(damageFinding(fault, tableId));
@@ -123,9 +174,9 @@ function faultOf(check: () => void): CorruptionError | undefined {
   }
 }
 
-/** @throws {CorruptionError} */
+/** Yields each offset up to which a segment has been checked. @throws {CorruptionError} */
 function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<number> {
-  // Of its own: what is read once crowds out nothing that others read.
+  // A separate cache, so that bytes read only once do not evict shared ones.
   const cache = new ChunkCache(CACHE_BYTES_MAX);
   const reader = openListedSegment(disk, path, { entry, cache });
   try {

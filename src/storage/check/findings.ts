@@ -1,23 +1,27 @@
 /**
- * What a check of the files says, and to whom: each finding as it is met, and each file as it is
- * done, so that a long check can be followed.
+ * The interface through which a check of files reports its results. It receives each finding when
+ * it occurs and each file when it has been checked, so that the progress of a long check is
+ * visible.
  */
 import type { CorruptionError } from "../../base/errors.ts";
 
 export interface Finding {
-  /** A note is no damage: a crash leaves such things behind, and a start or a repair did them. */
+  /**
+   * Whether the finding is damage. A note is not damage: it reports something that crashes,
+   * startups and repairs leave behind.
+   */
   readonly kind: "damage" | "note";
   readonly path: string;
-  /** Where in the file; undefined for notes. */
+  /** The offset of the damage in the file; undefined for notes. */
   readonly offset: number | undefined;
   readonly what: string;
-  /** The table whose rows it is about, if it is one. */
+  /** The table whose rows are affected, if any. */
   readonly tableId: number | undefined;
 }
 
 export interface CheckListener {
   onFinding(finding: Finding): void;
-  /** So many bytes of a file were checked; called once or more for each file. */
+  /** Called one or more times for each file, with the bytes that were checked. */
   onChecked(path: string, byteCount: number): void;
 }
 

@@ -1,11 +1,12 @@
 /**
- * Which uploaded files a row version names. A file is listed before its bytes are in their place,
- * and both before its row commits; so a listed file that is missing is damage only if a row came to
- * name it.
+ * Finds the uploaded files that row versions refer to. A file is listed before its bytes are in
+ * place, and both happen before its row commits. A listed file that is missing is therefore damage
+ * only if a row refers to it.
  */
 import type { Disk } from "../../base/disk.ts";
 import { isDamage } from "../../base/errors.ts";
 import { type Value, valuesOf } from "../../types/mod.ts";
+import type { BlobPath } from "../contract/blob_store.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, segmentPath } from "../directory/file_names.ts";
 import { decodeWrites } from "../local_wal/logged_writes.ts";
@@ -13,18 +14,22 @@ import { readLog } from "../local_wal/reader.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import { openListedSegment } from "../table/listed_files.ts";
 
-/** Where the FILE cell of an uploaded file is. */
-export interface ReferencedFile {
+/** An uploaded file as the catalog lists it. */
+export interface ListedBlob extends BlobPath {
   readonly fileId: string;
-  readonly tableId: number;
+  /** The column of the cell that refers to the file. */
   readonly columnId: number;
+  /** The file's name at its upload. */
+  readonly name: string;
+  readonly size: number;
+  readonly sha256: string;
 }
 
 /**
- * Those that a version of a row names, or may name: where rows cannot be read, nobody knows. Reads
- * every version of the tables concerned, so it is for the few that are missing.
+ * Returns the files that a row version refers to, or may refer to because some rows cannot be read.
+ * Reads every version of the tables concerned, so it should be called only for missing files.
  */
-export function namedFiles<File extends ReferencedFile>(
+export function namedFiles(
   {
     disk,
     firstLogFile,
@@ -36,10 +41,10 @@ export function namedFiles<File extends ReferencedFile>(
     paths: DataPaths;
     segments: readonly SegmentEntry[];
   },
-  files: readonly File[],
-): Set<File> {
+  files: readonly ListedBlob[],
+): Set<ListedBlob> {
   const byId = new Map(files.map((file) => [file.fileId, file]));
-  const named = new Set<File>();
+  const named = new Set<ListedBlob>();
   const note = (place: { tableId: number; columnId: number }, value: Value): void => {
     if (typeof value !== "string") return;
     const file = byId.get(/"id":"(\d+)"/.exec(value)?.[1] ?? "");
@@ -68,7 +73,10 @@ export function namedFiles<File extends ReferencedFile>(
   return named;
 }
 
-/** Calls `note` with the cells of a segment in the files' columns; false if it cannot be read. */
+/**
+ * Calls `note` with a segment's cells in the columns for files. Returns false if the segment cannot
+ * be read.
+ */
 function isVisited(
   disk: Disk,
   paths: DataPaths,
@@ -78,8 +86,8 @@ function isVisited(
     note,
   }: {
     entry: SegmentEntry;
-    files: readonly ReferencedFile[];
-    note: (place: ReferencedFile, value: Value) => void;
+    files: readonly ListedBlob[];
+    note: (place: Pick<ListedBlob, "columnId" | "tableId">, value: Value) => void;
   },
 ): boolean {
   const path = segmentPath(paths, entry);
@@ -94,7 +102,7 @@ function isVisited(
     }
     return true;
   } catch (error) {
-    // Safe: its damage is a finding of its own.
+    // Safe: the damage is a separate finding.
     if (isDamage(error)) return false;
     throw error;
   }

@@ -1,17 +1,18 @@
 /**
- * Ends a damaged log where its damage begins, so that a server starts again on what is before it.
+ * Ends a damaged log where the damage begins, so that a server can start with the commits before
+ * it.
  *
- *     1 copy what is cut off of the last file to lost+found/
- *     2 raise wal/HWM to the highest seq that can ever have been handed out, durably
- *     3 move the files behind to lost+found/
+ *     1 copy the part that will be truncated from the last file to lost+found/
+ *     2 durably raise wal/HWM to the highest seq that can ever have been issued
+ *     3 move the later files to lost+found/
  *     4 fill the rest of the last file with zeros
- *     5 put a new file behind it that holds one empty commit with the seq of step 2
+ *     5 add a new file with one empty commit at the seq of step 2
  *
- * - Nothing is removed: every byte that is cut off lies in lost+found/.
- * - The empty commit makes the log reach its high-water mark again, so the start that follows has
- *   nothing to refuse, and goes on above every seq that was ever seen outside.
- * - A repair that is interrupted anywhere leaves a log that ends below its high-water mark: it is
- *   still refused, and the next repair begins anew with that mark.
+ * - Nothing is lost: every truncated byte is in lost+found/.
+ * - Because of the empty commit, the log reaches its high-water mark again. The next start
+ *   therefore accepts it, and continues above every seq that was ever visible to clients.
+ * - If a repair is interrupted at any step, the log ends below its high-water mark. It is still
+ *   refused, and the next repair starts over from that mark.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -33,25 +34,28 @@ import { type LogCheck, type LostFrames, lostFrames } from "./check_log.ts";
 /** Zeros are written in pieces of this size. */
 const PIECE_BYTES: number = 1 << 20;
 
-/** The smallest file that the log goes on in: the writer begins another one when it is full. */
+/**
+ * The smallest file in which the log can continue. The writer begins another file once this one is
+ * full.
+ */
 const NEW_FILE_BYTES_MIN = 65536;
 
-/** What a log loses when it is cut where its damage begins. */
+/** The part of the log that is lost by truncating the log at the damage. */
 export interface LogCut {
-  /** The file that ends early; undefined when nothing of the log can be kept. */
+  /** The file that ends early; undefined if no part of the log can be kept. */
   readonly lastFile: number | undefined;
-  /** Where it ends. */
+  /** The offset at which the last file ends. */
   readonly offset: number;
   /** Last seq that remains in the log. */
   readonly lastSeq: number;
-  /** Commits up to here were acknowledged. */
+  /** Commits up to this seq were acknowledged. */
   readonly acknowledgedSeq: number;
-  /** Number of the file that takes over. */
+  /** Number of the file in which the log continues. */
   readonly nextFile: number;
   readonly lost: LostFrames;
 }
 
-/** What cutting a damaged log means. Changes nothing. */
+/** Determines the effect of truncating a damaged log. Changes nothing. */
 export function plannedCut(
   disk: Disk,
   paths: DataPaths,
@@ -80,7 +84,7 @@ export function plannedCut(
       lost: lostFrames(disk, paths, { fileNumber, offset, flushedSeqOf }),
     };
   }
-  // Without its beginning the log is a stream with a hole: what follows cannot be relied on.
+  // If the beginning of the log is missing, nothing after that gap can be relied on.
   const nextFile = firstLogFile ?? logFileNumbers(disk, paths)[0] ?? 1;
   return {
     lastFile: undefined,
@@ -93,7 +97,7 @@ export function plannedCut(
 }
 
 /**
- * Puts an empty commit behind a log that is not damaged, so that it goes on above a seq.
+ * Appends an empty commit to an intact log, so that it continues above a seq.
  *
  * @param floorSeq Above every seq in the log.
  * @throws {DiskError}
@@ -117,10 +121,10 @@ export function endLog(
 }
 
 /**
- * Cuts the log.
+ * Truncates the log.
  *
- * @param floorSeq At or above every seq that was ever handed out.
- * @returns Paths in lost+found/ of what was cut off.
+ * @param floorSeq At or above every seq that was ever issued.
+ * @returns The paths in lost+found/ of the truncated parts.
  * @throws {DiskError}
  */
 export function cutLog(
@@ -129,8 +133,8 @@ export function cutLog(
   { cut, floorSeq }: { cut: LogCut; floorSeq: Seq },
 ): string[] {
   const { lastFile, lastSeq, lost, nextFile, offset } = cut;
-  assert(floorSeq >= cut.acknowledgedSeq, "no acknowledged seq is handed out again");
-  assert(floorSeq > lastSeq, "the empty commit comes last");
+  assert(floorSeq >= cut.acknowledgedSeq, "the log continues above every acknowledged seq");
+  assert(floorSeq > lastSeq, "the empty commit has the highest seq");
   const kept: string[] = [];
   const sizes = logFileNumbers(disk, paths).map((number) =>
     disk.sizeOf(walFilePath(paths, number)),
@@ -156,7 +160,9 @@ export function cutLog(
   return kept;
 }
 
-/** Copies a file from an offset to its last byte that is not zero; undefined when there is none. */
+/**
+ * Copies a file from an offset to its last nonzero byte. Returns undefined if all bytes are zero.
+ */
 function copyRest(
   disk: Disk,
   paths: DataPaths,
@@ -189,7 +195,7 @@ function clearRest(disk: Disk, path: string, offset: number): void {
   }
 }
 
-/** Adds a file with one empty commit behind the log. */
+/** Adds a file with one empty commit to the end of the log. */
 function addFile(
   disk: Disk,
   paths: DataPaths,
@@ -197,12 +203,12 @@ function addFile(
 ): void {
   const { baseSeq, fileBytes, floorSeq, number } = options;
   const path = walFilePath(paths, number);
-  const draft = `${paths.tmp}/repair.wal`;
+  const pendingPath = `${paths.tmp}/repair.wal`;
   const commit = new ByteWriter(FRAME_HEADER_BYTES);
   const head = { kind: "commit", fileNumber: number, frameNumber: 0, durableFrames: 0 } as const;
   const seqs = { firstSeq: floorSeq, lastSeq: floorSeq, catalogSeq: 0 };
   sealFrame(commit, beginFrame(commit), { ...head, ...seqs });
-  const file = disk.open(draft, { create: true });
+  const file = disk.open(pendingPath, { create: true });
   try {
     file.truncate(0);
     writeZeros(file, { from: 0, upTo: fileBytes });
@@ -212,7 +218,7 @@ function addFile(
   } finally {
     file.close();
   }
-  disk.rename(draft, path);
+  disk.rename(pendingPath, path);
   disk.syncDirectory(paths.wal);
 }
 

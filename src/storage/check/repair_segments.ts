@@ -1,18 +1,19 @@
 /**
- * Takes damaged segments out of use: the manifest keeps their entries, marked as quarantined, so
- * that a statement that would need their rows is refused and never answered without them; and their
- * files go to lost+found/.
+ * Takes damaged segments out of use. The manifest keeps their entries, marked as quarantined, so
+ * that a statement that needs their rows fails instead of returning an incomplete result. Their
+ * files move to lost+found/.
  *
- * A segment whose deletion vector alone is damaged goes the same way: without it, rows that were
- * replaced or deleted would come back.
+ * A segment with a damaged deletion vector is treated in the same way, because its replaced and
+ * deleted rows would come back.
  *
- * Where rows may be missing, as in a log of events, an entry is taken out of the manifest instead.
+ * If the table may lose rows, like an event log, the entry is removed from the manifest instead.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
 import {
   type DataPaths,
   deletionVectorPath,
+  indexPath,
   segmentDirectory,
   segmentPath,
   segmentRoot,
@@ -24,13 +25,16 @@ interface Damaged {
   readonly manifest: Manifest;
 }
 
-/** Returns paths in lost+found/ of what was moved. @throws {DiskError} @throws {DatabaseError} */
+/**
+ * Quarantines segments. Returns the new paths in lost+found/. @throws {DiskError} @throws
+ * {DatabaseError}
+ */
 export function quarantineSegments(
   disk: Disk,
   paths: DataPaths,
   { entries, manifest }: Damaged,
 ): string[] {
-  // First, so that no crash leaves an entry whose file is gone and that is not marked.
+  // The manifest is changed first, so that a crash never leaves an unmarked entry without its file.
   const changeSegments = entries.map(
     (entry): SegmentEntry => ({ ...entry, quarantined: true, isGivenUp: true }),
   );
@@ -38,7 +42,7 @@ export function quarantineSegments(
   return moveFiles(disk, paths, entries);
 }
 
-/** Like {@linkcode quarantineSegments}, but what is left is read as if they had never been. */
+/** Like {@linkcode quarantineSegments}, but reads continue as if the segments had never existed. */
 export function dropSegments(
   disk: Disk,
   paths: DataPaths,
@@ -53,6 +57,7 @@ function moveFiles(disk: Disk, paths: DataPaths, entries: readonly SegmentEntry[
   for (const entry of entries) {
     const files = [segmentPath(paths, entry)];
     if (entry.deletionGeneration > 0) files.push(deletionVectorPath(paths, entry));
+    for (const indexId of entry.indexIds ?? []) files.push(indexPath(paths, entry, indexId));
     const place = segmentRoot(paths, entry.home);
     for (const from of files.filter((path) => disk.exists(path))) {
       const name = nameInLostAndFound(from);

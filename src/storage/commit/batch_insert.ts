@@ -1,29 +1,30 @@
 /**
- * The keys of rows that are inserted column by column: each is looked up only where it may be
- * there.
+ * Checks the keys of rows that are inserted in columnar form. A key is looked up only if it may
+ * exist.
  */
 import { SEQ_ZERO, type SeqGenerator } from "../../base/seq.ts";
 import { type Batch, type Row, type Vector, valueAt } from "../../types/mod.ts";
 import { keyOfColumns } from "../contract/key.ts";
 import type { TableWrite } from "../contract/store.ts";
-import type { MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 import { requireInsertable } from "./conflicts.ts";
 
-/** Where new rows go. */
+/** The target of the new rows. */
 export interface BatchTarget {
   readonly table: StoredTable;
-  /** Its active one, with room for the rows. */
+  /** The table's active memtable, with room for the rows. */
   readonly memtable: Memtable;
-  /** The owner's in the memtable. */
+  /** The owner's partition in that memtable. */
   readonly partition: MemPartition;
   readonly seqs: SeqGenerator;
 }
 
 /**
- * Checks the keys of new rows, and makes the rows, but for their values.
+ * Checks the keys of new rows and appends the rows without their values.
  *
- * @throws {DatabaseError} DUPLICATE_KEY; the rows before that one have been made.
+ * @throws {DatabaseError} DUPLICATE_KEY. The rows before the duplicate have been appended.
  */
 export function pushBatch(
   { memtable, partition, seqs, table }: BatchTarget,
@@ -45,7 +46,7 @@ export function pushBatch(
   }
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-    // Rows of this very batch raise the bound of the partition.
+    // The second comparison covers rows of this batch, which raise the partition's bound.
     const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
     const mayBeThere = isKeyed && !isNew;
     const found = mayBeThere
@@ -69,7 +70,9 @@ export function pushBatch(
   }
 }
 
-/** The keys of rows that are all new: single numbers that ascend from above `highestKey`. */
+/**
+ * Returns the keys if they are certainly new: single numbers in ascending order above `highestKey`.
+ */
 export function ascendingKeys(
   columns: readonly Vector[],
   keyPositions: readonly number[],
@@ -84,7 +87,7 @@ export function ascendingKeys(
   let last = highestKey;
   for (let row = 0; row < length; row += 1) {
     const key = keys[row] ?? 0;
-    // Not so for NaN either.
+    // The comparison is negated, so that NaN is also rejected.
     if (!(key > last)) return undefined;
     last = key;
   }

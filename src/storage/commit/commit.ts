@@ -1,12 +1,12 @@
 /**
- * The commit turn: the one place where a row version gets its seq.
+ * Makes commits, each within one tick. A row version gets its seq here and nowhere else.
  *
- * `apply` runs without an await: keys are checked, seqs are issued, rows go into memtables and into
- * the log's buffer; or nothing of it happens. A large commit comes with its rows checked and
- * encoded (`staged_commit.ts`), and is made in one turn as well. What becomes of it then, as the
- * log's groups settle, is in `commit_groups.ts`.
+ * `apply` runs without an await. It checks keys, issues seqs, and puts rows into memtables and the
+ * log's buffer, or else changes nothing. The rows of a large commit are checked and encoded
+ * beforehand (`staged_commit.ts`), so it is also made in one tick. `commit_groups.ts` settles the
+ * commit once the log has written it.
  *
- * Invariant: seqs of rows that were taken back are never issued again.
+ * Invariant: seqs of rolled-back rows are never issued again.
  */
 import { assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -30,6 +30,7 @@ import { type CommitGroup, CommitGroups, type Touch } from "./commit_groups.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
 import { deletedVersion, LocalStagedCommit, type StagingGround } from "./staged_commit.ts";
 import type { StagedTable } from "./staged_table.ts";
+import { requireUnique } from "./unique_keys.ts";
 
 export interface CommitterOptions {
   readonly commitLog: CommitLog;
@@ -38,27 +39,27 @@ export interface CommitterOptions {
   readonly space: SpaceGuard;
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
-  /** That of the newest definition. */
+  /** The seq of the newest definition. */
   readonly catalogSeq: number;
 }
 
-/** What the store does beside the commit itself. */
+/** Notifies the store of commits, so that it can do other work. */
 export interface CommitterEvents {
-  /** A commit added rows to a table's active memtable. */
+  /** Called when a commit has added rows to a table's active memtable. */
   onAppended(table: StoredTable): void;
   onFatal(cause: unknown): void;
 }
 
 export class Committer {
   catalogSeq: number;
-  /** What becomes of commits once they are applied. */
+  /** Settles commits after they are applied. */
   readonly groups: CommitGroups;
   readonly #commitLog: CommitLog;
   readonly #tables: ReadonlyMap<number, StoredTable>;
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
-  /** Nobody writes for them any more. */
+  /** Owners whose commits are no longer accepted. */
   readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
@@ -91,10 +92,10 @@ export class Committer {
     const onlyDeletes = areDeletes(batch.writes);
     this.#space.admit({ usesReserve: onlyDeletes || batch.usesReserve === true });
     if (!onlyDeletes)
-      for (const { tableId } of batch.writes) this.#table(tableId).requireStorageRoom();
+      for (const { tableId } of batch.writes) this.#table(tableId).requireStorageSpace();
     const commitLog = this.#commitLog;
     const touches: Touch[] = [];
-    const isAlone = batch.writes.length === 1;
+    const isAlone = batch.writes.length === 1 && !this.#hasUniqueKeys(batch);
     let firstSeq = SEQ_ZERO;
     this.#seqs.settle();
     commitLog.begin(this.catalogSeq);
@@ -108,16 +109,13 @@ export class Committer {
             : this.#applyBatch(touch, write, { rows: write.batch, isAlone });
         if (firstSeq === SEQ_ZERO) firstSeq = seq;
       }
+      this.#requireUnique(touches, batch.snapshotSeq);
     } catch (error) {
       commitLog.abort();
       for (const { table, memtable, rowCount } of touches) table.takeBack(memtable, rowCount);
       throw error;
     }
-    if (firstSeq === SEQ_ZERO) {
-      commitLog.abort();
-      const { appliedSeq } = this.groups;
-      return { firstSeq: appliedSeq, lastSeq: appliedSeq };
-    }
+    if (firstSeq === SEQ_ZERO) return this.#abortEmpty();
     const lastSeq = this.#seqs.last;
     const group = this.groups.applied(commitLog.end(), lastSeq);
     for (const touch of touches) this.#enlist(group, touch, lastSeq);
@@ -125,28 +123,52 @@ export class Committer {
       if (rowCountOf(write) > 0) this.groups.noteChanged(group, write.tableId, write.owner);
     }
     if (isAlone) this.#appendLate(touches, batch.writes[0]?.batch);
-    // Taken before anybody can freeze a memtable.
+    // Computed before a flush can freeze a memtable.
     const seqs = batch.wantsSeqs === true ? seqsOf(touches) : undefined;
     for (const { table } of touches) this.#events.onAppended(table);
-    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+    return withSeqs({ firstSeq, lastSeq }, seqs);
   }
 
-  /** Begins a commit that is made by {@linkcode StagedCommit.commit}. */
+  /** Returns the result of a commit without rows. */
+  #abortEmpty(): Commit {
+    this.#commitLog.abort();
+    const { appliedSeq } = this.groups;
+    return { firstSeq: appliedSeq, lastSeq: appliedSeq };
+  }
+
+  /** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+  #requireUnique(touches: readonly Touch[], snapshotSeq: Seq | undefined): void {
+    for (const { memtable, rowCount, table } of touches) {
+      if (table.enforcedIndexes.length === 0) continue;
+      const expiredSeq = table.expiredSeq(this.#seqs);
+      requireUnique(table, { memtable, firstRow: rowCount, expiredSeq, snapshotSeq });
+    }
+  }
+
+  /** Whether values must be in the memtable before the commit is accepted. */
+  #hasUniqueKeys({ writes }: WriteBatch): boolean {
+    for (const { tableId } of writes) {
+      if ((this.#tables.get(tableId)?.enforcedIndexes.length ?? 0) > 0) return true;
+    }
+    return false;
+  }
+
+  /** Begins a commit to be made by {@linkcode StagedCommit.commit}. */
   stage({ snapshotSeq, wantsSeqs = false }: StageOptions): StagedCommit {
     return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
   }
 
-  /** Refuses all commits of an owner from now on, also those that are being prepared. */
+  /** Refuses all further commits of an owner, including those in preparation. */
   retireOwner(owner: number): void {
     this.#retiredOwners.add(owner);
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED */
+  /** Checks that commits of an owner are accepted. @throws {DatabaseError} PERMISSION_DENIED */
   #requireOwner(owner: number): void {
     if (!this.#retiredOwners.has(owner)) return;
     throw new DatabaseError(
       "PERMISSION_DENIED",
-      "Cannot write: the user whose rows these are was dropped, and is being erased",
+      "Cannot write: the user who owns these rows was dropped and is being erased",
     );
   }
 
@@ -169,7 +191,7 @@ export class Committer {
 
   #commitStaged({
     areDeletes: onlyDeletes,
-    draft,
+    prepared,
     rowCount,
     tables,
     wantsSeqs,
@@ -181,13 +203,13 @@ export class Committer {
     this.#space.admit({ usesReserve: onlyDeletes });
     for (const { table } of tables) {
       table.requireAvailable();
-      if (!onlyDeletes) table.requireStorageRoom();
+      if (!onlyDeletes) table.requireStorageSpace();
     }
     this.#seqs.settle();
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;
     const { catalogSeq } = this;
-    const number = this.#commitLog.append(draft, { catalogSeq, firstSeq });
+    const number = this.#commitLog.append(prepared, { catalogSeq, firstSeq });
     const group = this.groups.applied(number, lastSeq);
     const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
     for (const touch of touches) this.#enlist(group, touch, lastSeq);
@@ -198,10 +220,10 @@ export class Committer {
     }
     const seqs = wantsSeqs ? seqsOf(touches) : undefined;
     for (const { table } of touches) this.#events.onAppended(table);
-    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+    return withSeqs({ firstSeq, lastSeq }, seqs);
   }
 
-  /** Makes prepared rows part of their table. */
+  /** Makes the rows of a staged commit part of their table. */
   #adopt(staged: StagedTable, firstSeq: Seq): Touch {
     const { liveDelta, memtable: own, table } = staged;
     staged.begin(firstSeq);
@@ -226,11 +248,12 @@ export class Committer {
     const isKeyed = keyPositions.length > 0;
     const isDeleted = operation === "delete";
     const partition = memtable.partition(owner);
-    const conflict = { table, write, snapshotSeq: batch.snapshotSeq, firstSeq };
+    const snapshotSeq = write.isCurrent === true ? undefined : batch.snapshotSeq;
+    const conflict = { table, write, snapshotSeq, firstSeq };
     memtable.reserve(rows.length);
     this.#commitLog.beginWrite(write, definition.columns);
     if (!isKeyed) requireKeyless(write, definition.name);
-    // What has expired is as good as gone, and its key is free again.
+    // An expired row counts as deleted, so its key is free again.
     const expiredSeq = operation === "insert" ? table.expiredSeq(this.#seqs) : 0;
     let writeFirst = SEQ_ZERO;
     let pushed = 0;
@@ -251,13 +274,13 @@ export class Committer {
         if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
-          // Rows of this very commit never conflict with its snapshot.
+          // Rows of this commit never conflict with its own snapshot.
           if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
         }
         pushed += 1;
       }
     } finally {
-      // Also when a row is refused: taking rows back needs their values.
+      // Needed even if a row is refused, because a rollback needs the values.
       memtable.appendValues(rows, pushed);
     }
     if (operation !== "update") touch.liveDelta += isDeleted ? -pushed : pushed;
@@ -265,8 +288,8 @@ export class Committer {
   }
 
   /**
-   * Inserts rows that are given by columns, outside a transaction. The values of a commit's only
-   * rows are left to {@linkcode #appendLate}.
+   * Inserts rows in columnar form, outside a transaction. If a commit has no other rows, {@linkcode
+   * #appendLate} appends their values.
    */
   #applyBatch(
     touch: Touch,
@@ -286,7 +309,7 @@ export class Committer {
       this.#commitLog.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
       isLogged = true;
     } finally {
-      // Also when a row is refused: taking rows back needs their values.
+      // Needed even if a row is refused, because a rollback needs the values.
       if (!isLogged || !isAlone) memtable.appendBatch(rows, memtable.rowCount - first);
     }
     touch.liveDelta += rows.rowCount;
@@ -294,8 +317,8 @@ export class Committer {
   }
 
   /**
-   * Copies the values of a commit's only rows, if they are given by columns, while the disk works:
-   * 80 of the 1,600 µs that a load of 1,000 rows takes. Nobody looks at them within this turn.
+   * Appends the values of a commit whose only rows are in columnar form, while the disk writes the
+   * log. This is safe because the values are not read within this tick.
    */
   #appendLate([touch]: readonly Touch[], rows: Batch | undefined): void {
     if (touch === undefined || rows === undefined) return;
@@ -303,7 +326,7 @@ export class Committer {
     touch.memtable.appendBatch(rows, rows.rowCount);
   }
 
-  /** The table's active memtable, as it was before this commit. */
+  /** Records the state of the table's active memtable before this commit. */
   #touch(touches: Touch[], tableId: number): Touch {
     for (const touch of touches) if (touch.table.tableId === tableId) return touch;
     const table = this.#table(tableId);
@@ -316,10 +339,13 @@ export class Committer {
   #table(tableId: number): StoredTable {
     const table = this.#tables.get(tableId);
     if (table !== undefined) return table.requireAvailable();
-    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
+    throw new DatabaseError(
+      "TABLE_NOT_FOUND",
+      `Cannot write to table ${tableId}: it does not exist`,
+    );
   }
 
-  /** Makes a commit's rows part of its group. */
+  /** Adds the rows of a commit to its commit group. */
   #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
     const { memtable, rowCount, liveDelta } = touch;
     memtable.setCommitSeq(rowCount, lastSeq);
@@ -330,12 +356,16 @@ export class Committer {
   }
 }
 
+function withSeqs(commit: Commit, seqs: Float64Array | undefined): Commit {
+  return seqs === undefined ? commit : { ...commit, seqs };
+}
+
 function areDeletes(writes: readonly TableWrite[]): boolean {
   for (const { operation } of writes) if (operation !== "delete") return false;
   return true;
 }
 
-/** Seqs of all rows that a commit appended, in the order in which they were given. */
+/** The seqs of all appended rows, in the order in which the rows were given. */
 function seqsOf(touches: readonly Touch[]): Float64Array {
   let count = 0;
   for (const { memtable, rowCount } of touches) count += memtable.rowCount - rowCount;
@@ -345,6 +375,6 @@ function seqsOf(touches: readonly Touch[]): Float64Array {
     seqs.set(memtable.seqs.subarray(rowCount, memtable.rowCount), at);
     at += memtable.rowCount - rowCount;
   }
-  // Within one table they ascend; those of several tables may interleave.
+  // Seqs ascend within one table. The seqs of several tables may interleave.
   return touches.length === 1 ? seqs : seqs.toSorted();
 }

@@ -1,14 +1,14 @@
 /**
- * Commits on their way to the disk: they settle in groups, in order, as the log writes them, and
- * their writers are answered then.
+ * Settles commits in groups, in order, as the log writes them, and then answers their writers.
  *
  *     applied ──group durable─► visible
- *        ├─────no room────────► taken back: rows, keys and replacements are as before
+ *        ├─────no room────────► rolled back: rows, keys and replacements are as before
  *        └─────log failed─────► unknown: never visible in this process
  *
- * - `visibleSeq` <= `appliedSeq`, and both only grow, but that `appliedSeq` falls back to
- *   `visibleSeq` when groups are taken back.
- * - The visible seq moves, then `onVisible` is called, and only then the writers are answered.
+ * - `visibleSeq` <= `appliedSeq`. Both only grow, except that `appliedSeq` falls back to
+ *   `visibleSeq` when groups are rolled back.
+ * - The visible seq moves first, then `onVisible` is called, and only then the writers are
+ *   answered.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,16 +19,16 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** Failed ranges of seqs that are remembered for late callers of `durable`. */
+/** Maximum number of failed seq ranges that are kept for late callers of `durable`. */
 const FAILURES_MAX = 1024;
 
 const DONE: Promise<void> = Promise.resolve();
 
-/** What commits did to one memtable, so that it can be taken back. */
+/** The changes of commits to one memtable, which a rollback needs. */
 export interface Touch {
   readonly table: StoredTable;
   readonly memtable: Memtable;
-  /** Rows before. */
+  /** Row count before the changes. */
   readonly rowCount: number;
   liveDelta: number;
 }
@@ -61,7 +61,7 @@ export class CommitGroups implements CommitLogEvents {
   readonly #options: CommitGroupsOptions;
   #visibleSeq: Seq;
   #appliedSeq: Seq;
-  /** Oldest first. */
+  /** Groups that have not settled, oldest first. */
   #groups: CommitGroup[] = [];
   #failures: Failure[] = [];
   #fatal: DatabaseError | undefined;
@@ -81,18 +81,22 @@ export class CommitGroups implements CommitLogEvents {
     return this.#appliedSeq;
   }
 
-  /** How often groups were taken back. */
+  /** The number of rollbacks so far. */
   get takenBackCount(): number {
     return this.#takenBackCount;
   }
 
-  /** @throws {DatabaseError} STORAGE_UNAVAILABLE once the log has failed. */
+  /**
+   * Checks that the log accepts commits. @throws {DatabaseError} STORAGE_UNAVAILABLE once the log
+   * has failed.
+   */
   requireLog(): void {
     if (this.#fatal !== undefined) throw this.#fatal;
   }
 
   /**
-   * Notes that a commit up to `lastSeq` was applied; its group is the newest, or comes after it.
+   * Records an applied commit that ends at `lastSeq`. It belongs to the newest group or begins the
+   * next one.
    */
   applied(groupNumber: number, lastSeq: Seq): CommitGroup {
     const group = this.#groupOf(groupNumber);
@@ -101,7 +105,7 @@ export class CommitGroups implements CommitLogEvents {
     return group;
   }
 
-  /** A partition that `onVisible` names when the group is visible. */
+  /** Adds a partition that `onVisible` reports when the group becomes visible. */
   noteChanged(group: CommitGroup, tableId: number, owner: number): void {
     const partition = this.#options.tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;
@@ -109,7 +113,7 @@ export class CommitGroups implements CommitLogEvents {
     group.changed.push({ tableId, owner });
   }
 
-  /** As `Store.durable`. */
+  /** Implements `Store.durable`. */
   durable(seq: Seq): Promise<void> {
     if (this.#failures.length > 0) {
       const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
@@ -144,10 +148,10 @@ export class CommitGroups implements CommitLogEvents {
     const error = this.#options.space.noteRefused(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
-    // Newest first: a row's own replacement must be gone before the row is.
+    // Newest first, because a row's replacement must be undone before the row itself.
     for (const { touches } of failed.toReversed()) {
       for (const { table, memtable, rowCount } of [...touches.values()].toReversed()) {
-        // The rows of a table that was dropped meanwhile are gone already, with their files.
+        // A table that was dropped in the meantime has neither rows nor files.
         if (!table.isDropped) table.takeBack(memtable, rowCount);
       }
     }
@@ -162,7 +166,7 @@ export class CommitGroups implements CommitLogEvents {
     this.#groups = [];
     this.#fatal = new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      "Cannot write: the log failed, and the server must be started again",
+      "Cannot write: the log failed, and the server must be restarted",
       { cause },
     );
     const error = new DatabaseError(
@@ -192,7 +196,7 @@ export class CommitGroups implements CommitLogEvents {
 
   #noteFailure(error: DatabaseError): void {
     const after = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
-    // After a fatal failure nothing becomes durable any more.
+    // After a fatal failure, no further commit becomes durable.
     const upTo = this.#fatal === undefined ? this.#appliedSeq : Infinity;
     const last = this.#failures.at(-1);
     if (last?.after === after) this.#failures.pop();

@@ -1,48 +1,69 @@
 /**
- * What a write may meet at its key, and what a caller is told when it may not.
+ * Detects conflicts of a write with the current version of its key, and creates the error messages.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type DataType, type Row, textFromValue } from "../../types/mod.ts";
 import { rowCountOf, type TableWrite } from "../contract/store.ts";
+import { hasVersion } from "../table/past_versions.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** Longest value that a message repeats. */
+/** Maximum length of a value in an error message. */
 const VALUE_CHARS_MAX = 80;
 
-/** What a row is checked against. */
+/** The state against which a row is checked. */
 export interface ConflictCheck {
   readonly table: StoredTable;
   readonly write: TableWrite;
-  /** What a transaction read; absent for a statement that read in this turn. */
+  /** The snapshot of a transaction. Absent for a statement whose reads took place in this tick. */
   readonly snapshotSeq: Seq | undefined;
-  /** First seq of the commit itself, SEQ_ZERO before its first row. */
+  /** First seq of the commit being made; SEQ_ZERO before its first row. */
   readonly firstSeq: Seq;
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE for what needs a key. */
+/**
+ * Checks that a write to a table without a key does not need one.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if it does.
+ */
 export function requireKeyless(write: TableWrite, tableName: string): void {
   const { replacedSeqs, operation } = write;
   if (operation === "insert") return;
   if (operation === "delete" && replacedSeqs?.length === rowCountOf(write)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot ${operation} rows of ${tableName}: a table without a primary key takes inserts, and deletes that name their rows`,
+    `Cannot ${operation} rows of ${tableName}: a table without a primary key accepts only inserts and deletes of specific rows`,
   );
 }
 
-/** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+/**
+ * Checks that a row can be inserted. @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
+ */
 export function requireInsertable(
   check: ConflictCheck,
   newest: VersionCursor | undefined,
   row: Row,
 ): void {
-  if (newest === undefined) return;
+  if (newest === undefined) {
+    if (mayBeBuried(check) && wasWritten(check, row)) throw changedByAnother(check, row);
+    return;
+  }
   requireUnchanged(check, newest, row);
   if (newest.isDeleted) return;
   throw duplicateKey(check.table, row);
+}
+
+/** Whether history may contain versions of a key that were written since the snapshot. */
+export function mayBeBuried({ snapshotSeq, table }: ConflictCheck): boolean {
+  return snapshotSeq !== undefined && table.history.some(({ entry }) => entry.maxSeq > snapshotSeq);
+}
+
+/** Whether a key was inserted and deleted again since the snapshot. */
+function wasWritten({ snapshotSeq = SEQ_ZERO, table, write }: ConflictCheck, row: Row): boolean {
+  const key = table.keyPositions.map((position) => row[position] ?? null);
+  const range = { after: snapshotSeq, upTo: Infinity };
+  return hasVersion(table, { owner: write.owner, key }, range);
 }
 
 export function duplicateKey(table: StoredTable, row: Row): DatabaseError {
@@ -52,35 +73,40 @@ export function duplicateKey(table: StoredTable, row: Row): DatabaseError {
   );
 }
 
-/** Of a commit that was prepared for longer than a turn. */
+/** Returns the error for a large commit that lost a conflict while it was being prepared. */
 export function changedMeanwhile(tableName: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot change rows of ${tableName}: another statement changed some of them meanwhile`,
+    `Cannot change rows of ${tableName}: another statement changed some of them in the meantime`,
     { hint: "run the statement again" },
   );
 }
 
-/** @throws {DatabaseError} SERIALIZATION_FAILURE */
+/** Checks that a row can be replaced or deleted. @throws {DatabaseError} SERIALIZATION_FAILURE */
 export function requireReplaceable(
   check: ConflictCheck,
   newest: VersionCursor | undefined,
   row: Row,
 ): void {
-  assert(newest !== undefined, "an updated or deleted key has a version");
+  if (newest === undefined) {
+    assert(check.snapshotSeq !== undefined, "an updated or deleted key has a version");
+    // The row was deleted after the snapshot, and its tombstone has moved to history.
+    throw changedByAnother(check, row);
+  }
   requireUnchanged(check, newest, row);
   assert(!newest.isDeleted, "an updated or deleted key has a live row");
 }
 
-function requireUnchanged(
-  { table, write, snapshotSeq, firstSeq }: ConflictCheck,
-  newest: VersionCursor,
-  row: Row,
-): void {
+function requireUnchanged(check: ConflictCheck, newest: VersionCursor, row: Row): void {
+  const { snapshotSeq, firstSeq } = check;
   if (snapshotSeq === undefined) return;
   const { seq } = newest;
   if (seq <= snapshotSeq || (firstSeq !== SEQ_ZERO && seq >= firstSeq)) return;
-  throw new DatabaseError(
+  throw changedByAnother(check, row);
+}
+
+function changedByAnother({ table, write }: ConflictCheck, row: Row): DatabaseError {
+  return new DatabaseError(
     "SERIALIZATION_FAILURE",
     `Cannot ${write.operation} ${describeKey(table, row)} of ${table.definition.name}: another transaction changed it`,
     { hint: "run the transaction again" },
@@ -95,7 +121,7 @@ function describeKey({ definition, keyPositions }: StoredTable, row: Row): strin
   );
 }
 
-/** A key in a message, for instance: key (room, id) = ('a', 7). */
+/** Formats a key for a message, for instance: key (room, id) = ('a', 7). */
 export function shownKey(
   columns: readonly { readonly name: string; readonly type: DataType }[],
   key: Row,

@@ -1,18 +1,17 @@
 /**
- * A large commit that is prepared over many turns of the event loop, and made in a short one.
+ * A large commit that is prepared over many ticks, and made in a short one.
  *
- *     add, add, add …    keys are looked up, or the versions whose seqs are known; rows go into a
- *                        memtable of their own and into frames
- *        └──► settle     again and again, until what others committed meanwhile has been looked at
- *               └──► commit, in the same turn: seqs, replaced versions, memtable, frames
+ *     add, add, add …    look up the keys, or the versions with known seqs; put the rows into a
+ *                        separate memtable and into log frames
+ *        └──► settle     repeat until all other commits since then have been examined
+ *               └──► commit, in the same tick: seqs, replaced versions, memtable, frames
  *
- * - Before `commit` nobody can see anything of it, and nothing of it is in the log: to give it up
- *   is to forget it.
- * - Nothing is locked. What another commit did to a key after it was looked up is met by `settle`,
- *   in memtables or, where a flush came in between, by looking the keys up again; and so are
- *   flushes and merges that moved a version which is to be replaced.
+ * - Before `commit`, none of its rows are visible or in the log. To abandon it, drop it.
+ * - Nothing is locked. `settle` detects changes that other commits made to a key after its lookup.
+ *   It examines memtables and, if a flush came in between, looks the keys up again. It also finds
+ *   versions that a flush or a merge has moved.
  *
- * Seqs of its rows are not known while it is prepared: see `staged_table.ts`.
+ * The seqs of its rows are not known during preparation: see `staged_table.ts`.
  */
 import { assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -21,10 +20,10 @@ import { collectSoon } from "../../base/garbage.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { CommitDraft, CommitLog } from "../contract/commit_log.ts";
+import type { CommitLog, PreparedCommit } from "../contract/commit_log.ts";
 import { keyOfRow, keysOfColumns } from "../contract/key.ts";
 import { type Commit, rowCountOf, type StagedCommit, type TableWrite } from "../contract/store.ts";
-import type { MemPartition } from "../memtable/memtable.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 import { ascendingKeys, rowOfColumns } from "./batch_insert.ts";
@@ -32,22 +31,23 @@ import {
   type ConflictCheck,
   changedMeanwhile,
   duplicateKey,
+  mayBeBuried,
   requireInsertable,
   requireKeyless,
   requireReplaceable,
 } from "./conflicts.ts";
 import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts";
 
-/** From so many rows on, arrays that are outgrown are worth a collection. */
+/** Number of rows from which a garbage collection of outgrown arrays pays off. */
 const OUTGROWN_ROWS_MIN = 131_072;
 
-/** What the committer offers to the commits that are being prepared. */
+/** The part of the committer that staged commits use. */
 export interface StagingGround {
-  readonly commitLog: Pick<CommitLog, "draft">;
-  /** @throws {DatabaseError} TABLE_NOT_FOUND */
+  readonly commitLog: Pick<CommitLog, "prepare">;
+  /** Returns an existing table. @throws {DatabaseError} TABLE_NOT_FOUND */
   table(tableId: number): StoredTable;
   readonly appliedSeq: Seq;
-  /** How often commits were taken back: what was looked up before may be gone. */
+  /** The number of rollbacks so far. After a rollback, versions that were looked up may be gone. */
   readonly takenBackCount: number;
   expiredSeq(table: StoredTable): number;
   offsetOf(index: number): number;
@@ -60,14 +60,14 @@ export class LocalStagedCommit implements StagedCommit {
   readonly #startSeq: Seq;
   readonly #takenBackCount: number;
   readonly #staged = new Map<number, StagedTable>();
-  readonly draft: CommitDraft;
+  readonly prepared: PreparedCommit;
   readonly wantsSeqs: boolean;
-  /** Whether it only deletes, which a full disk allows. */
+  /** Whether the commit only deletes rows, which is allowed on a full disk. */
   areDeletes = true;
   #rowCount = 0;
-  /** At this number of rows arrays that were doubled have left as much behind as is held. */
+  /** The row count at which outgrown arrays take about as much memory as live arrays. */
   #collectedAt = OUTGROWN_ROWS_MIN;
-  /** What `settle` is at. */
+  /** The search that `settle` is running. */
   #search: Generator<void, void> | undefined;
 
   constructor(
@@ -78,7 +78,7 @@ export class LocalStagedCommit implements StagedCommit {
     this.#snapshotSeq = snapshotSeq;
     this.#startSeq = ground.appliedSeq;
     this.#takenBackCount = ground.takenBackCount;
-    this.draft = ground.commitLog.draft((index) => ground.offsetOf(index));
+    this.prepared = ground.commitLog.prepare((index) => ground.offsetOf(index));
     this.wantsSeqs = wantsSeqs;
   }
 
@@ -95,13 +95,15 @@ export class LocalStagedCommit implements StagedCommit {
     const rowCount = rowCountOf(write);
     if (rowCount === 0) return;
     this.#requireGround();
-    const staged = this.#stagedTable(write.tableId);
+    const staged = this.#stagedTable(write);
     if (staged.table.keyPositions.length === 0) requireKeyless(write, staged.definition.name);
     if (operation !== "delete") this.areDeletes = false;
     staged.memtable.reserve(rowCount);
-    this.draft.beginWrite(write, staged.definition.columns);
+    const firstRow = staged.memtable.rowCount;
+    this.prepared.beginWrite(write, staged.definition.columns);
     if (batch === undefined) this.#addRows(staged, write);
     else this.#addBatch(staged, write, batch);
+    staged.noteKeys(firstRow, this.#ground.expiredSeq(staged.table));
     if (this.#rowCount >= this.#collectedAt) {
       collectSoon();
       this.#collectedAt = 2 * this.#rowCount;
@@ -127,7 +129,7 @@ export class LocalStagedCommit implements StagedCommit {
         : deletedVersion(table, write, index);
       const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
       requireWritable(check, newest, row);
-      this.draft.addRow(row, this.#rowCount, newest?.seq ?? 0);
+      this.prepared.addRow(row, this.#rowCount, newest?.seq ?? 0);
       const at = this.#push(staged, partition, operation, newest);
       if (isKeyed) partition.setRow(key, at);
       index += 1;
@@ -135,7 +137,7 @@ export class LocalStagedCommit implements StagedCommit {
     memtable.appendValues(rows, rows.length);
   }
 
-  /** The same by columns: no row is made of them. */
+  /** Adds rows in columnar form without creating row objects. */
   #addBatch(staged: StagedTable, write: TableWrite, batch: Batch): void {
     const { memtable, table } = staged;
     const { rowCount } = batch;
@@ -143,19 +145,22 @@ export class LocalStagedCommit implements StagedCommit {
     const firstIndex = this.#rowCount;
     const first = memtable.rowCount;
     const isNew = operation === "insert" && this.#pushNewKeys(staged, owner, batch);
-    // A key whose row has expired may have another row, which does not replace the expired one.
+    // The key of an expired row may have been inserted again, in which case the new row does not
+    // replace the expired one.
     const isKnown = replacedSeqs !== undefined && table.definition.ttlMs === undefined;
     if (isKnown) this.#replaceBatch(staged, write, replacedSeqs, batch);
     else if (!isNew) this.#pushBatch(staged, write, batch);
-    this.draft.addBatch(batch, firstIndex, memtable.prevs.subarray(first, first + rowCount));
+    this.prepared.addBatch(batch, firstIndex, memtable.prevs.subarray(first, first + rowCount));
     memtable.appendBatch(batch, rowCount);
   }
 
-  /** Adds rows of keys that ascend from above all others, or without keys. Returns whether so. */
+  /**
+   * Adds rows without keys, or with keys above all existing ones. Returns false for all other rows.
+   */
   #pushNewKeys({ memtable, table }: StagedTable, owner: number, batch: Batch): boolean {
     const { keyPositions } = table;
     const partition = memtable.partition(owner);
-    const highestKey = Math.max(table.highestKey(owner), partition.highestKey);
+    const highestKey = Math.max(table.highestKey(owner, this.#snapshotSeq), partition.highestKey);
     const keys = ascendingKeys(batch.columns, keyPositions, highestKey);
     if (keys === undefined && keyPositions.length > 0) return false;
     const first = memtable.pushNew(partition, this.#distances(batch.rowCount));
@@ -165,8 +170,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Adds rows that replace versions with known seqs: who finds them there, and not replaced, need
-   * not look their keys up.
+   * Adds rows that replace versions with known seqs. A version that is found under its seq and is
+   * not replaced needs no lookup of its key.
    */
   #replaceBatch(
     staged: StagedTable,
@@ -197,7 +202,7 @@ export class LocalStagedCommit implements StagedCommit {
     }
   }
 
-  /** Looks the keys of a batch up, one by one. */
+  /** Looks up the keys of a batch one by one. */
   #pushBatch(staged: StagedTable, write: TableWrite, batch: Batch): void {
     const { memtable, table } = staged;
     const { columns, rowCount } = batch;
@@ -224,10 +229,11 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   #checkOf(table: StoredTable, write: TableWrite): ConflictCheck {
-    return { table, write, snapshotSeq: this.#snapshotSeq, firstSeq: SEQ_ZERO };
+    const snapshotSeq = write.isCurrent === true ? undefined : this.#snapshotSeq;
+    return { table, write, snapshotSeq, firstSeq: SEQ_ZERO };
   }
 
-  /** The seqs of the next rows, from the seq before the first of the commit. */
+  /** Returns the distance of each of the next rows from the seq before the commit's first one. */
   #distances(rowCount: number): Float64Array {
     const distances = new Float64Array(rowCount);
     for (let row = 0; row < rowCount; row += 1) {
@@ -236,7 +242,7 @@ export class LocalStagedCommit implements StagedCommit {
     return distances;
   }
 
-  /** Adds a row but for its values; returns its number. */
+  /** Adds a row without its values. Returns its number. */
   #push(
     staged: StagedTable,
     partition: MemPartition,
@@ -255,7 +261,7 @@ export class LocalStagedCommit implements StagedCommit {
     this.#search ??= this.#searched();
     for (;;) {
       if (this.#search.next().done !== true) return false;
-      // What came meanwhile is looked at in this turn, if it is little.
+      // Examines the few remaining changes of other commits in this tick.
       this.#search = this.#searched();
       if (this.#search.next().done === true) break;
     }
@@ -265,9 +271,9 @@ export class LocalStagedCommit implements StagedCommit {
 
   commit(): Commit {
     try {
-      assert(this.settle(), "a staged commit has settled in this turn");
+      assert(this.settle(), "a staged commit has settled in this tick");
       assert(this.#rowCount > 0, "a commit has a row");
-      this.draft.end();
+      this.prepared.end();
       for (const staged of this.#staged.values()) {
         if (staged.table.keyPositions.length === 0) staged.requireUnreplaced();
       }
@@ -278,8 +284,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Rows of a memtable that were taken back have their places given to others, which the places
-   * noted here would name.
+   * Refuses the commit after a rollback. The positions of rolled-back rows have been given to other
+   * rows, so positions that were recorded here may refer to the wrong rows.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
@@ -288,45 +294,54 @@ export class LocalStagedCommit implements StagedCommit {
     throw changedMeanwhile("the tables that it reads");
   }
 
-  #stagedTable(tableId: number): StagedTable {
+  #stagedTable({ isCurrent, tableId }: TableWrite): StagedTable {
     let staged = this.#staged.get(tableId);
     if (staged === undefined) {
-      staged = new StagedTable(this.#ground.table(tableId), this.#startSeq);
+      const fromSeq = isCurrent === true ? this.#ground.appliedSeq : this.#startSeq;
+      staged = new StagedTable(this.#ground.table(tableId), fromSeq);
       this.#staged.set(tableId, staged);
     }
-    // Rows are looked up by the definition that they were made for.
+    // Rows are looked up by the table definition for which they were created.
     requireUnaltered(staged);
     return staged;
   }
 
-  /** Looks at what others did since the last time; a step at most is a batch of rows. */
+  /**
+   * Examines the changes of other commits since the last call, at most a batch of rows in each
+   * step.
+   */
   *#searched(): Generator<void, void> {
     this.#requireGround();
     for (const staged of this.#staged.values()) {
       requireUnaltered(staged);
       yield* this.#newerVersions(staged);
       yield* this.#movedVersions(staged);
+      yield* staged.requireKeysFree();
     }
   }
 
-  /** Versions may have gone from a memtable to a segment since, so both are looked through. */
+  /**
+   * Searches memtables and segments, since versions may have moved from one to the other in the
+   * meantime.
+   */
   *#newerVersions(staged: StagedTable): Generator<void, void> {
     const { table } = staged;
     const upTo = this.#ground.appliedSeq;
     if (upTo === staged.checkedSeq) return;
-    if (table.keyPositions.length > 0) {
-      // Lists of one turn: no version is between them.
+    if (table.keyPositions.length > 0 || table.enforcedIndexes.length > 0) {
+      // The lists of memtables and segments are taken in one tick, so that no version is missed
+      // that moves from one to the other.
       const memtables = table.memtables();
-      const segments = table.segments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
+      const segments = table.allSegments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
       yield* newerInMemtables(staged, memtables, upTo);
       for (const segment of segments) yield* newerInSegment(staged, segment);
-      // Those that are no longer listed may not have been read to their end.
-      if (segments.some((segment) => !table.segments.includes(segment))) return;
+      // A segment that is no longer listed may not have been read to its end.
+      if (segments.some(({ isDropped }) => isDropped)) return;
     }
     staged.checkedSeq = upTo;
   }
 
-  /** A flush or a merge has put versions elsewhere. */
+  /** Looks up versions again that a flush or a merge has moved. */
   *#movedVersions(staged: StagedTable): Generator<void, void> {
     for (;;) {
       const lost = staged.lostPlaces();
@@ -340,45 +355,46 @@ export class LocalStagedCommit implements StagedCommit {
   }
 }
 
-/** @throws {DatabaseError} SERIALIZATION_FAILURE */
+/** Checks that the table was not altered. @throws {DatabaseError} SERIALIZATION_FAILURE */
 function requireUnaltered({ definition, table }: StagedTable): void {
   if (table.definition === definition && !table.isDropped) return;
   throw new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot write to ${definition.name}: it was altered or dropped meanwhile`,
+    `Cannot write to ${definition.name}: it was altered or dropped in the meantime`,
     { hint: "run the statement again" },
   );
 }
 
-/** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+/**
+ * Checks that a row can be written. @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE
+ */
 function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined, row: Row): void {
   if (check.write.operation === "insert") requireInsertable(check, newest, row);
   else if (newest === undefined) throw changedMeanwhile(check.table.definition.name);
   else requireReplaceable(check, newest, row);
 }
 
-/** What a delete in a table without a key names; an insert names nothing. */
+/** Returns the version that a delete without a key refers to, or undefined for an insert. */
 export function deletedVersion(
   table: StoredTable,
   { replacedSeqs, owner }: TableWrite,
   index: number,
 ): VersionCursor | undefined {
   const seq = replacedSeqs?.[index];
-  return seq === undefined ? undefined : table.findSeq(owner, seq);
+  const found = seq === undefined ? undefined : table.findSeq(owner, seq);
+  return found?.isSettled === true ? undefined : found;
 }
 
-/** Whether {@linkcode requireWritable} lets a row pass, which it seldom does not. */
-function isWritable(
-  { snapshotSeq, write }: ConflictCheck,
-  newest: VersionCursor | undefined,
-): boolean {
-  if (newest === undefined) return write.operation === "insert";
+/** Whether {@linkcode requireWritable} would accept a row. It rarely refuses one. */
+function isWritable(check: ConflictCheck, newest: VersionCursor | undefined): boolean {
+  const { snapshotSeq, write } = check;
+  if (newest === undefined) return write.operation === "insert" && !mayBeBuried(check);
   if (write.operation === "insert" || newest.isDeleted) return false;
   return snapshotSeq === undefined || newest.seq <= snapshotSeq;
 }
 
-/** One statement, and one transaction, leaves one version of a key. */
+/** Returns the error for a key that is written twice in a statement or transaction. */
 function twice({ table, write }: ConflictCheck, row: Row): DatabaseError {
-  assert(write.operation === "insert", "a key is updated or deleted once");
+  assert(write.operation === "insert", "a key is updated or deleted only once");
   return duplicateKey(table, row);
 }

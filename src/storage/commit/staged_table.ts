@@ -1,58 +1,77 @@
 /**
- * The rows of one table in a commit that is being prepared, and where the versions lie that they
+ * The rows of one table in a staged commit, and the locations of the versions that these rows
  * replace.
  *
- * Seqs of its rows are not known meanwhile: its memtable has their distances from the first one,
- * plus 1, and what they replace is noted with those.
+ * The seqs of its rows are not known during preparation. Its memtable has their offsets from the
+ * first seq, plus 1, and replacements are recorded with the same offsets.
  */
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
-import { keyOfRow } from "../contract/key.ts";
+import { keyOfRow, keyOfValues } from "../contract/key.ts";
 import type { TableDefinition } from "../contract/store.ts";
 import { PreparedReplacements } from "../deletions/prepared_replacements.ts";
-import { grown, roomFor } from "../memtable/mem_column.ts";
-import { type MemPartition, Memtable } from "../memtable/memtable.ts";
+import { newGrowth } from "../memtable/mem_column.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
+import { holderOf, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
-import { VersionFollower } from "../table/version_follower.ts";
 import { changedMeanwhile } from "./conflicts.ts";
+import { duplicateIn, type TakenKey } from "./unique_keys.ts";
 
 /**
- * Up to so many rows are added to the active memtable in the turn of the commit, if that has rows:
- * it takes up to 5 ms. More keep the memtable that they are in: it is worth a segment of its own.
+ * Up to this many rows are copied to the active memtable in the commit's tick, unless it is empty.
+ * More rows keep their own memtable, which is large enough for a separate segment.
  */
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 
-/** The same for rows that are long, which take as long to copy. */
+/** The maximum bytes of the rows that are added at a time, since long rows take longer to copy. */
 const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** Where a version lies. */
-type Place = Memtable | OpenSegment;
+/** The memtable or segment that contains a version. */
+type StagedPlace = Memtable | OpenSegment;
 
-/** A place, and what is to be replaced there; without a place when that is elsewhere by now. */
+/**
+ * The memtable or segment that contains replaced versions, and the replacements prepared for these
+ * versions. The place is undefined if its versions have moved.
+ */
 interface ReplacedPlace {
-  readonly place: Place | undefined;
+  readonly place: StagedPlace | undefined;
   readonly replaced: PreparedReplacements;
 }
 
 const NO_PLACE: ReplacedPlace = { place: undefined, replaced: new PreparedReplacements() };
 
-/** The rows of one table. */
+/** A key in a unique index that another row already has. */
+interface HeldKey extends TakenKey {
+  readonly index: TableIndex;
+  readonly owner: number;
+  /** The primary key of the other row; undefined if the table has none. */
+  readonly holderKey: Row | undefined;
+}
+
+/** The staged rows of one table. */
 export class StagedTable {
   readonly table: StoredTable;
   readonly definition: TableDefinition;
   readonly memtable: Memtable;
   liveDelta = 0;
-  /** Finds the versions that its rows replace. */
+  /** Finds the versions that the staged rows replace. */
   readonly follower: VersionFollower;
-  /** Versions of others up to here have been looked at. */
+  /** Versions of other commits up to this seq have been examined. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
-  /** Of each row whose key has a version: the number of its place from 1. */
-  #placeNumbers = new Uint32Array(BATCH_ROWS_MAX);
-  /** Index of the place of the last row, which mostly is that of the next. */
+  /** Keys in unique indexes that other rows had when the keys were examined. */
+  #heldKeys: HeldKey[] = [];
+  /**
+   * For each row, the number of the place that contains the replaced version, counted from 1; 0 if
+   * the row replaces no version.
+   */
+  #placeNumbers: Uint32Array = new Uint32Array(BATCH_ROWS_MAX);
+  readonly #placeGrowth = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
+  /** Index of the last row's place, which is usually also that of the next row. */
   #lastPlace = -1;
 
   constructor(table: StoredTable, checkedSeq: number) {
@@ -63,34 +82,77 @@ export class StagedTable {
     this.follower = new VersionFollower(table);
   }
 
-  /** Notes which version a row replaces; rows come in order. */
-  notePlace(row: number, place: Place, placeRow: number): void {
-    // At other numbers of rows than the arrays of the memtable.
-    this.#placeNumbers = widened(
-      this.#placeNumbers,
-      roomFor(row + 1, this.#placeNumbers.length, 0.5),
-    );
+  /** Records which version a row replaces. Called for rows in ascending order. */
+  notePlace(row: number, place: StagedPlace, placeRow: number): void {
+    this.#placeNumbers = this.#placeGrowth.arrayFor(this.#placeNumbers, row, row + 1);
     const isSame = this.#places[this.#lastPlace]?.place === place;
     if (!isSame) this.#lastPlace = this.#places.findLastIndex((known) => known.place === place);
     if (this.#lastPlace === -1) {
       const replaced = new PreparedReplacements();
       this.#lastPlace = this.#places.push({ place, replaced }) - 1;
-      // Read now: in the turn of the commit, behind the log, nothing may fail.
+      // Reads the deletion vector early. In the commit's tick, once the log has the commit, nothing
+      // may fail.
       if (!(place instanceof Memtable)) void place.deletions;
     }
     this.#placeNumbers[row] = this.#lastPlace + 1;
     this.#places[this.#lastPlace]?.replaced.note(placeRow, (this.memtable.seqs[row] ?? 0) - 1);
   }
 
-  /** Whether its memtable becomes the active one of the table. */
+  /**
+   * Examines the keys of rows from `firstRow` on in unique indexes. A key that another row has is
+   * examined again later, because this commit may still replace that row.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY
+   */
+  noteKeys(firstRow: number, expiredSeq: number): void {
+    const { memtable, table } = this;
+    for (const index of table.enforcedIndexes) {
+      const rows = memIndexOf(memtable, index);
+      rows.catchUp();
+      for (let row = firstRow; row < memtable.rowCount; row += 1) {
+        if (memtable.deleted[row] === 1) continue;
+        const values = rows.valuesAt(row);
+        if (values.includes(null)) continue;
+        const taken = { values, isNew: memtable.prevs[row] === 0 };
+        if (rows.olderOf(row) !== -1) throw duplicateIn(table, index, taken);
+        const owner = memtable.owners[row] ?? 0;
+        const written = { owner, key: keyOfValues(values), values };
+        const holder = holderOf(table, index, { written, expiredSeq });
+        if (holder === undefined) continue;
+        const holderKey = table.keyPositions.length === 0 ? undefined : table.keyAt(holder);
+        this.#heldKeys.push({ index, owner, holderKey, ...taken });
+      }
+    }
+  }
+
+  /**
+   * Checks that this commit replaces every row that had one of the commit's keys, a few rows in
+   * each step.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY
+   */
+  *requireKeysFree(): Generator<void, void> {
+    let looked = 0;
+    for (const { holderKey, index, owner, ...taken } of this.#heldKeys) {
+      const partition = this.memtable.partitions.get(owner);
+      const isReplaced =
+        holderKey !== undefined && partition?.rowOf(keyOfValues(holderKey)) !== undefined;
+      if (!isReplaced) throw duplicateIn(this.table, index, taken);
+      looked += 1;
+      if (looked % BATCH_ROWS_MAX === 0) yield;
+    }
+    this.#heldKeys = [];
+  }
+
+  /** Whether the staged memtable becomes the table's active one. */
   get isAdopted(): boolean {
     const { bytes, rowCount } = this.memtable;
     return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;
   }
 
-  /** Places that are no longer part of the table, by number. */
+  /** The numbers of places that the table no longer has. */
   lostPlaces(): Set<number> {
-    const known = new Set<Place>([...this.table.segments, ...this.table.memtables()]);
+    const known = new Set<StagedPlace>([...this.table.segments, ...this.table.memtables()]);
     const lost = new Set<number>();
     for (const [index, { place }] of this.#places.entries()) {
       if (place !== undefined && !known.has(place)) lost.add(index + 1);
@@ -98,7 +160,7 @@ export class StagedTable {
     return lost;
   }
 
-  /** Finds the versions again that lay in lost places, among rows `from` to `to`. */
+  /** Looks up the replaced versions of rows `from` to `to` again if they were in lost places. */
   findAgain(lost: ReadonlySet<number>, from: number, to: number): void {
     const { owners, prevs } = this.memtable;
     this.follower.leave();
@@ -106,17 +168,21 @@ export class StagedTable {
       if (!lost.has(this.#placeNumbers[row] ?? 0)) continue;
       const found = this.follower.find(owners[row] ?? 0, prevs[row] ?? 0);
       this.#placeNumbers[row] = 0;
-      if (found !== undefined) this.notePlace(row, found.place, found.row);
+      this.#placeGrowth.noteChanged(row, 0);
+      if (found === undefined) continue;
+      if (!found.isSettled) this.notePlace(row, found.place, found.row);
+      // A tombstone in history stays unchanged when its key comes back.
+      else if (!found.isDeleted) throw changedMeanwhile(this.definition.name);
     }
   }
 
-  /** Forgets places that no row names any more. */
+  /** Clears places that no row refers to. */
   dropPlaces(lost: ReadonlySet<number>): void {
-    // The numbers of the others stay as they are.
+    // The numbers of the other places stay as they are.
     for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 
-  /** The commit has its seqs: rows get theirs, and so do the versions that they replace. */
+  /** Assigns seqs to the rows and records the replacements, once the commit has its seqs. */
   begin(firstSeq: Seq): void {
     this.memtable.moveSeqs(firstSeq - 1);
     for (const { place, replaced } of this.#places) {
@@ -126,7 +192,10 @@ export class StagedTable {
     }
   }
 
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE if a version was replaced by somebody else. */
+  /**
+   * Checks that no other commit has replaced a version. @throws {DatabaseError}
+   * SERIALIZATION_FAILURE if one has.
+   */
   requireUnreplaced(): void {
     for (const { place, replaced } of this.#places) {
       if (place === undefined) continue;
@@ -140,7 +209,7 @@ export class StagedTable {
   }
 }
 
-/** Looks through what others committed to the keys of a staged table, in memtables. */
+/** Examines versions in memtables that other commits wrote to the keys of a staged table. */
 export function* newerInMemtables(
   staged: StagedTable,
   memtables: readonly Memtable[],
@@ -166,14 +235,14 @@ export function* newerInMemtables(
 }
 
 /**
- * Likewise in a segment. Ends early when the segment is no longer part of its table, since its file
- * may be gone then.
+ * Examines versions in a segment that other commits wrote to the keys of a staged table. Ends early
+ * if the segment is dropped in the meantime, since its file may be gone.
  */
 export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Generator<void, void> {
   const cursor = new VersionCursor();
   let looked = 0;
   for (const own of staged.memtable.partitions.values()) {
-    if (!staged.table.segments.includes(segment)) return;
+    if (segment.isDropped) return;
     const span = segment.reader.ownerRange(own.owner);
     if (span === undefined) continue;
     let row = segment.guard(() => segment.reader.firstRowAtOrAbove(span, staged.checkedSeq + 1));
@@ -183,12 +252,12 @@ export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Gene
       looked += 1;
       if (looked % BATCH_ROWS_MAX > 0) continue;
       yield;
-      if (!staged.table.segments.includes(segment)) return;
+      if (segment.isDropped) return;
     }
   }
 }
 
-/** A version that somebody committed must be one that was looked at, or of a key not written. */
+/** Checks that the version of another commit was already examined, or has an unrelated key. */
 function requireUntouched(
   { memtable: own, table }: StagedTable,
   partition: MemPartition,
@@ -198,14 +267,66 @@ function requireUntouched(
   const values: Row = columns.map(({ columnId }) =>
     keyColumnIds.includes(columnId) ? table.valueAt(version, columnId) : null,
   );
-  const mine = partition.rowOf(keyOfRow(values, table.keyPositions));
-  if (mine === undefined || (own.prevs[mine] ?? 0) >= version.seq) return;
-  throw changedMeanwhile(table.definition.name);
+  const mine =
+    keyColumnIds.length === 0 ? undefined : partition.rowOf(keyOfRow(values, table.keyPositions));
+  if (mine !== undefined && (own.prevs[mine] ?? 0) >= version.seq) return;
+  if (mine !== undefined || takesKey(own, partition.owner, { table, version })) {
+    throw changedMeanwhile(table.definition.name);
+  }
 }
 
-function widened(
-  from: Uint32Array<ArrayBuffer>,
-  room: number | undefined,
-): Uint32Array<ArrayBuffer> {
-  return room === undefined ? from : grown(from, new Uint32Array(room));
+/** Whether the version of another commit has a key of a unique index that this commit needs. */
+function takesKey(
+  own: Memtable,
+  owner: number,
+  { table, version }: { table: StoredTable; version: VersionCursor },
+): boolean {
+  if (version.isDeleted) return false;
+  return table.enforcedIndexes.some((index) => {
+    const values = index.order.columns.map(({ columnId }) => table.valueAt(version, columnId));
+    if (values.includes(null)) return false;
+    return memIndexOf(own, index).newestOf(owner, keyOfValues(values)) !== -1;
+  });
+}
+
+/** Maximum number of rows to step over before a full search, which takes about as long. */
+const PASSED_MAX = 16;
+
+/**
+ * Finds versions of one table by their seqs. A statement usually replaces versions in the order in
+ * which they are stored, so each search begins right after the previous version.
+ *
+ * Within one place, the seqs of an owner ascend.
+ */
+class VersionFollower {
+  readonly #table: StoredTable;
+  readonly #cursor = new VersionCursor();
+  #isStanding = false;
+
+  constructor(table: StoredTable) {
+    this.#table = table;
+  }
+
+  /** Called at the beginning of another tick, since the place of the last version may be gone. */
+  leave(): void {
+    this.#isStanding = false;
+  }
+
+  /** Moves to the version of an owner with exactly this seq. Valid until the next search. */
+  find(owner: number, seq: number): VersionCursor | undefined {
+    const cursor = this.#cursor;
+    for (let passed = 0; this.#isStanding && passed < PASSED_MAX; passed += 1) {
+      if (!cursor.advance()) break;
+      const found = cursor.seq;
+      if (found === seq) return cursor;
+      if (found > seq) break;
+    }
+    const found = this.#table.findSeq(owner, seq);
+    this.#isStanding = found !== undefined;
+    if (found === undefined) return undefined;
+    const { place, row } = found;
+    if (place instanceof Memtable) cursor.standInMemtable(place, row);
+    else cursor.standInSegment(place, row);
+    return cursor;
+  }
 }

@@ -1,30 +1,34 @@
 /**
- * Uploaded files: bytes beside the rows that refer to them.
+ * Stores uploaded files: bytes outside the rows that refer to them.
  *
  * A blob is staged under tmp/, made durable, and then moved to its stored name before the row that
- * names it commits; a blob without a row is swept later, a row without a blob cannot be.
+ * refers to it commits. A crash may leave a blob without a row, which is swept later, but never a
+ * row without its blob.
  *
  *     files/<table id>/<owner>/<sub>/<stored name>
  */
 
-/** Where a blob lies. Numbers and names that the server made: nothing here comes from a client. */
+/**
+ * The location of a blob. All of its numbers and names are created by the server and never come
+ * from a client.
+ */
 export interface BlobPath {
   readonly tableId: number;
   readonly owner: number;
-  /** f0001, f0002, … */
+  /** Name of a subdirectory: f0001, f0002, … */
   readonly sub: string;
   readonly storedName: string;
 }
 
 export interface StagedBlob {
   readonly size: number;
-  /** Lower-case hex. */
+  /** SHA-256 of the bytes, in lower-case hex. */
   readonly sha256: string;
-  /** Removes the staged bytes, or the published ones when the row did not commit. */
+  /** Removes the staged bytes, or the published ones if the row did not commit. */
   discard(): void;
 }
 
-/** A blob that this store staged, and where it goes. */
+/** A blob that this store has staged, and its destination. */
 export interface PlacedBlob {
   readonly blob: StagedBlob;
   readonly path: BlobPath;
@@ -34,22 +38,22 @@ export interface BlobStore {
   /** Writes bytes under tmp/ and syncs them. @throws {DiskError} */
   stage(bytes: Uint8Array): Promise<StagedBlob>;
   /**
-   * Moves the bytes of each to their place and makes all the names durable.
-   * @throws {DiskError} Some may have been moved.
+   * Moves the bytes of each blob to their place and makes all names durable.
+   * @throws {DiskError} Some blobs may have been moved.
    */
   publish(placed: readonly PlacedBlob[]): void;
-  /** The bytes of a published blob; undefined when it is missing. */
+  /** The bytes of a published blob; undefined if it is missing. */
   read(path: BlobPath): Blob | undefined;
   remove(path: BlobPath): void;
-  /** Removes nothing until the function that is returned is called, which makes up for it. */
+  /** Delays every removal until the returned function is called. */
   hold(): () => void;
   /**
-   * Removes every blob of a table; resolves once they are gone, or are to go when nobody holds any
-   * more. Rejects with DiskError.
+   * Removes every blob of a table. Resolves once the blobs have been removed or, while removals are
+   * delayed, once the blobs are scheduled for removal. Rejects with DiskError.
    */
   removeTable(tableId: number): Promise<void>;
-  /** The same of an owner, of all tables. */
+  /** Removes every blob of an owner in all tables. */
   removeOwner(owner: number): Promise<void>;
-  /** The tables that have blobs, or had some. */
+  /** The tables that have blobs or once had some. */
   tableIds(): readonly number[];
 }

@@ -1,40 +1,50 @@
 /**
- * The log of commits, as the commit path sees it. `local_wal/` implements it over a Disk; another
- * implementation may keep it elsewhere.
+ * The commit log as the commit path sees it. `local_wal/` implements it on a Disk; another
+ * implementation may store the log elsewhere.
  *
- * A commit is written in one turn: `begin`, then rows, then `end`; `abort` instead of `end` leaves
- * nothing. Commits become durable in groups, in order. A group is named by a number that ascends.
+ * A commit is written in one tick: `begin`, then rows, then `end`. `abort` instead of `end`
+ * discards the commit. Commits become durable in groups, in order. Each group has a number, and
+ * numbers ascend.
  */
 import type { Batch, Row } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "./store.ts";
 
-/** Called as groups settle; never from within `begin` to `end`. */
+/** Called when groups settle, but never between `begin` and `end`. */
 export interface CommitLogEvents {
-  /** Everything up to and including this group may be acknowledged. */
+  /** All commits up to and including this group may be acknowledged. */
   onSettled(groupNumber: number): void;
-  /** This group and every later one was taken back whole: there was no room, or no file, for it. */
+  /**
+   * This group and every later one were rolled back completely because there was no room or no file
+   * for them.
+   */
   onTakenBack(groupNumber: number, cause: unknown): void;
-  /** Nobody knows what is durable beyond the settled groups. The log takes nothing more. */
+  /**
+   * Called when the log has failed. Nobody knows which commits after the settled groups are
+   * durable, and the log accepts no further ones.
+   */
   onFatal(cause: unknown): void;
 }
 
-/** A commit on its way to the log: `beginWrite`, its rows, and so on, then `end`. */
-export interface CommitDraft {
-  /** The rows that follow are of this table and owner, in the order of these columns. */
+/**
+ * A commit on its way to the log. Its methods are called in this order: `beginWrite` and the rows
+ * of each write, then `end`.
+ */
+export interface PreparedCommit {
+  /** Begins a write. The following rows have this table, owner and order of columns. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /**
-   * Indexes ascend.
+   * Adds a row. Indexes ascend.
    *
-   * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; the draft is then of no use.
+   * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED. The commit is unusable afterwards.
    */
   addRow(row: Row, index: number, prev: number): void;
-  /** Rows of a write that is given by columns. @throws {DatabaseError} The same. */
+  /** Adds rows in columnar form. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
   addBatch(batch: Batch, firstIndex: number, prevs: Float64Array): void;
-  /** No row follows. */
+  /** Ends the commit. No rows may follow. */
   end(): void;
 }
 
-/** A file of the log, and its size. */
+/** A log file and its size. */
 export interface ListedLogFile {
   readonly number: number;
   readonly bytes: number;
@@ -42,50 +52,53 @@ export interface ListedLogFile {
 
 export interface CommitLog {
   events: CommitLogEvents;
-  /** No frame that is handed over now, or was and is not yet written, is in a file before this. */
+  /** A lower bound on the numbers of the log files that will contain commits not yet written. */
   readonly oldestUnwrittenFile: number;
-  /** Files that are kept, ascending by number; the last one is written on. */
+  /** Existing files, ascending by number. The last one is still being written. */
   readonly files: readonly ListedLogFile[];
   readonly oldestFile: number;
-  /** The end of what was written, durable or not, and the highest seq in it. */
+  /** The end of the written part, durable or not, and the highest seq in it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
   begin(catalogSeq: number): void;
-  /** The rows that follow are of this table and owner, in the order of these columns. */
+  /** Begins a write. The following rows have this table, owner and order of columns. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
-  /** @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
+  /** Adds a row. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
   addRow(row: Row, seq: number, prev: number): void;
   /**
-   * Rows of a write that is given by columns.
+   * Adds rows in columnar form.
    *
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow.
    */
   addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;
   abort(): void;
-  /** Hands the commit over; returns the number of the group whose durability is the commit's. */
+  /**
+   * Submits the commit to the log. Returns the number of the group with which it becomes durable.
+   */
   end(): number;
   /**
-   * Begins to write what was handed over, in this very turn, where that is large and nothing stands
-   * before it: the disk works while the caller has more to do. Calls no event.
+   * Starts to write a large pending group in this tick if nothing is ahead of it, so that the disk
+   * works while the caller continues. Does not call any event handler.
    */
   writeEarly(): void;
 
   /**
-   * A commit that is encoded over many turns, before its seqs are known. Nothing of it is in the
-   * log until `append`. @param offsetOf How far the seq of a row is behind that of the first row.
+   * Begins a commit that is encoded over many ticks, before its seqs are known. No part of it is in
+   * the log before `append`. @param offsetOf The distance of a row's seq from that of the first
+   * row.
    */
-  draft(offsetOf: (index: number) => number): CommitDraft;
-  /** Hands a draft over, whole, in place of `begin` to `end`; returns what `end` does. */
-  append(draft: CommitDraft, head: { catalogSeq: number; firstSeq: number }): number;
+  prepare(offsetOf: (index: number) => number): PreparedCommit;
+  /** Submits a prepared commit instead of `begin` to `end`. Returns the number of its group. */
+  append(prepared: PreparedCommit, head: { catalogSeq: number; firstSeq: number }): number;
 
   /**
-   * Resolves once the disk has everything up to a seq that was handed over, which may be later than
-   * it was settled. Rejects when the log has failed.
+   * Resolves once the disk has everything up to a submitted seq, which may be after its group has
+   * settled. Rejects if the log has failed.
    */
   synced(seq: number): Promise<void>;
 
-  /** Files below this number are not needed to recover any table. */
+  /** Allows the log to remove files below this number, since no table needs them for recovery. */
   release(belowFileNumber: number): void;
-  /** Waits for what is under way, and lets go of the files. */
+  /** Waits for pending writes and closes the files. */
   close(): Promise<void>;
 }

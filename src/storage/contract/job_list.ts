@@ -1,13 +1,13 @@
 /**
- * Long work that somebody may want to see, or stop: flushes, merges, scrubs, backups, restores, the
- * erasure of accounts.
+ * Lists long-running work that users may want to see or stop: flushes, merges, scrubs, builds of
+ * indexes, backups, restores, the erasure of accounts, and the removal of dropped topics.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
- * - Who began a job ends it, once. Its id is never given to another job.
- * - A bug fails the job that met it, and is passed to `onBug`.
- * - The list is in memory: after a restart nothing of it is under way, and it begins empty. Of jobs
- *   that have ended the newest are kept.
+ * - The code that began a job ends it, once. No other job ever gets its id.
+ * - A bug fails the job in which it occurs, and is passed to `onBug`.
+ * - The list is in memory. It is empty after a restart, since no job survives one. The newest ended
+ *   jobs are kept.
  */
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -17,11 +17,11 @@ import { DatabaseError, isExpected } from "../../base/errors.ts";
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
 
-/** What the store does itself, and ends when it closes. */
+/** Jobs of the store itself, which it ends when it closes. */
 type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
 
-/** What layers above do with an open store: it is to end before that closes. */
-type JobKindAbove = "backup" | "restore" | "purge";
+/** Jobs of higher layers on an open store, which must end before the store closes. */
+type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index";
 
 export type JobKind = StoreJobKind | JobKindAbove;
 
@@ -29,7 +29,7 @@ export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancell
 
 const KINDS: Readonly<{
   [Kind in JobKind]: {
-    /** What ids of the kind begin with. */
+    /** The letters with which the ids of this kind of job begin. */
     readonly letters: string;
     readonly isOfStore: Kind extends StoreJobKind ? true : false;
   };
@@ -41,26 +41,28 @@ const KINDS: Readonly<{
   backup: { letters: "BA", isOfStore: false },
   restore: { letters: "RE", isOfStore: false },
   purge: { letters: "PU", isOfStore: false },
+  clear: { letters: "CL", isOfStore: false },
+  index: { letters: "IX", isOfStore: false },
 };
 
 export interface NewJob {
   readonly kind: JobKind;
   readonly tableId?: number;
-  /** What the job was asked for. */
+  /** The parameters of the job. */
   readonly parameters?: Readonly<Record<string, string | number>>;
-  /** User id; absent for what the server does by itself. */
+  /** User id. Absent for work that the server starts on its own. */
   readonly createdBy?: string;
 }
 
-/** How a job ended. */
+/** The outcome of a job. */
 export interface JobEnd {
   readonly status: "completed" | "failed" | "cancelled" | "skipped";
   readonly message?: string;
-  /** Why it failed. */
+  /** The error if the job failed. */
   readonly error?: Error;
 }
 
-/** How a job ends whose work throws. */
+/** The end of a job whose work threw an error. */
 interface FailedEnd extends JobEnd {
   readonly status: "failed";
   readonly error: Error;
@@ -76,12 +78,12 @@ export class Job {
   status: JobStatus = "queued";
   message: string | undefined;
   error: Error | undefined;
-  /** Share that is done, 0 to 1; undefined while nobody can tell. */
+  /** Completed share, 0 to 1; undefined while it is unknown. */
   progress: number | undefined;
   startedAtMs: number | undefined;
   finishedAtMs: number | undefined;
   updatedAtMs: number;
-  /** Somebody asked for its end; who does the work looks here between its steps. */
+  /** Whether the job was cancelled. Its work checks this between steps. */
   isCancelled = false;
   readonly #clock: Clock;
   readonly #onBug: OnBug;
@@ -107,12 +109,12 @@ export class Job {
     return this.finishedAtMs !== undefined;
   }
 
-  /** Resolves when the job has ended, however it did. */
+  /** Resolves when the job has ended in any way. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
 
-  /** Its turn has come. Further calls change nothing. */
+  /** Marks the job as running. Calling it again has no effect. */
   start(): void {
     if (this.status !== "queued") return;
     this.status = "running";
@@ -120,7 +122,7 @@ export class Job {
     this.updatedAtMs = this.startedAtMs;
   }
 
-  /** @param progress Share that is done, 0 to 1. */
+  /** Records progress. @param progress Completed share, 0 to 1. */
   advance(progress: number, message?: string): void {
     assert(!this.isEnded, "a job that has ended does not advance");
     this.progress = Math.min(1, Math.max(progress, this.progress ?? 0));
@@ -129,7 +131,7 @@ export class Job {
   }
 
   end({ error, message, status }: JobEnd): void {
-    assert(!this.isEnded, "a job ends once");
+    assert(!this.isEnded, "a job ends only once");
     this.status = status;
     this.message = message ?? this.message;
     this.error = error;
@@ -139,7 +141,7 @@ export class Job {
     this.#ended.resolve();
   }
 
-  /** Ends as failed by what its work threw. @throws What must stop the process. */
+  /** Ends the job as failed. @throws An error that must stop the process. */
   fail(thrown: unknown): FailedEnd {
     const error = isExpected(thrown) ? thrown : failedByBug(this.kind, thrown);
     const end: FailedEnd = { status: "failed", error };
@@ -150,7 +152,7 @@ export class Job {
 }
 
 function failedByBug(kind: JobKind, cause: unknown): DatabaseError {
-  const message = `Cannot finish the job (${kind}): it hit a bug in the server, see the server's log`;
+  const message = `Cannot finish the job (${kind}): it hit a bug in the server; see the server's log`;
   return new DatabaseError("INTERNAL_ERROR", message, { cause });
 }
 
@@ -159,20 +161,21 @@ function rethrow(error: unknown): never {
 }
 
 export interface JobListOptions {
-  /** Throws what must stop the process; without it, all bugs do. */
+  /** Rethrows errors that must stop the process. By default, it rethrows all bugs. */
   readonly onBug?: OnBug;
 }
 
 export class JobList {
-  /** For bugs in background work, also in work that is no job. */
+  /** Reports bugs in background work, including work that is not a job. */
   readonly onBug: OnBug;
   readonly #clock: Clock;
-  /** In the order in which they began. */
+  /** The jobs in the order in which they began. */
   readonly #jobs = new Map<string, Job>();
-  /** What somebody started last of each kind and table, by {@linkcode pathOf}. */
+  /** The last job of each kind and table that a user started, by {@linkcode pathOf}. */
   readonly #lastStarted = new Map<string, Job>();
-  /** In the order in which they ended. */
+  /** Ended jobs, in the order in which they ended. */
   readonly #ended = new Set<Job>();
+  #isClosing = false;
   readonly #failedCounts = new Map<JobKind, number>(
     Object.keys(KINDS).map((kind) => [kind as JobKind, 0]),
   );
@@ -184,7 +187,7 @@ export class JobList {
   }
 
   begin(job: NewJob): Job {
-    // Of the clock, so that an id of the process before this one is not met again.
+    // Taken from the clock, so that ids of the previous process are not repeated.
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
     const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, job, {
       clock: this.#clock,
@@ -197,12 +200,12 @@ export class JobList {
     return begun;
   }
 
-  /** How many jobs have failed since the start, of each kind. */
+  /** The number of failed jobs of each kind since startup. */
   get failedCounts(): ReadonlyMap<JobKind, number> {
     return this.#failedCounts;
   }
 
-  /** Oldest first. */
+  /** Returns all jobs, oldest first. */
   all(): readonly Job[] {
     return [...this.#jobs.values()];
   }
@@ -211,14 +214,20 @@ export class JobList {
     return this.#jobs.get(jobId);
   }
 
-  /** The job that somebody started last, if it has not ended; of one table, or of none. */
+  /** Returns the last job that a user started for one table, or for none, unless it has ended. */
   openOf(kind: JobKind, tableId: number | undefined): Job | undefined {
     const last = this.#lastStarted.get(pathOf({ kind, tableId }));
     return last?.isEnded === true ? undefined : last;
   }
 
-  /** Asks every job that is under way to end. */
+  /** Whether jobs end because the database is closing. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Asks every queued or running job to end, because the database is closing. */
   cancelAll(): void {
+    this.#isClosing = true;
     for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
   }
 
@@ -236,7 +245,8 @@ export class JobList {
   }
 
   /**
-   * Does not look at jobs that have not ended: of a statement for all tables there are thousands.
+   * Removes the oldest ended jobs. Jobs that have not ended are not visited, since a statement for
+   * all tables creates thousands of them.
    */
   #forgetOldest(): void {
     for (const job of this.#ended) {
@@ -252,10 +262,10 @@ function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {
 }
 
 /**
- * Does the work of a job that was begun, and ends the job as the work does. The work starts it: its
- * turn may come later.
+ * Runs the work of a job and ends the job with its outcome. The work itself calls `start`, since it
+ * may have to wait for its turn.
  *
- * @throws What must stop the process; the job has failed then as well.
+ * @throws Errors that must stop the process. The job has then also failed.
  */
 export async function runJob<End extends JobEnd>(
   job: Job,
@@ -270,7 +280,7 @@ export async function runJob<End extends JobEnd>(
   }
 }
 
-/** What was thrown, as the error of a job. */
+/** Converts a thrown value to the error of a job. */
 export function errorFrom(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

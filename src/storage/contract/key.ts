@@ -1,9 +1,11 @@
 /**
- * Primary keys as numbers and strings: two keys are equal exactly when these are `===`.
+ * Represents primary keys as numbers and strings, so that two keys are equal if and only if they
+ * are `===`.
  *
- * A single number stays a number and a single string stays itself, which is what nearly every key
- * is. The types of the key columns are fixed, so the forms of different types never meet in one
- * map, but for a whole number, which is a number or a bigint by its size: the latter is a string.
+ * Nearly every key is a single number or a single string, which is used unchanged. The types of the
+ * key columns are fixed, so one map never contains representations of different types. The
+ * exception is a whole number, which is a number or a bigint, depending on its size. A bigint
+ * becomes a string.
  */
 import { unreachable } from "../../base/assert.ts";
 import {
@@ -18,7 +20,7 @@ import {
 
 export type Key = number | string;
 
-/** The key in a row; `positions` are the places of the key columns in it. */
+/** The key of a row. `positions` are the positions of the key columns. */
 export function keyOfRow(row: Row, positions: readonly number[]): Key {
   if (positions.length === 1) return keyOfValue(row[positions[0] ?? 0] ?? null);
   let key = "";
@@ -30,7 +32,7 @@ export function keyOfRow(row: Row, positions: readonly number[]): Key {
   return key;
 }
 
-/** The key in a row of columns, as {@linkcode keyOfRow} gives it. */
+/** The key of a row in columns, equal to that of {@linkcode keyOfRow}. */
 export function keyOfColumns(
   columns: readonly Vector[],
   row: number,
@@ -48,7 +50,7 @@ export function keyOfColumns(
   );
 }
 
-/** The keys of all rows of columns. */
+/** The keys of all rows in columns. */
 export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly number[]): Key[] {
   const column = columns[positions[0] ?? 0];
   if (positions.length === 1 && column?.kind === "utf8") {
@@ -57,7 +59,7 @@ export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly 
   return Array.from({ length: rowCount }, (_, row) => keyOfColumns(columns, row, positions));
 }
 
-/** The key that consists of these values alone. */
+/** The key that consists of exactly these values. */
 export function keyOfValues(values: Row): Key {
   return values.length === 1 ? keyOfValue(values[0] ?? null) : keyOfRow(values, [...values.keys()]);
 }
@@ -74,7 +76,7 @@ function keyOfValue(value: Value): Key {
     case "object":
       return keyOfObject(value);
     default:
-      return unreachable(value, "a value is of a known form");
+      return unreachable(value, "every value has a known type");
   }
 }
 

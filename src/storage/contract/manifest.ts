@@ -1,6 +1,6 @@
 /**
- * The manifest: which segments and deletion vectors are live. Storage owns this interface; the
- * catalog implements it in its database, so that publishing is one transaction.
+ * The manifest: the list of live segments and deletion vectors. Storage owns this interface. The
+ * catalog implements it in its database, so that publishing takes a single transaction.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -15,89 +15,109 @@ export interface SegmentEntry {
   readonly rowCount: number;
   /** File length, checked before the file is mapped. */
   readonly bytes: number;
-  /** How chunks of it are packed; absent: none is. */
+  /** How the segment's chunks are packed. Absent if none is packed. */
   readonly compression?: "zstd";
-  /** Generation of its deletion vector file; 0 for none. */
+  /** Generation of the segment's deletion vector file; 0 if there is none. */
   readonly deletionGeneration: number;
-  /** What is in that file; absent for none, and where a server listed it that noted no hash. */
+  /**
+   * The hash of the deletion vector file. Absent if the segment has no such file, or if an older
+   * server listed the file.
+   */
   readonly deletionHash?: DeletionHash;
+  /** The secondary indexes that have a file beside the segment. Absent if there are none. */
+  readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
-  /** A repair named its rows as lost and moved its files to lost+found/; absent: none did. */
+  /** Whether a repair gave up its rows and moved its files to lost+found/. Absent means false. */
   readonly isGivenUp?: true;
-  /** In which storage its files lie; absent: in the data directory. */
+  /** The storage that contains the segment's files. Absent for the data directory. */
   readonly home?: SegmentHome;
+  /** Present for a history segment, which has no current version and no deletion vector. */
+  readonly history?: HistoryBounds;
 }
 
 /**
- * The hash of a deletion vector file. An older server lists another generation and leaves this as
- * it was, so it names the one that it is of and says nothing of any other.
+ * Lowest and highest seq that replaced a row of a history segment. A tombstone that was never
+ * replaced counts with its own seq.
+ */
+export interface HistoryBounds {
+  readonly lowestReplacingSeq: Seq;
+  readonly highestReplacingSeq: Seq;
+}
+
+/**
+ * The hash of a deletion vector file. An older server changes the listed generation without
+ * updating the hash. The hash therefore includes its generation, and is ignored for any other.
  */
 export interface DeletionHash extends Hash64 {
   readonly generation: number;
 }
 
-/** Where in a storage segments of a table lie. */
+/** The location of a table's segments in a storage. */
 export interface SegmentHome {
   readonly storageId: string;
-  /** Of the storage: an absolute path. */
+  /** The absolute path of the storage. */
   readonly root: string;
-  /** Below the `segments` of the storage; its last part is the id of the table. */
+  /** The path below `segments` in the storage. Its last part is the table id. */
   readonly directory: string;
 }
 
-/** What storage remembers about a table beside its segments. */
+/** State that the store keeps for a table in addition to its segments. */
 export interface TableState {
   readonly tableId: number;
-  /** Every version at or below this is in a segment; recovery skips it in the log. */
+  /** Every version at or below this seq is in a segment, and recovery skips it in the log. */
   readonly flushedSeq: Seq;
-  /** Exact replay is possible from this position on, for every owner but those below. */
+  /** Every change above this seq can be replayed, except for owners in `ownerLowWaters`. */
   readonly lowWaterSeq: Seq;
-  /** Owners from whom more was discarded, and from where on theirs is whole; absent for none. */
+  /** Owners that have lost more history, each with a low watermark. Absent if there are none. */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
-  /** 0 for never. */
+  /** Time of the last flush; 0 if there was none. */
   readonly lastFlushedAtMs: number;
 }
 
 export interface ManifestState {
   readonly segments: readonly SegmentEntry[];
   readonly tables: readonly TableState[];
-  /** Number of the log file that recovery begins with; undefined before there was a log. */
+  /** The log file at which recovery begins; undefined if there was no log yet. */
   readonly firstLogFile?: number | undefined;
 }
 
-/** Applied whole or not at all. */
+/** A change of the manifest. It is applied completely or not at all. */
 export interface ManifestChange {
   readonly addSegments?: readonly SegmentEntry[];
-  /** Replaces entries with the same id, e.g. a new deletion generation. */
+  /** Replaces entries with the same id, e.g. for a new deletion generation. */
   readonly changeSegments?: readonly SegmentEntry[];
   readonly removeSegmentIds?: readonly number[];
   readonly tables?: readonly TableState[];
   readonly removeTableIds?: readonly number[];
-  /** Only grows: published before the files below it are let go. */
+  /**
+   * Number of the first log file that is needed. It only grows, and is published before the files
+   * below it are released.
+   */
   readonly firstLogFile?: number;
 }
 
 export interface Manifest {
   /**
-   * Whether nothing can be published any more before the next start, and nobody knows whether the
-   * last change was: what is written for another would only fill the disk.
+   * Whether nothing can be published until the next startup. The outcome of the last change may
+   * then be unknown. Files for further changes would only fill the disk.
    */
   readonly isBroken: boolean;
   load(): ManifestState;
   /**
-   * One durable transaction: when this returns, a crash does not undo it.
+   * Publishes a change in one durable transaction. Once this returns, a crash does not undo the
+   * change.
    *
-   * @throws {DatabaseError} DISK_FULL, and nothing happened; STORAGE_UNAVAILABLE, and nobody may
-   * know whether it did.
+   * @throws {DatabaseError} DISK_FULL: nothing was changed. STORAGE_UNAVAILABLE: whether the change
+   * was made may be unknown.
    */
   publish(change: ManifestChange): void;
   /**
-   * A segment id that was never used before, also not before a crash.
+   * Issues a segment id that was never used before, not even before a crash.
    *
-   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, also when it is broken.
+   * @throws {DatabaseError} DISK_FULL. STORAGE_UNAVAILABLE, also if the manifest is broken.
    */
   nextSegmentId(): number;
-  /** Highest seq that the manifest or the catalog knows; no id at or below it is issued again. */
+  /** Highest seq in the manifest or the catalog. No id at or below it is issued again. */
   highestSeq(): Seq;
 }

@@ -1,45 +1,62 @@
 /**
- * Tables as a reader in another thread takes them: plain data, most of it in shared memory.
+ * Tables as a reader in another thread receives them: plain data, mostly in shared memory.
  *
- * - A share fits one bound on `_seq`. Nothing that is at or below the bound changes later, so the
+ * - A share is valid for one bound on `_seq`. Nothing at or below the bound changes later, so the
  *   reader needs no lock.
- * - What a reader has already is not sent again: pages of deletion vectors, and values that lie in
- *   no shared memory.
+ * - Pages of deletion vectors, and values outside shared memory, are not sent again to a reader
+ *   that already has them.
  */
+import type { Seq } from "../../base/seq.ts";
 import type { DataType, Vector } from "../../types/mod.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { TableDefinition } from "./store.ts";
 
 export interface SharedTable {
   readonly definition: TableDefinition;
-  /** Row versions at or below this have vanished by their time to live; 0 without one. */
+  /** Row versions at or below this seq have expired; 0 if the table has no time to live. */
   readonly expiredSeq: number;
   readonly segments: readonly SharedSegment[];
-  /** Oldest first. */
+  /**
+   * History segments with rows for the bound, or all history segments if the reader needs
+   * tombstones.
+   */
+  readonly history: readonly SharedSegment[];
+  /** The shared memtables, oldest first. */
   readonly memtables: readonly SharedMemtable[];
 }
 
 export interface SharedSegment {
   readonly entry: SegmentEntry;
   readonly path: string;
-  /** The pages of its deletion vector that changed since the last share. */
+  /**
+   * The pages of the segment's deletion vector that changed since the last share. Empty for
+   * history.
+   */
   readonly pages: readonly SharedPage[];
 }
 
-/** Replacements of the rows of one page of a segment. */
+/** Replacements of the rows in one page of a segment. */
 export interface SharedPage {
   readonly index: number;
-  /** The seq that replaced each row, 0 for none; in shared memory. */
+  /** The seq that replaced each row, or 0; in shared memory. */
   readonly seqByRow?: Float64Array | undefined;
-  /** Without `seqByRow`: replaced rows within the page, ascending, and their seqs. */
+  /**
+   * Present without `seqByRow`: replaced rows within the page in ascending order, and their seqs.
+   */
   readonly rows: readonly number[];
   readonly seqs: readonly number[];
+  /** The number of replaced rows, and an upper bound on the seqs that replaced them. */
+  readonly count: number;
+  readonly highest: number;
 }
 
 export interface SharedMemtable {
-  /** Names the memtable to this reader, for ever. */
+  /** An id of the memtable that stays the same for this reader. */
   readonly id: number;
-  /** Rows at or below the bound, or more; never fewer than the reader has. */
+  /**
+   * The number of rows to read. It covers the rows at or below the bound and possibly more, but
+   * never fewer than the reader already has.
+   */
   readonly rowCount: number;
   readonly hiddenCount: number;
   readonly owners: Float64Array;
@@ -54,21 +71,32 @@ export interface SharedMemtable {
 export interface SharedColumn {
   readonly columnId: number;
   readonly type: DataType;
-  /** The values from row `from` on; `from` is 0 for all that lie in shared memory. */
+  /** The values of rows `from` and above. For columns in shared memory, `from` is 0. */
   readonly vector: Vector;
   readonly from: number;
 }
 
-/** Segments and memtables that a reader may let go of, because no table has them any more. */
+/** Segments and memtables that a reader may drop, because they no longer belong to any table. */
 export interface DroppedShares {
   readonly segmentIds: readonly number[];
   readonly memtableIds: readonly number[];
 }
 
-/** Tables that are shared with one reader, which pin their files until they are released. */
+/** The bounds within which a statement reads its shared tables. */
+export interface ShareBounds {
+  /**
+   * Inclusive upper bound on seqs, at most the visible seq, since rows above that may still be
+   * rolled back.
+   */
+  readonly upTo: Seq;
+  /** Whether the statement may also read tombstones. */
+  readonly withTombstones: boolean;
+}
+
+/** Tables that are shared with one reader. They pin their files until they are released. */
 export interface TableShares {
   readonly tables: readonly SharedTable[];
-  /** Notes damage that the reader met in one of the segments. */
+  /** Records damage that the reader found in one of the segments. */
   noteDamage(error: unknown): void;
   release(): void;
 }

@@ -1,75 +1,79 @@
 /**
- * The store, as the layers above see it: an ordered stream of row versions, read with a bound.
+ * The interface of the store for the layers above: an ordered stream of row versions, read with a
+ * bound.
  *
- * - A row version is one state of one row under one seq; it never changes. It names the version
- *   that it replaces (`prev`, 0 for none) and the last seq of the commit that wrote it.
- * - A tombstone is the version that says deleted; it keeps the last values.
+ * - A row version is one state of one row under one seq, and never changes. It names the version
+ *   that it replaces (`prev`, 0 for none) and the last seq of its commit.
+ * - A tombstone is a version that marks its row as deleted. It keeps the row's last values.
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
- * - `apply` is the only place that assigns a seq. It runs without an await, so commit order, seq
- *   order and file order are one order.
- * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads at
- *   `appliedSeq`: it writes in the same turn of the event loop, or by a {@linkcode StagedCommit}
- *   that is begun in it and refused when something of what was read is taken back.
+ * - Only `apply` assigns seqs. It runs without an await, so commits, seqs and the log file have the
+ *   same order.
+ * - No layer above storage sees a version above `visibleSeq`, with one exception. A DML statement
+ *   reads at `appliedSeq`. It writes in the same tick, or through a {@linkcode
+ *   StagedCommit} begun in that tick, which fails if anything it read is rolled back.
  *
  * `storage/local_store.ts` implements this over a {@linkcode Disk}.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { SeqEra } from "../../base/seq_times.ts";
 import type { Batch, DataType, Row, Value, Vector } from "../../types/mod.ts";
+import type { IndexReads, StoredIndex } from "./index_reads.ts";
 import type { Job } from "./job_list.ts";
 import type { SegmentHome } from "./manifest.ts";
-import type { DroppedShares, TableShares } from "./shared_tables.ts";
+import type { DroppedShares, ShareBounds, TableShares } from "./shared_tables.ts";
 
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
 
 export interface StoredColumn {
-  /** Never reused within a table; survives a rename. 1 or more. */
+  /** Id of the column. Never reused within a table, and unchanged by a rename. 1 or more. */
   readonly columnId: number;
   readonly name: string;
   readonly type: DataType;
-  /** What versions written before the column was added read. */
+  /** The value of the column in versions that are older than the column. */
   readonly missing: Value;
 }
 
 /**
- * Which chunks of a table are packed:
+ * Decides which chunks of a table are packed:
  *
- * - auto: long text, JSON and bytes that shrink much.
+ * - auto: long text, JSON and bytes that shrink a lot.
  * - none: no chunk.
- * - zstd: each chunk that shrinks at all.
+ * - zstd: every chunk that shrinks at all.
  */
 export type Compression = "auto" | "none" | "zstd";
 
-/** What the store must know about a table. Replaced as a whole by ALTER TABLE. */
+/** The properties of a table that the store needs. ALTER TABLE replaces the whole object. */
 export interface TableDefinition {
   readonly tableId: number;
   /** "namespace.table", for messages. */
   readonly name: string;
-  /** Declared columns in order; the order of `Row` in {@linkcode TableWrite}. */
+  /** Declared columns, in the order of `Row` in {@linkcode TableWrite}. */
   readonly columns: readonly StoredColumn[];
   readonly keyColumnIds: readonly number[];
+  /** Secondary indexes. Absent if there are none. */
+  readonly indexes?: readonly StoredIndex[] | undefined;
   readonly flush: FlushPolicy;
-  /** Which parts of the segments that are written from now on are packed; absent: none. */
+  /** How segments are packed from now on. Absent if segments are not packed. */
   readonly compression?: Compression | undefined;
-  /** How long replaced versions and tombstones stay readable, in milliseconds. */
+  /** Milliseconds for which replaced versions and tombstones stay readable. */
   readonly historyMs: number;
-  /** Row versions vanish this long after their commit; absent: never. */
+  /** Age at which a row version expires. Absent if rows never expire. */
   readonly ttlMs?: number | undefined;
-  /** Those up to here have vanished already, whatever the time to live is now. */
+  /** Versions up to this seq have already expired, regardless of the current time to live. */
   readonly expiredSeq?: number | undefined;
-  /** In which storage segments that are written from now on lie; absent: in the data directory. */
+  /** The storage for segments that are written from now on. Absent for the data directory. */
   readonly home?: SegmentHome | undefined;
 }
 
 interface FlushPolicy {
-  /** Flush when this many row versions of the table are buffered. */
+  /** Flushes when this many row versions of the table are buffered. */
   readonly rowsMax: number;
-  /** Flush when the oldest buffered row version is this old. */
+  /** Flushes when the oldest buffered row version is this old. */
   readonly ageMsMax: number;
 }
 
-/** Rows of one owner written alike. */
+/** Rows of one owner to be written with the same operation. */
 export interface TableWrite {
   readonly tableId: number;
   /** Account number, or SHARED_OWNER. */
@@ -80,86 +84,95 @@ export interface TableWrite {
    * - delete: the key has a live row; the values are its last ones.
    */
   readonly operation: "insert" | "update" | "delete";
-  /** Values in the order of the definition's columns, coerced and checked. Taken over. */
+  /**
+   * Values in the order of the definition's columns, already coerced and checked. The store takes
+   * ownership.
+   */
   readonly rows: readonly Row[];
   /**
-   * Of an insert that is applied in one turn, instead of `rows`, which is empty then: the same, a
-   * vector for each column.
+   * The rows of a columnar insert that is applied in one tick: a vector for each column. `rows` is
+   * then empty.
    */
   readonly batch?: Batch;
   /**
-   * The seq of the version that each row of an update or a delete replaces. A delete in a table
-   * without a key needs them; a staged write by columns is faster with them.
+   * The seqs of the versions that the rows of an update or a delete replace. A delete in a table
+   * without a key requires them. A staged columnar write is faster with them.
    */
   readonly replacedSeqs?: ArrayLike<number>;
+  /**
+   * Whether the rows of a transaction were computed from the state in this tick, so that its
+   * snapshot does not apply to them. In a staged commit this holds for all rows of the table.
+   */
+  readonly isCurrent?: boolean;
 }
 
-/** How many row versions a write makes. */
+/** The number of row versions that a write creates. */
 export function rowCountOf({ batch, rows }: TableWrite): number {
   return batch === undefined ? rows.length : batch.rowCount;
 }
 
-/** What one commit writes; applied whole or not at all. Seqs ascend in the order given. */
+/** The writes of one commit, applied completely or not at all. Seqs ascend in the given order. */
 export interface WriteBatch {
   readonly writes: readonly TableWrite[];
   /**
-   * For a transaction: the snapshot it read. A key with a version above it fails the batch.
-   * Absent for a statement that read at `appliedSeq` in this very turn.
+   * For a transaction: the snapshot that it read. The batch fails if a key has a version above it.
+   * Absent for a statement whose reads took place at `appliedSeq` in this tick.
    */
   readonly snapshotSeq?: Seq;
-  /** Asks for {@linkcode Commit.seqs}. */
+  /** Whether the commit must return {@linkcode Commit.seqs}. */
   readonly wantsSeqs?: boolean;
-  /** Is let in where only deletes are: few and short rows that must not be missing. */
+  /** Whether to accept the batch in read-only mode: few and short rows that must not be lost. */
   readonly usesReserve?: boolean;
 }
 
 /**
- * A commit too large for one turn of the event loop. It is prepared in steps of the caller's, of
- * which nobody sees anything, and made in a short turn; to give it up is to forget it.
+ * A commit too large for one tick. The caller prepares it in steps without visible effect, and then
+ * makes it in a short tick. To abandon it, drop it.
  */
 export interface StagedCommit {
-  /** Rows so far. */
+  /** Number of rows added so far. */
   readonly rowCount: number;
   /**
-   * Adds rows, a few thousand at a time: it takes a turn as long as they are many. A key is
-   * written once.
+   * Adds rows, a few thousand at a time, since adding them extends the tick. A key may be written
+   * only once.
    *
-   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE, LIMIT_EXCEEDED;
-   * the commit is then to be forgotten.
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE, LIMIT_EXCEEDED.
+   * Drop the commit afterwards.
    */
   add(write: TableWrite): void;
   /**
-   * Looks at what was committed by others since, a bounded step at a call. Returns whether it may
-   * be committed in this very turn.
+   * Examines other commits made since the last call, in a bounded step. Returns whether this commit
+   * may be made in the same tick.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if one of its keys was written by another commit.
    */
   settle(): boolean;
   /**
-   * Makes the commit, in the turn in which it has settled.
+   * Makes the commit, in the tick in which `settle` allowed it.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE, DISK_FULL
    */
   commit(): Commit;
 }
 
-/** How a staged commit is checked and answered: see {@linkcode WriteBatch}. */
+/** Options of a staged commit, which {@linkcode WriteBatch} describes. */
 export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
 
 export interface Commit {
-  /** Lowest and highest seq assigned. */
+  /** Lowest seq assigned to the commit. */
   readonly firstSeq: Seq;
+  /** Highest seq assigned to the commit. */
   readonly lastSeq: Seq;
-  /** The seq of each row, in the order given; only when the batch asked for it. */
+  /** The seq of each row, in the given order. Present only on request. */
   readonly seqs?: Float64Array;
 }
 
-/** Inclusive numeric bounds of a column; lets a scan skip row groups by their zone maps. */
+/** Inclusive numeric bounds of a column, which let a scan skip row groups through zone maps. */
 export interface ColumnRange {
   readonly columnId: number;
-  /** -Infinity for none. */
+  /** Lower bound; -Infinity if there is none. */
   readonly min: number;
-  /** Infinity for none. */
+  /** Upper bound; Infinity if there is none. */
   readonly max: number;
 }
 
@@ -169,7 +182,10 @@ export interface ColumnSpan {
   readonly max?: Value | undefined;
 }
 
-/** Values that a column has in every wanted row; lets a scan find such rows by their order. */
+/**
+ * Values of a column that include those of all wanted rows, so that a scan can find the rows
+ * through their order.
+ */
 export interface KeySpans {
   readonly columnId: number;
   readonly spans: readonly ColumnSpan[];
@@ -177,46 +193,47 @@ export interface KeySpans {
 
 export interface ScanOptions {
   readonly owner: number;
-  /** Inclusive: rows current at this seq. */
+  /** Inclusive upper bound: the scan returns rows that are current at this seq. */
   readonly upTo: Seq;
   /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
   readonly after?: Seq;
   /**
-   * Inclusive upper bound on the seq of a row, without a change of what is current; default `upTo`.
+   * Inclusive upper bound on the seq of a row. It does not affect which version is current. Default
+   * `upTo`.
    */
   readonly seqMax?: Seq;
-  /** What each batch holds, in this order; may name SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
+  /** The columns of each batch, in order. May include SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
   readonly columnIds: readonly number[];
-  /** Row groups that cannot hold a row within all of these may be skipped. */
+  /** A row group may be skipped if it has no row within all of these bounds. */
   readonly ranges?: readonly ColumnRange[];
-  /** Rows outside of these may be left out. */
+  /** Rows outside these spans may be omitted. */
   readonly keySpans?: KeySpans;
   /** Also yields the newest tombstone of each key without a live row. Default false. */
   readonly withTombstones?: boolean;
   /** Largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
   /**
-   * The memory of a batch is used again by the next one, which is faster: for who is done with a
-   * batch before asking for another. Default false.
+   * Whether each batch reuses the memory of the previous one, which is faster. The reader must be
+   * done with a batch before it requests another. Default false.
    */
   readonly reusesMemory?: boolean;
   /**
-   * With `reusesMemory`, numbers are decoded when they are first looked at: for who leaves out rows
-   * before that. Default false.
+   * With `reusesMemory`: decodes numbers on first access, which pays off if the reader first
+   * discards rows. Default false.
    */
   readonly defersNumbers?: boolean;
   /**
-   * Where many rows in a row are not current, batches of no rows come in between, so that the
-   * caller can let others run. Default false.
+   * Whether to return empty batches where many consecutive rows are not current, so that the caller
+   * can let other work run. Default false.
    */
   readonly mayBeEmpty?: boolean;
-  /** The row groups that this reader takes of a divided scan. Default all. */
+  /** The row groups of a divided scan that this reader takes, in any order. Default all. */
   readonly share?: ScanShare | undefined;
 }
 
 /**
- * The row groups that one of several readers reads of a scan. All of them open the same scan and
- * ask for the same groups in the same order; each group goes to one of them.
+ * Divides the row groups of a scan among several readers. All readers open the same scan and ask
+ * about the same groups in the same order. Each group goes to one reader.
  */
 export interface ScanShare {
   /** Whether the next row group belongs to this reader. */
@@ -225,24 +242,26 @@ export interface ScanShare {
 
 export interface ScanBatch {
   readonly rowCount: number;
-  /** As `columnIds`; valid until the next call of `next` or `close`. */
+  /** Vectors in the order of `columnIds`, valid until the next call of `next` or `close`. */
   readonly columns: readonly Vector[];
 }
 
-/** Ends by `close`, which must be called, and which lets the files it pinned go. */
+/** A running scan. The caller must call `close`, which unpins the files. */
 export interface Scan {
   /**
-   * Rows in ascending seq, 1 or more but for `mayBeEmpty`; undefined once and for ever at the end.
+   * Returns rows in ascending order of seq: at least one, or possibly none with `mayBeEmpty`.
+   * Returns undefined once the scan has ended.
    */
   next(): ScanBatch | undefined;
   close(): void;
-  /** Row groups read and skipped so far, for EXPLAIN ANALYZE. */
+  /** The numbers of row groups read and skipped so far, for EXPLAIN ANALYZE. */
   readonly groupsRead: number;
   readonly groupsPruned: number;
 }
 
 /**
- * With the bounds of the column in whose order rows are read; rows outside of them are left out.
+ * Options of an ordered scan, with bounds on the ordering column. Rows outside the bounds are left
+ * out. For SEQ_COLUMN_ID, the order is descending; a {@linkcode Scan} yields ascending seqs.
  */
 export interface OrderedScanOptions
   extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds">,
@@ -252,51 +271,130 @@ export interface OrderedScanOptions
 }
 
 /**
- * Live rows in the order of a column, equal ones in any. Ends by `close`, as a {@linkcode Scan}.
+ * A scan of live rows sorted by a column. Rows with equal values have no defined order. The caller
+ * must call `close`, as for a {@linkcode Scan}.
  */
 export interface OrderedScan {
-  /** At most so many rows; none when work was done, to be asked for again; undefined at the end. */
+  /**
+   * Returns at most `rowsMax` rows. Returns none if the search needs more calls, and undefined at
+   * the end.
+   */
   next(rowsMax: number): ScanBatch | undefined;
-  /** Passes by as many rows without reading them; returns their number, as `next` the rows. */
+  /**
+   * Skips at most `rowsMax` rows without reading them. Returns their number: 0 if the search needs
+   * more calls, and undefined at the end.
+   */
   skip(rowsMax: number): number | undefined;
   close(): void;
-  /** Versions among which the rows are, about. */
+  /** Approximate number of versions among which the rows are found. */
   readonly rowCount: number;
-  /** Versions that were passed so far; Infinity once it must not be read any further. */
+  /** Versions visited so far. Infinity once the scan must not be read further. */
   readonly rowsPassed: number;
 }
 
 export interface ChangesOptions {
   readonly owner: number;
-  /** Exclusive: the last seq already seen. */
+  /** Exclusive lower bound: the last seq already seen. */
   readonly after: Seq;
-  /** Inclusive, at most `visibleSeq`. */
+  /** Inclusive upper bound, at most `visibleSeq`. */
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
-  /** Largest number of versions in one batch; default BATCH_ROWS_MAX. */
+  /** Largest number of versions in one batch. Default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
+  /**
+   * If a version replaced a tombstone above this seq, `prevs` contains that tombstone. If absent, a
+   * tombstone that moved to history before its key was inserted again is not looked up, and `prevs`
+   * contains 0.
+   */
+  readonly prevsAfter?: Seq;
 }
 
-/** Versions in ascending seq, each beside the version that it replaced. */
+/** Versions in ascending seq, each with the version that it replaced. */
 export interface ChangeBatch {
   readonly rowCount: number;
   readonly seqs: Float64Array;
-  /** Last seq of the commit that wrote the version. */
+  /** For each version, the last seq of its commit. */
   readonly commitSeqs: Float64Array;
-  /** Seq of the replaced version (tombstones count), 0 for none. */
+  /**
+   * For each version, the seq of the replaced version, or 0. Tombstones count, but see
+   * `prevsAfter`.
+   */
   readonly prevs: Float64Array;
-  /** 1 for a tombstone. */
+  /** For each version, 1 if it is a tombstone, else 0. */
   readonly deleted: Uint8Array;
-  /** 1 where the replaced version is there and is not a tombstone: `oldColumns` is then valid. */
+  /**
+   * For each version, 1 if the replaced version exists and is not a tombstone. Its values in
+   * `oldColumns` are then valid.
+   */
   readonly hasOld: Uint8Array;
   readonly columns: readonly Vector[];
-  /** The replaced versions' values; NULL where `hasOld` is 0. */
+  /** The values of the replaced versions; NULL where `hasOld` is 0. */
   readonly oldColumns: readonly Vector[];
 }
 
 export interface ChangeScan {
   next(): ChangeBatch | undefined;
   close(): void;
+}
+
+export type AllChangesOptions = Omit<ChangesOptions, "owner" | "prevsAfter">;
+
+/** Versions of all owners in ascending seq, each with its owner. */
+export interface OwnedChangeBatch extends ChangeBatch {
+  readonly owners: Float64Array;
+}
+
+/**
+ * A running scan of the changes of all owners. The caller must call `close`, which unpins the
+ * files.
+ */
+export interface OwnedChangeScan {
+  /**
+   * Returns the next versions. Returns none if the search needs more calls, so that other work can
+   * run in the meantime, and undefined at the end.
+   */
+  next(): OwnedChangeBatch | undefined;
+  close(): void;
+}
+
+export interface VersionsOptions {
+  /** The seq of each version to read. */
+  readonly seqs: Float64Array;
+  /** The owner of each version. */
+  readonly owners: Float64Array;
+  readonly columnIds: readonly number[];
+  /** Whether to read the replaced versions as well. Default false. */
+  readonly wantsOld?: boolean;
+}
+
+/**
+ * The requested versions, in the requested order. A version that is gone has NULL in every column.
+ */
+export interface VersionRows {
+  readonly rowCount: number;
+  /**
+   * For each version, 1 if it was found; 0 if it was discarded or is in a permanently damaged
+   * segment.
+   */
+  readonly isFound: Uint8Array;
+  /** For each version, 1 if it is a tombstone, else 0. */
+  readonly deleted: Uint8Array;
+  /** The values of the versions, by column. */
+  readonly columns: readonly (readonly Value[])[];
+  /**
+   * For each version, 1 if the replaced version exists and is not a tombstone. Always 0 unless
+   * replaced versions were requested.
+   */
+  readonly hasOld: Uint8Array;
+  /** The values of the replaced versions; empty unless they were requested. */
+  readonly oldColumns: readonly (readonly Value[])[];
+}
+
+/** The replaced versions that a table keeps only because a topic needs its history. */
+export interface HeldHistory {
+  readonly versions: number;
+  /** The share of these versions in the bytes of their segments. */
+  readonly bytes: number;
 }
 
 export interface LookupOptions {
@@ -307,29 +405,29 @@ export interface LookupOptions {
   readonly columnIds: readonly number[];
 }
 
-/** One partition that a commit changed. */
+/** A partition changed by a commit. */
 export interface ChangedPartition {
   readonly tableId: number;
   readonly owner: number;
 }
 
-/** Called in the turn in which `visibleSeq` moved, before waiting writers are answered. */
+/** Called in the tick in which `visibleSeq` moved, before waiting writers are answered. */
 export type OnVisible = (changed: readonly ChangedPartition[], visibleSeq: Seq) => void;
 
 export interface FlushResult {
-  /** Row versions written; 0 when there was nothing to flush. */
+  /** Number of row versions written; 0 if there was nothing to flush. */
   readonly versions: number;
 }
 
 export interface CompactResult {
-  /** Segments that were merged or rewritten; 0 when there was nothing to do. */
+  /** Number of segments that were merged or rewritten; 0 if there was nothing to do. */
   readonly mergedSegments: number;
-  /** Row versions older than the table's history that are gone. */
+  /** Number of discarded row versions that were older than the table's history. */
   readonly discardedVersions: number;
 }
 
 export interface TableStats {
-  /** Live rows of all owners; undefined where damage keeps them from being counted. */
+  /** Number of live rows of all owners; undefined if damage prevents counting. */
   readonly liveRows: number | undefined;
   readonly unflushedVersions: number;
   readonly segments: number;
@@ -340,17 +438,25 @@ export interface TableStats {
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** Row versions of a table in its segments. */
+/** Statistics on the row versions in a table's segments, of one owner or of all owners. */
 export interface FlushedStats {
-  /** Segments that have any of them, how many those have, and their seqs; 0 for none. */
+  /** Number of segments with these versions. */
   readonly segments: number;
+  /** Number of these versions. */
   readonly versions: number;
+  /** Lowest seq of these versions; 0 if there are none. */
   readonly minSeq: number;
+  /** Highest seq of these versions; 0 if there are none. */
   readonly maxSeq: number;
   readonly unflushedVersions: number;
   readonly lastFlushedAtMs: number | undefined;
-  /** There are segments out of use, which were not looked into. */
+  /** Whether some segments are quarantined and were not examined. */
   readonly isDamaged: boolean;
+  /**
+   * Whether none of the damaged segments has current versions, so that live rows can still be
+   * counted.
+   */
+  readonly isCountable: boolean;
 }
 
 export interface ListedSegment {
@@ -360,69 +466,85 @@ export interface ListedSegment {
   readonly maxSeq: number;
   readonly rowCount: number;
   readonly bytes: number;
-  /** How parts of it are packed; absent: none is. */
+  /** How the segment's chunks are packed. Absent if none is packed. */
   readonly compression?: "zstd" | undefined;
   readonly createdAtMs: number;
-  /** Absent in the data directory. */
+  /** Whether the segment contains current versions or only replaced ones. */
+  readonly kind: "current" | "history";
+  /** The id of the segment's storage. Absent if the segment is in the data directory. */
   readonly storageId?: string | undefined;
   readonly status: "live" | "quarantined";
 }
 
-/** What operators look at before others notice. */
+/** Figures that operators should check before users notice a problem. */
 export interface StoreCondition {
-  /** On the disk of the data directory. */
+  /** The free bytes on the disk of the data directory. */
   readonly freeBytes: number | undefined;
-  /** Only deletes and drops are let in, until there is room. */
+  /** Whether only deletes and drops are accepted, until there is enough free space. */
   readonly isReadOnly: boolean;
-  /** Of the files of the log. */
+  /** Total size of the log files in bytes. */
   readonly logBytes: number;
   readonly quarantinedSegments: number;
 }
 
-/** Seqs that a restore or a crash took away: above `after` and below `upTo`. */
+/** The memory of the store, in bytes. */
+export interface StoreMemory {
+  readonly memtableBytes: number;
+  /** Memory of unpacked segment parts cached in this thread. */
+  readonly cacheBytes: number;
+  /** Memory of deletion vectors, which record replaced rows of segments. */
+  readonly replacementBytes: number;
+  readonly threadHeapBytes: number;
+}
+
+/** A range of seqs removed by a restore or a crash: above `after` and below `upTo`. */
 export interface SeqGap {
   readonly after: number;
   readonly upTo: number;
 }
 
-/** The knowledge of the store about one reader in another thread. */
+/** The state that the store keeps for one reader in another thread. */
 export interface TableSharing {
-  /** Takes the list of things that the reader has and no table has any more. */
+  /**
+   * Returns the objects that the reader has but that no longer belong to any table, and clears the
+   * list.
+   */
   takeDropped(): DroppedShares;
 }
 
 /** A store whose tables readers in other threads may read. */
 export interface SharingStore<Known extends TableSharing = TableSharing> {
-  /** How ids and times of the clock belong together: see `base/seq_times.ts`. */
+  /** The mapping between ids and clock times: see `base/seq_times.ts`. */
   readonly seqEras: readonly SeqEra[];
-  /** Begins to share tables with a reader. */
+  /** Returns the initial state for sharing tables with a reader. */
   newSharing(): Known;
   /**
-   * Shares tables with a reader at a seq, which is visible: what is above may be taken back. Their
-   * files stay until the shares are released.
+   * Shares tables with a reader. Their files stay until the shares are released.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE, DATA_DAMAGED @throws {CorruptionError}
    */
-  share(known: Known, tableIds: readonly number[], upTo: Seq): TableShares;
+  share(known: Known, tableIds: readonly number[], bounds: ShareBounds): TableShares;
 }
 
-/** The part of the store that a query reads, and which a reader in another thread has, too. */
+/** The part of the store that a query reads. A reader in another thread also implements it. */
 export type ReadStore = Pick<
   Store,
   | "visibleSeq"
   | "scan"
   | "scanOrdered"
+  | "scanIndex"
   | "lookup"
+  | "lookupIndex"
   | "liveRowCount"
   | "commitMs"
   | "lastSeqUpTo"
   | "snowflakeId"
 >;
 
-/** The part that a statement changes. */
+/** The part of the store that a statement needs to write rows. */
 export type WriteStore = Pick<Store, "apply" | "stage">;
 
-export interface Store {
+export interface Store extends IndexReads {
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
   /** Highest seq applied in memory, durable or not. */
@@ -431,97 +553,153 @@ export interface Store {
   onVisible: OnVisible;
 
   /**
-   * For who is about to add something that is no row.
+   * Call this before adding data other than rows.
    *
    * @throws {DatabaseError} DISK_FULL in read-only mode.
    */
-  requireRoom(): void;
-  /** Makes a table known, or changes its definition. Its data, if it has any, is already here. */
+  requireFreeSpace(): void;
+  /** Adds a table or changes its definition. Existing data of the table is already loaded. */
   defineTable(definition: TableDefinition): void;
   /**
-   * Forgets a table, of which the manifest has let go with its definition; its files go once no
-   * reader pins them.
+   * Removes a table that the manifest no longer lists. Its files are removed once no reader pins
+   * them.
    */
   dropTable(tableId: number): void;
 
   /**
-   * Checks keys, assigns seqs, appends to memory and to the log. All or nothing, in this turn.
+   * Checks keys, assigns seqs, and appends to memory and to the log: all or nothing, in this tick.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, DISK_FULL (read-only mode),
    * ROW_TOO_LARGE, LIMIT_EXCEEDED.
    */
   apply(batch: WriteBatch): Commit;
-  /** Begins a commit that takes longer than a turn to prepare. */
+  /** Begins a commit whose preparation takes longer than a tick. */
   stage(options: StageOptions): StagedCommit;
   /**
-   * Resolves when everything up to `seq` is durable and visible.
-   * Rejects with COMMIT_UNKNOWN, or DISK_FULL or STORAGE_UNAVAILABLE when the group was taken back.
+   * Resolves when everything up to `seq` is durable and visible. Rejects with COMMIT_UNKNOWN, or
+   * with DISK_FULL or STORAGE_UNAVAILABLE if the group was rolled back.
    */
   durable(seq: Seq): Promise<void>;
 
   scan(tableId: number, options: ScanOptions): Scan;
   /**
-   * Undefined where the rows are few, or some cannot be put in order, or nobody has asked for this
-   * order before: to make it takes as long as several scans.
+   * Undefined if there are few rows, if some of them cannot be sorted, or if the order is requested
+   * for the first time, since building it takes as long as several scans.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined;
   changes(tableId: number, options: ChangesOptions): ChangeScan;
-  /** The live row of a key at a seq, or undefined. */
+  /** Returns the row with a key that is live at a seq, or undefined if no such row exists. */
   lookup(tableId: number, options: LookupOptions): Row | undefined;
-  /** Row versions at or below this have vanished by their time to live, for good; 0 without one. */
+  /**
+   * Row versions at or below this seq have permanently expired; 0 if the table has no time to live.
+   */
   expiredSeq(tableId: number): number;
   /**
-   * The clock time at which a seq was issued, in Unix milliseconds; its bits may be ahead of it.
+   * The clock time at which a seq was issued, in Unix milliseconds. The time encoded in the seq may
+   * be ahead of the clock.
    */
   commitMs(seq: number): number;
-  /** The last seq issued at or before a Unix millisecond of the wall clock. */
+  /** The last seq issued at or before a wall-clock time in Unix milliseconds. */
   lastSeqUpTo(unixMs: number): number;
-  /**
-   * The newest seq that has at least this age; every seq before it does too. 0 if there is none.
-   */
+  /** The newest seq that has, like all seqs before it, at least this age; 0 if there is none. */
   agedSeq(ageMs: number): number;
-  /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
+  /** The earliest seq from which a resume misses no changes; 0 if no history was discarded. */
   earliestSeq(tableId: number, owner: number): Seq;
-  /** Whether commits of that time may have been seen, and are gone: nobody stands at this seq. */
+  /**
+   * Whether commits at this position may have been seen by clients and then lost, so that a resume
+   * from it is not valid.
+   */
   wasLost(seq: number): boolean;
-  /** Owners of whose rows the table may hold versions, ascending. */
+  /** Owners whose row versions the table may contain, ascending. */
   owners(tableId: number): readonly number[];
-  /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
+  /**
+   * Number of live rows at `visibleSeq`, of one owner, or of all owners if `owner` is undefined.
+   */
   liveRowCount(tableId: number, owner: number | undefined): number;
   /**
-   * How many whole numbers lie from the smallest to the largest value of a column, as the segments
-   * say; over all owners, replaced versions included. Undefined where they say nothing.
+   * Returns the number of integers between the smallest and the largest value of a column,
+   * according to the zone maps of segments. The range covers all owners and replaced versions.
+   * Undefined if unknown.
    */
   valueSpan(tableId: number, columnId: number): number | undefined;
 
   /**
-   * Writes the unflushed versions of a table to a segment now. A job that is given is started when
-   * its turn comes; the caller ends it.
+   * Flushes all versions that are in the table's memtables at the time of the call. A given job is
+   * started when its turn comes, and is ended by the caller.
    */
   flush(tableId: number, job?: Job): Promise<FlushResult>;
   /**
-   * Merges the segments of a table, and discards versions that are older than its history. A job
-   * likewise.
+   * Merges the segments of a table, and discards versions that are older than its history. A given
+   * job is started here and ended by the caller.
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   /**
-   * Removes every version of an owner who reads no more, and refuses from now on what the owner
-   * still writes. A job likewise; it is not ended here, since others may belong to it.
+   * Removes every version of an erased owner, and refuses all further writes of the owner. A given
+   * job is started here but not ended, since other work may belong to it.
    *
-   * @returns How many row versions are gone, old ones of others included.
+   * @returns The number of removed row versions, including old versions of other owners.
    * @throws {DatabaseError} DATA_DAMAGED if a damaged segment may hold rows of the owner.
    */
   erase(tableId: number, owner: number, job?: Job): Promise<number>;
+  /**
+   * Adds all existing rows to an index of the definition. Resolves to false if the job was
+   * cancelled, or the index is no longer defined. A given job is neither started nor ended.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED if some rows cannot be read. @throws {DiskError}
+   */
+  buildIndex(tableId: number, indexId: number, job: Job): Promise<boolean>;
+  /**
+   * Checks that no two live rows have the same key in a unique index that refuses new duplicates.
+   * Resolves as `buildIndex` does.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY if several rows have the same key.
+   */
+  checkIndex(tableId: number, indexId: number, job: Job): Promise<boolean>;
   stats(tableId: number): TableStats;
-  /** What of a table is in segments; of one owner, or of all when `owner` is undefined. */
+  /**
+   * Returns the statistics of a table's segments, for one owner, or for all if `owner` is
+   * undefined.
+   */
   flushedStats(tableId: number, owner: number | undefined): FlushedStats;
   segments(): readonly ListedSegment[];
 
   /** Assigns a seq to a definition (CREATE, ALTER, DROP), in commit order with the rows. */
   issueSeq(): Seq;
-  /** An id with the layout of a seq from a generator of its own: ascending, never repeated. */
+  /**
+   * Issues an id with the layout of a seq, from a separate generator. Ids ascend and never repeat.
+   */
   snowflakeId(): number;
 
-  /** Flushes nothing, syncs the log, and lets go of all files. */
+  /** Syncs the log and closes all files without flushing memtables. */
   close(): Promise<void>;
+}
+
+/** The operations of a store that topics need. */
+export interface HistoryStore {
+  /**
+   * Reads changes of all owners, including rows that have expired since. Rows in segments that are
+   * permanently damaged are left out.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED from `next` if the disk currently cannot read a segment.
+   */
+  changesOfAll(tableId: number, options: AllChangesOptions): OwnedChangeScan;
+  /**
+   * Reads versions by their seqs, including rows that have expired since.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED if the disk currently cannot read a segment.
+   */
+  versions(tableId: number, options: VersionsOptions): VersionRows;
+  /**
+   * Keeps every version that is replaced above a seq, until this is called again. If undefined,
+   * only the history that the table's definition requires is kept. Rows of erased owners are not
+   * kept.
+   */
+  holdHistory(tableId: number, afterSeq: Seq | undefined): void;
+  /**
+   * Estimates the versions in segments that a table keeps only because its history is held. A step
+   * examines one segment.
+   *
+   * @throws {DatabaseError} @throws {CorruptionError}
+   */
+  heldHistory(tableId: number): Generator<void, HeldHistory>;
 }

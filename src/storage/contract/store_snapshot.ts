@@ -1,28 +1,28 @@
 /**
- * Everything that a copy of the store at one moment consists of. While it is held, no file of it is
- * removed, renamed or written again below where it ends.
+ * Lists everything that a copy of the store at one moment consists of. While the snapshot is held,
+ * none of its files is removed or renamed, and the recorded part of each file does not change.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 
 export interface StoreSnapshot {
-  /** Highest seq in the log at that moment. */
+  /** Highest seq in the log at the time of the snapshot. */
   readonly seq: Seq;
   readonly segments: readonly SegmentEntry[];
   /** Log files that recovery needs, in order. */
   readonly logFiles: readonly number[];
-  /** Bytes of the last one that were written at that moment. */
+  /** Bytes written to the last log file at the time of the snapshot. */
   readonly logEnd: number;
-  /** No id of SNOWFLAKE_ID() above this was handed out. */
+  /** No id that SNOWFLAKE_ID() had issued at the time of the snapshot is above this. */
   readonly reservedIds: number;
-  /** Lets the files go. */
+  /** Releases the files. */
   release(): void;
 }
 
 /**
- * What is there in this turn, by the manifest and the log.
- * @param releases End what holds the files.
+ * Returns the contents of the store in this tick, according to the manifest and the log.
+ * @param releases Functions that release the files.
  */
 export function snapshotOf(
   manifest: Manifest,

@@ -1,5 +1,6 @@
 /**
- * Columns that every version has besides those of its table, under ids that no declared column has.
+ * Columns that every version has in addition to those of its table. Declared columns never use
+ * their ids.
  */
 
 /** Column id under which scans yield the seq of a version, as f64. */

@@ -1,8 +1,8 @@
 /**
- * Which rows of a segment newer versions have replaced, each with the seq of its replacement: a
+ * Records which rows of a segment newer versions have replaced, with the seq of each replacement. A
  * read at seq S hides a row only if its replacement is at or below S.
  *
- * In memory, rows are cut into pages (`replacement_pages.ts`). On disk:
+ * In memory, rows are divided into pages (`replacement_pages.ts`). On disk:
  *
  *     OFFSET SIZE   little-endian; u53 and hash64 are two u32, low half first
  *          0    8   magic "TIDEDV01": the digits are the format
@@ -13,8 +13,8 @@
  *     24+8n    4n   u32 row of each entry, ascending; zeros to 8
  *          …    8   hash64 of everything before, seeded with the segment id
  *
- * The manifest keeps that hash: a whole file of an earlier generation under the newer one's name,
- * as from a copy that was put back, would bring deleted rows back, and is damage.
+ * The manifest has the same hash. An intact file of an earlier generation under a newer name, for
+ * example from a restored copy, would bring deleted rows back. It is therefore treated as damage.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -25,6 +25,7 @@ import { CorruptionError } from "../../base/errors.ts";
 import type { SharedPage } from "../contract/shared_tables.ts";
 import type { PreparedReplacements } from "./prepared_replacements.ts";
 import {
+  bytesOfPage,
   countInPage,
   countOf,
   markInPage,
@@ -43,7 +44,7 @@ import {
   visitPage,
 } from "./replacement_pages.ts";
 
-/** The magic, the id and the hash at the end stay where they are in every format. */
+/** In every format, the magic, the id and the final hash are at the same offsets. */
 export const DELETIONS_FORMAT = 1;
 
 export const DELETIONS_MAGIC_NAME = "TIDEDV";
@@ -52,12 +53,12 @@ const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DE
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
-/** Rows that are looked at in one step of encoding. */
+/** Rows that are examined in one step of encoding. */
 const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
   readonly segmentId: number;
-  /** Rows of the segment. */
+  /** Number of rows in the segment. */
   readonly rowCount: number;
 }
 
@@ -65,7 +66,7 @@ export class DeletionVector {
   readonly segmentId: number;
   readonly rowCount: number;
   readonly #pages: (Page | undefined)[];
-  /** The version in which each page changed last; absent: never. */
+  /** For each page, the version in which it last changed. Absent for a page that never changed. */
   readonly #changedIn: number[] = [];
   #version = 0;
   #count = 0;
@@ -79,15 +80,15 @@ export class DeletionVector {
   }
 
   /**
-   * Reads what `encode` wrote.
+   * Decodes the output of `encode`.
    *
-   * @throws {CorruptionError} If it is not what was written.
+   * @throws {CorruptionError} If the bytes are damaged.
    */
   static decode(bytes: Uint8Array, path: string): DeletionVector {
     const reader = new ByteReader(bytes, { path });
     const magic = reader.raw(MAGIC.length);
     if (!MAGIC.every((byte, index) => magic[index] === byte)) {
-      throw new CorruptionError(path, 0, "this is no deletion vector");
+      throw new CorruptionError(path, 0, "this is not a deletion vector");
     }
     const segmentId = reader.u53();
     const rowCount = reader.u32();
@@ -101,7 +102,7 @@ export class DeletionVector {
     if (reader.u32() !== hash.low || reader.u32() !== hash.high) {
       throw new CorruptionError(path, hashAt, "the checksum does not match");
     }
-    // The checksum held, so the entries were written by `encode`.
+    // The checksum was correct, so the entries were written by `encode`.
     const vector = new DeletionVector({ segmentId, rowCount });
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let index = 0; index < count; index += 1) {
@@ -111,14 +112,16 @@ export class DeletionVector {
     return vector;
   }
 
-  /** The hash that ends the bytes of a file, which is not compared with them. */
+  /** Returns the hash at the end of a file's bytes without verifying it. */
   static hashIn(bytes: Uint8Array, path: string): Hash64 {
     const reader = new ByteReader(bytes, { path });
     reader.position = bytes.length - HASH_BYTES;
     return { low: reader.u32(), high: reader.u32() };
   }
 
-  /** The format of the bytes of a file; undefined when they are damaged, or of another kind. */
+  /**
+   * Returns the format of a file's bytes; undefined if they are damaged or not a deletion vector.
+   */
   static formatOf(bytes: Uint8Array): number | undefined {
     if (bytes.length < HEADER_BYTES + HASH_BYTES) return undefined;
     const reader = new ByteReader(bytes, { path: "" });
@@ -131,22 +134,29 @@ export class DeletionVector {
     return numberInMagic(bytes, DELETIONS_MAGIC_NAME);
   }
 
-  /** Rows that are replaced. */
+  /** Approximate memory in bytes. */
+  get bytes(): number {
+    let bytes = 0;
+    for (const page of this.#pages) if (page !== undefined) bytes += bytesOfPage(page);
+    return bytes;
+  }
+
+  /** Number of replaced rows. */
   get count(): number {
     return this.#count;
   }
 
-  /** No replacement is above it; 0 while there was none. */
+  /** An upper bound on the seqs of replacements; 0 if there has never been one. */
   get highestSeq(): number {
     return this.#highestSeq;
   }
 
-  /** Grows with each change. */
+  /** Increases with each change. */
   get version(): number {
     return this.#version;
   }
 
-  /** The pages that changed after a version. */
+  /** Returns the pages that changed after a version. */
   pagesSince(version: number): SharedPage[] {
     const changed: SharedPage[] = [];
     if (version === this.#version) return changed;
@@ -156,9 +166,12 @@ export class DeletionVector {
     return changed;
   }
 
-  /** Takes over pages of the vector of which this is the copy. */
+  /** Takes over pages of the vector from which this one was copied. */
   adopt(pages: readonly SharedPage[]): void {
-    for (const page of pages) this.#pages[page.index] = pageOfShare(page);
+    for (const page of pages) {
+      this.#pages[page.index] = pageOfShare(page);
+      this.#noteChange(page.index);
+    }
   }
 
   #noteChange(pageIndex: number): void {
@@ -166,26 +179,42 @@ export class DeletionVector {
     this.#changedIn[pageIndex] = this.#version;
   }
 
-  /** Seq of the version that replaced a row, 0 for none. */
+  /** Increases with each change of a page; 0 before the first. */
+  pageVersion(pageIndex: number): number {
+    return this.#changedIn[pageIndex] ?? 0;
+  }
+
+  /** Counts the replaced rows of a page. */
+  countOfPage(pageIndex: number): number {
+    const page = this.#pages[pageIndex];
+    return page === undefined ? 0 : countOf(page);
+  }
+
+  /** An upper bound on the seqs that replaced rows of this page; 0 if none is replaced. */
+  highestOfPage(pageIndex: number): number {
+    return this.#pages[pageIndex]?.highest ?? 0;
+  }
+
+  /** Returns the seq of the version that replaced a row, or 0. */
   replacedBy(row: number): number {
     const page = this.#pages[row >>> PAGE_BITS];
     return page === undefined ? 0 : seqInPage(page, row & PAGE_MASK);
   }
 
-  /** Notes that a row, until now the newest of its key, is replaced by a version. */
+  /** Records that a version replaces a row that was the newest version of its key. */
   replace(row: number, seq: number): void {
     assert(row >= 0 && row < this.rowCount, "a row is within its segment");
     assert(seq > 0, "a replacement has a seq");
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
-    assert(this.replacedBy(row) === 0, "a row is replaced once");
+    assert(this.replacedBy(row) === 0, "a row is replaced only once");
     this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
     this.#noteChange(pageIndex);
     this.#count += 1;
     this.#highestSeq = Math.max(this.#highestSeq, seq);
   }
 
-  /** Notes many replacements at once, whose seqs are known by now; their pages are taken over. */
+  /** Records many replacements whose seqs are already known. Takes ownership of their pages. */
   replaceAll(prepared: PreparedReplacements): void {
     for (const [index, page] of prepared.pages) {
       assert(index < this.#pages.length, "a row is within its segment");
@@ -197,12 +226,12 @@ export class DeletionVector {
     this.#highestSeq = Math.max(this.#highestSeq, prepared.seqs.most);
   }
 
-  /** Takes a replacement back. */
+  /** Removes the replacement of a row after it was rolled back. */
   revert(row: number): void {
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
     const page = this.#pages[pageIndex];
-    assert(page !== undefined && this.replacedBy(row) !== 0, "what is taken back was replaced");
+    assert(page !== undefined && this.replacedBy(row) !== 0, "only a replaced row is restored");
     this.#count -= 1;
     takeFromPage(page, inPage);
     if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
@@ -220,10 +249,11 @@ export class DeletionVector {
   }
 
   /**
-   * Sets 1 for each row from `start` that is replaced at or before a seq; others stay as they are.
+   * Sets the flag to 1 for each row from `start` that is replaced at or before a seq. Other flags
+   * keep their value.
    *
-   * @param flags One byte a row; `flags[0]` is row `start`.
-   * @returns How many were set.
+   * @param flags One byte per row; `flags[0]` is row `start`.
+   * @returns The number of replaced rows.
    */
   markReplaced(start: number, upTo: number, flags: Uint8Array): number {
     let count = 0;
@@ -234,7 +264,10 @@ export class DeletionVector {
     return count;
   }
 
-  /** Rows from `start` (inclusive) to `end` (exclusive) that are replaced at or before a seq. */
+  /**
+   * Counts the rows from `start` (inclusive) to `end` (exclusive) that are replaced at or before a
+   * seq.
+   */
   countReplaced(start: number, end: number, upTo: number): number {
     let count = 0;
     this.#visitPages(start, end, (page, _first, range) => {
@@ -244,7 +277,7 @@ export class DeletionVector {
     return count;
   }
 
-  /** Every replaced row in ascending order. */
+  /** Visits every replaced row in ascending order. */
   visitAll(visit: (row: number, seq: number) => void): void {
     this.#visit(0, this.rowCount, (row, seq) => {
       visit(row, seq);
@@ -253,8 +286,8 @@ export class DeletionVector {
   }
 
   /**
-   * As {@linkcode visitAll}, in steps of some ten thousand rows; what changes between two steps is
-   * visited or not.
+   * Visits every replaced row as {@linkcode visitAll} does, in steps of some ten thousand rows.
+   * Changes between two steps may or may not be visited.
    */
   *visitSteps(visit: (row: number, seq: number) => void): Generator<void, void> {
     for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
@@ -266,7 +299,7 @@ export class DeletionVector {
     }
   }
 
-  /** The replacements up to a seq, as a vector of their own. */
+  /** Copies the replacements up to a seq to a separate vector. */
   upTo(upTo: number): DeletionVector {
     const copy = new DeletionVector(this);
     for (const [index, page] of this.#pages.entries()) {
@@ -288,8 +321,8 @@ export class DeletionVector {
   }
 
   /**
-   * A file of the replacements up to a seq, which stay as they are until it is made; later ones may
-   * come and go meanwhile. A step looks at some ten thousand rows.
+   * Encodes a file of the replacements up to a seq. They must not change in the meantime, but later
+   * ones may be added or removed. Each step examines some ten thousand rows.
    */
   *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
     const count = yield* this.countUpTo(upTo);
@@ -303,7 +336,7 @@ export class DeletionVector {
     head.u32(this.rowCount);
     head.u32(count);
     bytes.set(head.view());
-    // Little-endian, as the machines are that this runs on.
+    // Typed arrays are little-endian on all supported machines.
     const seqs = new Float64Array(bytes.buffer, seqsAt, count);
     const rows = new Uint32Array(bytes.buffer, rowsAt, count);
     let at = 0;
@@ -317,7 +350,7 @@ export class DeletionVector {
       });
       yield;
     }
-    assert(at === count, "what is encoded stays as it is");
+    assert(at === count, "an encoded vector does not change");
     const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(this.segmentId, 0, 0));
     const view = new DataView(bytes.buffer);
     view.setUint32(hashAt, hash.low, true);
@@ -325,7 +358,7 @@ export class DeletionVector {
     return bytes;
   }
 
-  /** How many replacements there are up to a seq, counted in steps. */
+  /** Counts the replacements up to a seq, in steps. */
   *countUpTo(upTo: number): Generator<void, number> {
     if (upTo === Infinity) return this.#count;
     let count = 0;
@@ -336,7 +369,7 @@ export class DeletionVector {
     return count;
   }
 
-  /** Checks what is true of every page; for tests. */
+  /** Checks the invariants of every page. Used in tests. */
   checkInvariants(): void {
     let count = 0;
     let lastRow = -1;

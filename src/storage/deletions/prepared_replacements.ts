@@ -1,10 +1,9 @@
 /**
- * Which rows of one memtable or segment a large commit will replace, noted over many turns before
- * its seqs are known: in the turn of the commit they are moved by its first seq, and whole pages
- * become part of a deletion vector.
+ * Records which rows of one memtable or segment a large commit will replace. It is filled over many
+ * ticks, before the seqs of the commit are known. In the commit's tick, the first seq is added to
+ * all of them, and whole pages become part of a deletion vector.
  *
- * - Until `begin` each row has the distance of its replacement from the first seq, plus 1; from
- *   then on its seq.
+ * Until `begin`, a replacement is its offset from the first seq, plus 1. From then on, it is a seq.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -25,32 +24,35 @@ export class PreparedReplacements {
   #most = 0;
   #isBegun = false;
 
-  /** By number of the page. */
+  /** Pages by their number. */
   get pages(): ReadonlyMap<number, Page> {
     return this.#pages;
   }
 
-  /** The least and the highest seq of a replacement, once they are known. */
+  /** The lowest and the highest seq of a replacement. Valid only after `begin`. */
   get seqs(): { least: number; most: number } {
-    assert(this.#isBegun, "the commit has seqs");
+    assert(this.#isBegun, "the commit has begun and has seqs");
     return { least: this.#least, most: this.#most };
   }
 
-  /** Notes a row that was not noted before. @param seqOffset From the first seq of the commit. */
+  /**
+   * Records the replacement of a row. Call this at most once for each row. @param seqOffset The
+   * offset from the first seq of the commit.
+   */
   note(row: number, seqOffset: number): void {
     const number = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
     const page = this.#pages.get(number);
-    if (page !== undefined) assert(seqInPage(page, inPage) === 0, "a row is replaced once");
+    if (page !== undefined) assert(seqInPage(page, inPage) === 0, "a row is replaced only once");
     const noted = putInPage(page, inPage, seqOffset + 1);
     if (noted !== page) this.#pages.set(number, noted);
     this.#least = Math.min(this.#least, seqOffset + 1);
     this.#most = Math.max(this.#most, seqOffset + 1);
   }
 
-  /** The commit has its seqs. */
+  /** Converts offsets to seqs, once the commit has its seqs. */
   begin(firstSeq: Seq): void {
-    assert(!this.#isBegun, "a commit begins once");
+    assert(!this.#isBegun, "a commit begins only once");
     this.#isBegun = true;
     for (const page of this.#pages.values()) moveSeqs(page, firstSeq - 1);
     this.#least += firstSeq - 1;
@@ -64,7 +66,7 @@ export class PreparedReplacements {
     });
   }
 
-  /** Whether a row is one that is asked for; asks for no more then. */
+  /** Visits replacements until `isWanted` returns true. Returns whether it did. */
   some(isWanted: (row: number, seq: number) => boolean): boolean {
     for (const [number, page] of this.#pages) {
       if (visitPage(page, { first: number * PAGE_ROWS, from: 0, to: PAGE_ROWS }, isWanted)) {

@@ -1,6 +1,6 @@
 /**
- * Replacements of the rows of a page of 4,096, each with a seq: few are kept sorted, and of many
- * there is a number for each row.
+ * Stores which rows of a page of 4,096 rows are replaced, and the seqs of the replacements. A page
+ * with few replacements is a sorted list. A page with many replacements has one seq for each row.
  */
 import { assert } from "../../base/assert.ts";
 import { sharedFloats } from "../../base/shared_arrays.ts";
@@ -10,33 +10,53 @@ export const PAGE_BITS = 12;
 export const PAGE_ROWS: number = 1 << PAGE_BITS;
 export const PAGE_MASK: number = PAGE_ROWS - 1;
 
-/** Above this, a number for each row is faster and not much larger. */
+/**
+ * Maximum number of entries in a sparse page. With more, one number for each row is faster and not
+ * much larger.
+ */
 const SPARSE_ENTRIES_MAX = 256;
 
-/** Few replacements: rows within the page, ascending, and their seqs. */
+/** A sparse page: replaced rows within the page, ascending, and their seqs. */
 interface SparsePage {
   readonly rows: number[];
   readonly seqs: number[];
+  highest: number;
 }
 
-/** A number for each row, 0 for none; in shared memory, because readers see it, too. */
+/**
+ * A page with the replacing seq of each row, or 0. It is in shared memory, because other threads
+ * also read it.
+ */
 interface DensePage {
   readonly seqByRow: Float64Array;
   count: number;
+  highest: number;
 }
 
+/**
+ * Replacements in a page. `highest` is an upper bound on the seqs, and does not fall when a
+ * replacement is rolled back.
+ */
 export type Page = SparsePage | DensePage;
 
-/** Seq of the version that replaced a row of the page, 0 for none. */
+/** Approximate memory of a page in bytes. */
+export function bytesOfPage(page: Page): number {
+  return "seqByRow" in page ? page.seqByRow.byteLength : 16 * page.rows.length;
+}
+
+/** Returns the seq of the version that replaced a row of the page, or 0. */
 export function seqInPage(page: Page, inPage: number): number {
   if ("seqByRow" in page) return page.seqByRow[inPage] ?? 0;
   const index = lowerBound(page.rows, inPage);
   return page.rows[index] === inPage ? (page.seqs[index] ?? 0) : 0;
 }
 
-/** Notes a row that is not in the page; returns the page that has it, which may be another one. */
+/**
+ * Adds a row that is not in the page. Returns the page that contains it, which may be a new one.
+ */
 export function putInPage(before: Page | undefined, inPage: number, seq: number): Page {
-  let page = before ?? { rows: [], seqs: [] };
+  let page = before ?? { rows: [], seqs: [], highest: 0 };
+  page.highest = Math.max(page.highest, seq);
   if ("rows" in page && page.rows.length >= SPARSE_ENTRIES_MAX) page = dense(page);
   if ("seqByRow" in page) {
     page.seqByRow[inPage] = seq;
@@ -44,7 +64,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
     return page;
   }
   const { rows, seqs } = page;
-  // Rows mostly come in order.
+  // Rows usually arrive in order.
   if (rows.length === 0 || inPage > (rows.at(-1) ?? 0)) {
     rows.push(inPage);
     seqs.push(seq);
@@ -56,7 +76,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
   return page;
 }
 
-/** Takes out a row that is in the page. */
+/** Removes a row that is in the page. */
 export function takeFromPage(page: Page, inPage: number): void {
   if ("seqByRow" in page) {
     page.seqByRow[inPage] = 0;
@@ -68,11 +88,11 @@ export function takeFromPage(page: Page, inPage: number): void {
   page.seqs.splice(index, 1);
 }
 
-/** Puts the rows of a page into another, which has none of them; returns the page of all. */
+/** Moves the rows of a page to another page that has none of them. Returns the merged page. */
 export function mergePage(into: Page, page: Page): Page {
   let all = into;
   visitPage(page, { first: 0, from: 0, to: PAGE_ROWS }, (row, seq) => {
-    assert(seqInPage(all, row) === 0, "a row is replaced once");
+    assert(seqInPage(all, row) === 0, "a row is replaced only once");
     all = putInPage(all, row, seq);
     return false;
   });
@@ -86,11 +106,12 @@ export function moveSeqs(page: Page, by: number): void {
     const seq = seqs[index] ?? 0;
     if (seq !== 0) seqs[index] = seq + by;
   }
+  page.highest += by;
 }
 
 /**
  * Visits rows `from` to `to` of the page that begins at row `first`, in order. Returns whether a
- * visit said stop.
+ * visit asked to stop.
  */
 export function visitPage(
   page: Page,
@@ -118,9 +139,9 @@ export interface PageRange {
   readonly to: number;
 }
 
-/** How many rows of a range are replaced at or below a seq. */
+/** Counts the rows of a range that are replaced at or below a seq. */
 export function countInPage(page: Page, { from, to }: PageRange, upTo: number): number {
-  if (upTo === Infinity && from === 0 && to === PAGE_ROWS) return countOf(page);
+  if (upTo >= page.highest && from === 0 && to === PAGE_ROWS) return countOf(page);
   let count = 0;
   if ("seqByRow" in page) {
     for (let inPage = from; inPage < to; inPage += 1) {
@@ -137,9 +158,10 @@ export function countInPage(page: Page, { from, to }: PageRange, upTo: number): 
 }
 
 /**
- * Sets 1 for each row of a range that is replaced at or below a seq. Returns how many those are.
+ * Sets the flag to 1 for each row of a range that is replaced at or below a seq. Returns their
+ * number.
  *
- * @param flags `flags[at]` is the first row of the page, which may lie before them.
+ * @param flags `flags[at]` is the first row of the page, which may lie before the range.
  */
 export function markInPage(
   page: Page,
@@ -165,47 +187,62 @@ export function markInPage(
   return count;
 }
 
-/** The entries of a page at or below a seq. */
+/** Returns a page with those entries that are at or below a seq. */
 export function pageUpTo(page: Page, upTo: number): Page {
+  const highest = Math.min(page.highest, upTo);
   if ("rows" in page) {
     const kept = [...page.rows.keys()].filter((index) => (page.seqs[index] ?? 0) <= upTo);
     return {
       rows: kept.map((index) => page.rows[index] ?? 0),
       seqs: kept.map((index) => page.seqs[index] ?? 0),
+      highest,
     };
   }
   const seqByRow = page.seqByRow.slice();
-  if (upTo === Infinity) return { seqByRow, count: page.count };
+  if (upTo >= page.highest) return { seqByRow, count: page.count, highest };
   let count = 0;
   for (let row = 0; row < PAGE_ROWS; row += 1) {
     const seq = seqByRow[row] ?? 0;
     if (seq > upTo) seqByRow[row] = 0;
     else if (seq !== 0) count += 1;
   }
-  return { seqByRow, count };
+  return { seqByRow, count, highest };
 }
 
 export function countOf(page: Page): number {
   return "seqByRow" in page ? page.count : page.rows.length;
 }
 
-function dense({ rows, seqs }: SparsePage): DensePage {
+function dense({ highest, rows, seqs }: SparsePage): DensePage {
   const seqByRow = sharedFloats(PAGE_ROWS);
   for (const [index, row] of rows.entries()) seqByRow[row] = seqs[index] ?? 0;
-  return { seqByRow, count: rows.length };
+  return { seqByRow, count: rows.length, highest };
 }
 
-/** A page as a reader in another thread takes it. */
+/** Converts a page to the form for readers in other threads. */
 export function sharedPage(index: number, page: Page | undefined): SharedPage {
-  if (page === undefined) return { index, rows: [], seqs: [] };
-  if ("seqByRow" in page) return { index, seqByRow: page.seqByRow, rows: [], seqs: [] };
-  return { index, rows: [...page.rows], seqs: [...page.seqs] };
+  if (page === undefined) return { index, rows: [], seqs: [], count: 0, highest: 0 };
+  const { highest } = page;
+  const count = countOf(page);
+  if ("seqByRow" in page) {
+    return { index, seqByRow: page.seqByRow, rows: [], seqs: [], count, highest };
+  }
+  return { index, rows: [...page.rows], seqs: [...page.seqs], count, highest };
 }
 
-/** The page that such a reader makes of it; its count is not kept up to date. */
-export function pageOfShare({ rows, seqByRow, seqs }: SharedPage): Page | undefined {
-  if (seqByRow !== undefined) return { seqByRow, count: PAGE_ROWS };
-  return rows.length === 0 ? undefined : { rows: [...rows], seqs: [...seqs] };
+/**
+ * Restores a page in such a reader. The event loop may later record rows in the same memory, above
+ * the bound of the share. The count and the highest seq stay those of the share.
+ */
+export function pageOfShare({
+  count,
+  highest,
+  rows,
+  seqByRow,
+  seqs,
+}: SharedPage): Page | undefined {
+  if (seqByRow !== undefined) return { seqByRow, count, highest };
+  return rows.length === 0 ? undefined : { rows: [...rows], seqs: [...seqs], highest };
 }
 
 /** Index of the first number that is at least `wanted`. */

@@ -1,12 +1,12 @@
 /**
- * Which directories beside the data directory statements may name: those below
- * `storage.allowed_roots`, as the path says and as symbolic links lead.
+ * Decides which directories outside the data directory statements may refer to: those below
+ * `storage.allowed_roots`, both as written and after symbolic links are resolved.
  */
 import { resolve } from "node:path";
 import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 
-/** Absolute, without `.`, `..` and empty parts, which could lead out of a root. */
+/** A path that is absolute and has no `.`, `..` or empty parts, which could lead out of a root. */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 export interface AllowedPaths {
@@ -16,8 +16,9 @@ export interface AllowedPaths {
 }
 
 /**
- * @param action What the path is named for: "back up to".
- * @throws {DatabaseError} INVALID_OPTION
+ * Checks that a statement may use a path.
+ * @param action The purpose of the path, such as "back up to".
+ * @throws {DatabaseError} INVALID_OPTION if the path is not allowed.
  */
 export function requireAllowedPath(
   { allowedRoots, dataPath, disk }: AllowedPaths,
@@ -26,25 +27,28 @@ export function requireAllowedPath(
   const refuse = (what: string, hint: string): DatabaseError =>
     new DatabaseError("INVALID_OPTION", `Cannot ${action} "${path}": ${what}`, { hint });
   if (!PLAIN_PATH.test(path)) {
-    throw refuse("it is no absolute path without . and ..", "for instance /var/backups/monday");
+    throw refuse("it is not an absolute path without . and ..", "for instance /var/backups/monday");
   }
   const where =
     allowedRoots.length === 0
-      ? "storage.allowed_roots of the configuration is empty: name one there, and restart the server"
+      ? "storage.allowed_roots in the configuration is empty: add a directory to it, and restart the server"
       : `storage.allowed_roots lists them: ${allowedRoots.join(", ")}`;
   if (!allowedRoots.some((root) => isBelow(path, root))) {
     if (allowedRoots.some((root) => isBelow(`${path}/`, root))) {
-      throw refuse("it is one of storage.allowed_roots itself", "name a directory below it");
+      throw refuse("it is one of storage.allowed_roots itself", "choose a directory below it");
     }
-    throw refuse("it is below no directory that the configuration allows", where);
+    throw refuse("it is not below a directory that the configuration allows", where);
   }
   const real = realPathOf(disk, path);
   if (!allowedRoots.some((root) => isBelow(real, realPathOf(disk, root)))) {
-    throw refuse(`it leads to ${real}, below no directory that the configuration allows`, where);
+    throw refuse(
+      `it leads to ${real}, which is not below a directory that the configuration allows`,
+      where,
+    );
   }
   const roots = [resolve(dataPath), disk.realPath(dataPath)];
   if (roots.some((root) => [path, real].some((name) => name === root || isBelow(name, root)))) {
-    throw refuse("it is in the data directory", "name a directory elsewhere");
+    throw refuse("it is in the data directory", "choose a directory elsewhere");
   }
 }
 
@@ -52,7 +56,7 @@ export function isBelow(path: string, root: string): boolean {
   return path.startsWith(`${root.replace(/\/$/, "")}/`);
 }
 
-/** Where a path leads that need not be there yet: what is there of it is resolved. */
+/** Resolves symbolic links in a path, as far as the path exists. */
 export function realPathOf(disk: Disk, path: string): string {
   if (disk.exists(path)) return disk.realPath(path);
   const end = path.lastIndexOf("/");

@@ -1,11 +1,11 @@
 /**
- * `backup.json`: what a finished backup consists of. It is written last and durably, so a directory
- * without it is none, or one that was not finished.
+ * `backup.json` lists the files of a finished backup. It is written last and durably, so a
+ * directory without it is either not a backup or an unfinished one.
  *
  *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
  *
- * Paths are relative to the backup. Every other file of a backup is listed with its length and its
- * CRC-32.
+ * Paths are relative to the backup. The list contains every other file of the backup with its
+ * length and CRC-32.
  */
 import { dirname, resolve } from "node:path";
 import type { Disk } from "../../base/disk.ts";
@@ -18,10 +18,10 @@ const BACKUP_FORMAT = 1;
 
 const NAME = "backup.json";
 
-/** How every list begins, of any version. */
+/** The characters with which every version of the list begins. */
 const BEGINNING = '{"format":';
 
-/** What a path in the list may be: plain names, below the backup. */
+/** A path in the list. It consists of plain names and lies within the backup. */
 const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
 
 export interface BackupFile {
@@ -31,9 +31,9 @@ export interface BackupFile {
 }
 
 export interface BackupList {
-  /** Of the server that made it. */
+  /** The version of the server that made the backup. */
   readonly version: string;
-  /** Everything up to here is in the backup, and nothing above. */
+  /** The backup has every commit up to this seq and none above it. */
   readonly seq: Seq;
   readonly createdAtMs: number;
   readonly files: readonly BackupFile[];
@@ -43,7 +43,7 @@ export function backupListPath(root: string): string {
   return `${root}/${NAME}`;
 }
 
-/** The backup that a directory is, or lies in. */
+/** Returns the path of the backup that is in a directory or contains it. */
 export function backupAround(disk: Disk, directory: string): string | undefined {
   let path = resolve(directory);
   for (;;) {
@@ -54,7 +54,10 @@ export function backupAround(disk: Disk, directory: string): string | undefined 
   }
 }
 
-/** Others call files backup.json, too: what does not begin like a list is none. */
+/**
+ * Other programs also use the name backup.json. The beginning of the content distinguishes their
+ * files from a backup list.
+ */
 function hasBackupList(disk: Disk, directory: string): boolean {
   const path = backupListPath(directory);
   if (!disk.exists(path)) return false;
@@ -62,16 +65,16 @@ function hasBackupList(disk: Disk, directory: string): boolean {
     const bytes = disk.readFile(path).subarray(0, BEGINNING.length);
     return Buffer.from(bytes).toString("latin1") === BEGINNING;
   } catch (error) {
-    // Safe: what cannot be read is no backup that this user could have made.
+    // Safe: an unreadable directory is not a backup that this user could have made.
     if (error instanceof DiskError) return false;
     throw error;
   }
 }
 
 /**
- * How a file differs from its entry in the list, if it does.
- *
- * @param found Its bytes, undefined where it is missing; the checksum once it was read.
+ * Describes how a file differs from its entry in the list; undefined if it does not.
+ * @param found The file's size in bytes, undefined if the file is missing, and its checksum once it
+ *   has been read.
  */
 export function listedFault(
   { bytes, crc }: BackupFile,
@@ -79,17 +82,17 @@ export function listedFault(
   found: { readonly bytes: number | undefined; readonly crc?: number },
 ): CorruptionError | undefined {
   if (found.bytes === undefined) {
-    return new CorruptionError(path, 0, `it is missing, and listed in ${NAME}`);
+    return new CorruptionError(path, 0, `it is missing, but listed in ${NAME}`);
   }
   if (found.bytes !== bytes) {
-    const what = `the file has ${found.bytes} bytes and should have ${bytes}`;
+    const what = `the file has ${found.bytes} bytes, but should have ${bytes}`;
     return new CorruptionError(path, Math.min(found.bytes, bytes), what);
   }
   if (found.crc === undefined || found.crc === crc) return undefined;
   return new CorruptionError(path, 0, `it does not match its checksum in ${NAME}`);
 }
 
-/** Finishes a backup, durably. @throws {DiskError} */
+/** Durably writes the list, which completes a backup. @throws {DiskError} */
 export function writeBackupList(disk: Disk, root: string, list: BackupList): void {
   const { createdAtMs, files, seq, version } = list;
   const body = JSON.stringify({
@@ -103,16 +106,17 @@ export function writeBackupList(disk: Disk, root: string, list: BackupList): voi
 }
 
 /**
- * The list of a finished backup.
+ * Reads the list of a finished backup.
  *
- * @throws {DatabaseError} INVALID_OPTION if there is none, STORAGE_UNAVAILABLE if it is newer.
+ * @throws {DatabaseError} INVALID_OPTION if there is no list, STORAGE_UNAVAILABLE if its format is
+ *   newer.
  * @throws {CorruptionError} If it is damaged.
  */
 export function readBackupList(disk: Disk, root: string): BackupList {
   const path = backupListPath(root);
   if (!disk.exists(path)) {
     const what = disk.exists(root)
-      ? `it is no backup, or one that was not finished: it has no ${NAME}`
+      ? `it is not a backup, or not a complete one: it has no ${NAME}`
       : "there is no such directory";
     throw new DatabaseError("INVALID_OPTION", `Cannot restore from ${root}: ${what}`);
   }
@@ -120,7 +124,7 @@ export function readBackupList(disk: Disk, root: string): BackupList {
   if (list.format !== BACKUP_FORMAT) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot restore from ${root}: the backup has format ${String(list.format)}, and this version reads ${BACKUP_FORMAT}`,
+      `Cannot restore from ${root}: the backup has format ${String(list.format)}, but this version reads ${BACKUP_FORMAT}`,
       { hint: "restore it with the newer Tidemark that made it" },
     );
   }

@@ -1,19 +1,19 @@
 /**
- * Room that is kept on the disk for a bad day: a file of zeros that is removed when the disk is
- * full, so that the catalog can still be written and DROP and DELETE can make room.
+ * Reserves disk space for emergencies: a file of zeros that is removed when the disk is full, so
+ * that the catalog can still be written, and DROP and DELETE can free space.
  *
  *     none ──there is room──► taking ──► held ──disk full──► none
  *                               └──disk full, or closed──► none
  *
- * An attempt that was given up ends at its next step, when another one may have begun: it leaves
- * the state and the file to that one.
+ * An abandoned attempt ends at its next step. By then, another attempt may have begun, so the old
+ * one does not touch the state or the file.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
-/** Written at a time, between other work. */
+/** Bytes that are written at a time, with other work in between. */
 const PIECE_BYTES = 1 << 20;
 
 export interface BallastOptions {
@@ -21,14 +21,14 @@ export interface BallastOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly path: string;
-  /** 0 keeps no room. */
+  /** Size of the reserved space; 0 reserves none. */
   readonly bytes: number;
 }
 
 export class Ballast {
   readonly #options: BallastOptions;
   #state: "none" | "taking" | "held";
-  /** Number of the attempt that was begun last. */
+  /** Number of the latest attempt. */
   #attempt = 0;
 
   constructor(options: BallastOptions) {
@@ -37,12 +37,15 @@ export class Ballast {
     this.#state = bytes > 0 && disk.sizeOf(path) === bytes ? "held" : "none";
   }
 
-  /** Bytes that it would still have to take. */
+  /** Bytes that are still to be reserved. */
   get missingBytes(): number {
     return this.#state === "none" ? this.#options.bytes : 0;
   }
 
-  /** Takes the room, between other work. Where there is not enough it takes none. */
+  /**
+   * Reserves the space in steps, with other work in between. Reserves nothing if there is not
+   * enough.
+   */
   async take(): Promise<void> {
     const { bytes, clock, disk, log, path } = this.#options;
     if (bytes === 0 || this.#state !== "none") return;
@@ -57,7 +60,7 @@ export class Ballast {
           file.write(zeros.subarray(0, Math.min(zeros.length, bytes - offset)), offset);
           await clock.yield();
         }
-        // Only what is on the disk is room that nobody else gets.
+        // Other programs cannot take the space once it is on the disk.
         if (this.#isTaking(attempt)) await file.sync();
       } finally {
         file.close();
@@ -65,14 +68,14 @@ export class Ballast {
       if (this.#isTaking(attempt)) this.#state = "held";
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: of one that was given up nothing is left.
+      // Safe: an abandoned attempt has left nothing.
       if (!this.#isTaking(attempt)) return;
-      log.warn("cannot keep room for a full disk", { path, bytes, code: error.code });
+      log.warn("cannot reserve disk space for emergencies", { path, bytes, code: error.code });
       this.release();
     }
   }
 
-  /** Gives the room back. Returns whether there was any. */
+  /** Frees the space. Returns whether there was any. */
   release(): boolean {
     if (this.#state === "none") return false;
     this.#state = "none";
@@ -80,12 +83,12 @@ export class Ballast {
     return true;
   }
 
-  /** Stops taking; what is held stays for the next start. */
+  /** Stops an attempt. Space that is already reserved stays reserved for the next run. */
   close(): void {
     if (this.#state === "taking") this.release();
   }
 
-  /** Asked anew after each wait. */
+  /** Whether an attempt is still the current one. Checked again after each wait. */
   #isTaking(attempt: number): boolean {
     return this.#state === "taking" && this.#attempt === attempt;
   }
@@ -96,8 +99,8 @@ export class Ballast {
       if (disk.exists(path)) disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: who takes the room again writes into what is left of it.
-      log.warn("cannot give back the room for a full disk", { path, code: error.code });
+      // Safe: the next attempt overwrites the rest of the file.
+      log.warn("cannot free the reserved disk space", { path, code: error.code });
     }
   }
 }

@@ -1,22 +1,23 @@
 /**
- * Where the log, the segments, uploaded files and what is kept beside them lie below `data_path`.
- * Restores are `copies/restore.ts`; ARCHITECTURE.md has the whole directory.
+ * Names the locations of the log, segments, uploaded files and other files below `data_path`. For
+ * restores, see `backup/restore.ts`; docs/internals/storage.md shows the whole directory.
  *
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
+ *     segments/<table id>/<segment id>.<index id>.idx
  *     files/<table id>/<owner>/<sub>/<stored name>  tmp/  lost+found/
  *
- * Segments of a table that has another storage lie below that (`storage/storages.ts`):
+ * Segments of a table with another storage are below that storage (`storage/storages.ts`):
  *
  *     STORAGE  LOCK  tmp/  lost+found/  segments/<template>/<table id>/<segment id>.seg
  */
 import type { BlobPath } from "../contract/blob_store.ts";
 import type { SegmentHome } from "../contract/manifest.ts";
 
-/** What holds the uploaded files. */
+/** The directory of the uploaded files. */
 export const FILES_DIRECTORY = "files";
 
-/** Where things lie in one data directory. */
+/** The paths in one data directory. */
 export interface DataPaths {
   readonly root: string;
   readonly lock: string;
@@ -28,11 +29,13 @@ export interface DataPaths {
   readonly tmp: string;
   readonly lostAndFound: string;
   readonly ballast: string;
-  /** It is a copy: every segment lies in it, whatever storage its table has. */
+  /**
+   * Whether this is a copy, which contains every segment regardless of the storage of its table.
+   */
   readonly holdsAll?: true;
 }
 
-/** Where things lie in one storage. */
+/** The paths in one storage. */
 export interface StoragePaths {
   readonly root: string;
   readonly mark: string;
@@ -57,7 +60,7 @@ export function dataPathsOf(root: string): DataPaths {
   };
 }
 
-/** Of a backup, or of what a restore has copied. */
+/** Returns the paths of a backup, or of a copy made by a restore. */
 export function copyPathsOf(root: string): DataPaths {
   return { ...dataPathsOf(root), holdsAll: true };
 }
@@ -73,7 +76,7 @@ export function storagePathsOf(root: string): StoragePaths {
   };
 }
 
-/** What holds the files of a segment: the data directory, or its storage. */
+/** Returns the root of a segment's files: the data directory or the segment's storage. */
 export function segmentRoot(
   paths: DataPaths,
   home: SegmentHome | undefined,
@@ -85,7 +88,9 @@ export function walFilePath(paths: DataPaths, fileNumber: number): string {
   return `${paths.wal}/${String(fileNumber).padStart(10, "0")}.wal`;
 }
 
-/** The number in the name of a log file, or undefined when it is not one. */
+/**
+ * Returns the number in the name of a log file; undefined if the name is not that of a log file.
+ */
 export function walFileNumberFromName(name: string): number | undefined {
   const digits = /^(\d{10})\.wal$/.exec(name)?.[1];
   return digits === undefined ? undefined : Number(digits);
@@ -105,12 +110,20 @@ export function segmentFileName(segmentId: number): string {
   return `${segmentId}.seg`;
 }
 
-/** `generation` counts from 1: a deletion vector is never rewritten in place. */
+/**
+ * Returns the name of a deletion vector file. `generation` counts from 1. A deletion vector is
+ * never rewritten in place.
+ */
 export function deletionVectorFileName(segmentId: number, generation: number): string {
   return `${segmentId}.${generation}.dv`;
 }
 
-/** What names the files of one segment. */
+/** Returns the name of the file of a secondary index of a segment. */
+export function indexFileName(segmentId: number, indexId: number): string {
+  return `${segmentId}.${indexId}.idx`;
+}
+
+/** The parts from which the file names of a segment are composed. */
 export interface SegmentPlace {
   readonly tableId: number;
   readonly segmentId: number;
@@ -127,7 +140,11 @@ export function deletionVectorPath(paths: DataPaths, place: SegmentPlace): strin
   return `${segmentDirectory(paths, place)}/${name}`;
 }
 
-/** Relative to the data directory. */
+export function indexPath(paths: DataPaths, place: SegmentPlace, indexId: number): string {
+  return `${segmentDirectory(paths, place)}/${indexFileName(place.segmentId, indexId)}`;
+}
+
+/** Returns the path of a blob, relative to the data directory. */
 export function blobPath({ owner, storedName, sub, tableId }: BlobPath): string {
   return `${FILES_DIRECTORY}/${tableId}/${owner}/${sub}/${storedName}`;
 }

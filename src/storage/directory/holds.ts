@@ -1,6 +1,6 @@
 /**
- * Files that must stay where they are while somebody copies them: how many hold them, and what is
- * put off until nobody does.
+ * Keeps files in place while they are being copied: counts the holders, and delays work until there
+ * are none.
  */
 export class Holds {
   #count = 0;
@@ -10,7 +10,7 @@ export class Holds {
     return this.#count > 0;
   }
 
-  /** Holds until the function that is returned is called; further calls of it do nothing. */
+  /** Holds until the returned function is called. Calling it again has no effect. */
   hold(): () => void {
     this.#count += 1;
     let isHeld = true;
@@ -23,7 +23,7 @@ export class Holds {
     };
   }
 
-  /** Does it now, or once nobody holds any more. */
+  /** Runs work immediately, or when the last hold is released. */
   whenFree(action: () => void): void {
     if (this.#count > 0) this.#putOff.push(action);
     else action();

@@ -1,15 +1,15 @@
 /**
- * Blobs as files of the data directory:
+ * Stores blobs as files of the data directory:
  *
  *     tmp/<32 hex>.blob                                   staged
  *     files/<table id>/<owner>/<sub>/<stored name>        published
  *
- * - A published blob was synced under its staged name, moved, and its directory synced, and those
- *   above it, before `publish` returns. No name is ever used twice.
- * - A directory of which it is known that its name is durable is not synced for it again. What is
- *   known ends when it is found to be gone: it is made by `publish` alone.
- * - Every part of a path is checked to be a plain name, though the server made it: one slip here
- *   would be a way out of the data directory.
+ * - Before `publish` returns, a blob was synced under its staged name and moved, and its directory
+ *   and the directories above were synced. No name is ever used twice.
+ * - Once a directory's name is known to be durable, it is not synced for that purpose again. If the
+ *   directory turns out to be missing, this is forgotten. Only `publish` creates directories.
+ * - Every part of a path is checked to be a plain name, although the server created it. A single
+ *   slip here would allow access outside the data directory.
  */
 import { dirname } from "node:path";
 import { assert, defined } from "../../base/assert.ts";
@@ -23,18 +23,23 @@ import type { BlobPath, BlobStore, PlacedBlob, StagedBlob } from "../contract/bl
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
-/** The folder of a table. */
+/** Name of a table's directory. */
 const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 
 const SUB = /^f[0-9]{4,9}$/;
 
-/** Starts with a letter or digit, so it is neither hidden nor "." or "..". */
+/**
+ * Name of a stored file. It starts with a letter or digit, so it is neither hidden nor "." or "..".
+ */
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
-/** Directories of which it is known that their names are durable; more are forgotten. */
+/**
+ * Maximum number of directories that are remembered as durable. Beyond that, all of them are
+ * forgotten.
+ */
 const NAMED_MAX = 10_000;
 
-/** Random bytes of a staged name: nobody meets one twice. */
+/** Number of random bytes in a staged name, enough that names never repeat. */
 const NAME_BYTES = 16;
 
 export interface LocalBlobStoreOptions {
@@ -51,9 +56,9 @@ export class LocalBlobStore implements BlobStore {
   readonly #log: Log;
   readonly #holds = new Holds();
   readonly #removals = new WorkLine();
-  /** How the blobs that were staged here are moved. */
+  /** The function that moves each blob staged here. */
   readonly #moves = new WeakMap<StagedBlob, (target: string) => void>();
-  /** Directories whose names were made durable, as long as they are there. */
+  /** Existing directories whose names were made durable. */
   readonly #named = new Set<string>();
 
   constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
@@ -95,9 +100,9 @@ export class LocalBlobStore implements BlobStore {
     for (const { blob, path } of placed) {
       const target = this.#pathOf(path);
       assert(!disk.exists(target), "no stored name is used twice");
-      defined(this.#moves.get(blob), "a blob is published by who staged it")(target);
+      defined(this.#moves.get(blob), "a blob is published by the store that staged it")(target);
     }
-    // Those above first: what is there by then leads to what is synced behind it.
+    // Parents come first, so that a directory is reachable durably once it is synced.
     const inOrder = [...toSync].toSorted((left, right) => left.length - right.length);
     for (const directory of inOrder) disk.syncDirectory(directory);
     if (this.#named.size + made.size > NAMED_MAX) this.#named.clear();
@@ -127,7 +132,10 @@ export class LocalBlobStore implements BlobStore {
     }
   }
 
-  /** Now, or when nobody holds any more; then nobody is left who could be told that it failed. */
+  /**
+   * Runs a removal immediately, or when the last hold is released. By then, a failure can no longer
+   * be reported to a caller.
+   */
   #removeWhenFree(path: string, remove: () => void): void {
     if (!this.#holds.isHeld) {
       remove();
@@ -143,7 +151,8 @@ export class LocalBlobStore implements BlobStore {
   }
 
   async #removeTreeWhenFree(path: string): Promise<void> {
-    // One after the other, so that of two who remove the same the second finds nothing.
+    // Runs removals one after another, so that the second of two removals of the same blob finds
+    // nothing.
     const remove = (): Promise<void> => this.#removals.run(() => removeTreeSoon(this.#disk, path));
     if (!this.#holds.isHeld) return await remove();
     this.#holds.whenFree(() => {
@@ -201,9 +210,9 @@ export class LocalBlobStore implements BlobStore {
   }
 
   /**
-   * Makes a directory below the data directory, and those above it.
-   * @param names.made Gets those whose names are not known to be durable.
-   * @param names.toSync Gets what has to be synced for that.
+   * Creates a directory below the data directory, and its parents.
+   * @param names.made Receives directories whose names are not known to be durable.
+   * @param names.toSync Receives the directories that must be synced to make those names durable.
    */
   #makeDirectories(
     directory: string,
@@ -213,7 +222,8 @@ export class LocalBlobStore implements BlobStore {
     for (const part of directory.slice(path.length + 1).split("/")) {
       const parent = path;
       path = `${parent}/${part}`;
-      // Also when it is there: a process that was killed may have made it and not synced it.
+      // Includes existing directories: a process may have created them and been killed before a
+      // sync.
       if (this.#named.has(path) && this.#disk.exists(path)) continue;
       this.#named.delete(path);
       made.add(path);
@@ -232,7 +242,7 @@ function requireOwner(owner: number): void {
 }
 
 function plainPath(path: BlobPath): string {
-  assert(SUB.test(path.sub), "a sub is f and its number");
+  assert(SUB.test(path.sub), "a sub-folder is named f and its number");
   assert(STORED_NAME.test(path.storedName), "a stored name is a plain name");
   requireTableId(path.tableId);
   requireOwner(path.owner);

@@ -1,35 +1,40 @@
 /**
- * Files that nobody lists, and where they go: to lost+found/, since what a start cannot place may
- * be what somebody misses. Nothing there is read or removed by itself.
+ * Moves unlisted files to lost+found/. They are not removed, because a file that the server does
+ * not recognize may still be needed. Nothing in lost+found/ is ever read or removed automatically.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
-import { type DataPaths, deletionVectorPath, segmentPath } from "./file_names.ts";
+import { type DataPaths, deletionVectorPath, indexPath, segmentPath } from "./file_names.ts";
 
-/** Paths of files below a directory of segments that nobody lists; none if it is not there. */
+/**
+ * Returns the paths of unlisted files below a directory of segments; empty if the directory does
+ * not exist.
+ */
 export function unlistedFiles(disk: Disk, segments: string, listed: ReadonlySet<string>): string[] {
   return [...filesBelow(disk, segments)].filter((path) => !listed.has(path));
 }
 
-/** Paths of files that the manifest lists. */
+/** Returns the paths of files that the manifest lists. */
 export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]): Set<string> {
   const listed = new Set<string>();
   for (const entry of entries) {
     listed.add(segmentPath(paths, entry));
     if (entry.deletionGeneration > 0) listed.add(deletionVectorPath(paths, entry));
+    for (const indexId of entry.indexIds ?? []) listed.add(indexPath(paths, entry, indexId));
   }
   return listed;
 }
 
 /**
- * Of a file of a segment: with the table's id, below which it lies. A whole path may be too long.
+ * Returns the name for a segment's file in lost+found/. It includes the table id, which is the name
+ * of its directory. A complete path might be too long.
  */
 export function nameInLostAndFound(from: string): string {
   return from.split("/").slice(-2).join("-");
 }
 
-/** Moves a file to lost+found, under a name that is free there. Returns its new path. */
+/** Moves a file to lost+found/ under a name that is free there. Returns its new path. */
 export function moveToLostAndFound(
   disk: Disk,
   { lostAndFound }: Pick<DataPaths, "lostAndFound">,
@@ -40,7 +45,7 @@ export function moveToLostAndFound(
   return to;
 }
 
-/** A path in lost+found, which is made, that no file has. */
+/** Returns an unused path in lost+found/, which is created if necessary. */
 export function freeNameInLostAndFound(
   disk: Disk,
   { lostAndFound }: Pick<DataPaths, "lostAndFound">,

@@ -1,14 +1,17 @@
 /**
- * What a disk that fails means for a file that should be there: damage in it, and in nothing else,
- * or that it may not be opened now, which says nothing of its bytes.
+ * Interprets disk errors for a file that should exist. Such an error means either that this one
+ * file is damaged, or that it currently cannot be opened. The latter says nothing about its
+ * content.
  */
 import { DatabaseError, DiskError, hasNoDescriptor, UnreadableError } from "../../base/errors.ts";
 
-/** What to do when the process may open no more files. */
-export const NO_DESCRIPTOR_HINT =
-  "close connections, or raise the limit of open files for the server";
+/** The hint for users if the process cannot open more files. */
+export const NO_DESCRIPTOR_HINT = "close connections, or raise the server's limit on open files";
 
-/** What the system says where something else is in the place of a file, or its bytes are gone. */
+/**
+ * System error codes that mean that a path refers to something other than a file, or that the
+ * content of the file is lost.
+ */
 const DAMAGE_CODES: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",
@@ -21,10 +24,11 @@ const DAMAGE_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a listed file; that it is missing, is no file, or that the disk cannot read it, is damage.
+ * Reads a listed file. The file counts as damaged if it is missing, is not a file, or cannot be
+ * read by the disk.
  *
- * @param offset Where in the file, if it is not read as a whole.
- * @throws {UnreadableError} And what `read` throws.
+ * @param offset The offset in the file, if only a part is read.
+ * @throws {UnreadableError} @throws Any error of `read`.
  */
 export function readable<T>(path: string, read: () => T, offset = 0): T {
   try {
@@ -36,10 +40,11 @@ export function readable<T>(path: string, read: () => T, offset = 0): T {
 }
 
 /**
- * As {@linkcode readable}, for who answers somebody: a file that the system does not let this
- * process open, or not now, is named.
+ * Reads a listed file as {@linkcode readable} does, with errors that can be shown to users. If the
+ * system does not let this process open the file, even if only for now, the error names the file.
  *
- * @throws {UnreadableError} @throws {DatabaseError} STORAGE_UNAVAILABLE; and what `read` throws.
+ * @throws {UnreadableError} @throws {DatabaseError} STORAGE_UNAVAILABLE @throws Any error of
+ * `read`.
  */
 export function available<T>(path: string, read: () => T): T {
   try {
@@ -49,7 +54,7 @@ export function available<T>(path: string, read: () => T): T {
     const { code } = error;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot open ${path}: the system says ${code}; nothing is known to be wrong with its bytes`,
+      `Cannot open ${path}: the system reports ${code}; its content is not known to be damaged`,
       { hint: hintFor(code), cause: error },
     );
   }
@@ -58,7 +63,7 @@ export function available<T>(path: string, read: () => T): T {
 function hintFor(code: string): string {
   if (hasNoDescriptor(code)) return NO_DESCRIPTOR_HINT;
   if (code === "EACCES" || code === "EPERM") {
-    return "let the user that the server runs as read and write the file; then ask again";
+    return "let the server's user read and write the file; then try again";
   }
-  return "look at the file and its directory; then ask again";
+  return "check the file and its directory; then try again";
 }

@@ -1,5 +1,5 @@
 /**
- * Small files of one line of JSON and its checksum, written whole or not at all.
+ * Small files with one line of JSON and its checksum, written completely or not at all.
  *
  *     <JSON on one line>
  *     <CRC-32 of the line above, as 8 hex digits>
@@ -10,16 +10,19 @@ import { CorruptionError } from "../../base/errors.ts";
 import { readable } from "./readable.ts";
 import { runNow, type SyncSteps } from "./sync_steps.ts";
 
-/** Puts a file in its place, durably; whatever had its name is replaced. @throws {DiskError} */
+/**
+ * Durably puts a file in place, and replaces any existing file with the same name.
+ * @throws {DiskError}
+ */
 export function writeSealedText(disk: Disk, path: string, body: string): void {
   runNow(disk, sealedTextSteps(disk, path, body));
 }
 
-/** The same, in steps. */
+/** Puts a file in place as {@linkcode writeSealedText} does, in steps. */
 export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSteps<void> {
   const bytes = Buffer.from(body);
-  const draft = `${path}.new`;
-  const file = disk.open(draft, { create: true });
+  const pendingPath = `${path}.new`;
+  const file = disk.open(pendingPath, { create: true });
   try {
     file.truncate(0);
     file.write(Buffer.concat([bytes, Buffer.from(`\n${hexOf(crc32(bytes))}\n`)]), 0);
@@ -27,11 +30,11 @@ export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSt
   } finally {
     file.close();
   }
-  disk.rename(draft, path);
+  disk.rename(pendingPath, path);
   yield path.slice(0, path.lastIndexOf("/"));
 }
 
-/** The line of JSON. @throws {CorruptionError} @throws {DiskError} */
+/** Reads the line of JSON. @throws {CorruptionError} @throws {DiskError} */
 export function readSealedText(disk: Disk, path: string): string {
   const text = Buffer.from(readable(path, () => disk.readFile(path))).toString("utf8");
   const [body = "", sum = "", rest, ...more] = text.split("\n");

@@ -1,7 +1,8 @@
 /**
- * Whether there is room to write: below the reserve, or after the disk said that it is full, only
- * deletes and drops are let in, until there is room again, also for the ballast that is given up
- * meanwhile. The ballast is taken only where the reserve stays free beside it.
+ * Decides whether there is free space for writes. If free space is below the reserve, or the disk
+ * has reported that it is full, only deletes and drops are accepted until there is room again. The
+ * ballast is then freed, and must fit again before writes resume. It is reserved only if the
+ * minimum free space remains in addition to it.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -12,18 +13,19 @@ import type { Ballast } from "./ballast.ts";
 import { NO_DESCRIPTOR_HINT } from "./readable.ts";
 
 /**
- * The log has a warning when a smaller share of the disk is free, and again after there was more.
+ * A warning is logged when less than this share of the disk is free. It is repeated only after more
+ * space was free in between.
  */
 const SCARCE_SHARE = 0.1;
 const AMPLE_SHARE = 0.12;
 
-/** Commits between two looks at the free space: a look costs about as much as a commit. */
+/** Commits between two checks of free space. A check costs about as much as a commit. */
 const COMMITS_PER_LOOK = 256;
 
 export interface SpaceOptions {
   readonly disk: Disk;
   readonly path: string;
-  /** Below this the server is read-only. */
+  /** Minimum free space. Below it, the server is read-only. */
   readonly minFreeBytes: number;
   readonly ballast: Ballast;
   readonly clock: Clock;
@@ -33,7 +35,7 @@ export interface SpaceOptions {
 export class SpaceGuard {
   readonly #options: SpaceOptions;
   #isFull = false;
-  /** Of what keeps writers out: the disk itself, and not only the reserve. */
+  /** True if the disk itself is full; false if free space is only below the reserve. */
   #isDiskFull = false;
   #commitCount = 0;
   #isScarce = false;
@@ -49,50 +51,53 @@ export class SpaceGuard {
     return this.#isFull;
   }
 
-  /** As the disk says now; undefined when it does not. */
+  /** The current free space; undefined if the disk does not report it. */
   get freeBytes(): number | undefined {
     const { disk, path } = this.#options;
     try {
       return disk.freeBytes(path);
     } catch (error) {
-      // Safe: who shows it leaves it out. Who writes looks for itself.
+      // Safe: a display omits the figure, and writers check for themselves.
       if (!(error instanceof DiskError)) throw error;
       return undefined;
     }
   }
 
-  /** @throws {DatabaseError} DISK_FULL where only what uses the reserve is let in. */
+  /**
+   * Admits an operation. @throws {DatabaseError} DISK_FULL while only operations that use the
+   * reserve are accepted.
+   */
   admit({ usesReserve }: { usesReserve: boolean }): void {
     this.#commitCount += 1;
     if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.tryToLook();
     if (this.#isFull && !usesReserve) throw this.#isDiskFull ? diskFull() : belowReserve();
   }
 
-  /** Looks at the free space, for somebody who has other work to do. */
+  /** Checks the free space without failing. */
   tryToLook(): void {
     try {
       this.look();
     } catch (error) {
-      // Safe: who looks every few seconds tells of it, and a write that finds no room is refused.
+      // Safe: the periodic check reports the error, and a write that finds no space is refused.
       if (!(error instanceof DiskError)) throw error;
     }
   }
 
-  /** Looks at the free space. @throws {DiskError} If the disk does not say. */
+  /** Checks the free space. @throws {DiskError} If the disk does not report it. */
   look(): void {
     const { ballast, disk, path, minFreeBytes, log } = this.#options;
     const freeBytes = disk.freeBytes(path);
     this.#warnIfScarce(freeBytes);
     const isFull = freeBytes < minFreeBytes + (this.#isFull ? ballast.missingBytes : 0);
-    // Room that the reserve needs is none for the ballast: taking it would keep writers out.
-    const hasRoomForBallast = freeBytes >= minFreeBytes + ballast.missingBytes;
-    if (hasRoomForBallast && ballast.missingBytes > 0) void ballast.take();
-    this.#warnWithoutBallast(!isFull && !hasRoomForBallast);
+    // The ballast must not use space that the reserve needs, since that would keep writers out.
+    const hasSpaceForBallast = freeBytes >= minFreeBytes + ballast.missingBytes;
+    if (hasSpaceForBallast && ballast.missingBytes > 0) void ballast.take();
+    this.#warnWithoutBallast(!isFull && !hasSpaceForBallast);
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
     if (isFull) {
       const what =
-        "less is free on the disk than storage.min_free_bytes: read-only but for deletes";
+        "free disk space is below storage.min_free_bytes: only deletes and drops are accepted";
       log.error(what, { path, freeBytes, minFreeBytes });
       ballast.release();
     } else {
@@ -107,7 +112,7 @@ export class SpaceGuard {
     if (!isWithout || wasWithout) return;
     const { log, path } = this.#options;
     const what =
-      "too little is free to keep storage.ballast_bytes beside storage.min_free_bytes: should the disk become full, DROP may be refused, too";
+      "too little disk space is free for both storage.ballast_bytes and storage.min_free_bytes: if the disk becomes full, even DROP may be refused";
     log.warn(what, { path });
   }
 
@@ -120,18 +125,21 @@ export class SpaceGuard {
     log.warn("less than a tenth of the disk is free", { path, freeBytes, totalBytes });
   }
 
-  /** The log could not take commits. Returns what their writers are told. */
+  /** Called after the log has refused commits. Returns the error for their writers. */
   noteRefused(cause: unknown): DatabaseError {
     if (cause instanceof DiskError && hasNoDescriptor(cause.code)) {
       const error = cause.message;
-      this.#seldomLog.error("the log needs another file, and no more can be opened", { error });
+      this.#seldomLog.error("the log needs another file, but no more can be opened", { error });
       return noFileLeft(cause);
     }
     this.noteFull();
     return diskFull(cause);
   }
 
-  /** The disk refused a write for want of room. Returns whether the ballast made some. */
+  /**
+   * Called after the disk has refused a write because it is full. Returns whether ballast was
+   * freed.
+   */
   noteFull(): boolean {
     const { ballast, log, path } = this.#options;
     if (!this.#isFull) log.error("the disk is full", { path });
@@ -144,7 +152,7 @@ export class SpaceGuard {
 function belowReserve(): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: less is free on the disk than storage.min_free_bytes, and only DELETE and DROP are possible until there is more",
+    "Cannot write: free disk space is below storage.min_free_bytes, so only DELETE and DROP are possible until there is more",
     { hint: "free some space, or lower storage.min_free_bytes" },
   );
 }
@@ -152,7 +160,7 @@ function belowReserve(): DatabaseError {
 function noFileLeft(cause: DiskError): DatabaseError {
   return new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    "Cannot write: the log needs another file, and the server may open no more",
+    "Cannot write: the log needs another file, but the server cannot open any more",
     { hint: NO_DESCRIPTOR_HINT, cause },
   );
 }
@@ -160,7 +168,7 @@ function noFileLeft(cause: DiskError): DatabaseError {
 export function diskFull(cause?: unknown): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: the disk is full, and only DELETE and DROP are possible until there is room",
+    "Cannot write: the disk is full, so only DELETE and DROP are possible until there is room",
     { hint: "free some space", cause },
   );
 }

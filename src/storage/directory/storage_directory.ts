@@ -1,6 +1,6 @@
 /**
- * The directory of one storage: what makes it that and no other, and when it may become one.
- * `storage/storages.ts` draws it, and says who uses it.
+ * The directory of one storage: its mark, and the conditions under which a directory may become a
+ * storage. For its layout and use, see `storage/storages.ts`.
  */
 import { dirname } from "node:path";
 import { assert } from "../../base/assert.ts";
@@ -18,64 +18,70 @@ export interface ListedStorage {
   readonly storageId: string;
   /** An absolute path. */
   readonly root: string;
-  /** What its mark says; "" until it has one. */
+  /** The key in its mark; "" if it has none yet. */
   readonly key: string;
 }
 
-/** What a storage without tables has beside its mark. */
+/** Files that may exist in a storage without tables, apart from its mark. */
 const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
 
-/** Why a directory is not the one of a storage; undefined when it is. Changes nothing. */
+/**
+ * Returns the reason why a directory does not belong to a storage; undefined if it does. Changes
+ * nothing.
+ */
 export function storageFault(
   disk: Disk,
   { key, root, storageId }: ListedStorage,
 ): string | undefined {
   if (key === "") {
-    return `it came with a restore, and ${root} was no empty directory below storage.allowed_roots when the server started`;
+    return `it came with a restore, and ${root} was not an empty directory below storage.allowed_roots when the server started`;
   }
   const path = storagePathsOf(root).mark;
   try {
     if (!disk.exists(root)) return `there is no directory ${root}`;
     if (!disk.exists(path)) {
-      return `${root} has no file STORAGE: it is not mounted, or something else is in its place`;
+      return `${root} has no file STORAGE: the storage is not mounted, or another directory is in its place`;
     }
     const { key: found, storage } = JSON.parse(readSealedText(disk, path)) as Partial<
       Record<string, unknown>
     >;
     return found === key && storage === storageId
       ? undefined
-      : `${path} names another storage, or another database`;
+      : `${path} belongs to another storage or another database`;
   } catch (error) {
     if (error instanceof DiskError || error instanceof CorruptionError) return error.message;
     throw error;
   }
 }
 
-/** Whether a directory is a storage, of whomever, or may be: the disk does not say. */
+/** Whether a directory is marked as a storage. Also true if the disk cannot tell. */
 export function isMarked(disk: Disk, root: string): boolean {
   try {
     return disk.exists(storagePathsOf(root).mark);
   } catch (error) {
-    // Safe: what may be another's is left alone.
+    // Safe: a directory that may be another server's is left alone.
     if (error instanceof DiskError) return true;
     throw error;
   }
 }
 
-/** @param action Before the name: "read". */
+/**
+ * Returns the error for a storage that cannot be used. @param action The failed action, such as
+ * "read".
+ */
 export function unavailable(
   action: string,
   { root, storageId }: Pick<SegmentHome, "root" | "storageId">,
   what: string,
 ): DatabaseError {
-  const hint = `put ${root} in order, and restart the server; STORAGE CHECK ${storageId} says how it is`;
+  const hint = `repair ${root} and restart the server; STORAGE CHECK ${storageId} shows its state`;
   const message = `Cannot ${action} storage ${storageId}: ${what}`;
   return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
 }
 
 /**
- * Whether there is nothing in a directory but what a creation that failed has left, or a storage
- * that was dropped before the last of its files had gone: directories without a file.
+ * Whether a directory contains only empty directories and the leftovers of a failed creation, or of
+ * a storage that was dropped before its last files were removed.
  */
 export function isFree(disk: Disk, root: string): boolean {
   if (!disk.exists(root)) return true;
@@ -96,8 +102,8 @@ function hasFileBelow(disk: Disk, directory: string): boolean {
 }
 
 /**
- * Takes the lock, makes the directories and empties the staging; undefined when another process has
- * the lock.
+ * Takes the lock, creates the directories and empties the staging directory. Returns undefined if
+ * another process has the lock.
  */
 export function* claimSteps(
   disk: Disk,
@@ -118,27 +124,28 @@ export function* claimSteps(
   }
 }
 
-/** The last step: from now on it is a storage. */
+/** Writes the mark. This is the last step, after which the directory is a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "a mark has a key");
-  // Also when it was there: an attempt before this one may not have made its name durable.
+  // Includes existing directories: an earlier attempt may have failed before their names became
+  // durable.
   yield dirname(root);
   const body = JSON.stringify({ storage: storageId, key });
   yield* sealedTextSteps(disk, storagePathsOf(root).mark, body);
 }
 
-/** A creation that failed in its last step leaves no storage. */
+/** Removes the mark if the last step of a creation failed. */
 export function unmark(disk: Disk, root: string): void {
   const { mark: path } = storagePathsOf(root);
   try {
     if (disk.exists(path)) disk.remove(path);
   } catch (error) {
-    // Safe: the next attempt is told that it is there.
+    // Safe: the next attempt reports that the storage exists.
     if (!(error instanceof DiskError)) throw error;
   }
 }
 
-/** Removes directories in which there is no file. */
+/** Removes directories that contain no files. */
 export function pruneBelow(disk: Disk, directory: string): void {
   for (const { isDirectory, name } of disk.list(directory)) {
     if (!isDirectory) continue;
@@ -148,7 +155,7 @@ export function pruneBelow(disk: Disk, directory: string): void {
   }
 }
 
-/** Returns whether a directory was empty, and so is gone. */
+/** Returns whether a directory was empty and therefore removed. */
 export function removeIfEmpty(disk: Disk, directory: string): boolean {
   if (disk.list(directory).length > 0) return false;
   disk.removeDirectory(directory);

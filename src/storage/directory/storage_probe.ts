@@ -1,10 +1,8 @@
-/**
- * Tries what a directory is good for, with a file of its own.
- */
+/** Tests which operations a directory supports, with a temporary file. */
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 
-/** How names of the files begin, which a crash may leave. */
+/** The prefix of the test files, which a crash may leave behind. */
 export const PROBE = "probe.";
 
 export interface StorageProbe {
@@ -12,26 +10,26 @@ export interface StorageProbe {
   readonly isWritable: boolean;
   readonly isListable: boolean;
   readonly isDeletable: boolean;
-  /** The first thing that went wrong. */
+  /** The first error; undefined if every operation succeeded. */
   readonly fault: string | undefined;
 }
 
 interface ProbeFile {
   readonly directory: string;
-  /** Free there; begins with {@linkcode PROBE}. */
+  /** An unused name in the directory; begins with {@linkcode PROBE}. */
   readonly name: string;
 }
 
 /**
- * Writes, reads, lists and removes a file, as far as that goes. A disk that takes long to sync
- * holds nobody else up.
+ * Writes, reads, lists and removes a file, as far as the directory allows. A slow sync does not
+ * block the event loop.
  */
 export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise<StorageProbe> {
   const path = `${directory}/${name}`;
   const bytes = Buffer.from(name);
   const faults: string[] = [];
   const note = (error: unknown): false => {
-    // Safe: that is what is asked.
+    // Safe: the error is the result of the test.
     if (!(error instanceof DiskError)) throw error;
     faults.push(error.message);
     return false;

@@ -1,14 +1,17 @@
 /**
- * Work on small files in steps, each of which asks for what must be durable before the next one.
- * One order of steps serves a start, which syncs in place, and a statement, which lets others run
- * meanwhile.
+ * Runs work on small files in steps. Each step yields the file that must be durable before the next
+ * step. The same steps are used on startup, which syncs synchronously, and by statements, which let
+ * other work run in the meantime.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
 
-/** Yields a file, or the path of a directory, to be synced. */
+/** Steps that each yield a file, or the path of a directory, to be synced. */
 export type SyncSteps<Result> = Generator<DiskFile | string, Result, void>;
 
-/** @throws What the steps throw, which are told of a sync that failed. */
+/**
+ * Runs the steps with synchronous syncs. @throws The errors of the steps. A failed sync is thrown
+ * into the step that requested it.
+ */
 export function runNow<Result>(disk: Disk, steps: SyncSteps<Result>): Result {
   let step = steps.next();
   while (step.done !== true) {
@@ -24,7 +27,7 @@ export function runNow<Result>(disk: Disk, steps: SyncSteps<Result>): Result {
   return step.value;
 }
 
-/** The same, and a disk that takes long to sync holds nobody else up. */
+/** Runs the steps with syncs off the event loop, so that a slow disk does not block other work. */
 export async function runSlowly<Result>(disk: Disk, steps: SyncSteps<Result>): Promise<Result> {
   let step = steps.next();
   while (step.done !== true) {

@@ -1,15 +1,16 @@
 /**
- * The files of the log: made ahead and full of zeros, so that a sync never has to write metadata,
- * and recycled, so that making them is rare.
+ * Manages the files of the log. They are created ahead and filled with zeros, so that a sync never
+ * has to write metadata. They are recycled, so that creating them is rare.
  *
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *
- * - A flush lets several files go at once, and a fast load fills as many before the next: so
- *   several spares are kept, and such a load writes no zeros any more.
- * - A file gets its name in wal/ only when its header is durable, so the two always agree.
- * - A file is rolled only when everything in it is durable, so all but the last are whole.
- * - Once the next one is named nothing is written to it any more, also while the next cannot be
- *   entered: a crash may end with either as the last.
+ * - A flush releases several files at once, and a fast load fills as many before the next flush.
+ *   With several spares, such a load writes no more zeros.
+ * - A file gets its name in wal/ only once its header is durable, so the two always agree.
+ * - A file is rolled only when all of its content is durable, so every file but the last is
+ *   complete.
+ * - Once the next file is named, nothing is written to the current one, even while the next cannot
+ *   be entered. After a crash, either may be the last.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -23,17 +24,17 @@ import { encodeWalHeader, type WalHeader } from "./format.ts";
 /** Zeros are written in pieces of this size, with other work in between. */
 const PIECE_BYTES_MAX: number = 1024 * 1024;
 
-/** What 60 MB a second fill between two flushes. */
+/** The approximate number of files that a fast load fills between two flushes. */
 const SPARES_MAX = 4;
 
 /**
- * After no file could be made ahead it is not tried again for so long: every group would try, and
- * say so.
+ * Delay before the next attempt if a file could not be created ahead of time. Without it, every
+ * group would try and log the failure.
  */
 const RETRY_MS = 10_000;
 
-/** A disk that has no room for so many files more gets all spares back but one. */
-const ROOM_FILES = 16;
+/** If the disk has no space for this many further files, all spares but one are removed. */
+const SPACE_FILES = 16;
 
 export interface WalFilesOptions {
   readonly disk: Disk;
@@ -42,7 +43,7 @@ export interface WalFilesOptions {
   readonly log: Log;
   /** Size of each file. */
   readonly fileBytes: number;
-  /** What is written is synced later. */
+  /** True if written bytes are synced later. */
   readonly isRelaxed: boolean;
 }
 
@@ -52,15 +53,15 @@ export class WalFiles {
   #current: DiskFile | undefined;
   #currentNumber = 0;
   #isNamed = false;
-  /** Durable, zeros or recycled. */
+  /** Durable files with zeros or recycled content. */
   readonly #spares: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
-  /** When a file may be made ahead again. */
+  /** The earliest time of the next attempt to create a file ahead. */
   #retryAtMs = 0;
   #isClosed = false;
 
-  /** `kept` are the files that recovery found, in order; the last one is written on. */
+  /** @param kept The files that recovery found, in order. The last one is still being written. */
   constructor(options: WalFilesOptions, kept: readonly ListedLogFile[]) {
     this.#options = options;
     this.#kept = [...kept];
@@ -71,15 +72,12 @@ export class WalFiles {
     }
   }
 
-  /**
-   * The current file has its name, and is not entered yet: whether the name is durable is not
-   * known.
-   */
+  /** Whether the current file is named but not entered, so that its name may not be durable. */
   get isBetweenFiles(): boolean {
     return this.#isNamed;
   }
 
-  /** 0 before the first file. */
+  /** Number of the current file; 0 before the first file. */
   get currentNumber(): number {
     return this.#currentNumber;
   }
@@ -88,7 +86,9 @@ export class WalFiles {
     return defined(this.#current, "the log has a current file");
   }
 
-  /** What is written next is in no file before this one, also after a crash. */
+  /**
+   * A lower bound on the numbers of the files that will contain later writes, even after a crash.
+   */
   get oldestUnwritten(): number {
     return this.#isNamed ? this.#currentNumber - 1 : this.#currentNumber;
   }
@@ -107,10 +107,11 @@ export class WalFiles {
   }
 
   /**
-   * Names a file, whose number follows the current one's, as the current one: `enter` it then. Who
-   * can wait does so for {@linkcode making}: without a spare one is made in this turn.
+   * Gives a file the name with the next number and makes it the current one. Call `enter` next.
+   * Without a spare, the file is made within this tick. Callers that can wait await {@linkcode
+   * making} first.
    *
-   * @throws {DiskError} The current file is then the one before.
+   * @throws {DiskError} The previous file is then still the current one.
    */
   roll(header: WalHeader): void {
     assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
@@ -136,8 +137,8 @@ export class WalFiles {
   /**
    * Makes the name of the current file durable and opens it.
    *
-   * @throws {DiskError} If it is for want of a descriptor, nothing was done, and it can be tried
-   * again.
+   * @throws {DiskError} If no file descriptor was available, nothing has changed, and the call can
+   *   be repeated.
    */
   enter(): void {
     assert(this.#isNamed, "a file is named before it is entered");
@@ -145,7 +146,8 @@ export class WalFiles {
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);
     this.#isNamed = false;
-    // The one before is full only now: after a crash without this name it would be written on.
+    // The new file counts only from here on. After a crash that lost its name, the log would
+    // continue in the previous file.
     this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
   }
 
@@ -154,18 +156,18 @@ export class WalFiles {
     return disk.open(walFilePath(paths, number), { writesThrough: !isRelaxed });
   }
 
-  /** Whether the next file is there, or being made, or could not be made a moment ago. */
+  /** Whether the next file exists, is being made, or could not be made recently. */
   get isPrepared(): boolean {
     if (this.#spares.length > 0 || this.#making !== undefined) return true;
     return this.#options.clock.monotonicMs() < this.#retryAtMs;
   }
 
-  /** Settles when the next file is there or could not be made; undefined if none is being made. */
+  /** Resolves when the next file exists or could not be made; undefined if none is being made. */
   get making(): Promise<void> | undefined {
     return this.#spares.length > 0 ? undefined : this.#making;
   }
 
-  /** Makes the next file in the background, unless it is there. */
+  /** Makes the next file in the background, unless it exists. */
   prepare(): void {
     if (this.isPrepared || this.#isClosed) return;
     this.#making = this.#make().finally(() => {
@@ -173,14 +175,14 @@ export class WalFiles {
     });
   }
 
-  /** Lets files below a number go, but never the current one. */
+  /** Releases files below a number, but never the current one. */
   release(belowNumber: number): void {
     const { disk, paths, fileBytes, log } = this.#options;
     const limit = Math.min(belowNumber, this.oldestUnwritten);
     const unneeded = this.#kept.filter(({ number }) => number < limit);
     if (unneeded.length === 0 && this.#spares.length <= 1) return;
-    const hasRoom = disk.freeBytes(paths.wal) >= ROOM_FILES * fileBytes;
-    const sparesMax = hasRoom ? SPARES_MAX : 1;
+    const hasSpace = disk.freeBytes(paths.wal) >= SPACE_FILES * fileBytes;
+    const sparesMax = hasSpace ? SPARES_MAX : 1;
     for (const spare of this.#spares.splice(sparesMax)) disk.remove(spare);
     if (unneeded.length === 0) return;
     this.#kept = this.#kept.filter(({ number }) => number >= limit);
@@ -194,7 +196,7 @@ export class WalFiles {
         disk.remove(path);
       }
     }
-    // Before the recycled file gets a new header, its old name must be gone for good.
+    // The old name of a recycled file must be durably removed before the file gets a new header.
     disk.syncDirectory(paths.wal);
     log.debug("released log files", { below: limit, count: unneeded.length });
   }
@@ -220,7 +222,7 @@ export class WalFiles {
       for (const [offset, piece] of this.#pieces()) file.write(piece, offset);
       file.syncNow();
     } catch (error) {
-      this.#removeDraft(path);
+      this.#removeSpare(path);
       throw error;
     } finally {
       file.close();
@@ -228,7 +230,10 @@ export class WalFiles {
     return path;
   }
 
-  /** A file that is being made may come too late: another one was recycled, or made for a roll. */
+  /**
+   * A file made in the background may come too late: another one may have been recycled in the
+   * meantime, or made during a roll.
+   */
   get #needsSpare(): boolean {
     return !this.#isClosed && this.#spares.length === 0;
   }
@@ -249,28 +254,28 @@ export class WalFiles {
         file.close();
       }
       if (this.#needsSpare) this.#spares.push(path);
-      else this.#removeDraft(path);
+      else this.#removeSpare(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the roll that needs the file makes it then, and reports what it meets.
+      // Safe: the roll that needs the file then makes it, and reports its own errors.
       this.#retryAtMs = clock.monotonicMs() + RETRY_MS;
-      log.warn("cannot make the next log file ahead", { path, code: error.code });
-      this.#removeDraft(path);
+      log.warn("cannot create the next log file ahead of time", { path, code: error.code });
+      this.#removeSpare(path);
     }
   }
 
-  #removeDraft(path: string): void {
+  #removeSpare(path: string): void {
     const { disk, log } = this.#options;
     try {
       if (disk.exists(path)) disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: what is left in tmp/ goes at the next start, and nothing is given its name again.
+      // Safe: tmp/ is emptied on the next startup, and this name is not reused.
       log.warn("cannot remove a log file that is not needed", { path, code: error.code });
     }
   }
 
-  /** The zeros of a file, piece by piece. */
+  /** Yields the zeros of a file, piece by piece. */
   *#pieces(): Generator<[number, Uint8Array]> {
     const { fileBytes } = this.#options;
     const zeros = new Uint8Array(Math.min(fileBytes, PIECE_BYTES_MAX));

@@ -29,10 +29,10 @@
  *              40     8   u53 catalog seq: that of the newest definition the writer knew
  *              48         body
  *
- * A frame is valid only if CRC, file number and frame number all fit: a stale frame of a recycled
- * file fails by its file number. A valid frame behind an invalid one means damage to durable bytes
- * if its durable frames include the invalid one; else both belong to one group that was being
- * written when the power went, of which any part may have reached the disk.
+ * A frame is valid only if its CRC, file number and frame number are all right. A stale frame of a
+ * recycled file has the wrong file number. A valid frame after an invalid one means damage to
+ * durable bytes if its durable frames include the invalid one. Otherwise, both belong to one group
+ * that was being written when the power failed, of which any part may have reached the disk.
  *
  * The body of a commit is a list of writes, each of one table and owner:
  *
@@ -40,10 +40,10 @@
  *     per column     u16 column id   u8 form: scale of a DECIMAL, 1 of JSONB, else 0
  *     u32 row count
  *     per row        u8 flags   [u53 seq, if flags & 1, else the one before + 1]
- *                    [u53 prev, if flags & 2, else 0]   a value per column (value_codec.ts)
+ *                    [u53 prev, if flags & 2, else 0]   a value per column (types/value_codec.ts)
  *
- * A commit that is too large for one frame is a part-begin frame, part frames and a part-end frame,
- * possibly over several files; it counts only with its end.
+ * A commit that is too large for one frame consists of a part-begin frame, part frames and a
+ * part-end frame, possibly over several files. It counts only if its end is there.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -54,13 +54,13 @@ import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 
 export const WAL_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 48;
-/** Header bytes 4 to 6 and the CRC stay where they are in every format. */
+/** In every format, header bytes 4 to 6 and the CRC are at the same offsets. */
 export const WAL_FORMAT = 1;
 
 const MAGIC = 0x4c415754;
 const HEADER_CRC_OFFSET = 60;
 
-/** What a frame is for. */
+/** The kind of a frame. */
 const FRAME_KINDS = {
   commit: 1,
   partBegin: 2,
@@ -90,12 +90,12 @@ export interface FrameHead {
   readonly catalogSeq: number;
 }
 
-/** A valid frame and where it lies. */
+/** A valid frame and its offset. */
 export interface Frame extends FrameHead {
   readonly path: string;
   readonly offset: number;
   readonly length: number;
-  /** Aliases the file's bytes. */
+  /** The body of the frame. It aliases the bytes of the file. */
   readonly body: Uint8Array;
 }
 
@@ -109,11 +109,11 @@ export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array 
   bytes.u53(baseSeq);
   bytes.skip(HEADER_CRC_OFFSET - bytes.length);
   bytes.u32(crc32(bytes.view()));
-  assert(bytes.length === WAL_HEADER_BYTES, "a log file's header has its size");
+  assert(bytes.length === WAL_HEADER_BYTES, "a log file header has WAL_HEADER_BYTES bytes");
   return bytes.copy();
 }
 
-/** The format of a log file by its header; undefined when that is damaged, or no header. */
+/** The format in the header of a log file; undefined if the header is damaged or missing. */
 export function walFormatOf(header: Uint8Array): number | undefined {
   if (header.length < WAL_HEADER_BYTES) return undefined;
   const view = new DataView(header.buffer, header.byteOffset, WAL_HEADER_BYTES);
@@ -123,6 +123,7 @@ export function walFormatOf(header: Uint8Array): number | undefined {
 }
 
 /**
+ * Decodes the header of a log file.
  * @throws {CorruptionError} If the header is damaged.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
  */
@@ -138,7 +139,7 @@ export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   if (format !== WAL_FORMAT) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot read ${path}: it has format ${format}, and this version reads ${WAL_FORMAT}`,
+      `Cannot read ${path}: it has format ${format}, but this version reads ${WAL_FORMAT}`,
     );
   }
   from.position = 8;
@@ -147,7 +148,7 @@ export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   return { fileNumber, baseSeq: from.u53() };
 }
 
-/** Makes room for a frame's header; returns where the frame begins. */
+/** Reserves room for a frame's header. Returns the offset at which the frame begins. */
 export function beginFrame(into: ByteWriter): number {
   const start = into.length;
   assert(start % 8 === 0, "frames begin at multiples of 8");
@@ -171,7 +172,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
-/** Where a frame is looked for. */
+/** The expected position of a frame. */
 export interface FramePlace {
   readonly path: string;
   readonly offset: number;
@@ -179,8 +180,8 @@ export interface FramePlace {
 }
 
 /**
- * The frame that begins at an offset, or undefined when there is no frame of this file there.
- * Whether its number is the expected one is for the caller to check.
+ * Reads the frame at an offset; undefined if there is no valid frame of this file. The caller
+ * checks whether its number is the expected one.
  */
 export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undefined {
   const { path, offset, fileNumber } = place;
@@ -213,8 +214,9 @@ export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undef
 }
 
 /**
- * The table of a frame that holds one write, seen without decoding its rows; undefined when there
- * may be several. Seqs of a frame ascend, so as many rows as there are seqs leave none to another.
+ * Returns the table of a frame with a single write without decoding its rows; undefined if there
+ * may be several writes. Seqs of a frame ascend, so a write with as many rows as there are seqs is
+ * the only one.
  */
 export function onlyTableOf({ body, firstSeq, lastSeq, offset, path }: Frame): number | undefined {
   if (body.length === 0) return undefined;

@@ -1,19 +1,28 @@
 /**
- * Rows of a frame that are given by columns, written column by column: first how long each row is,
- * then each value at its place. A loop over one column meets values of one kind, which takes half
- * of the time of going from column to column in each row. The bytes are those of `frame_rows.ts`.
+ * Encodes columnar rows, one column at a time. It first computes the length of each row, and then
+ * writes each value at its offset. A loop over one column processes values of a single type. In
+ * measurements, it took about half the time of a loop over rows. The output is the same as that of
+ * `frame_rows.ts`.
  */
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { putU53 } from "../../base/bytes.ts";
-import { type Batch, isNullAt, type Vector } from "../../types/mod.ts";
+import {
+  type Batch,
+  isNullAt,
+  TAG_INT,
+  TAG_NULL,
+  TAG_NUMBER,
+  TAG_SMALL,
+  TAG_TEXT,
+  type Vector,
+} from "../../types/mod.ts";
 import { ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
-import { TAG_INT, TAG_NULL, TAG_NUMBER, TAG_SMALL, TAG_TEXT } from "./value_codec.ts";
 
-/** Texts up to here have a length of one byte, up to the other one of two. */
+/** Maximum length of a string whose length is encoded in one byte. */
 const LENGTH_OF_ONE_BYTE_MAX = 127;
 const LENGTH_OF_TWO_BYTES_MAX = 16_383;
 
-/** Up to here a loop beats the call that copies a range. */
+/** Up to this length, a loop is faster than a call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
 type NumberColumn = Extract<Vector, { kind: "i32" | "f64" }>;
@@ -21,22 +30,21 @@ type TextColumn = Extract<Vector, { kind: "utf8" }>;
 
 export interface RowHeads {
   readonly seqs: Float64Array;
-  /** 0 for none. */
+  /** For each row, the seq of the version that it replaces, or 0. */
   readonly prevs: Float64Array;
-  /** The seq that a reader expects of the first row. */
+  /** The seq that a reader expects for the first row. */
   readonly nextSeq: number;
-  /** Bytes that a row may have. */
+  /** Largest size of a row in bytes. */
   readonly rowBytesMax: number;
-  /** Bytes that all rows together may have. */
+  /** Largest size of all rows in bytes. */
   readonly bytesMax: number;
-  /** Told where the seq of a row is written, for each that a reader does not expect. */
+  /** Called with the offset of each seq that is written because a reader would not expect it. */
   readonly onSeq?: (row: number, at: number) => void;
 }
 
 /**
- * Writes the rows of columns of numbers and texts. Returns false, and writes nothing, for other
- * columns, for long texts, and where a row or all of them are too large: `writeRowAt` knows what to
- * do then.
+ * Writes rows of number and text columns. Returns false, and writes nothing, for other columns,
+ * long strings, and rows that are too large. The caller then uses `writeRowAt`.
  */
 export function writeColumns(
   into: ByteWriter,
@@ -71,7 +79,7 @@ export function writeColumns(
   return true;
 }
 
-/** Where the next value of each row goes. */
+/** For each row, the offset at which its next value is written. */
 interface Places {
   readonly bytes: Buffer;
   readonly view: DataView;
@@ -157,7 +165,7 @@ function putNumbers({ bytes, places, view }: Places, column: NumberColumn): void
   }
 }
 
-/** Returns false when a text is long. */
+/** Adds the encoded lengths of strings to `widths`. Returns false if a string is too long. */
 function addTextWidths(column: TextColumn, widths: Uint32Array): boolean {
   const { nulls, offsets } = column;
   for (let row = 0; row < widths.length; row += 1) {

@@ -1,20 +1,19 @@
 /**
- * Encodes commits into the log's buffer and arranges their frames in groups.
+ * Encodes commits into the log's buffer, and arranges their frames in groups.
  *
  *     buffer  │ group n: frames of one file │ group n+1: frames of the next file │ open …
  *
- * - A group is written at once, so it lies in one file. The last group is open: frames are added to
- *   it until the writer takes it.
- * - File, offset and number of a frame are fixed here, when it is sealed; `abort` and `takeBack`
- *   go back to an earlier place.
- * - There are two buffers: while one is written, frames are added to the other. The one that frames
- *   are added to holds groups that wait, and nothing else.
+ * - A group is written in one call, so it lies in one file. The last group is open: frames are
+ *   added to it until the writer takes it.
+ * - The file, offset and number of a frame are decided when it is sealed. `abort` and `takeBack`
+ *   return to an earlier position.
+ * - There are two buffers. While one is being written, frames are added to the other, which
+ *   contains only waiting groups.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
-import { FrameDraft, PART_BYTES_MAX } from "./commit_draft.ts";
 import {
   beginFrame,
   FRAME_HEADER_BYTES,
@@ -24,22 +23,26 @@ import {
 } from "./format.ts";
 import { writeColumns } from "./frame_columns.ts";
 import { requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
+import { PART_BYTES_MAX, PreparedFrames } from "./prepared_commit.ts";
 
-/** A buffer that a huge commit has grown beyond this is given up afterwards. */
+/**
+ * Maximum buffer size to keep. A buffer that a huge commit has grown beyond this is dropped
+ * afterwards.
+ */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
 
 const BUFFER_BYTES_AT_START: number = 256 * 1024;
 
-/** A place in the log. */
+/** A position in the log. */
 export interface Position {
   fileNumber: number;
   offset: number;
   frameNumber: number;
 }
 
-/** Frames that are written at once: bytes `start` to `end` of the buffer, or of their own bytes. */
+/** Frames that are written together: bytes `start` to `end` of the buffer or of `own`. */
 export interface FrameGroup {
-  /** Of a part that was encoded elsewhere, which is a group by itself. */
+  /** The bytes of a part that was encoded elsewhere. Such a part forms a separate group. */
   readonly own?: Uint8Array;
   readonly number: number;
   readonly fileNumber: number;
@@ -53,11 +56,11 @@ export interface FrameGroup {
 
 /** A group that is being written. */
 export interface TakenGroup extends FrameGroup {
-  /** Stay as they are until {@linkcode FrameEncoder.groupWritten}. */
+  /** The bytes of the group. They stay unchanged until {@linkcode FrameEncoder.groupWritten}. */
   readonly bytes: Uint8Array;
 }
 
-/** What `abort` goes back to. */
+/** The position to which `abort` returns. */
 interface Mark extends Position {
   bufferLength: number;
   groupCount: number;
@@ -67,35 +70,35 @@ interface Mark extends Position {
 }
 
 export interface FrameEncoderOptions {
-  /** Size of the files to come. */
+  /** Size of new files. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
-  /** Bytes that the frames of one commit may have before its last one. */
+  /** Maximum bytes of one commit's frames before its last frame. */
   readonly commitBytesMax: number;
-  /** Groups are written before the ones before them are durable. */
+  /** Whether groups are written before the previous ones are durable. */
   readonly isRelaxed: boolean;
   readonly position: Position;
   readonly lastSeq: number;
 }
 
 export class FrameEncoder {
-  /** The file that is written now. */
+  /** The file that is currently being written. */
   currentFile = { number: 0, bytes: 0 };
-  /** Frames at the start of the current file that are durable. */
+  /** The number of durable frames at the start of the current file. */
   durableFrames = 0;
   readonly #options: FrameEncoderOptions;
   readonly #partBytes: number;
   #buffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** Of the group that is being written, or empty. */
+  /** The buffer of the group that is being written, or an empty one. */
   #writtenBuffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** Not yet taken by the writer, in order. */
+  /** Groups that the writer has not taken yet, in order. */
   #groups: FrameGroup[] = [];
   #open: FrameGroup | undefined;
   #groupCount = 0;
   #position: Position;
   #lastSeq: number;
 
-  // The commit that is being encoded.
+  // The state of the commit that is being encoded.
   readonly #mark: Mark;
   #catalogSeq = 0;
   #frameStart = -1;
@@ -110,7 +113,7 @@ export class FrameEncoder {
   constructor(options: FrameEncoderOptions) {
     const { fileBytes, rowBytesMax, position, lastSeq } = options;
     this.#options = options;
-    // Beside the row that crosses the limit there is the head of its write.
+    // Leaves room for the row that crosses the limit, and for the head of its write.
     const slack = WAL_HEADER_BYTES + FRAME_HEADER_BYTES + Math.min(65536, fileBytes / 8);
     this.#partBytes = Math.min(PART_BYTES_MAX, fileBytes - slack - rowBytesMax);
     assert(this.#partBytes >= 1024, "a log file holds the largest row and a little more");
@@ -126,7 +129,7 @@ export class FrameEncoder {
     };
   }
 
-  /** The group that is written next. */
+  /** The group to write next. */
   get nextGroup(): FrameGroup | undefined {
     return this.#groups[0];
   }
@@ -163,7 +166,7 @@ export class FrameEncoder {
 
   addBatch({ columns, rowCount }: Batch, seqs: Float64Array, prevs: Float64Array): void {
     assert(columns.length === this.#columns.length, "a batch has a vector for each column");
-    assert(seqs.length === rowCount, "every row has its seq");
+    assert(seqs.length === rowCount, "every row has a seq");
     const { rowBytesMax } = this.#options;
     if (rowCount > 0 && this.#addColumns({ columns, rowCount }, seqs, prevs)) return;
     for (let row = 0; row < rowCount; row += 1) {
@@ -174,7 +177,7 @@ export class FrameEncoder {
     }
   }
 
-  /** Writes rows that fit the frame, if they are of a form that is written by columns. */
+  /** Writes columnar rows if they fit into the frame and have a suitable form. */
   #addColumns(batch: Batch, seqs: Float64Array, prevs: Float64Array): boolean {
     const firstSeq = this.#frameFirstSeq === 0 ? (seqs[0] ?? 0) : this.#frameFirstSeq;
     const nextSeq = this.#frameFirstSeq === 0 ? firstSeq : this.#nextSeq;
@@ -189,7 +192,7 @@ export class FrameEncoder {
     return true;
   }
 
-  /** The seq of the next row, unless it is the one that a reader expects. */
+  /** Returns the seq of the next row; undefined if it is the one that a reader expects. */
   #seqToWrite(seq: number): number | undefined {
     if (this.#frameFirstSeq === 0) {
       this.#frameFirstSeq = seq;
@@ -205,32 +208,37 @@ export class FrameEncoder {
     if (this.#buffer.length - this.#frameStart > this.#partBytes) this.#splitCommit();
   }
 
-  /** A commit that is encoded elsewhere, and handed over by `append`. */
-  draft(offsetOf: (index: number) => number): FrameDraft {
+  /** Begins a commit that is encoded elsewhere and submitted with `append`. */
+  prepare(offsetOf: (index: number) => number): PreparedFrames {
     const { commitBytesMax, rowBytesMax } = this.#options;
-    return new FrameDraft({ partBytes: this.#partBytes, rowBytesMax, commitBytesMax, offsetOf });
+    return new PreparedFrames({
+      partBytes: this.#partBytes,
+      rowBytesMax,
+      commitBytesMax,
+      offsetOf,
+    });
   }
 
-  /** Puts the parts of a draft behind everything; each is a group. Returns that of the last. */
+  /** Appends the parts of a prepared commit, each as a separate group. Returns the last group. */
   append(
-    draft: FrameDraft,
+    prepared: PreparedFrames,
     { catalogSeq, firstSeq }: { catalogSeq: number; firstSeq: number },
   ): number {
     assert(this.#frameStart === -1, "one commit is written at a time");
-    assert(draft.partCount > 0, "a commit has a row");
+    assert(prepared.partCount > 0, "a commit has a row");
     const position = this.#position;
-    for (let part = 0; part < draft.partCount; part += 1) {
-      const length = draft.sealedLength(part);
+    for (let part = 0; part < prepared.partCount; part += 1) {
+      const length = prepared.sealedLength(part);
       this.#placeFrame(length);
       const { fileNumber, frameNumber } = position;
       const before = { fileNumber, firstFrame: frameNumber };
       const durableFrames = this.#durableBefore(before);
       const head = { fileNumber, frameNumber, durableFrames, catalogSeq };
-      const own = draft.seal(part, head, firstSeq);
+      const own = prepared.seal(part, head, firstSeq);
       const group = this.#openGroup({ start: 0, end: length, own });
       position.offset += length;
       position.frameNumber += 1;
-      this.#lastSeq = draft.lastSeqOf(part, firstSeq);
+      this.#lastSeq = prepared.lastSeqOf(part, firstSeq);
       group.nextFrame = position.frameNumber;
       group.lastSeq = this.#lastSeq;
     }
@@ -267,26 +275,32 @@ export class FrameEncoder {
     return defined(this.#open, "a sealed frame is in a group").number;
   }
 
-  /** Hands the next group over, once the one before is written. No frame is added to it then. */
+  /**
+   * Hands over the next group once the previous one is written. No frames are added to it after
+   * that.
+   */
   takeGroup(): TakenGroup {
-    assert(this.#frameStart === -1, "a group is taken between commits");
+    assert(this.#frameStart === -1, "a group is taken only between commits");
     const group = defined(this.#groups.shift(), "there is a group to write");
     if (group === this.#open) this.#open = undefined;
     const bytes = group.own ?? this.#buffer.range(group.start, group.end);
     if (this.#groups.length === 0) {
       const { length } = this.#writtenBuffer;
-      assert(length === 0, "frames are added to a buffer that nobody writes");
+      assert(length === 0, "frames are added to a buffer that is not being written");
       [this.#buffer, this.#writtenBuffer] = [this.#writtenBuffer, this.#buffer];
     }
     return { ...group, bytes };
   }
 
-  /** The group that was taken last is written, or failed: its room is used again. */
+  /** Called when the last taken group has been written or has failed. Its buffer is reused. */
   groupWritten(): void {
     this.#writtenBuffer = emptied(this.#writtenBuffer);
   }
 
-  /** Drops every group, the one that was taken too; the next frame goes to an earlier place. */
+  /**
+   * Drops all groups, including the one taken. The next frame is written at the given earlier
+   * position.
+   */
   takeBack(position: Position, lastSeq: number): void {
     this.#groups = [];
     this.#open = undefined;
@@ -303,14 +317,14 @@ export class FrameEncoder {
     this.#rowCount = 0;
   }
 
-  /** Fills in how many rows the write has. */
+  /** Fills in the row count of the write. */
   #endWrite(): void {
     if (this.#rowCountOffset !== 0) this.#buffer.setU32(this.#rowCountOffset, this.#rowCount);
     this.#rowCountOffset = 0;
     this.#rowCount = 0;
   }
 
-  /** Ends a frame in the middle of a commit, and goes on with the same write in another. */
+  /** Ends a frame in the middle of a commit, and continues the same write in another frame. */
   #splitCommit(): void {
     requireCommitFits(this.#buffer.length - this.#mark.bufferLength, this.#options.commitBytesMax);
     this.#endWrite();
@@ -320,7 +334,7 @@ export class FrameEncoder {
     this.beginWrite(defined(this.#write, "a row belongs to a write"), this.#columns);
   }
 
-  /** Fills in the frame's header and puts it into the open group, or into a new one. */
+  /** Fills in the frame's header, and puts the frame into the open group or a new one. */
   #seal(kind: FrameKind): void {
     const buffer = this.#buffer;
     const start = this.#frameStart;
@@ -345,7 +359,7 @@ export class FrameEncoder {
     group.lastSeq = this.#lastSeq;
   }
 
-  /** Goes to the next file if the current one has no room for a frame. */
+  /** Moves to the next file if the current one has no room for a frame. */
   #placeFrame(length: number): void {
     const position = this.#position;
     const isCurrent = position.fileNumber === this.currentFile.number;
@@ -358,7 +372,7 @@ export class FrameEncoder {
     this.#open = undefined;
   }
 
-  /** How many frames before a group, in its file, are durable when it is written. */
+  /** The number of earlier frames in a group's file that are durable when the group is written. */
   #durableBefore({
     fileNumber,
     firstFrame,

@@ -1,16 +1,14 @@
-/**
- * The rows of a frame as they are written: see `format.ts` for how they look.
- */
+/** Encodes the rows of a frame. See `format.ts` for the format. */
 import { assert } from "../../base/assert.ts";
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Row, Vector } from "../../types/mod.ts";
+import { type Row, type Vector, writeValue } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
 import { formOf } from "../memtable/convert.ts";
 import { OPERATION_CODES, ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
-import { writeValue, writeValueAt } from "./value_codec.ts";
+import { writeValueAt } from "./value_codec.ts";
 
-/** Writes the head of a write; returns where its count of rows, a u32, is to be filled in. */
+/** Writes the head of a write. Returns the offset of its row count, a u32 to be filled in later. */
 export function writeHead(
   into: ByteWriter,
   { operation, owner, tableId }: Pick<TableWrite, "operation" | "owner" | "tableId">,
@@ -30,28 +28,34 @@ export function writeHead(
   return rowCountOffset;
 }
 
-/** Of what was encoded so far. @throws {DatabaseError} LIMIT_EXCEEDED */
+/**
+ * Checks that the encoded bytes of a commit so far are within the limit. @throws {DatabaseError}
+ * LIMIT_EXCEEDED
+ */
 export function requireCommitFits(bytes: number, commitBytesMax: number): void {
   if (bytes <= commitBytesMax) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot write more than ${commitBytesMax} bytes in one commit`,
-    { hint: "write fewer rows at a time" },
+    { hint: "write fewer rows at a time, or let the server use more memory" },
   );
 }
 
-/** What a row is written with beside its values. */
+/** The fields of a row other than its values. */
 export interface RowHead {
-  /** Undefined for the seq after that of the row before, which is not written. */
+  /**
+   * The seq to write. Undefined if it directly follows the previous row's seq, and so is not
+   * written.
+   */
   readonly seq: number | undefined;
-  /** 0 for none. */
+  /** The seq of the replaced version, or 0. */
   readonly prev: number;
-  /** Bytes that a row may have. */
+  /** Largest size of the row in bytes. */
   readonly rowBytesMax: number;
 }
 
 /**
- * Writes a row; its seq, if it is given, is the eight bytes behind the first.
+ * Writes a row. If a seq is given, it occupies the eight bytes after the first byte.
  *
  * @throws {DatabaseError} ROW_TOO_LARGE
  */
@@ -62,7 +66,10 @@ export function writeRow(into: ByteWriter, row: Row, head: RowHead): void {
   requireFits(into.length - start, head);
 }
 
-/** As {@linkcode writeRow}, for a row of columns. @throws {DatabaseError} ROW_TOO_LARGE */
+/**
+ * Writes a row in columnar form, as {@linkcode writeRow} does. @throws {DatabaseError}
+ * ROW_TOO_LARGE
+ */
 export function writeRowAt(
   into: ByteWriter,
   { columns, row }: { columns: readonly Vector[]; row: number },
@@ -85,5 +92,6 @@ function requireFits(bytes: number, { rowBytesMax }: RowHead): void {
   throw new DatabaseError(
     "ROW_TOO_LARGE",
     `Cannot store a row of ${bytes} bytes: a row may have up to ${rowBytesMax}`,
+    { hint: "put long values into columns of type FILE, or raise limits.max_row_bytes" },
   );
 }

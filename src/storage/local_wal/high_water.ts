@@ -1,11 +1,12 @@
 /**
- * Small files that hold one growing number, in two slots that are written in turn, so that a torn
- * write leaves the number before it.
+ * Stores one growing number in the two slots of a small file. The slots are written in turn, so
+ * that a torn write leaves the previous number.
  *
- * - `wal/HWM`: the last seq that is known to be durable, rewritten without a sync when groups were
- *   synced: at every pause, and under load once for several. It may lag behind the log, and never
- *   leads it, so a log that ends below it has lost acknowledged commits.
- * - `wal/IDS`: ids of SNOWFLAKE_ID() up to here may have been handed out; synced before they are.
+ * - `wal/HWM` has the last seq known to be durable. It is rewritten without a sync after groups
+ *   were synced: at every pause, and under load once for several groups. It may lag behind the log
+ *   but is never ahead, so a log that ends below it has lost acknowledged commits.
+ * - `wal/IDS` bounds the ids of SNOWFLAKE_ID() that may have been issued. It is synced before the
+ *   ids are issued.
  *
  *     two slots, written in turn   OFFSET SIZE
  *                                     0     8   u53 number
@@ -33,7 +34,7 @@ export class HighWaterFile {
     this.#writeCount = writeCount;
   }
 
-  /** Replaces the number, not yet durably. @throws {DiskError} */
+  /** Replaces the number without a sync. @throws {DiskError} */
   write(value: number): void {
     const writeCount = (this.#writeCount + 1) >>> 0;
     const slot = this.#slot;
@@ -42,7 +43,8 @@ export class HighWaterFile {
     slot.u32(writeCount);
     slot.u32(crc32(slot.view()));
     this.#file.write(slot.view(), (writeCount % 2) * SLOT_BYTES);
-    // A write that failed may have torn its slot: the next one takes the same, not the good one.
+    // A failed write may have torn its slot. The next write uses the same slot again and leaves the
+    // good one untouched.
     this.#writeCount = writeCount;
   }
 
@@ -56,7 +58,7 @@ export class HighWaterFile {
   }
 }
 
-/** Opens the file, which need not be there yet, and reads the newest slot that is whole. */
+/** Opens the file, which may not exist yet, and reads the newest intact slot. */
 export function openHighWater(disk: Disk, path: string): { file: HighWaterFile; value: number } {
   const file = disk.open(path, { create: true });
   const bytes = new Uint8Array(FILE_BYTES);
@@ -65,14 +67,14 @@ export function openHighWater(disk: Disk, path: string): { file: HighWaterFile; 
   return { file: new HighWaterFile(file, writeCount), value };
 }
 
-/** What the file says, and what of it is not what was written. */
+/** The number in the file, and the damaged parts of the file. */
 export interface NumberFileCheck {
-  /** Of the slots that are whole; 0 for none. */
+  /** The number in the intact slots; 0 if no slot is intact. */
   readonly value: number;
   readonly damage: readonly CorruptionError[];
 }
 
-/** Checks every byte of a file, and changes none. */
+/** Checks every byte of a file without changing it. */
 export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   let bytes: Uint8Array;
   try {
@@ -81,7 +83,8 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
     if (!(error instanceof CorruptionError)) throw error;
     return { value: 0, damage: [error] };
   }
-  // Made before the first number is known; and what was not synced can be gone after power loss.
+  // The file is created before the first number is known, and its unsynced content can be lost in a
+  // power failure.
   if (bytes.length === 0) return { value: 0, damage: [] };
   const whole = new Uint8Array(FILE_BYTES);
   whole.set(bytes.subarray(0, FILE_BYTES));
@@ -89,20 +92,20 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   const damage = [0, 1]
     .filter((index) => {
       const isEmpty = slotOf(whole, index).every((byte) => byte === 0);
-      // The second slot is written first, and the other one with the next number.
+      // The second slot is written first, and the first one with the next number.
       return (
         !(isEmpty && writeCount <= 1 - index) && readSlot(whole, { index, path }) === undefined
       );
     })
     .map((index) => new CorruptionError(path, index * SLOT_BYTES, "the checksum does not match"));
   if (bytes.length !== FILE_BYTES) {
-    const what = `the file has ${bytes.length} bytes and should have ${FILE_BYTES}`;
+    const what = `the file has ${bytes.length} bytes, but should have ${FILE_BYTES}`;
     damage.push(new CorruptionError(path, Math.min(bytes.length, FILE_BYTES), what));
   }
   return { value, damage };
 }
 
-/** Makes both slots hold a number, durably. @throws {DiskError} */
+/** Durably sets both slots to a number. @throws {DiskError} */
 export function rewriteNumberFile(disk: Disk, path: string, value: number): void {
   const { file } = openHighWater(disk, path);
   try {
@@ -131,7 +134,8 @@ function newestOf(bytes: Uint8Array, path: string): Slot {
   const [first, second] = slots;
   const newest =
     (second?.writeCount ?? -1) > (first?.writeCount ?? -1) ? second : (first ?? second);
-  // The number only grows, so the larger of two whole slots is right even if the count wrapped.
+  // The number only grows, so the larger of two intact slots is right even if the count has
+  // wrapped.
   const value = Math.max(first?.value ?? 0, second?.value ?? 0);
   return { value, writeCount: newest?.writeCount ?? 0 };
 }
@@ -143,7 +147,7 @@ function readSlot(
   const slot = slotOf(bytes, index);
   const from = new ByteReader(slot, { path, fileOffset: index * SLOT_BYTES });
   from.position = CRC_OFFSET;
-  // A slot that is torn, or was never written, is not damage: the other one counts.
+  // A slot that is torn or was never written is not damage, because the other slot is valid.
   if (from.u32() !== crc32(slot.subarray(0, CRC_OFFSET))) return undefined;
   from.position = 0;
   return { value: from.u53(), writeCount: from.u32() };

@@ -1,9 +1,9 @@
 /**
- * The writes in the body of a frame, read row by row: into lists for who looks at a log, or to
- * where the rows belong. See `format.ts` for how they look.
+ * Decodes the writes in the body of a frame row by row, either into lists for tools that show a
+ * log, or directly to the destination of the rows. See `format.ts` for the format.
  */
 import { ByteReader } from "../../base/byte_reader.ts";
-import type { Value } from "../../types/mod.ts";
+import { readValue, skipValue, type Value } from "../../types/mod.ts";
 import {
   FRAME_HEADER_BYTES,
   type Frame,
@@ -11,12 +11,11 @@ import {
   ROW_HAS_PREV,
   ROW_HAS_SEQ,
 } from "./format.ts";
-import { readValue, skipValue } from "./value_codec.ts";
 
-/** The columns that the rows of a write have values for, in order. */
+/** The columns for which rows of a write have values, in order. */
 export interface LoggedColumns {
   readonly columnIds: readonly number[];
-  /** What `formOf` says of each. */
+  /** The result of `formOf` for each column. */
   readonly forms: readonly number[];
 }
 
@@ -24,7 +23,9 @@ export interface LoggedHead {
   readonly tableId: number;
   readonly owner: number;
   readonly operation: keyof typeof OPERATION_CODES;
-  /** The same object as that of the write before, if they are the same columns. */
+  /**
+   * The columns of the rows. The same object as for the previous write if the columns are the same.
+   */
   readonly columns: LoggedColumns;
   readonly rowCount: number;
 }
@@ -38,22 +39,22 @@ export interface LoggedWrite extends LoggedColumns {
   readonly rows: readonly (readonly Value[])[];
 }
 
-/** Takes the rows of one write. */
+/** Receives the rows of one write. */
 export interface RowTaker {
-  /** Rows up to this seq are passed over, which is much cheaper than making them. */
+  /** Rows up to this seq are skipped. Skipping a row is much cheaper than decoding it. */
   readonly skipsUpTo: number;
-  /** Reads a value for each column, which are next in `from`. */
+  /** Reads a value for each column from the current position in `from`. */
   takeRow(from: ByteReader, seq: number, prev: number): void;
 }
 
-/** Reads frames that follow each other. */
+/** Reads consecutive frames. */
 export class WriteReader {
   #columns: LoggedColumns = { columnIds: [], forms: [] };
 
   /**
    * Reads all writes of a frame.
    *
-   * @param takerOf Who takes the rows of a write; undefined to pass over all of them.
+   * @param takerOf Returns the receiver of a write's rows; undefined to skip all of them.
    * @throws {CorruptionError}
    */
   read(frame: Frame, takerOf: (head: LoggedHead) => RowTaker | undefined): void {
@@ -93,7 +94,7 @@ export class WriteReader {
   }
 }
 
-/** Returns the seq of the last row. */
+/** Reads the rows of a write. Returns the seq of the last row. */
 function readRows(
   from: ByteReader,
   {
@@ -119,7 +120,7 @@ function readRows(
 }
 
 /**
- * The writes in the body of a commit or of a part of one.
+ * Reads the writes in the body of a commit or of a part of one.
  *
  * @throws {CorruptionError}
  */

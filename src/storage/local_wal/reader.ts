@@ -1,10 +1,10 @@
 /**
- * Reads the log at start: every commit that is whole, in order, and where the next one goes.
+ * Reads the log on startup: every complete commit in order, and the position of the next one.
  *
- * What is found at the end of the valid frames of a file decides:
+ * The bytes after the last valid frame of a file decide how the log ends:
  *
  *     nothing of this file                          the clean end
- *     an invalid frame, no valid one behind it      torn: cut there, if the high-water file agrees
+ *     an invalid frame, no valid one after it       torn: cut there, if the high-water file agrees
  *     valid frames that were in the same group      torn: a group is written at once, and any part
  *                                                   of it may have reached the disk
  *     a valid frame that knew the bad one durable   damage: refused, naming file and offset
@@ -23,25 +23,25 @@ import {
   type WalHeader,
 } from "./format.ts";
 
-/** A commit as the log has it: one frame, or the frames of its parts. */
+/** A commit in the log. It consists of one frame or of the frames of its parts. */
 export interface LoggedCommit {
   readonly frames: readonly Frame[];
   readonly lastSeq: number;
 }
 
-/** Where the log ends. */
+/** The end of the log. */
 export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
-  /** Files from before the first one: they were let go, and a crash brought their names back. */
+  /** Log files before `firstFile`. They were released, but a crash restored their names. */
   readonly outdated: readonly string[];
-  /** Old names of files that were recycled; nothing in them counts. */
+  /** Recycled files that still have their old names. Their contents are ignored. */
   readonly staleNames: readonly { readonly path: string; readonly now: number }[];
-  /** Offset in the last file, and the number of the frame that goes there. */
+  /** The offset in the last file at which the log ends. */
   readonly offset: number;
   readonly frameNumber: number;
-  /** Highest seq in the log, or 0. */
+  /** Highest seq in the log; 0 if it is empty. */
   readonly lastSeq: number;
-  /** Bytes from `offset` up to here are remains of a torn group, which must be wiped. */
+  /** Bytes from `offset` up to this offset belong to a torn group, and must be wiped. */
   readonly wipeUpTo: number;
 }
 
@@ -49,37 +49,41 @@ export interface WalReadOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   readonly log: Log;
-  /** From the high-water file. */
+  /** The number in the high-water file. */
   readonly highWaterSeq: number;
-  /** The log begins here; what is below counts no more, whole or not. */
+  /** The first file of the log. Earlier files are ignored, whether intact or not. */
   readonly firstFile: number;
 }
 
-/** Where the valid frames of a file end. */
+/** The end of the valid frames in a file. */
 interface FileEnd {
   readonly path: string;
-  /** 0 before the first file. */
+  /** Number of the file; 0 before the first file. */
   readonly fileNumber: number;
   readonly offset: number;
   readonly frameNumber: number;
   readonly wipeUpTo: number;
 }
 
-/** What can be read of the log. */
+/** The readable part of the log. */
 export interface LogReading {
-  /** Files up to where the log ends, in order. */
+  /** Log files up to the end of the log, in order. */
   readonly files: WalEnd["files"];
-  /** Files from before the first one: they were let go, and a crash brought their names back. */
+  /** Log files before `firstFile`. They were released, but a crash restored their names. */
   readonly outdated: WalEnd["outdated"];
   readonly staleNames: WalEnd["staleNames"];
   readonly end: FileEnd;
   readonly lastSeq: number;
-  /** Why what was durable behind the end cannot be read, if there was anything. */
+  /**
+   * The reason why durable bytes after the end cannot be read; undefined if no durable bytes
+   * follow.
+   */
   readonly damage: CorruptionError | undefined;
 }
 
 /**
- * Calls `visit` with each commit, in order of seq; frames alias memory that lives on with them.
+ * Calls `visit` with each commit, in order of seq. The frames alias the memory of their file, which
+ * they keep alive.
  *
  * @throws {CorruptionError} If something that was durable is damaged or missing.
  */
@@ -94,7 +98,7 @@ export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) =
   return { files, outdated, staleNames, offset, frameNumber, wipeUpTo, lastSeq };
 }
 
-/** Reads as far as the log can be read, changes nothing, and does not throw for damage. */
+/** Reads the log as far as possible. Changes nothing, and does not throw for damage. */
 export function readLog(
   { disk, firstFile, paths, highWaterSeq }: Omit<WalReadOptions, "log">,
   visit: (commit: LoggedCommit) => void,
@@ -115,7 +119,7 @@ export function readLog(
       const bytes = readable(path, () => disk.readFile(path));
       const header = decodeWalHeader(bytes, path);
       if (header.fileNumber !== number) {
-        // Its name was being taken away for recycling.
+        // The file has the old name of a file that was being recycled.
         staleNames.push({ path, now: header.fileNumber });
         continue;
       }
@@ -135,13 +139,13 @@ export function readLog(
     damage ??= new CorruptionError(
       end.path,
       end.offset,
-      `the log ends here at seq ${lastSeq}, and commits up to seq ${highWaterSeq} were acknowledged`,
+      `the log ends here at seq ${lastSeq}, but commits up to seq ${highWaterSeq} were acknowledged`,
     );
   }
   return { files, outdated, staleNames, end, lastSeq, damage };
 }
 
-/** Damage if the files that the log began with are gone. */
+/** Returns damage if the first files of the log are missing. */
 export function missingBeginning(
   paths: DataPaths,
   { files }: Pick<LogReading, "files">,
@@ -158,7 +162,7 @@ export function missingBeginning(
   );
 }
 
-/** Numbers of the files that have the name of a log file, ascending. */
+/** Numbers of the files with the name of a log file, ascending. */
 export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
   return disk
     .list(paths.wal)
@@ -167,7 +171,7 @@ export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
     .toSorted((left, right) => left - right);
 }
 
-/** Puts parts together; keeps the highest seq. */
+/** Joins the parts of commits, and tracks the highest seq. */
 class CommitAssembler {
   readonly #visit: (commit: LoggedCommit) => void;
   #parts: Frame[] | undefined;
@@ -185,7 +189,7 @@ class CommitAssembler {
     this.lastSeq = Math.max(this.lastSeq, frame.lastSeq);
     switch (frame.kind) {
       case "commit":
-        // Parts without an end belong to a commit that was taken back or never finished.
+        // Parts without a final part belong to a commit that was rolled back or never finished.
         this.#parts = undefined;
         this.#visit({ frames: [frame], lastSeq: frame.lastSeq });
         return;
@@ -196,7 +200,7 @@ class CommitAssembler {
         this.#parts?.push(frame);
         return;
       case "partEnd":
-        // Without a beginning it lay in a file that no table needed any more.
+        // The commit of this part began in a file that was released because no table needed it.
         if (this.#parts !== undefined) {
           this.#visit({ frames: [...this.#parts, frame], lastSeq: frame.lastSeq });
         }
@@ -220,7 +224,7 @@ function requireContinuation(
     throw new CorruptionError(
       end.path,
       end.offset,
-      `the log ends here at seq ${lastSeq}, and ${path} continues after seq ${header.baseSeq}`,
+      `the log ends here at seq ${lastSeq}, but ${path} continues after seq ${header.baseSeq}`,
     );
   }
 }
@@ -243,10 +247,10 @@ function readFrames(
 }
 
 /**
- * Looks behind the last valid frame.
+ * Examines the bytes after the last valid frame.
  *
- * @returns Where the remains of a torn group end; `offset` when there are none.
- * @throws {CorruptionError} If a frame there says that what is missing was durable.
+ * @returns The end of a torn group's remains; `offset` if there are none.
+ * @throws {CorruptionError} If a later frame shows that the missing bytes were durable.
  */
 function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
   const { path, offset, fileNumber, frameNumber } = place;
@@ -256,7 +260,7 @@ function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
     end = Math.min(bytes.length, offset + Math.max(16, view.getUint32(offset + 4, true)));
   }
   for (let at = offset; at + 16 <= bytes.length; at += 8) {
-    // Cheap first: nearly every place is zero, or has the number of an older file.
+    // The cheap test comes first: nearly every position is zero or has the number of an older file.
     if (view.getUint32(at + 8, true) !== fileNumber) continue;
     const frame = decodeFrame(bytes, { path, offset: at, fileNumber });
     if (frame === undefined) continue;

@@ -1,22 +1,22 @@
 /**
- * The log in local files: commits are encoded in their turn, and written in groups.
+ * The log in local files. Each commit is encoded in its own tick, and written in a group.
  *
  *     commits ──encode──► buffer: │ group n+1 (open) │    one group on its way to the disk at most
  *                                                      ► group n ──written, durable──► settled
  *
- * - A group is what is in the buffer when the one before it has become durable: there is no timer.
- *   It is written and made durable by one call, off the event loop.
- * - Nothing is written behind a group before that group is durable, so a frame can say how many
- *   frames before it are durable: see `format.ts`.
- * - A large group of one commit is handed over in that commit's own turn: what the commit has still
- *   to do in memory is done while the disk works.
- * - A group that begins a file waits, and all behind it, while that file is being made.
- * - In relaxed mode a group settles when it is written, in the event loop's own turn; it is synced
- *   later, together with those that were written meanwhile.
- * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
- *   which no further log file could be opened, of which nothing is on the disk: the next group
- *   tries again to enter that file. Any other error is fatal, since nobody can know what is there:
- *   a sync is never tried again.
+ * - A group consists of the commits in the buffer when the previous group has become durable. There
+ *   is no timer. One call off the event loop writes it and makes it durable.
+ * - Nothing is written after a group before that group is durable. A frame can therefore state how
+ *   many earlier frames are durable: see `format.ts`.
+ * - A large group of one commit is handed over in that commit's own tick, so that the disk works
+ *   while the commit finishes its work in memory.
+ * - The first group of a file, and all later ones, wait while that file is being made.
+ * - In relaxed mode, a group settles when it is written, within a tick. It is synced later,
+ *   together with other groups written in the meantime.
+ * - A group for which the disk was full is wiped, and this group and all later groups are rolled
+ *   back. The same happens if no descriptor was left to open the group's file; nothing of the group
+ *   is then on the disk, and the next group tries to enter that file again. Any other error is
+ *   fatal, since the contents of the disk are unknown. A failed sync is never repeated.
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
@@ -24,36 +24,40 @@ import { COMMIT_BYTES_MAX } from "../../base/limits.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents, ListedLogFile } from "../contract/commit_log.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
-import type { FrameDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
 import { WAL_HEADER_BYTES } from "./format.ts";
 import { FrameEncoder, type FrameGroup, type Position, type TakenGroup } from "./frame_encoder.ts";
 import type { HighWaterFile } from "./high_water.ts";
+import type { PreparedFrames } from "./prepared_commit.ts";
 import type { WalEnd } from "./reader.ts";
-import { SyncedSeq } from "./synced_seq.ts";
 
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
   readonly rowBytesMax: number;
-  /** Bytes of one commit, {@linkcode COMMIT_BYTES_MAX} when absent. */
+  /** Largest size of a commit. Default {@linkcode COMMIT_BYTES_MAX}. */
   readonly commitBytesMax?: number | undefined;
-  /** Groups of so many bytes are written early; as is best where absent. */
+  /** Groups of at least this size are written early. If absent, the best size is used. */
   readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
-  /** The log began another file; never called while it is made. */
+  /** Called after the log has begun another file, but never while that file is being made. */
   readonly onRolled: () => void;
 }
 
-/** What of a group fails: that something becomes durable, the file that it begins, or its write. */
+/**
+ * The step of writing a group that failed: a sync, the change to the group's file, or the write.
+ */
 type GroupStep = "sync" | "roll" | "write";
 
-/** A log in which nothing was written for so long is at rest, and nobody waits for the disk. */
+/** Time without writes after which the log counts as idle and no commit waits for the disk. */
 const REST_MS = 100;
 
-/** How far the high-water file may lag under load, in groups. */
+/** Maximum number of groups by which the high-water file may lag under load. */
 const GROUPS_PER_NOTE = 16;
 
-/** A group of so many bytes gains more from an early write than from company. */
+/**
+ * A group of at least this size benefits more from an early write than from waiting for more
+ * commits.
+ */
 const EARLY_BYTES_MIN = 32_768;
 
 const NO_EVENTS: CommitLogEvents = {
@@ -67,26 +71,29 @@ export class LocalWal implements CommitLog {
   readonly #options: LocalWalOptions;
   readonly #files: WalFiles;
   readonly #encoder: FrameEncoder;
-  /** The end of what was written. */
+  /** The end of the written part. */
   #written: Position;
   #writtenSeq: number;
   #lastWritten: FrameGroup | undefined;
-  /** Settled, and not yet in the high-water file. */
+  /** The number of settled groups that are not yet recorded in the high-water file. */
   #unnotedGroups = 0;
   #isScheduled = false;
   #awaitsRest = false;
-  /** The next file is being made, and the next group begins it. */
+  /** Whether the next file is being created. The next group then begins it. */
   #awaitsFile = false;
-  /** A group is on its way to the disk, or what relaxed mode has written is being synced. */
+  /** Whether a group is being written, or bytes written in relaxed mode are being synced. */
   #isDiskBusy = false;
   #isFatal = false;
   #isClosed = false;
   #idleWaiters: (() => void)[] = [];
   readonly #synced: SyncedSeq;
-  /** Why it takes nothing more. */
+  /** The reason why the log accepts no further commits. */
   #failure: unknown;
 
-  /** @throws {DiskError} If the first file cannot be made, or remains of a torn group not wiped. */
+  /**
+   * Continues the log. @throws {DiskError} If the first file cannot be made, or a torn group cannot
+   * be wiped.
+   */
   constructor(options: LocalWalOptions) {
     const { commitBytesMax = COMMIT_BYTES_MAX, end, fileBytes, rowBytesMax, isRelaxed } = options;
     this.#options = options;
@@ -132,8 +139,8 @@ export class LocalWal implements CommitLog {
   }
 
   begin(catalogSeq: number): void {
-    assert(!this.#isFatal, "a failed log takes nothing more");
-    assert(!this.#isClosed, "a closed log takes nothing more");
+    assert(!this.#isFatal, "a failed log accepts no more writes");
+    assert(!this.#isClosed, "a closed log accepts no more writes");
     this.#encoder.begin(catalogSeq);
   }
 
@@ -166,14 +173,14 @@ export class LocalWal implements CommitLog {
     if (!this.#isDiskBusy) this.#writeAtOnce(group);
   }
 
-  draft(offsetOf: (index: number) => number): FrameDraft {
-    return this.#encoder.draft(offsetOf);
+  prepare(offsetOf: (index: number) => number): PreparedFrames {
+    return this.#encoder.prepare(offsetOf);
   }
 
-  append(draft: FrameDraft, head: { catalogSeq: number; firstSeq: number }): number {
-    assert(!this.#isFatal, "a failed log takes nothing more");
-    assert(!this.#isClosed, "a closed log takes nothing more");
-    const groupNumber = this.#encoder.append(draft, head);
+  append(prepared: PreparedFrames, head: { catalogSeq: number; firstSeq: number }): number {
+    assert(!this.#isFatal, "a failed log accepts no more writes");
+    assert(!this.#isClosed, "a closed log accepts no more writes");
+    const groupNumber = this.#encoder.append(prepared, head);
     this.#schedule();
     return groupNumber;
   }
@@ -186,7 +193,7 @@ export class LocalWal implements CommitLog {
 
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
-    // One that was let go may serve where the next is still being made.
+    // A released file may serve as the next one if that is still being made.
     if (this.#awaitsFile) this.#schedule();
   }
 
@@ -202,7 +209,8 @@ export class LocalWal implements CommitLog {
   #wipeTorn({ offset, wipeUpTo }: WalEnd): void {
     const { current } = this.#files;
     if (wipeUpTo > offset) current.write(new Uint8Array(wipeUpTo - offset), offset);
-    // What was read may have been in the system's memory only, and so may the file's name.
+    // The bytes and the file's name may have been only in the system's memory when they were read,
+    // so both are synced.
     current.syncNow();
     this.#options.disk.syncDirectory(this.#options.paths.wal);
   }
@@ -221,8 +229,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Writes in a later turn: what other requests of this one commit goes into the same group. With
-   * 64 clients that made 28,000 commits a second of 22,000.
+   * Writes in a later tick, so that commits of other requests in this tick join the same group. In
+   * measurements with many clients, this raised the commit rate.
    */
   async #writeSoon(): Promise<void> {
     await this.#options.clock.yield();
@@ -230,14 +238,14 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group, if there is one and nothing stands before it. */
+  /** Writes the next group if there is one and nothing is ahead of it. */
   #writeNext(): void {
     if (this.#isFatal || this.#isClosed) return;
     const { isRelaxed } = this.#options;
     for (;;) {
       const { nextGroup } = this.#encoder;
       if (nextGroup === undefined) break;
-      // A file that is being synced is not closed.
+      // A file must not be closed while it is being synced.
       const isRolling = nextGroup.fileNumber !== this.#files.currentNumber;
       if (this.#isDiskBusy && (isRolling || !isRelaxed)) return;
       if (isRolling && this.#waitsForFile()) return;
@@ -255,8 +263,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Whether the next file is being made. What is next is written behind that: to make another one
-   * would hold this turn for as long as the disk takes to write all of it.
+   * Whether later commits must wait because the next file is being made. Making a second file
+   * instead would block this tick until the disk has written all of it.
    */
   #waitsForFile(): boolean {
     const { making } = this.#files;
@@ -272,15 +280,18 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Hands the next group over within this turn, if that calls no events. */
+  /** Writes the next group within this tick, unless that would call event handlers. */
   #writeAtOnce({ fileNumber }: FrameGroup): void {
     if (this.#options.isRelaxed) return;
-    // To enter another file calls events, which belong to a turn of their own.
+    // Entering another file calls event handlers, which must run in a separate tick.
     if (fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
     this.#writeDurably(this.#encoder.takeGroup());
   }
 
-  /** Returns whether the file of a group can be written; if not, as {@linkcode #failGroup}. */
+  /**
+   * Opens the file of a group if necessary. On failure, calls {@linkcode #failGroup} and returns
+   * false.
+   */
   #reachFile(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
     let step: GroupStep = "sync";
@@ -320,7 +331,7 @@ export class LocalWal implements CommitLog {
     this.#prepareFile();
   }
 
-  /** Returns whether the group is written; if not, as {@linkcode #failGroup}. */
+  /** Writes a group. On failure, calls {@linkcode #failGroup} and returns false. */
   #writeRelaxed(group: TakenGroup): boolean {
     try {
       this.#files.current.write(group.bytes, group.offset);
@@ -345,7 +356,10 @@ export class LocalWal implements CommitLog {
     this.#encoder.groupWritten();
   }
 
-  /** Has the next file made: from a quarter on at the next rest, from the middle on at once. */
+  /**
+   * Prepares the next file in an idle moment once the current file is a quarter full, or
+   * immediately when it is half full.
+   */
   #prepareFile(): void {
     if (this.#files.isPrepared) return;
     const { offset } = this.#written;
@@ -374,7 +388,8 @@ export class LocalWal implements CommitLog {
 
   #roll(fileNumber: number): void {
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
-    // What is taken back later goes on in this file: the one before is at its end.
+    // Later commits are written to this file even if the group is rolled back, since the previous
+    // file is full.
     this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
     this.#noteCurrentFile(0);
   }
@@ -400,19 +415,22 @@ export class LocalWal implements CommitLog {
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
-    // The disk works on what waits while the writers of this group are answered.
+    // The disk writes the waiting group while the writers of this one are answered.
     const { nextGroup } = this.#encoder;
     if (nextGroup !== undefined) this.#writeAtOnce(nextGroup);
     this.#noteSettled(lastSeq);
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
     if (this.#encoder.nextGroup === undefined) this.#wakeIdle();
-    // In relaxed mode more may have been written meanwhile.
+    // In relaxed mode, more may have been written in the meantime.
     const last = this.#lastWritten;
     if (last !== undefined && last.number > number && !this.#isDiskBusy) this.#sync(last);
   }
 
-  /** Writes the high-water file once for groups that follow each other without a pause. */
+  /**
+   * Writes the high-water file, but only once for several groups that follow each other without a
+   * pause.
+   */
   #noteSettled(seq: number): void {
     this.#unnotedGroups += 1;
     const isPause = !this.#isDiskBusy && this.#encoder.nextGroup === undefined;
@@ -427,14 +445,14 @@ export class LocalWal implements CommitLog {
     }
   }
 
-  /** Takes a group back that did not become durable, and all behind it, or fails the log. */
+  /** Rolls back a group that did not become durable, and all later ones, or fails the log. */
   #failGroup(group: FrameGroup, step: GroupStep, error: DiskError): void {
     if (!this.#isRefused(step, error)) {
       this.#fail(error);
       return;
     }
     try {
-      // What was written of the group must never be taken for a commit.
+      // The written bytes of the group must never count as a commit.
       if (step === "write") {
         this.#files.current.write(new Uint8Array(group.end - group.start), group.offset);
         this.#files.current.syncNow();
@@ -447,7 +465,9 @@ export class LocalWal implements CommitLog {
     this.events.onTakenBack(group.number, error);
   }
 
-  /** Whether an error says that nothing was done, and not that nobody knows what was. */
+  /**
+   * Whether an error means that the step had no effect. For other errors, its effect is unknown.
+   */
   #isRefused(step: GroupStep, { code }: DiskError): boolean {
     if (step === "sync") return false;
     if (step === "write") return code === "ENOSPC";
@@ -467,5 +487,45 @@ export class LocalWal implements CommitLog {
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
     for (const wake of waiters) wake();
+  }
+}
+
+/**
+ * Tracks the highest seq that is on the disk, and the callers that wait for a higher seq.
+ *
+ * Invariant: no caller waits for a seq that is on the disk, or after the log has failed.
+ */
+class SyncedSeq {
+  /** The highest seq that is on the disk. */
+  #seq: number;
+  #waiters: { readonly seq: number; readonly done: PromiseWithResolvers<void> }[] = [];
+
+  constructor(seq: number) {
+    this.#seq = seq;
+  }
+
+  /**
+   * Resolves once everything up to a seq is on the disk. Rejects with the error given to
+   * {@linkcode fail}.
+   */
+  reached(seq: number): Promise<void> {
+    if (seq <= this.#seq) return Promise.resolve();
+    const done = Promise.withResolvers<void>();
+    this.#waiters.push({ seq, done });
+    return done.promise;
+  }
+
+  /** Records that everything up to a seq is on the disk. */
+  note(seq: number): void {
+    this.#seq = Math.max(this.#seq, seq);
+    if (this.#waiters.length === 0) return;
+    const waiters = this.#waiters;
+    this.#waiters = waiters.filter((waiter) => waiter.seq > this.#seq);
+    for (const waiter of waiters) if (waiter.seq <= this.#seq) waiter.done.resolve();
+  }
+
+  /** Records that nothing more will reach the disk. */
+  fail(error: unknown): void {
+    for (const { done } of this.#waiters.splice(0)) done.reject(error);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Values that were stored before ALTER TABLE widened their column, as the column's type now holds
- * them: SMALLINT and INT grow to BIGINT, a DECIMAL gets more digits behind the point, and the text
- * of JSON becomes canonical as JSONB. Every other widening keeps the form of the value.
+ * Converts values that were stored before an ALTER TABLE widened their column. SMALLINT and INT
+ * grow to BIGINT, a DECIMAL gets more digits after the decimal point, and the text of JSON becomes
+ * canonical as JSONB. Every other widening keeps the form of the value.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -19,15 +19,15 @@ import type { StoredColumn } from "../contract/store.ts";
 import { MemColumn } from "./mem_column.ts";
 
 /**
- * What of a type decides how its values look: the digits behind the point of a DECIMAL, 1 for
- * JSONB, 0 for all others. The log keeps it beside each column.
+ * Returns the number that determines the stored form of a type's values: the digits after the
+ * decimal point of a DECIMAL, 1 for JSONB, 0 for all others. The log stores it with each column.
  */
 export function formOf(type: DataType): number {
   if (type.kind === "decimal") return type.scale;
   return type.kind === "json" && type.binary ? 1 : 0;
 }
 
-/** A value of a type that was stored in another form of it. */
+/** Converts a value that was stored in a different form of its type. */
 export function converted(value: Value, formThen: number, now: DataType): Value {
   if (value === null) return value;
   const formNow = formOf(now);
@@ -43,18 +43,18 @@ function canonicalOf(text: string): string {
   try {
     return canonicalJson(text);
   } catch (error) {
-    // Safe: ALTER TABLE has read every live row. This is an older version, which says what it said.
+    // Safe: ALTER TABLE has checked every live row. An older version keeps its value unchanged.
     if (error instanceof DatabaseError) return text;
     throw error;
   }
 }
 
-/** A vector of a column that was stored with another type. */
+/** Converts a vector from a column that was stored with a different type. */
 export function convertVector(vector: Vector, from: DataType, to: DataType): Vector {
   if (sameType(from, to)) return vector;
   const formThen = formOf(from);
   if (formThen === formOf(to)) {
-    // The same values, perhaps in wider numbers.
+    // The values are the same, except that their representation may be wider.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
     const { length, nulls } = vector;
     return { kind: "f64", length, values: Float64Array.from(vector.values), nulls };
@@ -66,7 +66,7 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
   return vectorFromValues(to, values);
 }
 
-/** A memtable's column after ALTER TABLE. */
+/** Converts a memtable's column after ALTER TABLE. */
 export function convertMemColumn(column: MemColumn, definition: StoredColumn): MemColumn {
   const { columnId, type } = definition;
   if (sameType(column.type, type)) return column;

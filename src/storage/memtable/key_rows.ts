@@ -1,35 +1,55 @@
 /**
- * The newest row of each key of one owner in a memtable.
+ * Maps each key of one owner to its newest row in a memtable.
  *
- * Nearly every key is one number, and most ascend: those are a list that is searched by halves, and
- * which a bulk load only appends to. Numbers that come in another order are in an open table. Both
- * are typed arrays, which the garbage collector does not look into: a Map made a fifth of the time
- * of a bulk load. Keys that are no numbers are in a Map.
+ * Nearly every key is one number, and most keys ascend. Ascending keys are in a list with binary
+ * search, to which a bulk load only appends. Other numbers are in an open-addressing hash table.
+ * Both are typed arrays, which the garbage collector does not traverse. A Map would make a bulk
+ * load noticeably slower. Keys that are not numbers are in a Map.
  *
- * - A number is in one of the two once at most, and none of the table is above the end of the list.
- * - What was forgotten keeps its place without a row: in the table until that grows.
- * - A slot of the table is always free, so that a search ends.
+ * - A number is in the list or in the table, but not in both. No number in the table is above the
+ *   list's end.
+ * - A removed key keeps its slot, but without a row. The table drops it when it grows.
+ * - One slot of the table is always free, so that every search ends.
  */
 import { HASH_FACTOR, HASH_SEED } from "../../base/hash_salt.ts";
 import type { Key } from "../contract/key.ts";
-import { grown, roomFor } from "./mem_column.ts";
+import { newGrowth } from "./mem_column.ts";
 
 const PLACES_MIN = 8;
 
-/** What a place holds beside row numbers, which are one more there. */
+/**
+ * Maximum number of keys in a single table. More keys are divided over parts, because a table that
+ * grows copies all of its keys in one go, which would take too long for a tick.
+ */
+const UNDIVIDED_KEYS_MAX = 16_384;
+
+/**
+ * Parts of equal size would all grow at the same time. Each part therefore has 1.1 % more keys than
+ * the previous one, and the last has twice as many as the first. While the number of keys doubles,
+ * the parts grow one after another, once each.
+ */
+const PARTS = 64;
+const SHARES = 1024;
+
+/** The part that each share of the hash values belongs to. */
+const PART_OF_SHARE: Uint8Array = Uint8Array.from({ length: SHARES }, (_, share) =>
+  Math.floor(PARTS * Math.log2(1 + share / SHARES)),
+);
+
+/** A slot without a row. Other slots contain a row number plus one. */
 const FREE = 0;
 const FORGOTTEN = -1;
 
 const NONE = -1;
 
-/** To take a double apart for its hash. */
+/** Splits a double into two words for its hash. */
 const double = new Float64Array(1);
 const halves = new Int32Array(double.buffer);
 
 export class KeyRows {
   readonly #ascending = new AscendingKeys();
-  /** Made with the first that needs it, as is the map: an owner may have a few rows only. */
-  #table: KeyTable | undefined;
+  /** Created on first use, like the map, since an owner may have few rows. */
+  #table: KeyTables | undefined;
   #others: Map<Key, number> | undefined;
 
   get(key: Key): number | undefined {
@@ -43,12 +63,12 @@ export class KeyRows {
       this.#others ??= new Map();
       this.#others.set(key, row);
     } else if (!this.#ascending.set(key, row + 1)) {
-      this.#table ??= new KeyTable();
+      this.#table ??= new KeyTables();
       this.#table.set(key, row + 1);
     }
   }
 
-  /** Notes rows from `first` on for ascending numbers, above every number that is here. */
+  /** Records rows starting at `first` for ascending numbers that are above all existing ones. */
   append(keys: Float64Array | Int32Array, first: number): void {
     this.#ascending.appendAll(keys, first + 1);
   }
@@ -59,34 +79,41 @@ export class KeyRows {
     else if (this.#table?.rowOf(key) !== undefined) this.#table.set(key, FORGOTTEN);
   }
 
-  /** Every key with its row. */
-  visit(visit: (key: Key, row: number) => void): void {
-    for (const list of [this.#ascending, this.#table]) {
-      if (list === undefined) continue;
-      const { keys, rows } = list;
-      for (let place = 0; place < rows.length; place += 1) {
-        const row = rows[place] ?? FREE;
-        if (row > FREE) visit(keys[place] ?? 0, row - 1);
-      }
-    }
+  /** Releases the capacity that was made for further keys. */
+  releaseGrowth(): void {
+    this.#ascending.releaseGrowth();
+  }
+
+  /** Visits every key with its row. */
+  visit(visit: Visit): void {
+    this.#ascending.visit(visit);
+    this.#table?.visit(visit);
     for (const [key, row] of this.#others ?? []) visit(key, row);
   }
 }
 
-/** Keys that came in ascending order. */
+type Visit = (key: Key, row: number) => void;
+
+/** The growth of lists with few keys. */
+const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
+const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
+
+/** Keys that arrived in ascending order. */
 class AscendingKeys {
   keys: Float64Array = new Float64Array(0);
   rows: Int32Array = new Int32Array(0);
+  #keyGrowth = SMALL_KEYS;
+  #rowGrowth = SMALL_ROWS;
   #count = 0;
   #last: number = Number.NEGATIVE_INFINITY;
 
-  /** What is noted of a key; undefined when it is not in the list. */
+  /** Returns the row of a key; undefined if the key is not in the list. */
   rowOf(key: number): number | undefined {
     const place = this.#placeOf(key);
     return place === NONE ? undefined : this.rows[place];
   }
 
-  /** Notes a row for a key that is in the list or belongs at its end. Returns whether it does. */
+  /** Records a row if its key is in the list or belongs at its end. Returns whether it does. */
   set(key: number, row: number): boolean {
     if (key > this.#last || this.#count === 0) {
       this.#append(key, row);
@@ -95,10 +122,11 @@ class AscendingKeys {
     const place = this.#placeOf(key);
     if (place === NONE) return false;
     this.rows[place] = row;
+    this.#rowGrowth.noteChanged(place, row);
     return true;
   }
 
-  /** Notes rows from `row` on for keys that ascend from above the last one. */
+  /** Records rows starting at `row` for ascending keys that are all above the last key. */
   appendAll(keys: Float64Array | Int32Array, row: number): void {
     const place = this.#count;
     const count = place + keys.length;
@@ -118,16 +146,20 @@ class AscendingKeys {
     this.#count = place + 1;
   }
 
-  #reserve(count: number): void {
-    // At other numbers of rows than the arrays of a memtable.
-    const keyRoom = roomFor(count, this.keys.length, 4.5);
-    const rowRoom = roomFor(count, this.rows.length, 5.5);
-    if (keyRoom !== undefined) {
-      this.keys = grown(this.keys, new Float64Array(Math.max(PLACES_MIN, keyRoom)));
-    }
-    if (rowRoom !== undefined) {
-      this.rows = grown(this.rows, new Int32Array(Math.max(PLACES_MIN, rowRoom)));
-    }
+  #reserve(needed: number): void {
+    this.#keyGrowth = this.#keyGrowth.ownFor(this.keys);
+    this.#rowGrowth = this.#rowGrowth.ownFor(this.rows);
+    this.keys = this.#keyGrowth.arrayFor(this.keys, this.#count, needed);
+    this.rows = this.#rowGrowth.arrayFor(this.rows, this.#count, needed);
+  }
+
+  releaseGrowth(): void {
+    this.#keyGrowth.release();
+    this.#rowGrowth.release();
+  }
+
+  visit(visit: Visit): void {
+    visitPlaces(this.keys, this.rows, visit);
   }
 
   #placeOf(key: number): number {
@@ -144,21 +176,68 @@ class AscendingKeys {
   }
 }
 
-/** Keys in an open table, by a hash of all their bits. */
+/** Visits each slot with a row. The stored number is the row plus one. */
+function visitPlaces(keys: Float64Array, rows: Int32Array, visit: Visit): void {
+  for (let place = 0; place < rows.length; place += 1) {
+    const row = rows[place] ?? FREE;
+    if (row > FREE) visit(keys[place] ?? 0, row - 1);
+  }
+}
+
+/** Keys in one hash table, or in several if there are many. */
+class KeyTables {
+  #tables: readonly KeyTable[] = [new KeyTable()];
+
+  rowOf(key: number): number | undefined {
+    const hash = hashOf(key);
+    return this.#tableOf(hash).rowOf(key, hash);
+  }
+
+  set(key: number, row: number): void {
+    const hash = hashOf(key);
+    const table = this.#tableOf(hash);
+    table.set(key, row, hash);
+    if (table.usedCount <= UNDIVIDED_KEYS_MAX || this.#tables.length > 1) return;
+    this.#tables = Array.from({ length: PARTS }, () => new KeyTable());
+    table.visit((known, itsRow) => this.set(Number(known), itsRow + 1));
+  }
+
+  visit(visit: Visit): void {
+    for (const table of this.#tables) table.visit(visit);
+  }
+
+  #tableOf(hash: number): KeyTable {
+    const tables = this.#tables;
+    // The lower bits choose a table, since each table uses the upper bits for its slots.
+    const index = tables.length === 1 ? 0 : PART_OF_SHARE[hash & (SHARES - 1)];
+    return tables[index ?? 0] as KeyTable;
+  }
+}
+
+/** Keys in an open-addressing hash table, by a hash of all their bits. */
 class KeyTable {
   keys: Float64Array = new Float64Array(PLACES_MIN);
   rows: Int32Array = new Int32Array(PLACES_MIN);
   #usedCount = 0;
 
-  rowOf(key: number): number | undefined {
-    const row = this.rows[this.#placeOf(key)] ?? FREE;
+  /** Used slots, including those of removed keys. */
+  get usedCount(): number {
+    return this.#usedCount;
+  }
+
+  visit(visit: Visit): void {
+    visitPlaces(this.keys, this.rows, visit);
+  }
+
+  rowOf(key: number, hash: number): number | undefined {
+    const row = this.rows[this.#placeOf(key, hash)] ?? FREE;
     return row === FREE ? undefined : row;
   }
 
-  set(key: number, row: number): void {
-    // A third of the places stays free, or searches would grow long.
+  set(key: number, row: number, hash: number): void {
+    // A third of the slots stays free, because searches would otherwise become slow.
     if (this.#usedCount * 3 >= this.rows.length * 2) this.#grow();
-    const place = this.#placeOf(key);
+    const place = this.#placeOf(key, hash);
     if (this.rows[place] === FREE) {
       this.keys[place] = key;
       this.#usedCount += 1;
@@ -166,11 +245,11 @@ class KeyTable {
     this.rows[place] = row;
   }
 
-  /** The place of a number, or the free one where it belongs. */
-  #placeOf(key: number): number {
+  /** Returns the slot of a number, or the free slot where it belongs. */
+  #placeOf(key: number, hash: number): number {
     const { keys, rows } = this;
     const last = rows.length - 1;
-    let place = hashOf(key) >>> Math.clz32(last);
+    let place = hash >>> Math.clz32(last);
     while (rows[place] !== FREE && keys[place] !== key) place = (place + 1) & last;
     return place;
   }
@@ -184,7 +263,7 @@ class KeyTable {
       const row = rows[from] ?? FREE;
       if (row <= FREE) continue;
       const key = keys[from] ?? 0;
-      const place = this.#placeOf(key);
+      const place = this.#placeOf(key, hashOf(key));
       this.keys[place] = key;
       this.rows[place] = row;
       this.#usedCount += 1;
@@ -192,12 +271,12 @@ class KeyTable {
   }
 }
 
-/** NaN is no number that is equal to itself. */
+/** NaN is not a number key, because it is not equal to itself. */
 function isNumber(key: Key): key is number {
   return typeof key === "number" && !Number.isNaN(key);
 }
 
-/** Mixes all bits, for the upper ones to be used. @returns Any 32 bits. */
+/** Mixes all bits into the upper bits. @returns Any 32 bits. */
 function hashOf(key: number): number {
   // 0 and -0 are the same key.
   double[0] = key + 0;

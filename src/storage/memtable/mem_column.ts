@@ -1,16 +1,19 @@
 /**
- * One column of a memtable: values that arrive at the end and never change.
+ * One column of a memtable: values that are appended and never change.
  *
- * Numbers and booleans are held in typed arrays that double as they grow, text as UTF-8 one behind
- * the other: as strings it would be walked through at every collection of garbage. Other types, and
- * a whole number column that has met a value beyond 2^53, are in a plain array.
+ * Numbers and booleans are in typed arrays that double as they grow. Text is concatenated UTF-8,
+ * since the garbage collector would have to traverse strings. Other types, and an integer column
+ * with a value beyond 2^53, are in a plain array.
  */
 import { assert } from "../../base/assert.ts";
 import type { ByteReader } from "../../base/byte_reader.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
+import { Growth } from "../../base/growth.ts";
 import { sharedBytes, sharedFloats, sharedInts, sharedWords } from "../../base/shared_arrays.ts";
 import {
   type DataType,
+  elementsOf,
+  isArrayValue,
   physicalKind,
   type Row,
   type Value,
@@ -18,16 +21,16 @@ import {
   valueAt,
 } from "../../types/mod.ts";
 
-const CAPACITY_MIN = 16;
+const CAPACITY_MIN = 8;
 
 const TEXT_BYTES_MIN = 256;
 const TEXT_BYTES_MAX = 0xffff_ffff;
 
-/** Of a column that is none of text; nothing is written to it. */
+/** A shared empty array for columns without text. Nothing is written to it. */
 const NO_TEXT = new ByteWriter(0);
 const NO_OFFSETS = new Uint32Array(0);
 
-/** What a value costs in a plain array, beside the characters of a text. */
+/** The size of a value in a plain array, without the characters of a string. */
 const SLOT_BYTES = 16;
 
 const PLACE_BYTES = { bool: 1, i32: 4, f64: 8, text: 4, any: SLOT_BYTES } as const;
@@ -41,9 +44,14 @@ export class MemColumn {
   #floats: Float64Array = new Float64Array(0);
   #values: Value[] = [];
   #text = NO_TEXT;
-  /** Where each text begins and, one further, ends. */
+  /** The offset at which each string starts, followed by the end of the last string. */
   #offsets: Uint32Array = NO_OFFSETS;
   #nulls: Uint8Array | undefined;
+  #boolGrowth: Growth<Uint8Array> | undefined;
+  #intGrowth: Growth<Int32Array> | undefined;
+  #floatGrowth: Growth<Float64Array> | undefined;
+  #offsetGrowth: Growth<Uint32Array> | undefined;
+  #nullGrowth: Growth<Uint8Array> | undefined;
   #length = 0;
   #contentBytes = 0;
 
@@ -57,8 +65,8 @@ export class MemColumn {
   }
 
   /**
-   * A column of the values that a vector holds, which it aliases. Nothing is appended to it, other
-   * than further values of a plain array.
+   * A column that aliases the values of a vector. Nothing is appended to it, except to a plain
+   * array.
    */
   static of({ columnId, type }: Pick<MemColumn, "columnId" | "type">, vector: Vector): MemColumn {
     const column = new MemColumn(columnId, type);
@@ -78,9 +86,9 @@ export class MemColumn {
     return column;
   }
 
-  /** Further values of a column that is held in a plain array. */
+  /** Appends values to a column that is a plain array. */
   appendPlain(values: readonly Value[]): void {
-    assert(this.#kind === "any", "the values lie in a plain array");
+    assert(this.#kind === "any", "the column is a plain array");
     for (const value of values) this.#values.push(value);
     this.#length += values.length;
   }
@@ -89,14 +97,14 @@ export class MemColumn {
     return this.#length;
   }
 
-  /** Memory held, about: room that nothing was written to yet takes none. */
+  /** Approximate memory in bytes. Reserved capacity that was never written does not count. */
   get bytes(): number {
     const nulls = this.#nulls === undefined ? 0 : this.#length;
     const content = this.#text.length + this.#contentBytes;
     return this.#length * PLACE_BYTES[this.#kind] + nulls + content;
   }
 
-  /** Appends the value at `position` of the first `count` rows. */
+  /** Appends the values in column `position` of the first `count` rows. */
   appendFrom(rows: readonly Row[], position: number, count: number): void {
     this.#reserve(this.#length + count);
     for (let index = 0; index < count; index += 1) {
@@ -105,7 +113,7 @@ export class MemColumn {
     this.#length += count;
   }
 
-  /** Whether it holds text, as UTF-8. */
+  /** Whether the column is stored as UTF-8 text. */
   get isText(): boolean {
     return this.#kind === "text";
   }
@@ -116,19 +124,19 @@ export class MemColumn {
     this.#length += 1;
   }
 
-  /** Appends the UTF-8 of a block to a column of text. */
+  /** Appends the UTF-8 text of a block to a text column. */
   appendTextOf(from: ByteReader): void {
     assert(this.#kind === "text", "a text column holds text");
     this.#reserve(this.#length + 1);
     from.blockInto(this.#text);
-    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text has 32 bits");
+    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text fits 32 bits");
     this.#length += 1;
     this.#offsets[this.#length] = this.#text.length;
   }
 
   /** Appends the first `count` values of a vector. */
   appendVector(vector: Vector, count: number): void {
-    assert(count <= vector.length, "the vector has the values");
+    assert(count <= vector.length, "the vector has all the values");
     this.#reserve(this.#length + count);
     if (!this.#appendText(vector, count) && !this.#appendNumbers(vector, count)) {
       for (let row = 0; row < count; row += 1) {
@@ -138,14 +146,14 @@ export class MemColumn {
     this.#length += count;
   }
 
-  /** Returns false for what is no text, or not to be held as text. */
+  /** Appends text values. Returns false unless both the column and the vector contain text. */
   #appendText(vector: Vector, count: number): boolean {
     if (this.#kind !== "text" || vector.kind !== "utf8") return false;
     const { bytes, offsets } = vector;
     const first = offsets[0] ?? 0;
     const shift = this.#text.length - first;
     this.#text.raw(bytes.subarray(first, offsets[count]));
-    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text has 32 bits");
+    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text fits 32 bits");
     const own = this.#offsets;
     const base = this.#length;
     for (let row = 1; row <= count; row += 1) own[base + row] = (offsets[row] ?? 0) + shift;
@@ -153,7 +161,9 @@ export class MemColumn {
     return true;
   }
 
-  /** Returns false for what is not held as these numbers are. */
+  /**
+   * Appends numbers. Returns false unless the column and the vector have the same number format.
+   */
   #appendNumbers(vector: Vector, count: number): boolean {
     if (vector.kind === "f64" && this.#kind === "f64") {
       this.#floats.set(vector.values.subarray(0, count), this.#length);
@@ -179,7 +189,7 @@ export class MemColumn {
   }
 
   truncate(length: number): void {
-    assert(length <= this.#length, "a truncation makes shorter");
+    assert(length <= this.#length, "a truncation shortens the column");
     this.#nulls?.fill(0, length, this.#length);
     if (this.#kind === "any") this.#values.length = length;
     if (this.#kind === "text") this.#text.cutTo(this.#offsets[length] ?? 0);
@@ -187,7 +197,7 @@ export class MemColumn {
   }
 
   valueAt(row: number): Value {
-    assert(row < this.#length, "the row is there");
+    assert(row < this.#length, "the row exists");
     if (this.#kind === "any") return this.#values[row] ?? null;
     if (this.#nulls !== undefined && this.#nulls[row] === 1) return null;
     switch (this.#kind) {
@@ -202,7 +212,7 @@ export class MemColumn {
     }
   }
 
-  /** All rows, without copying. What it holds beyond `length` at this time is not part of it. */
+  /** Returns all rows without copying. Bytes after `length` are not part of the result. */
   vector(): Vector {
     const length = this.#length;
     const nulls = this.#nulls?.subarray(0, length);
@@ -228,6 +238,8 @@ export class MemColumn {
       if (typeof value === "string") this.#contentBytes += value.length;
       else if (value instanceof Uint8Array || value instanceof Float32Array) {
         this.#contentBytes += value.byteLength;
+      } else if (isArrayValue(value)) {
+        this.#contentBytes += SLOT_BYTES * elementsOf(value).length;
       }
     } else if (value === null) {
       this.#nulls ??= sharedBytes(this.#capacity());
@@ -236,7 +248,7 @@ export class MemColumn {
     } else if (this.#kind === "text") {
       assert(typeof value === "string", "a text column holds text");
       this.#text.rawText(value);
-      assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text has 32 bits");
+      assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text fits 32 bits");
       this.#offsets[row + 1] = this.#text.length;
     } else if (typeof value === "number") {
       if (this.#kind === "f64") this.#floats[row] = value;
@@ -250,7 +262,7 @@ export class MemColumn {
     }
   }
 
-  /** Goes over to a plain array; the first `count` rows have their values. */
+  /** Converts the column to a plain array. Only the first `count` rows have values so far. */
   #widen(count: number): void {
     assert(this.#kind === "f64", "only whole numbers grow beyond 2^53");
     const floats = this.#floats;
@@ -265,22 +277,60 @@ export class MemColumn {
     this.#nulls = undefined;
   }
 
+  /** Releases the capacity that was made for further rows. */
+  releaseGrowth(): void {
+    this.#text.releaseGrowth();
+    this.#boolGrowth?.release();
+    this.#intGrowth?.release();
+    this.#floatGrowth?.release();
+    this.#offsetGrowth?.release();
+    this.#nullGrowth?.release();
+  }
+
   #capacity(): number {
     const texts = Math.max(0, this.#offsets.length - 1);
     return Math.max(this.#bools.length, this.#ints.length, this.#floats.length, texts);
   }
 
   #reserve(length: number): void {
-    if (this.#kind === "any") return;
-    const room = roomFor(length, this.#capacity(), this.columnId);
-    if (room === undefined) return;
-    const capacity = Math.max(CAPACITY_MIN, room);
-    if (this.#kind === "bool") this.#bools = grown(this.#bools, sharedBytes(capacity));
-    else if (this.#kind === "i32") this.#ints = grown(this.#ints, sharedInts(capacity));
-    else if (this.#kind === "text") {
-      this.#offsets = grown(this.#offsets, sharedWords(capacity + 1));
-    } else this.#floats = grown(this.#floats, sharedFloats(capacity));
-    if (this.#nulls !== undefined) this.#nulls = grown(this.#nulls, sharedBytes(capacity));
+    const count = this.#length;
+    switch (this.#kind) {
+      case "any":
+        return;
+      case "bool":
+        this.#bools = (this.#boolGrowth ??= newGrowth(sharedBytes)).arrayFor(
+          this.#bools,
+          count,
+          length,
+        );
+        break;
+      case "i32":
+        this.#ints = (this.#intGrowth ??= newGrowth(sharedInts)).arrayFor(
+          this.#ints,
+          count,
+          length,
+        );
+        break;
+      case "f64":
+        this.#floats = (this.#floatGrowth ??= newGrowth(sharedFloats)).arrayFor(
+          this.#floats,
+          count,
+          length,
+        );
+        break;
+      case "text":
+        this.#offsets = (this.#offsetGrowth ??= newGrowth(sharedWords)).arrayFor(
+          this.#offsets,
+          count + 1,
+          length + 1,
+        );
+    }
+    if (this.#nulls === undefined) return;
+    this.#nulls = (this.#nullGrowth ??= newGrowth(sharedBytes)).arrayFor(
+      this.#nulls,
+      count,
+      length,
+    );
   }
 }
 
@@ -290,36 +340,21 @@ function isText({ kind }: DataType): boolean {
 }
 
 /**
- * An array of this size grows by more than a doubling: the system gives it memory where it is first
- * written, so room costs addresses, and a bulk load copies a tenth of what it would.
+ * Arrays of at least this size more than double when they grow. The system allocates memory on the
+ * first write, so unused capacity takes up only address space, while a bulk load copies far less.
  */
-const SPACIOUS_ROOM_MIN = 4096;
-const SPACIOUS_ROOM_MAX = 131_072;
+const SPACIOUS_CAPACITY_MIN = 4096;
+const SPACIOUS_CAPACITY_MAX = 131_072;
 const SPACIOUS_FACTOR = 16;
 
-/** From this room on copying what is there takes milliseconds. */
-const STAGGERED_ROOM_MIN = 65_536;
-
-/**
- * The room that an array should get, or undefined while it has enough. Arrays of one table grow
- * together, and copying all of them at once would hold up everybody: so each of the large ones
- * grows a little before it must, at another share of its room than its neighbours.
- */
-export function roomFor(needed: number, room: number, index: number): number | undefined {
-  const isDue = room >= STAGGERED_ROOM_MIN && needed > room * (0.75 + (index % 8) / 32);
-  return needed > room || isDue ? Math.max(needed, roomBehind(room)) : undefined;
+/** The growth of a memtable's array. */
+export function newGrowth<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(
+  make: (capacity: number) => T,
+): Growth<T> {
+  return new Growth(make, nextCapacity);
 }
 
-function roomBehind(room: number): number {
-  if (room < SPACIOUS_ROOM_MIN) return 2 * room;
-  return Math.max(2 * room, Math.min(SPACIOUS_FACTOR * room, SPACIOUS_ROOM_MAX));
-}
-
-/** Copies an array to the beginning of a larger one. */
-export function grown<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(
-  from: T,
-  into: T,
-): T {
-  into.set(from);
-  return into;
+function nextCapacity(capacity: number): number {
+  if (capacity < SPACIOUS_CAPACITY_MIN) return Math.max(CAPACITY_MIN, 2 * capacity);
+  return Math.max(2 * capacity, Math.min(SPACIOUS_FACTOR * capacity, SPACIOUS_CAPACITY_MAX));
 }

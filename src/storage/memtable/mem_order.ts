@@ -1,7 +1,7 @@
 /**
- * The rows of one owner in a memtable in the order of a column: parts of the partition's list, each
- * in order by itself. Rows that came since are a part of their own, until they are worth making the
- * parts before them anew:
+ * Sorts the rows of one owner in a memtable by a column. The partition's list is divided into
+ * parts, each sorted separately. New rows form a small part until merging it with the preceding
+ * parts is worthwhile:
  *
  *     ┌───────────────┬───────────────┬──────────┬─────┬───┐
  *     │ 65,536 rows   │ 65,536 rows   │ 9,000    │ 700 │ 2 │
@@ -9,14 +9,20 @@
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { isNullAt, slice, take, type Vector } from "../../types/mod.ts";
-import { areTextsShort, type ColumnOrder, orderOf } from "../segment/column_order.ts";
-import type { MemPartition, Memtable } from "./memtable.ts";
+import {
+  areTextsShort,
+  type ColumnOrder,
+  type LiveRows,
+  liveOrderOf,
+} from "../segment/column_order.ts";
+import type { MemPartition } from "./mem_partition.ts";
+import type { Memtable } from "./memtable.ts";
 import type { MemPart } from "./part_orders.ts";
 
-/** A part is made anew once those behind it have this share of its rows. */
+/** A part is sorted again once the parts after it reach this fraction of its rows. */
 const GROWTH_SHARE = 8;
 
-/** The parts of all rows of a partition, or undefined where some have no order. */
+/** Returns the parts of all rows of a partition; undefined if some rows cannot be ordered. */
 export function memPartsOf(
   memtable: Memtable,
   partition: MemPartition,
@@ -42,25 +48,53 @@ export function memPartsOf(
 }
 
 /**
- * The order of a part, which is made when somebody comes to it: of a long memtable all would take
- * more than a turn should. Undefined where its rows have none.
+ * Returns the order of a part, which is made on first use, since sorting a long memtable as a whole
+ * would take longer than a tick should. Undefined if the rows cannot be sorted.
  */
 export function orderOfPart(
-  { memtable, part, partition }: PlacedPart,
-  columnId: number,
+  placed: PlacedPart,
+  { columnId, upTo }: { readonly columnId: number; readonly upTo: number },
 ): ColumnOrder | undefined {
+  const { memtable, part, partition } = placed;
   const { orders } = partition;
+  const live = liveRowsOfPart(placed, upTo);
   const known = orders.orderOf(part);
-  if (known !== undefined) return known;
+  if (known?.isFor(live) === true) return known;
   const vector = memtable.vector(columnId);
-  // Rows that were taken back since are no longer in the list.
+  // Rows that have since been rolled back are no longer in the list.
   const end = Math.min(part.end, partition.count);
   if (vector === undefined || end <= part.start) return undefined;
   const rows = rowsOf(vector, partition.rows.subarray(part.start, end));
-  const order = areTextsShort(rows) ? orderOf(rows) : undefined;
+  const order = areTextsShort(rows) ? liveOrderOf(rows, live) : undefined;
   if (order === undefined) orders.refuse(columnId);
-  else orders.keep(part, order);
+  // An order made for newer reads stays, since they are the majority.
+  else if (known === undefined || known.liveFrom <= upTo) orders.keep(part, order);
   return order;
+}
+
+/** The rows of a part that a read at a seq may need. */
+export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: number): LiveRows {
+  const { deleted, hiddenCount, replacedBy } = memtable;
+  return {
+    upTo,
+    // The count of the whole memtable is used, since parts have no counts of their own.
+    hiddenCount,
+    rows: () => {
+      if (hiddenCount === 0) return undefined;
+      const listed = partition.rows.subarray(part.start, Math.min(part.end, partition.count));
+      const rows = new Uint16Array(listed.length);
+      let count = 0;
+      // Iterators would be several times slower.
+      for (let index = 0; index < listed.length; index += 1) {
+        const row = listed[index] ?? 0;
+        const replacement = replacedBy[row] ?? 0;
+        if (deleted[row] === 1 || (replacement !== 0 && replacement <= upTo)) continue;
+        rows[count] = index;
+        count += 1;
+      }
+      return rows.slice(0, count);
+    },
+  };
 }
 
 interface PlacedPart {
@@ -69,7 +103,7 @@ interface PlacedPart {
   readonly part: MemPart;
 }
 
-/** Takes away the parts that are made anew; returns where those begin that are to be made. */
+/** Removes the parts that have to be sorted again. Returns the row at which they begin. */
 function removeOutgrown({ count, orders }: MemPartition, columnId: number): number {
   for (;;) {
     const parts = orders.partsOf(columnId);

@@ -1,103 +1,42 @@
 /**
- * The newest row versions of one table, in memory: columns that grow at the end, in seq order, and
- * for each owner the list of its rows and the newest row of each key.
+ * The newest row versions of one table, in memory: columns in seq order, and for each owner the
+ * list of its rows and the newest row of each key.
  *
- * - Rows are only appended; the one thing that changes in a row is `replacedBy`, from 0, once.
- * - `truncate` takes rows back that never became durable; nobody has seen them.
+ * - Rows are only appended. The only field of a row that changes is `replacedBy`, from 0, once.
+ * - `truncate` rolls back rows that never became durable. No reader has seen them.
  * - The seqs of one owner's list ascend, and so do those of the whole memtable.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { sharedBytes, sharedFloats } from "../../base/shared_arrays.ts";
-import type { Batch, Row, Vector } from "../../types/mod.ts";
-import type { Key } from "../contract/key.ts";
+import { type Batch, type DataType, type Row, sameType, type Vector } from "../../types/mod.ts";
 import type { SharedColumn, SharedMemtable } from "../contract/shared_tables.ts";
 import type { StoredColumn } from "../contract/store.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
-import { KeyRows } from "./key_rows.ts";
-import { grown, MemColumn, roomFor } from "./mem_column.ts";
-import { PartOrders } from "./part_orders.ts";
+import type { IndexOrder } from "../segment/index_order.ts";
+import { MemColumn, newGrowth } from "./mem_column.ts";
+import { MemIndex } from "./mem_index.ts";
+import { MemPartition } from "./mem_partition.ts";
 
 const CAPACITY_MIN = 64;
 
-/** Of the arrays that every row has a place in. */
+/** Bytes per row in the arrays that cover all rows. */
 const ROW_BYTES = 41;
 
-/** Rows at the end of a partition that are looked at before all are searched. */
+/** Maximum number of rows at the end of a partition that are examined before a full search. */
 const NEWEST_LOOKED_AT = 3;
 
-/** What a partition and a key cost, about. */
+/**
+ * Rows of a partition are examined together in blocks. A block has 2 to the power of this many
+ * rows.
+ */
+const BLOCK_BITS = 10;
+export const BLOCK_ROWS: number = 1 << BLOCK_BITS;
+
+/** The approximate size of a partition with one key. */
 const PARTITION_BYTES = 400;
 const KEY_BYTES = 48;
 
-/** The rows of one owner in a memtable. */
-export class MemPartition {
-  readonly owner: number;
-  /** Row numbers, ascending; `count` of them. */
-  rows: Uint32Array = new Uint32Array(4);
-  count = 0;
-  /** No key that is a number is above this. */
-  highestKey: number = Number.NEGATIVE_INFINITY;
-  /** The newest row of each key, tombstones included. */
-  readonly #keys = new KeyRows();
-  /** Orders of its rows by columns, as far as they were asked for. */
-  readonly orders: PartOrders = new PartOrders();
-  /** Number of the last commit group that changed it. */
-  changedInGroup = -1;
-
-  constructor(owner: number) {
-    this.owner = owner;
-  }
-
-  /** The newest row of a key, tombstones included. */
-  rowOf(key: Key): number | undefined {
-    return this.#keys.get(key);
-  }
-
-  setRow(key: Key, row: number): void {
-    this.#keys.set(key, row);
-    if (typeof key === "number" && key > this.highestKey) this.highestKey = key;
-  }
-
-  /** Notes rows from `first` on for keys that ascend from above every key that is a number. */
-  setNewRows(keys: Float64Array | Int32Array, first: number): void {
-    if (keys.length === 0) return;
-    assert((keys[0] ?? 0) > this.highestKey, "new keys are above all others");
-    this.#keys.append(keys, first);
-    this.highestKey = keys.at(-1) ?? this.highestKey;
-  }
-
-  forgetKey(key: Key): void {
-    this.#keys.forget(key);
-  }
-
-  add(row: number): void {
-    const room = roomFor(this.count + 1, this.rows.length, 6.5);
-    if (room !== undefined) this.rows = grown(this.rows, new Uint32Array(room));
-    this.rows[this.count] = row;
-    this.count += 1;
-  }
-
-  /** Adds rows from `first` (inclusive) to `end` (exclusive). */
-  addRange(first: number, end: number): void {
-    const count = this.count + end - first;
-    const room = roomFor(count, this.rows.length, 6.5);
-    if (room !== undefined) this.rows = grown(this.rows, new Uint32Array(room));
-    const { rows } = this;
-    for (let row = first, at = this.count; row < end; row += 1, at += 1) rows[at] = row;
-    this.count = count;
-  }
-
-  /** Takes over the rows and keys of a partition whose rows follow, `shift` further behind. */
-  addAll(younger: MemPartition, shift: number): void {
-    for (let index = 0; index < younger.count; index += 1) {
-      this.add((younger.rows[index] ?? 0) + shift);
-    }
-    younger.#keys.visit((key, row) => this.#keys.set(key, row + shift));
-    this.highestKey = Math.max(this.highestKey, younger.highestKey);
-  }
-}
-
-/** A row as the memtable takes it; its values follow by `appendValues`. */
+/** A row without its values, which `appendValues` adds later. */
 export interface MemRow {
   readonly seq: number;
   readonly prev: number;
@@ -106,21 +45,31 @@ export interface MemRow {
 
 export class Memtable {
   rowCount = 0;
-  /** Rows that a newer version has replaced, and tombstones: with none, every row is current. */
+  /** The number of replaced rows and tombstones. If it is 0, every row is current. */
   hiddenCount = 0;
   owners: Float64Array = sharedFloats(CAPACITY_MIN);
   seqs: Float64Array = sharedFloats(CAPACITY_MIN);
   prevs: Float64Array = sharedFloats(CAPACITY_MIN);
   commitSeqs: Float64Array = sharedFloats(CAPACITY_MIN);
-  /** Seq of the version that replaced a row, 0 for none. */
+  /** For each row, the seq of the version that replaced it, or 0. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
-  /** Grows whenever replacements were noted or taken back. */
+  /** Increases whenever replacements are recorded or rolled back. */
   replacementChanges = 0;
-  /** Number of the log file in which the first row is at the earliest. */
+  /** A lower bound on the number of the log file that contains the first row. */
   firstLogFile: number | undefined;
   readonly partitions: Map<number, MemPartition> = new Map();
+  readonly #ownerGrowth = newGrowth(sharedFloats);
+  readonly #seqGrowth = newGrowth(sharedFloats);
+  readonly #prevGrowth = newGrowth(sharedFloats);
+  readonly #commitGrowth = newGrowth(sharedFloats);
+  readonly #replacedGrowth = newGrowth(sharedFloats);
+  readonly #deletedGrowth = newGrowth(sharedBytes);
   #columns: MemColumn[];
+  /** Secondary indexes by id, made when they are needed. */
+  readonly #indexes = new Map<number, MemIndex>();
+  /** For each block of rows, how often replacements were recorded or rolled back. */
+  #changes: number[] = [];
 
   constructor(columns: readonly StoredColumn[]) {
     this.#columns = columns.map(({ columnId, type }) => new MemColumn(columnId, type));
@@ -130,21 +79,22 @@ export class Memtable {
     return this.#columns;
   }
 
-  /** Seq of the newest row, or 0. */
+  /** Seq of the newest row; 0 if there are no rows. */
   get lastSeq(): number {
     return this.rowCount === 0 ? 0 : (this.seqs[this.rowCount - 1] ?? 0);
   }
 
-  /** Last seq of the commit of the newest row, or 0. */
+  /** Last seq of the commit that contains the newest row; 0 if there are no rows. */
   get lastCommitSeq(): number {
     return this.rowCount === 0 ? 0 : (this.commitSeqs[this.rowCount - 1] ?? 0);
   }
 
-  /** Memory held, about. */
+  /** Approximate memory in bytes. */
   get bytes(): number {
     let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);
     bytes += this.partitions.size * PARTITION_BYTES;
     for (const column of this.#columns) bytes += column.bytes;
+    for (const index of this.#indexes.values()) bytes += index.byteCount;
     return bytes;
   }
 
@@ -153,12 +103,31 @@ export class Memtable {
     return undefined;
   }
 
-  /** All values of a column without copying, or undefined when the column came later. */
+  /** All values of a column without copying; undefined if the column was added later. */
   vector(columnId: number): Vector | undefined {
     return this.column(columnId)?.vector();
   }
 
-  /** The partition of an owner, made if it is not there. */
+  /**
+   * Returns a secondary index, which may lag behind.
+   *
+   * @param order The order of its keys, which never changes for an id.
+   */
+  index(indexId: number, order: IndexOrder): MemIndex {
+    let index = this.#indexes.get(indexId);
+    if (index === undefined) {
+      index = new MemIndex(this, order);
+      this.#indexes.set(indexId, index);
+    }
+    return index;
+  }
+
+  /** Drops the indexes that are no longer defined. */
+  keepIndexes(indexIds: ReadonlySet<number>): void {
+    for (const id of this.#indexes.keys()) if (!indexIds.has(id)) this.#indexes.delete(id);
+  }
+
+  /** The partition of an owner, created if necessary. */
   partition(owner: number): MemPartition {
     let partition = this.partitions.get(owner);
     if (partition === undefined) {
@@ -168,22 +137,40 @@ export class Memtable {
     return partition;
   }
 
-  /** Makes room for more rows. */
+  /** Reserves capacity for more rows. */
   reserve(count: number): void {
-    const needed = this.rowCount + count;
-    this.owners = withRoom(this.owners, roomFor(needed, this.owners.length, 0));
-    this.seqs = withRoom(this.seqs, roomFor(needed, this.seqs.length, 1));
-    this.prevs = withRoom(this.prevs, roomFor(needed, this.prevs.length, 2));
-    this.commitSeqs = withRoom(this.commitSeqs, roomFor(needed, this.commitSeqs.length, 3));
-    this.replacedBy = withRoom(this.replacedBy, roomFor(needed, this.replacedBy.length, 4));
-    const flags = roomFor(needed, this.deleted.length, 5);
-    if (flags !== undefined) this.deleted = grown(this.deleted, sharedBytes(flags));
+    const length = this.rowCount;
+    const needed = length + count;
+    this.owners = this.#ownerGrowth.arrayFor(this.owners, length, needed);
+    this.seqs = this.#seqGrowth.arrayFor(this.seqs, length, needed);
+    this.prevs = this.#prevGrowth.arrayFor(this.prevs, length, needed);
+    this.commitSeqs = this.#commitGrowth.arrayFor(this.commitSeqs, length, needed);
+    this.replacedBy = this.#replacedGrowth.arrayFor(this.replacedBy, length, needed);
+    this.deleted = this.#deletedGrowth.arrayFor(this.deleted, length, needed);
   }
 
-  /** Appends a row for which there is room; returns its number. */
+  /**
+   * Releases the capacity for further rows, because none are expected. If a move to larger arrays
+   * has begun, up to twice the memory of the rows may be reserved.
+   */
+  releaseGrowth(): void {
+    const growths = [
+      this.#ownerGrowth,
+      this.#seqGrowth,
+      this.#prevGrowth,
+      this.#commitGrowth,
+      this.#replacedGrowth,
+      this.#deletedGrowth,
+    ];
+    for (const growth of growths) growth.release();
+    for (const column of this.#columns) column.releaseGrowth();
+    for (const partition of this.partitions.values()) partition.releaseGrowth();
+  }
+
+  /** Appends a row within the reserved capacity. Returns its number. */
   push(partition: MemPartition, { seq, prev, isDeleted }: MemRow): number {
     const row = this.rowCount;
-    assert(row < this.seqs.length, "there is room for the row");
+    assert(row < this.seqs.length, "the reserved capacity has room for the row");
     assert(seq > this.lastSeq, "rows ascend by seq");
     this.owners[row] = partition.owner;
     this.seqs[row] = seq;
@@ -197,12 +184,13 @@ export class Memtable {
   }
 
   /**
-   * Appends rows that replace nothing, for which there is room; returns the number of the first.
+   * Appends rows that replace nothing, within the reserved capacity. Returns the number of the
+   * first.
    */
   pushNew(partition: MemPartition, seqs: Float64Array): number {
     const first = this.rowCount;
     const end = first + seqs.length;
-    assert(end <= this.seqs.length, "there is room for the rows");
+    assert(end <= this.seqs.length, "the reserved capacity has room for the rows");
     let last = this.lastSeq;
     for (let index = 0; index < seqs.length; index += 1) {
       const seq = seqs[index] ?? 0;
@@ -219,7 +207,7 @@ export class Memtable {
     return first;
   }
 
-  /** The same for rows that replace versions; `prevs` has their seqs. */
+  /** Appends rows that replace versions. `prevs` has the seqs of those versions. */
   pushReplacing(
     partition: MemPartition,
     {
@@ -237,7 +225,7 @@ export class Memtable {
     return first;
   }
 
-  /** Appends the values of the first `count` rows, which are in the order of the columns. */
+  /** Appends the values of the first `count` rows, each in the order of the columns. */
   appendValues(rows: readonly Row[], count: number): void {
     let position = 0;
     for (const column of this.#columns) {
@@ -247,7 +235,7 @@ export class Memtable {
     }
   }
 
-  /** Appends the values of the first `count` rows of a batch with all columns. */
+  /** Appends the values of the first `count` rows of a batch that contains all columns. */
   appendBatch({ columns }: Batch, count: number): void {
     let position = 0;
     for (const column of this.#columns) {
@@ -257,7 +245,7 @@ export class Memtable {
     }
   }
 
-  /** Appends the rows of a younger memtable, with their keys. */
+  /** Appends the rows of a younger memtable with their keys. */
   addAll(younger: Memtable): void {
     const first = this.rowCount;
     const { deleted, hiddenCount, owners, prevs, replacedBy, rowCount: count, seqs } = younger;
@@ -282,7 +270,8 @@ export class Memtable {
 
   setCommitSeq(fromRow: number, commitSeq: number): void {
     const { commitSeqs, rowCount } = this;
-    // Of one row, as most are: a call of the runtime costs more than the write.
+    this.#commitGrowth.noteChangedFrom(fromRow);
+    // Most commits have one row, for which a runtime call costs more than the write.
     if (rowCount - fromRow === 1) commitSeqs[fromRow] = commitSeq;
     else commitSeqs.fill(commitSeq, fromRow, rowCount);
   }
@@ -291,25 +280,28 @@ export class Memtable {
     assert(this.replacedBy[row] === 0, "a row version is replaced once");
     this.replacedBy[row] = seq;
     this.replacementChanges += 1;
+    this.#noteChange(row);
     if (this.deleted[row] === 0) this.hiddenCount += 1;
   }
 
-  /** Notes many replacements at once, whose seqs are known by now. */
+  /** Records many replacements whose seqs are already known. */
   replaceAll(prepared: PreparedReplacements): void {
     const { deleted, replacedBy } = this;
     let hiddenCount = 0;
     prepared.visit((row, seq) => {
       assert(replacedBy[row] === 0, "a row version is replaced once");
       replacedBy[row] = seq;
+      this.#noteChange(row);
       if (deleted[row] === 0) hiddenCount += 1;
     });
     this.hiddenCount += hiddenCount;
     this.replacementChanges += 1;
   }
 
-  /** Rows that were pushed before their commit had seqs get them. */
+  /** Assigns seqs to rows that were pushed before their commit had seqs. */
   moveSeqs(by: number): void {
     const { rowCount, seqs } = this;
+    this.#seqGrowth.noteChangedFrom(0);
     for (let row = 0; row < rowCount; row += 1) seqs[row] = (seqs[row] ?? 0) + by;
   }
 
@@ -318,16 +310,24 @@ export class Memtable {
     this.replacedBy[row] = 0;
     this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
+    this.#noteChange(row);
+    // Cached orders may have left the row out.
+    this.partition(this.owners[row] ?? 0).orders.clear();
   }
 
-  /** Drops the newest row. Keys and replacements are the caller's. */
+  /** Drops the newest row. The caller removes its key and replacement. */
   pop(): void {
     const row = this.rowCount - 1;
-    assert(row >= 0, "there is a row to take back");
+    assert(row >= 0, "there is a row to roll back");
+    for (const index of this.#indexes.values()) index.pop(row);
     const partition = this.partition(this.owners[row] ?? 0);
     partition.count -= 1;
+    this.#noteChange(row);
     partition.orders.clear();
-    assert(partition.rows[partition.count] === row, "the newest row is its owner's newest");
+    assert(
+      partition.rows[partition.count] === row,
+      "the newest row is the newest one of its owner",
+    );
     if (partition.count === 0) this.partitions.delete(partition.owner);
     if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) this.hiddenCount -= 1;
     for (const column of this.#columns) column.truncate(row);
@@ -335,7 +335,7 @@ export class Memtable {
     if (row === 0) this.firstLogFile = undefined;
   }
 
-  /** The row of an owner with exactly this seq, or -1. */
+  /** Returns the row of an owner with exactly this seq, or -1 if no row has it. */
   rowOfSeq(owner: number, seq: number): number {
     const partition = this.partitions.get(owner);
     if (partition === undefined) return -1;
@@ -351,7 +351,8 @@ export class Memtable {
     const { seqs } = this;
     let low = 0;
     let high = count;
-    // What is followed lies at the end, and each look elsewhere misses the processor's caches.
+    // The last rows are tried first, since recent rows are the most likely and other rows miss the
+    // CPU caches.
     for (let look = 0; look < NEWEST_LOOKED_AT && low < high; look += 1) {
       if ((seqs[rows[high - 1] ?? 0] ?? 0) <= seq) return high;
       high -= 1;
@@ -365,12 +366,76 @@ export class Memtable {
   }
 
   /**
-   * Becomes, in a reader, the memtable of a share, which has at least the rows that are here; it
-   * aliases the arrays of the share.
+   * Skips blocks in which no row is live for a read at a seq. Returns an index in the partition's
+   * list; the end of the span if no block is left.
+   */
+  firstAlive(
+    partition: MemPartition,
+    { end, start }: { readonly start: number; readonly end: number },
+    upTo: number,
+  ): number {
+    if (this.hiddenCount < BLOCK_ROWS) return start;
+    let index = start;
+    while (index < end) {
+      if (this.liveRowsOf(partition, index >>> BLOCK_BITS, upTo)?.length !== 0) return index;
+      index = (index | (BLOCK_ROWS - 1)) + 1;
+    }
+    return end;
+  }
+
+  /**
+   * Returns the rows in a full block of a partition's list that are live for a read at a seq.
+   * Undefined if the block is not full, or the read is below a replacement in it. Computed once
+   * after each change.
+   */
+  liveRowsOf(partition: MemPartition, block: number, upTo: number): Uint32Array | undefined {
+    const first = block << BLOCK_BITS;
+    if (first + BLOCK_ROWS > partition.count) return undefined;
+    const changes = this.#changesIn(partition, first);
+    const known = partition.liveBlocks?.[block];
+    if (known?.changes === changes) return known.highestSeq <= upTo ? known.rows : undefined;
+    const { deleted, replacedBy } = this;
+    const rows = new Uint32Array(BLOCK_ROWS);
+    let count = 0;
+    let highestSeq = 0;
+    for (let index = first; index < first + BLOCK_ROWS; index += 1) {
+      const row = partition.rows[index] ?? 0;
+      const seq = replacedBy[row] ?? 0;
+      if (seq > highestSeq) highestSeq = seq;
+      rows[count] = row;
+      if (seq === 0 && deleted[row] === 0) count += 1;
+    }
+    // A replacement above the bound may be rolled back without another thread knowing.
+    if (highestSeq > upTo) return undefined;
+    partition.liveBlocks ??= [];
+    const live = rows.slice(0, count);
+    partition.liveBlocks[block] = { changes, highestSeq, rows: live };
+    return live;
+  }
+
+  /** Increases whenever the replacement of a row in a block is recorded or rolled back. */
+  #changesIn({ rows }: MemPartition, first: number): number {
+    const last = (rows[first + BLOCK_ROWS - 1] ?? 0) >>> BLOCK_BITS;
+    let changes = 0;
+    for (let block = (rows[first] ?? 0) >>> BLOCK_BITS; block <= last; block += 1) {
+      changes += this.#changes[block] ?? 0;
+    }
+    return changes;
+  }
+
+  #noteChange(row: number): void {
+    this.#replacedGrowth.noteChanged(row, this.replacedBy[row] ?? 0);
+    const block = row >>> BLOCK_BITS;
+    this.#changes[block] = (this.#changes[block] ?? 0) + 1;
+  }
+
+  /**
+   * Makes this memtable of a reader equal to the shared one, whose arrays it aliases. The shared
+   * memtable has at least the rows of this one.
    */
   follow(share: SharedMemtable): void {
     const first = this.rowCount;
-    assert(share.rowCount >= first, "a share has the rows that are here");
+    assert(share.rowCount >= first, "a share has at least the rows of this memtable");
     this.owners = share.owners;
     this.seqs = share.seqs;
     this.prevs = share.prevs;
@@ -379,6 +444,12 @@ export class Memtable {
     this.deleted = share.deleted;
     this.rowCount = share.rowCount;
     this.hiddenCount = share.hiddenCount;
+    // The share does not say which rows were replaced in the meantime, so all blocks count as
+    // changed.
+    this.#changes = Array.from(
+      { length: Math.ceil(share.rowCount / BLOCK_ROWS) },
+      (_, block) => 1 + (this.#changes[block] ?? 0),
+    );
     this.#columns = share.columns.map((shared) => this.#followed(shared));
     for (let row = first; row < share.rowCount; row += 1) {
       this.partition(share.owners[row] ?? 0).add(row);
@@ -388,15 +459,27 @@ export class Memtable {
   #followed(shared: SharedColumn): MemColumn {
     const { columnId, from, vector } = shared;
     if (from === 0) return MemColumn.of(shared, vector);
-    const column = defined(this.column(columnId), "the first values of a column were shared");
-    assert(column.length === from && vector.kind === "any", "values are shared in their order");
+    const column = defined(
+      this.column(columnId),
+      "the column exists before more of its values arrive",
+    );
+    assert(column.length === from && vector.kind === "any", "values of a column arrive in order");
     column.appendPlain(vector.values);
     return column;
   }
 
-  /** Takes over a changed definition: columns that are new read their `missing` value so far. */
+  #hasOtherType(columnId: number, type: DataType): boolean {
+    const column = this.column(columnId);
+    return column !== undefined && !sameType(column.type, type);
+  }
+
+  /** Adopts a changed definition. Existing rows get the `missing` value of new columns. */
   redefine(columns: readonly StoredColumn[], convert: ConvertColumn): void {
     for (const { orders } of this.partitions.values()) orders.clear();
+    // The values of a different type have different keys.
+    if (columns.some(({ columnId, type }) => this.#hasOtherType(columnId, type))) {
+      this.#indexes.clear();
+    }
     this.#columns = columns.map((definition) => {
       const old = this.column(definition.columnId);
       if (old !== undefined) return convert(old, definition);
@@ -407,9 +490,5 @@ export class Memtable {
   }
 }
 
-/** Makes a column fit a changed definition; may return the column itself. */
+/** Makes a column fit a changed definition. May return the column itself. */
 export type ConvertColumn = (column: MemColumn, definition: StoredColumn) => MemColumn;
-
-function withRoom(from: Float64Array, room: number | undefined): Float64Array {
-  return room === undefined ? from : grown(from, sharedFloats(room));
-}

@@ -1,6 +1,6 @@
 /**
- * A memtable as the rows of a segment: in ascending (owner, seq), taken out a row group at a time,
- * so that neither memory nor the event loop is held by a large memtable.
+ * Presents a memtable as the rows of a segment, in ascending (owner, seq). Rows are taken a row
+ * group at a time, so that a large memtable neither doubles its memory nor blocks the event loop.
  */
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -18,15 +18,17 @@ import type { Memtable } from "./memtable.ts";
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** Rows that are handled before other work may run. */
+/** Number of rows that are handled between two yields. */
 const STEP_ROWS = 65536;
 
-/** Row numbers of a memtable, whose rows ascend by seq, in ascending (owner, seq); yields often. */
+/** Sorts the row numbers of a memtable, whose rows ascend by seq, by (owner, seq); yields often. */
 export function* segmentOrder({
   owners,
   rowCount,
 }: Pick<FrozenRows, "owners" | "rowCount">): Generator<void, Uint32Array<ArrayBuffer>> {
-  /** Owners are numbered as they are met; counts and places are by that number. */
+  /**
+   * Owners are numbered in the order in which they appear. Counts and positions use that number.
+   */
   const numbers = new Map<number, number>();
   const numberOf = new Uint32Array(rowCount);
   const counts: number[] = [];
@@ -61,7 +63,7 @@ export function* segmentOrder({
   return order;
 }
 
-/** A frozen memtable as plain data: what ALTER TABLE does later changes nothing of it. */
+/** A frozen memtable as plain data, unaffected by a later ALTER TABLE. */
 export interface FrozenRows {
   readonly columns: readonly FrozenColumn[];
   readonly rowCount: number;
@@ -76,7 +78,7 @@ interface FrozenColumn extends SegmentColumn {
   readonly vector: Vector;
 }
 
-/** The rows of a memtable that grows no more; aliases it. */
+/** Returns the rows of a memtable that no longer grows. They alias the memtable. */
 export function frozenRowsOf(memtable: Memtable): FrozenRows {
   const { commitSeqs, deleted, owners, prevs, rowCount, seqs } = memtable;
   const columns = memtable.columns.map((column) => {
@@ -87,9 +89,9 @@ export function frozenRowsOf(memtable: Memtable): FrozenRows {
 }
 
 /**
- * The bytes of the segment in order; many pieces are empty, to let other work run.
+ * Yields the bytes of the segment in order. Many pieces are empty to let other work run in between.
  *
- * @param order What `segmentOrder` says.
+ * @param order The result of `segmentOrder`.
  */
 export function* frozenPieces(
   frozen: FrozenRows,
@@ -115,16 +117,16 @@ export function* frozenPieces(
 }
 
 /**
- * The replacements of a memtable's rows, by their rows in the segment, kept up to date while the
- * segment is written: the table goes on, and newer versions replace rows of the frozen memtable.
+ * The replacements of a memtable's rows, by row of the segment, kept up to date while the segment
+ * is written. During that time, newer versions replace rows of the frozen memtable.
  */
 export class ReplacementCopy {
   readonly #memtable: Memtable;
   readonly #order: Uint32Array;
   readonly #all: DeletionVector;
-  /** The replacement of each row when it was last looked at. */
+  /** The last known replacement of each row. */
   readonly #seen: Float64Array;
-  /** What the memtable's count of changes was before every row had been looked at. */
+  /** The memtable's change count before the last pass over all rows. */
   #seenChanges = -1;
 
   constructor(memtable: Memtable, order: Uint32Array, options: DeletionVectorOptions) {
@@ -134,7 +136,7 @@ export class ReplacementCopy {
     this.#seen = new Float64Array(order.length);
   }
 
-  /** Catches up with the memtable, a batch of rows in a step. */
+  /** Catches up with the memtable, a batch of rows in each step. */
   *refreshSteps(): Generator<void, void> {
     const seenChanges = this.#memtable.replacementChanges;
     for (let row = 0; row < this.#order.length; row += BATCH_ROWS_MAX) {
@@ -144,7 +146,7 @@ export class ReplacementCopy {
     this.#seenChanges = seenChanges;
   }
 
-  /** Catches up with the memtable in this turn. */
+  /** Catches up with the memtable in this tick. */
   refresh(): void {
     const { replacementChanges } = this.#memtable;
     if (this.#seenChanges === replacementChanges) return;
@@ -152,7 +154,7 @@ export class ReplacementCopy {
     this.#seenChanges = replacementChanges;
   }
 
-  /** Rows `start` (inclusive) to `end` (exclusive) of the segment. */
+  /** Updates rows `start` (inclusive) to `end` (exclusive) of the segment. */
   #refreshRows(start: number, end: number): void {
     const { replacedBy } = this.#memtable;
     const order = this.#order;
@@ -167,7 +169,7 @@ export class ReplacementCopy {
     }
   }
 
-  /** Everything seen so far. */
+  /** Returns all replacements seen so far. */
   get deletions(): DeletionVector {
     return this.#all;
   }
@@ -190,7 +192,7 @@ function groupRows(frozen: FrozenRows, rows: Uint32Array, vectors: readonly Vect
 function rowsOf(vector: Vector, rows: Uint32Array): Vector {
   const first = rows[0] ?? 0;
   const last = rows.at(-1) ?? 0;
-  // Rows of one owner in a memtable that has no other lie side by side, but may also be permuted.
+  // If a memtable has one owner, the rows are contiguous, but they may also be permuted.
   if (last - first === rows.length - 1 && isAscending(rows)) return slice(vector, first, last + 1);
   return take(vector, { rows, count: rows.length });
 }
@@ -207,7 +209,7 @@ function sliced(vectors: readonly Vector[], from: number, to: number): readonly 
   return vectors.map((vector) => slice(vector, from, to));
 }
 
-/** The chosen numbers, in the order of `rows`. */
+/** Returns the chosen numbers, in the order of `rows`. */
 export function gathered<T extends Float64Array | Uint8Array>(
   from: T,
   into: T,

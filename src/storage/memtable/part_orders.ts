@@ -1,17 +1,17 @@
 /**
- * Into which parts the rows of a partition are cut for the order of a column. The orders themselves
- * lie in the cache of chunks, as those of segments do: one bound is for all of them, and what goes
- * when there is no room is made anew when somebody asks. Those of a memtable that was flushed are
- * asked for by nobody, and go first.
+ * Divides the rows of a partition into parts that are sorted by a column. The orders themselves are
+ * in the chunk cache, like those of segments, so that one bound covers all of them. An evicted
+ * order is made again on demand. The orders of a flushed memtable are evicted first, since they are
+ * no longer used.
  */
 import { type ChunkCache, sharedCache } from "../segment/chunk_cache.ts";
 import type { ColumnOrder } from "../segment/column_order.ts";
 
-/** Rows `start` to `end` of a partition's list; those of the order are counted from `start`. */
+/** Rows `start` to `end` of a partition's list. Row numbers in the order count from `start`. */
 export interface MemPart {
   readonly start: number;
   readonly end: number;
-  /** Its number in the cache. */
+  /** The number that identifies the part's order in the cache. */
   readonly cacheKey: number;
 }
 
@@ -20,19 +20,19 @@ const ORDER_INDEX = 0;
 
 export class PartOrders {
   readonly #cache: ChunkCache;
-  /** By columns; "none" once a row has been found that has no place in an order. */
+  /** The parts by column; "none" once a row has been found that cannot be ordered. */
   #columns: Map<number, MemPart[] | "none"> | undefined;
 
   constructor(cache: ChunkCache = sharedCache) {
     this.#cache = cache;
   }
 
-  /** In the order of the list; "none" where some rows have no order. */
+  /** Parts in the order of the list; "none" if some rows have no order. */
   partsOf(columnId: number): readonly MemPart[] | "none" {
     return this.#columns?.get(columnId) ?? [];
   }
 
-  /** Adds a part behind the others. */
+  /** Adds a part after the others. */
   add(columnId: number, { end, start }: Pick<MemPart, "start" | "end">): void {
     const part = { start, end, cacheKey: this.#cache.addReader() };
     this.#columns ??= new Map();
@@ -41,7 +41,7 @@ export class PartOrders {
     else parts.push(part);
   }
 
-  /** Takes the last part away. */
+  /** Removes the last part. */
   removeLast(columnId: number): void {
     const parts = this.#columns?.get(columnId);
     if (parts === undefined || parts === "none") return;
@@ -49,20 +49,20 @@ export class PartOrders {
     if (part !== undefined) this.#forget(part);
   }
 
-  /** A row has no place in an order. */
+  /** Records that a row cannot be ordered. */
   refuse(columnId: number): void {
     this.#forgetAll(this.partsOf(columnId));
     this.#columns ??= new Map();
     this.#columns.set(columnId, "none");
   }
 
-  /** The list, or its values, are not what they were. */
+  /** Drops all parts, because the list or its values have changed. */
   clear(): void {
     for (const parts of this.#columns?.values() ?? []) this.#forgetAll(parts);
     this.#columns = undefined;
   }
 
-  /** Undefined until it was made, and when it had to make room since. */
+  /** Returns the order of a part; undefined if it has not been made or was evicted. */
   orderOf({ cacheKey }: MemPart): ColumnOrder | undefined {
     return this.#cache.order(cacheKey, ORDER_INDEX);
   }

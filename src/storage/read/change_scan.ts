@@ -1,21 +1,29 @@
 /**
- * Changes: every version of one owner above a position, in ascending seq, each beside the version
- * that it replaced. This is what a subscription follows and what a resume replays.
+ * Reads changes: every version of one owner above a position, in ascending seq, each together with
+ * the version that it replaced. Subscriptions follow this scan, and a resumed subscription replays
+ * it.
+ *
+ * If a key is inserted again after its tombstone has moved to history, the new version does not
+ * refer to the tombstone, because an INSERT does not search history. On request, this scan finds
+ * such tombstones.
  */
 
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
-import { constVector, type Value, type Vector, vectorFromValues } from "../../types/mod.ts";
 import { type ChangeBatch, type ChangeScan, type ChangesOptions } from "../contract/store.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
-import type { MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import type { Memtable } from "../memtable/memtable.ts";
 import { gathered } from "../memtable/memtable_segment.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
+import { buriedTombstone } from "../table/past_versions.ts";
 import type { StoredTable } from "../table/table.ts";
 import { memtableCell, memtableColumn } from "./memtable_scan.ts";
-import { GroupColumns, rowsAtOnce } from "./segment_scan.ts";
+import { oldVersions } from "./old_versions.ts";
+import { columnTypeOf, GroupColumns, rowsAtOnce } from "./segment_scan.ts";
+import { SeqMerge } from "./seq_merge.ts";
 
-/** Versions of one place, before the versions that they replaced are looked up. */
+/** The versions from one memtable or segment, before their predecessors are looked up. */
 type Versions = Omit<ChangeBatch, "hasOld" | "oldColumns">;
 
 interface VersionSource {
@@ -27,7 +35,7 @@ export class StoreChangeScan implements ChangeScan {
   readonly #options: ChangesOptions;
   readonly #batchRows: number;
   readonly #pinned: readonly OpenSegment[];
-  readonly #sources: VersionSource[];
+  readonly #sources: VersionSource[] = [];
   #index = 0;
   #isOpen = true;
 
@@ -35,17 +43,15 @@ export class StoreChangeScan implements ChangeScan {
     this.#table = table;
     this.#options = options;
     this.#batchRows = options.batchRows ?? BATCH_ROWS_MAX;
-    // All of them: a replaced version may lie in any older segment.
-    this.#pinned = [...table.segments];
-    for (const segment of this.#pinned) segment.pin();
     const { after, upTo } = options;
-    this.#sources = [];
-    for (const segment of this.#pinned) {
-      const { maxSeq, minSeq } = segment.entry;
-      if (minSeq <= upTo && maxSeq > after) {
-        this.#sources.push(new SegmentVersions(table, segment, options));
-      }
-    }
+    this.#pinned = table.allSegments.filter(
+      ({ entry }) => entry.minSeq <= upTo && entry.maxSeq > after,
+    );
+    for (const segment of this.#pinned) segment.pin();
+    const stored = this.#pinned.map((segment) => new SegmentVersions(table, segment, options));
+    if (this.#pinned.some(({ isHistory }) => isHistory)) {
+      this.#sources.push(new MergedVersions(table, stored, options));
+    } else this.#sources.push(...stored);
     for (const memtable of table.memtables()) {
       const partition = memtable.partitions.get(options.owner);
       if (partition === undefined) continue;
@@ -77,42 +83,63 @@ export class StoreChangeScan implements ChangeScan {
   }
 
   #withOld(versions: Versions): ChangeBatch {
-    const { rowCount, prevs } = versions;
     const { columnIds, owner } = this.#options;
-    const hasOld = new Uint8Array(rowCount);
-    if (areZero(prevs)) {
-      const nothing = constVector(null, rowCount);
-      const oldColumns = columnIds.map(() => nothing);
-      return { ...versions, hasOld, oldColumns };
-    }
-    const oldValues = columnIds.map((): Value[] => Array.from({ length: rowCount }, () => null));
-    for (let row = 0; row < rowCount; row += 1) {
-      const prev = prevs[row] ?? 0;
-      const old = prev === 0 ? undefined : this.#table.findSeq(owner, prev);
-      if (old === undefined || old.isDeleted) continue;
-      hasOld[row] = 1;
-      for (const [index, columnId] of columnIds.entries()) {
-        const values = oldValues[index];
-        if (values !== undefined) values[row] = this.#table.valueAt(old, columnId);
-      }
-    }
-    const oldColumns = columnIds.map((columnId, index) =>
-      this.#oldColumn(columnId, oldValues[index] ?? []),
-    );
-    return { ...versions, hasOld, oldColumns };
+    const prevs = this.#prevsOf(versions);
+    return { ...versions, prevs, ...oldVersions(this.#table, prevs, { columnIds, owner }) };
   }
 
-  #oldColumn(columnId: number, values: readonly Value[]): Vector {
-    if (columnId === SEQ_COLUMN_ID) return vectorFromValues({ kind: "bigint" }, values);
-    if (columnId === DELETED_COLUMN_ID) return vectorFromValues({ kind: "boolean" }, values);
-    return vectorFromValues(this.#table.column(columnId)?.type ?? { kind: "text" }, values);
+  /**
+   * Returns the replaced versions, including tombstones that had moved to history when their keys
+   * were inserted again.
+   */
+  #prevsOf({ deleted, prevs, rowCount, seqs }: Versions): Float64Array {
+    const { owner, prevsAfter = Infinity } = this.#options;
+    const { history, keyPositions } = this.#table;
+    const mayBeBuried =
+      keyPositions.length > 0 && history.some(({ entry }) => entry.maxSeq > prevsAfter);
+    if (!mayBeBuried) return prevs;
+    const exact = prevs.slice();
+    for (let row = 0; row < rowCount; row += 1) {
+      if (exact[row] !== 0 || deleted[row] === 1) continue;
+      exact[row] = buriedTombstone(this.#table, { owner, seq: seqs[row] ?? 0 }, prevsAfter);
+    }
+    return exact;
   }
 }
 
-/** A loop and no call for each: it is asked of every single change. */
-function areZero(values: Float64Array): boolean {
-  for (let index = 0; index < values.length; index += 1) if (values[index] !== 0) return false;
-  return true;
+/** Merges the versions of segments and history segments, whose seqs overlap. */
+class MergedVersions implements VersionSource {
+  readonly #table: StoredTable;
+  readonly #columnIds: readonly number[];
+  readonly #merge: SeqMerge<Versions>;
+
+  constructor(
+    table: StoredTable,
+    sources: readonly SegmentVersions[],
+    { columnIds }: ChangesOptions,
+  ) {
+    this.#table = table;
+    this.#columnIds = columnIds;
+    this.#merge = new SeqMerge(sources, ({ seqs }) => seqs);
+  }
+
+  next(limit: number): Versions | undefined {
+    const merged = this.#merge.next(limit);
+    if (merged === undefined) return undefined;
+    return {
+      rowCount: merged.rowCount,
+      seqs: merged.floats(({ seqs }) => seqs),
+      commitSeqs: merged.floats(({ commitSeqs }) => commitSeqs),
+      prevs: merged.floats(({ prevs }) => prevs),
+      deleted: merged.flags(({ deleted }) => deleted),
+      columns: this.#columnIds.map((columnId, index) => {
+        const type = columnTypeOf(this.#table, columnId);
+        return merged.column(type, ({ columns }) =>
+          defined(columns[index], "versions have the requested columns"),
+        );
+      }),
+    };
+  }
 }
 
 class MemtableVersions implements VersionSource {
@@ -156,7 +183,10 @@ class MemtableVersions implements VersionSource {
     };
   }
 
-  /** Most wakes of the live layer read one version: its values cost less than views of them. */
+  /**
+   * Most wake-ups of the live layer read one version. Reading its values costs less than creating
+   * views.
+   */
   #one(row: number): Versions {
     const memtable = this.#memtable;
     return {
@@ -185,6 +215,7 @@ function onlyByte(value: number): Uint8Array {
 }
 
 class SegmentVersions implements VersionSource {
+  readonly minSeq: number;
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
   readonly #options: ChangesOptions;
@@ -192,10 +223,11 @@ class SegmentVersions implements VersionSource {
   #end = -1;
   #group = -1;
   #columns: GroupColumns | undefined;
-  /** Rows that are read at a time in the current group. */
+  /** Maximum number of rows that are read at a time in the current group. */
   #rowsMax = Infinity;
 
   constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {
+    this.minSeq = segment.entry.minSeq;
     this.#table = table;
     this.#segment = segment;
     this.#options = options;

@@ -1,6 +1,6 @@
 /**
- * ALTER TABLE may come in between two steps of a scan: one that reads a column whose values look
- * different now, or that is gone, ends with an error.
+ * Detects an ALTER TABLE between two steps of a scan. If a column that the scan reads was dropped,
+ * or its stored form changed, the scan ends with an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableDefinition } from "../contract/store.ts";
@@ -18,7 +18,9 @@ export class DefinitionWatch {
     this.#definition = table.definition;
   }
 
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a column was altered meanwhile. */
+  /**
+   * Checks that no column was altered. @throws {DatabaseError} SERIALIZATION_FAILURE if one was.
+   */
   check(): void {
     if (this.#table.definition !== this.#definition) this.#follow();
   }
@@ -33,7 +35,7 @@ export class DefinitionWatch {
       if (now !== undefined && formOf(now.type) === formOf(then.type)) continue;
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        "Cannot go on reading a table: a column that is read was altered or dropped meanwhile",
+        "Cannot continue reading a table: a column that is read was altered or dropped in the meantime",
         { hint: "run the statement again" },
       );
     }

@@ -1,12 +1,13 @@
 /**
- * The rows of one owner in a memtable. A run of rows of which none is hidden and that lie side by
- * side is handed out without copying; other rows are gathered.
+ * Scans the rows of one owner in a memtable, and skips blocks without a live row. A contiguous run
+ * without hidden rows is returned without copying. Other rows are gathered.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
-import { constVector, slice, take, type Vector } from "../../types/mod.ts";
+import { constVector, slice, takeLater, type Vector } from "../../types/mod.ts";
 import { type ScanBatch } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
-import type { MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import { BLOCK_ROWS, type Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
 
@@ -19,7 +20,7 @@ export class MemtableScan implements RowSource {
   readonly #filter: RowFilter;
   #index = 0;
   #end = 0;
-  /** Up to where the rows are known to be read here. */
+  /** The end of the rows that this scan has claimed. */
   #claimedEnd = 0;
 
   constructor(table: StoredTable, memtable: Memtable, filter: RowFilter) {
@@ -40,11 +41,11 @@ export class MemtableScan implements RowSource {
     let hiddenCount = 0;
     while (this.#index < this.#end) {
       if (this.#index === this.#claimedEnd && !this.#claimRows()) return undefined;
-      const start = this.#index;
+      const start = this.#firstAlive(partition);
       const end = Math.min(start + limit, this.#claimedEnd);
       this.#index = end;
-      const rows = partition.rows.subarray(start, end);
-      const kept = this.#current(rows);
+      if (start === end) continue;
+      const kept = this.#current(partition, start, end);
       if (kept.length > 0) return this.#batch(kept);
       hiddenCount += 1;
       if (this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX) return NO_ROWS;
@@ -56,9 +57,7 @@ export class MemtableScan implements RowSource {
     this.#end = this.#index;
   }
 
-  /**
-   * Goes on to rows that are read here, as many as a row group has. Returns whether there are any.
-   */
+  /** Claims the next rows, as many as a row group has. Returns false if no rows are left. */
   #claimRows(): boolean {
     while (this.#index < this.#end) {
       this.#claimedEnd = Math.min(this.#index + ROW_GROUP_ROWS_MAX, this.#end);
@@ -68,22 +67,44 @@ export class MemtableScan implements RowSource {
     return false;
   }
 
-  /** Those of the rows that are current; the same array when all are. */
-  #current(rows: Uint32Array): Uint32Array {
-    const { hiddenCount, replacedBy, deleted } = this.#memtable;
-    if (hiddenCount === 0) return rows;
+  #firstAlive(partition: MemPartition): number {
+    const { upTo, withTombstones } = this.#filter;
+    const rows = { start: this.#index, end: this.#claimedEnd };
+    return withTombstones ? rows.start : this.#memtable.firstAlive(partition, rows, upTo);
+  }
+
+  /** Returns the current rows among `start` to `end` of the partition's list. */
+  #current(partition: MemPartition, start: number, end: number): Uint32Array {
+    const memtable = this.#memtable;
+    const rows = partition.rows.subarray(start, end);
+    if (memtable.hiddenCount === 0) return rows;
     const { upTo, withTombstones } = this.#filter;
     const kept = new Uint32Array(rows.length);
     let count = 0;
-    for (const row of rows) {
-      const replacement = replacedBy[row] ?? 0;
-      const isCurrent = replacement === 0 || replacement > upTo;
-      if (isCurrent && (deleted[row] === 0 || withTombstones)) {
+    for (let index = start; index < end; ) {
+      const stop = Math.min((index | (BLOCK_ROWS - 1)) + 1, end);
+      const isBlock = stop - index === BLOCK_ROWS && !withTombstones;
+      const live = isBlock ? memtable.liveRowsOf(partition, index / BLOCK_ROWS, upTo) : undefined;
+      if (live !== undefined) {
+        kept.set(live, count);
+        count += live.length;
+        index = stop;
+      }
+      for (; index < stop; index += 1) {
+        const row = partition.rows[index] ?? 0;
         kept[count] = row;
-        count += 1;
+        if (this.#isCurrent(row)) count += 1;
       }
     }
     return count === rows.length ? rows : kept.subarray(0, count);
+  }
+
+  #isCurrent(row: number): boolean {
+    const { deleted, replacedBy } = this.#memtable;
+    const { upTo, withTombstones } = this.#filter;
+    const replacement = replacedBy[row] ?? 0;
+    const isReplaced = replacement !== 0 && replacement <= upTo;
+    return !isReplaced && (deleted[row] === 0 || withTombstones);
   }
 
   #batch(rows: Uint32Array): ScanBatch {
@@ -94,7 +115,7 @@ export class MemtableScan implements RowSource {
   }
 }
 
-/** Some rows of a column, or of a system column; aliases the memtable where the rows allow it. */
+/** Returns some rows of a column or a system column. Aliases the memtable if the rows allow it. */
 export function memtableColumn(
   table: StoredTable,
   memtable: Memtable,
@@ -107,10 +128,10 @@ export function memtableColumn(
   const first = rows[0] ?? 0;
   const last = rows.at(-1) ?? 0;
   if (last - first === rows.length - 1) return slice(vector, first, last + 1);
-  return take(vector, { rows, count: rows.length });
+  return takeLater(vector, { rows, count: rows.length });
 }
 
-/** One row of a column, or of a system column: its value, which costs less than a view of it. */
+/** Returns one value of a column or a system column, which costs less than a view. */
 export function memtableCell(
   table: StoredTable,
   memtable: Memtable,

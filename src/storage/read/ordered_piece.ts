@@ -1,14 +1,15 @@
 /**
- * The rows of one owner in the order of a column, in pieces that are in order by themselves: the
- * row groups of segments, whose bounds are known before they are put in order, and parts of
- * memtables.
+ * Presents the rows of one owner, for reading them sorted by a column, as pieces that can be sorted
+ * separately: the row groups of segments, whose bounds are known before they are sorted, and parts
+ * of memtables.
  */
 import type { Value } from "../../types/mod.ts";
 import { formOf } from "../memtable/convert.ts";
-import { memPartsOf, orderOfPart } from "../memtable/mem_order.ts";
-import type { MemPartition, Memtable } from "../memtable/memtable.ts";
+import { liveRowsOfPart, memPartsOf, orderOfPart } from "../memtable/mem_order.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import type { Memtable } from "../memtable/memtable.ts";
 import type { MemPart } from "../memtable/part_orders.ts";
-import { type ColumnOrder, isOrderedKind } from "../segment/column_order.ts";
+import { type ColumnOrder, isOrderedKind, type LiveRows } from "../segment/column_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
@@ -18,42 +19,46 @@ import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
   /**
-   * Versions that are looked through at most, and take room in the cache of chunks once in order.
+   * Upper bound on the number of versions to examine. Once sorted, they also take up space in the
+   * chunk cache.
    */
   readonly rowCount: number;
-  /** Bounds of the values, where they are known without a look at the rows. */
+  /** Bounds of the values, if they are known without reading rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
-  /** Whether `order` takes no time. */
+  /** Whether `order` can return the order without sorting. */
   isReady(): boolean;
   /**
-   * Rows count from 0 in it; some may be of others. Undefined where they turn out to have none, of
-   * which the next one who asks for pieces knows.
+   * Returns the sorted rows, counted from 0 and possibly including rows of other owners. Returns
+   * undefined if the rows turn out to have no order, which is then remembered for later requests.
    */
   order(): ColumnOrder | undefined;
   valueAt(row: number): Value;
   isCurrent(row: number): boolean;
-  /** Has a cursor stand on a row. */
+  /** Moves a cursor to a row. */
   stand(cursor: VersionCursor, row: number): void;
 }
 
-/** Which rows, in the order of which column. */
+/** Selects the rows, and the column that orders them. */
 export type PieceFilter = Pick<RowFilter, "owner" | "after" | "seqMax" | "upTo"> & {
   readonly columnId: number;
 };
 
-/** Below this share of a group its rows are put in order by themselves, and not the whole group. */
+/** If an owner has less than this share of a group, only the owner's rows are sorted. */
 const OWN_SHARE_MAX = 0.25;
 
-/** All pieces of a table, oldest first; undefined where some rows cannot be put in order. */
+/** Returns all pieces of a table, oldest first; undefined if some rows cannot be sorted. */
 export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[] | undefined {
   const { after, columnId, owner, seqMax } = filter;
   const column = table.column(columnId);
   if (column === undefined || !isOrderedKind(column.type)) return undefined;
+  // Rows of past states are in history segments, which have no orders.
+  if (table.historyAt(filter.upTo).length > 0) return undefined;
   const pieces: OrderedPiece[] = [];
   for (const segment of table.segments) {
     if (segment.entry.minSeq > seqMax || segment.entry.maxSeq <= after) continue;
     const stored = segment.columnType(columnId);
-    // Values that look different by now are in the same order, and compared by nobody.
+    // Values in a different stored form may have the same order, but cannot be compared with the
+    // other values.
     if (stored === undefined || formOf(stored) !== formOf(column.type)) return undefined;
     const groups = segment.guard(() => groupPieces({ segment, table }, filter));
     if (groups === undefined) return undefined;
@@ -68,7 +73,10 @@ export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[
       start: memtable.indexAfter(partition, after),
       end: memtable.indexAfter(partition, seqMax),
     };
-    pieces.push(...parts.map((part) => new MemPiece({ memtable, partition, part, span, filter })));
+    for (const part of parts) {
+      if (memtable.firstAlive(partition, part, filter.upTo) === part.end) continue;
+      pieces.push(new MemPiece({ memtable, partition, part, span, filter }));
+    }
   }
   return pieces;
 }
@@ -85,10 +93,20 @@ function groupPieces(source: GroupSource, filter: PieceFilter): OrderedPiece[] |
   if (span.start === span.end) return pieces;
   const last = reader.groupOf(span.end - 1);
   for (let group = reader.groupOf(span.start); group <= last; group += 1) {
+    if (!hasLiveRow(source.segment, { group, span, upTo: filter.upTo })) continue;
     if (!orders.has(filter.columnId, group)) return undefined;
     pieces.push(new GroupPiece(source, { group, span, filter }));
   }
   return pieces;
+}
+
+function hasLiveRow(
+  { livePages, reader }: OpenSegment,
+  { group, span, upTo }: { group: number; span: RowSpan; upTo: number },
+): boolean {
+  const start = Math.max(span.start, reader.groupStart(group));
+  const end = Math.min(span.end, reader.groupStart(group + 1));
+  return livePages.firstAlive({ start, end }, upTo) < end;
 }
 
 class GroupPiece implements OrderedPiece {
@@ -98,9 +116,9 @@ class GroupPiece implements OrderedPiece {
   readonly #segment: OpenSegment;
   readonly #group: number;
   readonly #filter: PieceFilter;
-  /** Row of the segment from which the rows of the order count. */
+  /** The row of the segment that has number 0 in the order. */
   readonly #first: number;
-  /** Rows of the segment that are asked for. */
+  /** The rows of the segment that are requested. */
   readonly #span: RowSpan;
   readonly #isWhole: boolean;
   readonly #hasTombstones: boolean;
@@ -128,7 +146,8 @@ class GroupPiece implements OrderedPiece {
   }
 
   isReady(): boolean {
-    return this.#isWhole && this.#segment.orders.isKnown(this.#filter.columnId, this.#group);
+    if (!this.#isWhole) return false;
+    return this.#segment.orders.isKnown(this.#filter.columnId, this.#group, this.#live());
   }
 
   order(): ColumnOrder | undefined {
@@ -156,11 +175,19 @@ class GroupPiece implements OrderedPiece {
   #order(): ColumnOrder | undefined {
     const { orders, reader } = this.#segment;
     const { columnId } = this.#filter;
-    if (this.#isWhole) return orders.ofGroup(columnId, this.#group);
+    const live = this.#live();
+    if (this.#isWhole) return orders.ofGroup(columnId, this.#group, live);
     const groupStart = reader.groupStart(this.#group);
     const { end, start } = this.#span;
-    const rows = { start: start - groupStart, end: end - groupStart };
+    const rows = { start: start - groupStart, end: end - groupStart, live };
     return orders.ofRows(columnId, this.#group, rows);
+  }
+
+  #live(): LiveRows {
+    const { livePages, reader } = this.#segment;
+    const group = this.#group;
+    const whole = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
+    return livePages.liveRows(this.#isWhole ? whole : this.#span, this.#filter.upTo);
   }
 }
 
@@ -168,7 +195,7 @@ interface MemPieceParts {
   readonly memtable: Memtable;
   readonly partition: MemPartition;
   readonly part: MemPart;
-  /** Rows of the partition's list that are asked for. */
+  /** The rows of the partition's list that are requested. */
   readonly span: RowSpan;
   readonly filter: PieceFilter;
 }
@@ -185,11 +212,11 @@ class MemPiece implements OrderedPiece {
 
   isReady(): boolean {
     const { part, partition } = this.#parts;
-    return partition.orders.orderOf(part) !== undefined;
+    return partition.orders.orderOf(part)?.isFor(liveRowsOfPart(this.#parts, this.#upTo)) === true;
   }
 
   order(): ColumnOrder | undefined {
-    return orderOfPart(this.#parts, this.#parts.filter.columnId);
+    return orderOfPart(this.#parts, { columnId: this.#parts.filter.columnId, upTo: this.#upTo });
   }
 
   valueAt(row: number): Value {
@@ -208,6 +235,10 @@ class MemPiece implements OrderedPiece {
 
   stand(cursor: VersionCursor, row: number): void {
     cursor.standInMemtable(this.#parts.memtable, this.#rowAt(row));
+  }
+
+  get #upTo(): number {
+    return this.#parts.filter.upTo;
   }
 
   #rowAt(row: number): number {

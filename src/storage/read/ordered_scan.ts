@@ -1,47 +1,66 @@
 /**
- * Rows of one owner that are current at a seq, in the order of one column: a merge of pieces that
- * are in order by themselves (`ordered_piece.ts`), from a heap of their next rows.
+ * Reads the rows of one owner that are current at a seq, sorted by one column. It merges pieces
+ * that are sorted separately (`ordered_piece.ts`), through a heap of their next rows.
  *
- * The order of a row group is 48 bits of each value and 16 of its row, sorted as words (1 to 3 ms
- * for 65,536 numbers, up to 20 for texts) when somebody asks a second time, and kept in the cache
- * of chunks: 10 bytes a number, 2 a text. The first 20 of 300,000 rows take 0.2 ms, not 5 to 12; a
- * sorted index in the file would cost each merge a sort.
+ * The order of a row group is computed when it is requested for the second time, and is kept in the
+ * chunk cache. It consists of sorted words with 48 bits of a value and 16 bits of its row. With a
+ * sorted index in the file, every merge would have to sort.
  *
- * - A piece stands on the bound of its values until it is the first one of the heap: only then is
- *   it put in order. Of a table whose column ascends with time, all but one or two pieces never
- *   are.
+ * - An unsorted piece has the bound of its values as its key in the heap. It is sorted only when it
+ *   reaches the top. If a table's column ascends with time, all but one or two pieces are never
+ *   sorted.
  * - Segments stay pinned until the scan is closed.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { type Comparator, comparatorFor, type Value, vectorFromValues } from "../../types/mod.ts";
 import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/store.ts";
+import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type ColumnOrder, placesWithin } from "../segment/column_order.ts";
 import { areOrdersKept } from "../segment/column_orders.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
+import { NewestScan } from "./newest_scan.ts";
 import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** Fewer rows are as soon scanned. */
+/** Minimum number of rows for an ordered scan. Fewer rows can be scanned just as quickly. */
 const ORDERED_ROWS_MIN = 4096;
 
-/** Rows that are passed by in one step: versions that are not current take as long as others. */
+/**
+ * Maximum number of rows that are skipped in one step. Versions that are not current take as long
+ * as current versions.
+ */
 const LOOKS_MAX = 16_384;
 
-/** A piece, and where the merge stands in it. */
-interface Head {
+/** A piece, and the position of the merge in it. */
+interface OrderedHead {
   readonly piece: OrderedPiece;
   order: ColumnOrder | undefined;
-  /** The next place in the order, and the last one. */
+  /** The next position in the order. */
   place: number;
   last: number;
-  /** At the place; of a piece that is not in order yet a bound, undefined where none is known. */
+  /**
+   * The value at the next position. For an unsorted piece, the bound of its values; undefined if
+   * that is unknown.
+   */
   value: Value | undefined;
 }
 
-export class StoreOrderedScan implements OrderedScan {
+/**
+ * Opens an ordered scan. Returns undefined if rows cannot be read in this order, or the order is
+ * requested for the first time.
+ */
+export function openInOrder(
+  table: StoredTable,
+  options: OrderedScanOptions,
+): OrderedScan | undefined {
+  if (options.columnId === SEQ_COLUMN_ID) return NewestScan.open(table, options);
+  return table.isOrderWanted(options.columnId) ? StoreOrderedScan.open(table, options) : undefined;
+}
+
+class StoreOrderedScan implements OrderedScan {
   readonly rowCount: number;
   rowsPassed = 0;
   readonly #table: StoredTable;
@@ -51,8 +70,8 @@ export class StoreOrderedScan implements OrderedScan {
   readonly #compare: Comparator;
   readonly #watch: DefinitionWatch;
   readonly #pinned: readonly OpenSegment[];
-  /** A binary heap, the next row first. */
-  readonly #heads: Head[] = [];
+  /** A binary heap with the next row first. */
+  readonly #heads: OrderedHead[] = [];
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
   #rowsOrdered = 0;
@@ -64,7 +83,7 @@ export class StoreOrderedScan implements OrderedScan {
     pieces: readonly OrderedPiece[],
   ) {
     const { columnId, columnIds, isDescending } = options;
-    const { type } = defined(table.column(columnId), "a table is read by a column of its own");
+    const { type } = defined(table.column(columnId), "the column belongs to the table");
     const ascending = comparatorFor(type);
     this.#ascending = ascending;
     this.#table = table;
@@ -82,7 +101,9 @@ export class StoreOrderedScan implements OrderedScan {
     }
   }
 
-  /** Undefined where the rows cannot be put in order, or are so few that it is not worth it. */
+  /**
+   * Opens a scan. Returns undefined if the rows cannot be sorted, or are too few to be worth it.
+   */
   static open(table: StoredTable, options: OrderedScanOptions): StoreOrderedScan | undefined {
     const { after = 0, columnId, owner, upTo } = options;
     const pieces = piecesOf(table, { owner, after, seqMax: upTo, upTo, columnId });
@@ -101,7 +122,7 @@ export class StoreOrderedScan implements OrderedScan {
     if (rows.length === 0 && !isMore) return undefined;
     const columns = this.#options.columnIds.map((columnId) => {
       const values = rows.map((row, i) => {
-        defined(pieces[i], "each row is of a piece").stand(this.#cursor, row);
+        defined(pieces[i], "each row belongs to a piece").stand(this.#cursor, row);
         return this.#table.valueAt(this.#cursor, columnId);
       });
       return vectorFromValues(columnTypeOf(this.#table, columnId), values);
@@ -124,7 +145,7 @@ export class StoreOrderedScan implements OrderedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Visits the next rows that are current, some at a step; returns whether there may be more. */
+  /** Visits the next current rows, a few in each step. Returns whether there may be more. */
   #walk(rowsMax: number, visit: (piece: OrderedPiece, row: number) => void): boolean {
     this.#watch.check();
     let count = 0;
@@ -137,7 +158,7 @@ export class StoreOrderedScan implements OrderedScan {
           continue;
         }
         if (this.#mayOrder(head.piece)) this.#open(head);
-        // To put rows in order is a step of its own.
+        // Sorting rows takes a separate step.
         return true;
       }
       const row = head.order.rowAt(head.place);
@@ -151,7 +172,7 @@ export class StoreOrderedScan implements OrderedScan {
     return true;
   }
 
-  /** Whether what is put in order is kept: otherwise each scan would do so again. */
+  /** Whether an order would stay in the cache. Otherwise, each scan would have to sort again. */
   #mayOrder({ rowCount }: OrderedPiece): boolean {
     this.#rowsOrdered += rowCount;
     if (areOrdersKept(this.#rowsOrdered)) return true;
@@ -160,13 +181,13 @@ export class StoreOrderedScan implements OrderedScan {
     return false;
   }
 
-  /** Whoever reads sees that it takes too long in order. */
+  /** Tells the reader that reading in order takes too long. */
   #giveUp(): void {
     this.rowsPassed = Number.POSITIVE_INFINITY;
   }
 
-  /** Puts the first piece of the heap in order, and goes to its first row within the bounds. */
-  #open(head: Head): void {
+  /** Sorts the first piece of the heap, and moves to its first row within the bounds. */
+  #open(head: OrderedHead): void {
     const { isDescending } = this.#options;
     const order = head.piece.order();
     if (order === undefined) {
@@ -179,15 +200,15 @@ export class StoreOrderedScan implements OrderedScan {
       valueAt,
     });
     head.order = order;
-    // One before the first row, to which it goes on.
+    // Starts one before the first row, so that the advance below reaches it.
     head.place = isDescending ? end : first - 1;
     head.last = isDescending ? first : end - 1;
     if (first >= end) this.#removeFirst();
     else this.#advance(head);
   }
 
-  /** Goes on to the next row of the first piece, and puts the piece where it belongs by then. */
-  #advance(head: Head): void {
+  /** Moves to the next row of the first piece, and restores the heap. */
+  #advance(head: OrderedHead): void {
     const order = defined(head.order, "a piece that is read is in order");
     if (head.place === head.last) {
       this.#removeFirst();
@@ -205,14 +226,14 @@ export class StoreOrderedScan implements OrderedScan {
     return typeof max !== "number" || zone.min <= max;
   }
 
-  #isBefore(left: Head, right: Head): boolean {
-    // What nobody knows is looked at first.
+  #isBefore(left: OrderedHead, right: OrderedHead): boolean {
+    // A piece with an unknown value comes first.
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;
   }
 
-  #push(head: Head): void {
+  #push(head: OrderedHead): void {
     const heads = this.#heads;
     let at = heads.push(head) - 1;
     while (at > 0) {
@@ -230,8 +251,8 @@ export class StoreOrderedScan implements OrderedScan {
     if (last !== undefined && this.#heads.length > 0) this.#sink(last);
   }
 
-  /** Puts a head in place of the first one. */
-  #sink(head: Head): void {
+  /** Replaces the head at the top of the heap. */
+  #sink(head: OrderedHead): void {
     const heads = this.#heads;
     assert(heads.length > 0, "there is a first head");
     let at = 0;

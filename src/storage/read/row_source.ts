@@ -1,14 +1,12 @@
-/**
- * What a scan asks of each place that has rows: a segment, or a memtable.
- */
+/** The interface of each source of rows for a scan: a segment or a memtable. */
 import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/store.ts";
 
-/** Which rows are read; the options with every default filled in. */
+/** The rows to read: the scan options with all defaults filled in. */
 export interface RowFilter {
   readonly owner: number;
   readonly upTo: number;
   readonly after: number;
-  /** At most `upTo`. */
+  /** Inclusive upper bound on the seq of a row. At most `upTo`. */
   readonly seqMax: number;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
@@ -17,18 +15,21 @@ export interface RowFilter {
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
   readonly mayBeEmpty: boolean;
-  /** Absent: all of them. */
+  /** The row groups that this reader takes. Absent for all of them. */
   readonly share?: ScanShare | undefined;
 }
 
-/** Batches without a current row that are looked through at once: it takes half a millisecond. */
+/**
+ * Maximum number of batches without a current row that are examined in one step, which takes about
+ * half a millisecond.
+ */
 export const HIDDEN_BATCHES_MAX = 16;
 
 export const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
-/** Rows of one place, in ascending seq. */
+/** Rows of one segment or memtable, in ascending order of seq. */
 export interface RowSource {
-  /** 1 to `limit` rows, or none where that may be; undefined at the end. */
+  /** Returns 1 to `limit` rows, or none if batches may be empty. Returns undefined at the end. */
   next(limit: number): ScanBatch | undefined;
   close(): void;
   readonly groupsRead: number;

@@ -1,21 +1,27 @@
 /**
- * Scans: the rows of one owner that are current at a seq, as vectors, in ascending seq.
+ * Scans the rows of one owner that are current at a seq, as vectors, in ascending seq.
  *
- * The sources are fixed when the scan opens: segments, which it pins, then memtables. What is
- * written later has a higher seq than the bound, and a flush that happens meanwhile leaves the old
- * memtable to the scans that read it. ALTER TABLE may come in between, too: a scan that reads a
- * column whose values look different now, or that is gone, ends with an error.
+ * The sources are fixed when the scan opens. They are segments, which the scan pins, and then
+ * memtables. History segments are included only if they have a row for the scan. Later writes have
+ * a seq above the bound, and after a flush, the old memtable stays available to scans that are
+ * reading it. An ALTER TABLE may run between two steps. If a column that the scan reads was
+ * dropped, or its stored form changed, the scan ends with an error.
  */
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO } from "../../base/seq.ts";
+import { type Vector, valuesOf } from "../../types/mod.ts";
 import type { KeySpans, Scan, ScanBatch, ScanOptions } from "../contract/store.ts";
+import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { areOrdersKept } from "../segment/column_orders.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
+import { HistoryScan, historyFor } from "./history_scan.ts";
 import { MemtableScan } from "./memtable_scan.ts";
-import type { RowFilter, RowSource } from "./row_source.ts";
-import { SegmentScan } from "./segment_scan.ts";
+import { NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
+import { columnTypeOf, SegmentScan } from "./segment_scan.ts";
+import { SeqMerge } from "./seq_merge.ts";
 
 export class StoreScan implements Scan {
   readonly #watch: DefinitionWatch;
@@ -36,7 +42,7 @@ export class StoreScan implements Scan {
       seqMax: Math.min(options.seqMax ?? options.upTo, options.upTo),
       columnIds: options.columnIds,
       ranges: options.ranges ?? [],
-      keySpans: wantedSpans(table, options.keySpans),
+      keySpans: wantedSpans(table, options),
       withTombstones: options.withTombstones ?? false,
       reusesMemory: options.reusesMemory ?? false,
       defersNumbers: options.defersNumbers ?? false,
@@ -44,9 +50,7 @@ export class StoreScan implements Scan {
       share: options.share,
     };
     this.#sources = [
-      ...table.segments
-        .filter(({ entry }) => entry.minSeq <= filter.seqMax && entry.maxSeq > filter.after)
-        .map((segment) => new SegmentScan(table, segment, filter)),
+      ...storedSources(table, filter),
       ...table.memtables().map((memtable) => new MemtableScan(table, memtable, filter)),
     ];
   }
@@ -59,7 +63,10 @@ export class StoreScan implements Scan {
     return this.#sources.reduce((sum, { groupsPruned }) => sum + groupsPruned, 0);
   }
 
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a column was altered meanwhile. */
+  /**
+   * Returns the next rows. @throws {DatabaseError} SERIALIZATION_FAILURE if a column was altered in
+   * the meantime.
+   */
   next(): ScanBatch | undefined {
     this.#watch.check();
     for (;;) {
@@ -78,9 +85,90 @@ export class StoreScan implements Scan {
   }
 }
 
-/** To find rows by their order is worth it once somebody wanted that before, and if it is kept. */
-function wantedSpans(table: StoredTable, keySpans: KeySpans | undefined): KeySpans | undefined {
+/**
+ * Returns the sources that are files, oldest first. All of their seqs are below those in memory.
+ */
+function storedSources(table: StoredTable, filter: RowFilter): RowSource[] {
+  const segments = table.segments.filter(
+    ({ entry }) => entry.minSeq <= filter.seqMax && entry.maxSeq > filter.after,
+  );
+  const history = historyFor(table, filter);
+  const all = [...segments, ...history];
+  if (history.length > 0 && filter.share === undefined) return [new MergedScan(table, all, filter)];
+  return all.map((segment) => sourceOf(table, segment, filter));
+}
+
+/** Reading in order pays off if the order was requested before and would stay in the cache. */
+function wantedSpans(table: StoredTable, { keySpans, upTo }: ScanOptions): KeySpans | undefined {
   if (keySpans === undefined || !table.isOrderWanted(keySpans.columnId)) return undefined;
   const rowCount = table.segments.reduce((sum, { entry }) => sum + entry.rowCount, 0);
-  return areOrdersKept(rowCount) ? keySpans : undefined;
+  if (areOrdersKept(rowCount)) return keySpans;
+  const readable = table.segments.filter(({ entry }) => !entry.quarantined);
+  const counts = readable.map((segment) =>
+    segment.guard(() => segment.livePages.rowsInLivePages(upTo)),
+  );
+  return areOrdersKept(counts.reduce((sum, count) => sum + count, 0)) ? keySpans : undefined;
+}
+
+/** Scans the rows of segments and history segments, whose seqs overlap, in ascending seq. */
+class MergedScan implements RowSource {
+  readonly #table: StoredTable;
+  readonly #columnIds: readonly number[];
+  readonly #sources: readonly RowSource[];
+  readonly #merge: SeqMerge<ScanBatch>;
+
+  constructor(table: StoredTable, segments: readonly OpenSegment[], filter: RowFilter) {
+    this.#table = table;
+    this.#columnIds = filter.columnIds;
+    const known = filter.columnIds.indexOf(SEQ_COLUMN_ID);
+    const seqAt = known === -1 ? filter.columnIds.length : known;
+    const columnIds = known === -1 ? [...filter.columnIds, SEQ_COLUMN_ID] : filter.columnIds;
+    // Merged rows are decoded anyway.
+    const withSeq = { ...filter, columnIds, defersNumbers: false };
+    const sources = segments.map((segment) => sourceOf(table, segment, withSeq));
+    this.#sources = sources;
+    this.#merge = new SeqMerge(
+      segments.map(({ entry: { minSeq } }, index) => ({
+        minSeq,
+        next: (limit) => sources[index]?.next(limit),
+      })),
+      (batch) => seqsOf(columnAt(batch, seqAt)),
+    );
+  }
+
+  get groupsRead(): number {
+    return this.#sources.reduce((sum, { groupsRead }) => sum + groupsRead, 0);
+  }
+
+  get groupsPruned(): number {
+    return this.#sources.reduce((sum, { groupsPruned }) => sum + groupsPruned, 0);
+  }
+
+  next(limit: number): ScanBatch | undefined {
+    const merged = this.#merge.next(limit);
+    if (merged === undefined) return undefined;
+    if (merged.rowCount === 0) return NO_ROWS;
+    const columns = this.#columnIds.map((columnId, index) =>
+      merged.column(columnTypeOf(this.#table, columnId), (batch) => columnAt(batch, index)),
+    );
+    return { rowCount: merged.rowCount, columns };
+  }
+
+  close(): void {
+    for (const source of this.#sources) source.close();
+  }
+}
+
+function sourceOf(table: StoredTable, segment: OpenSegment, filter: RowFilter): RowSource {
+  if (segment.isHistory) return new HistoryScan(table, segment, filter);
+  return new SegmentScan(table, segment, filter);
+}
+
+function columnAt({ columns }: ScanBatch, index: number): Vector {
+  return defined(columns[index], "a scan yields the requested columns");
+}
+
+function seqsOf(vector: Vector): Float64Array {
+  if (vector.kind === "f64") return vector.values.subarray(0, vector.length);
+  return Float64Array.from(valuesOf(vector), Number);
 }

@@ -1,12 +1,13 @@
 /**
- * The rows of one owner in a segment, row group by row group. A group that cannot hold a wanted row
- * is skipped by its zone maps without being read.
+ * Scans the rows of one owner in a segment, row group by row group. A group is skipped without
+ * being read if its zone maps exclude every wanted row, or if it has no live row.
  */
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   BIGINT,
   BOOLEAN,
+  comparatorFor,
   constVector,
   type DataType,
   deferredTexts,
@@ -18,25 +19,28 @@ import {
   type Vector,
   vectorFromValues,
 } from "../../types/mod.ts";
-import { type ScanBatch } from "../contract/store.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import type { ColumnSpan, KeySpans, ScanBatch } from "../contract/store.ts";
+import { DELETED_COLUMN_ID } from "../contract/system_columns.ts";
 import { convertVector, formOf } from "../memtable/convert.ts";
 import { ColumnBuffer } from "../segment/column_buffer.ts";
+import { placesWithin } from "../segment/column_order.ts";
 import { layoutOf } from "../segment/format.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
-import { chosenRows } from "./chosen_rows.ts";
 import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
+import { mayMatch } from "./zone_match.ts";
 
-/** Below this share of a group, its rows are decoded by themselves and not the whole chunk. */
+/** Below this share of a group, only its wanted rows are decoded instead of the whole chunk. */
 const PARTIAL_SHARE_MAX = 0.25;
 
-/** Rows of a batch of chosen ones: each cell takes up to a microsecond. */
+/** Maximum number of chosen rows in a batch. Reading a cell takes up to a microsecond. */
 const CHOSEN_MAX = 1024;
 
-/** What is unpacked at once, about: it takes some 2 ms, and the event loop waits for it. */
+/**
+ * Maximum number of bytes that are unpacked in one step, during which the event loop has to wait.
+ */
 const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
 
 export class SegmentScan implements RowSource {
@@ -48,19 +52,19 @@ export class SegmentScan implements RowSource {
   #isOpen = true;
   #group = -1;
   #groupEnd = -1;
-  /** Rows of the segment. */
+  /** The owner's rows in the segment. */
   #span: RowSpan | undefined;
-  /** Next row, and the end of the rows in the current group. */
+  /** The next row. */
   #row = 0;
   #rowEnd = 0;
-  /** Rows of a batch of the current group. */
+  /** Maximum number of rows in a batch of the current group. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
-  /** Of the current group, if others are not looked at; and how many of them were read. */
+  /** The chosen rows of the current group if only those are read. */
   #chosen: Uint32Array | undefined;
   #chosenAt = 0;
   readonly #cursor = new VersionCursor();
-  /** By column; undefined when batches must not share memory. */
+  /** Buffers by column; undefined if batches must not share memory. */
   readonly #buffers: Map<number, ColumnBuffer> | undefined;
 
   constructor(table: StoredTable, segment: OpenSegment, filter: RowFilter) {
@@ -85,6 +89,8 @@ export class SegmentScan implements RowSource {
 
   #next(limit: number): ScanBatch | undefined {
     if (this.#span === undefined) this.#start();
+    const { livePages } = this.#segment;
+    const looksBefore = livePages.lookCount;
     let hiddenCount = 0;
     for (;;) {
       if (this.#chosen !== undefined) {
@@ -94,25 +100,33 @@ export class SegmentScan implements RowSource {
         this.#chosen = undefined;
       }
       while (this.#row < this.#rowEnd) {
-        const start = this.#row;
+        const start = this.#firstAlive(this.#row, this.#rowEnd);
         const end = Math.min(start + limit, start + this.#batchRowsMax, this.#rowEnd);
         this.#row = end;
+        if (start === end) break;
         const batch = this.#batch(start, end);
         if (batch !== undefined) return batch;
         this.#skipHidden();
         hiddenCount += 1;
-        if (this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX) return NO_ROWS;
+        if (this.#isLong(hiddenCount + livePages.lookCount - looksBefore)) return NO_ROWS;
       }
       if (!this.#nextGroup()) return undefined;
+      if (this.#isLong(hiddenCount + livePages.lookCount - looksBefore)) return NO_ROWS;
     }
   }
 
+  /** Whether to yield to other work, because many batches without a current row were examined. */
+  #isLong(hiddenCount: number): boolean {
+    return this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX;
+  }
+
   /**
-   * Behind rows that are not current there are often more: a batch of them at once, if wanted one
-   * by one.
+   * Skips rows that are not current. Because more such rows often follow, up to a batch is skipped
+   * in one call, even if the caller wants one row at a time.
    */
   #skipHidden(): void {
-    const start = this.#row;
+    const start = this.#firstAlive(this.#row, this.#rowEnd);
+    this.#row = start;
     const end = Math.min(start + BATCH_ROWS_MAX, this.#rowEnd);
     const kept = start < end ? this.#current(start, end) : undefined;
     if (kept !== undefined) this.#row = start + (kept[0] ?? end - start);
@@ -128,22 +142,30 @@ export class SegmentScan implements RowSource {
     this.#groupEnd = reader.groupOf(end - 1);
   }
 
+  /**
+   * Moves to the next row group, which may have no wanted row. Returns false if no group is left.
+   */
   #nextGroup(): boolean {
     const { reader } = this.#segment;
     const span = this.#span ?? { start: 0, end: 0 };
     if (span.start === span.end) return false;
+    const places = { segment: this.#segment, table: this.#table };
     while (this.#group < this.#groupEnd) {
       this.#group += 1;
       if (this.#filter.share?.claimsNext() === false) continue;
-      if (!this.#mayMatch(this.#group)) {
+      if (!mayMatch(places, this.#filter.ranges, this.#group)) {
         this.groupsPruned += 1;
         continue;
       }
-      this.groupsRead += 1;
       const groupStart = reader.groupStart(this.#group);
       const groupEnd = groupStart + reader.groupRows(this.#group);
-      this.#row = Math.max(span.start, groupStart);
       this.#rowEnd = Math.min(span.end, groupEnd);
+      this.#row = this.#firstAlive(Math.max(span.start, groupStart), this.#rowEnd);
+      if (this.#row === this.#rowEnd) {
+        this.groupsPruned += 1;
+        return true;
+      }
+      this.groupsRead += 1;
       if (this.#chooseRows()) return true;
       this.#batchRowsMax = rowsAtOnce(reader, this.#group, this.#filter.columnIds);
       this.#columns = new GroupColumns(this.#table, this.#segment, {
@@ -158,33 +180,27 @@ export class SegmentScan implements RowSource {
     return false;
   }
 
-  #mayMatch(group: number): boolean {
-    const { reader } = this.#segment;
-    for (const { columnId, min, max } of this.#filter.ranges) {
-      if (columnId !== SEQ_COLUMN_ID && this.#segment.columnType(columnId) === undefined) {
-        if (!isWithin(this.#table.column(columnId)?.missing ?? null, min, max)) return false;
-        continue;
-      }
-      // A DECIMAL that has more digits now than the file has is compared by nobody.
-      if (!this.#isStoredAsDefined(columnId)) continue;
-      const zone = reader.zone(columnId, group);
-      if (zone !== undefined && (zone.max < min || zone.min > max)) return false;
-    }
-    return true;
+  /** Skips pages without a live row. Returns the first row that may be wanted. */
+  #firstAlive(start: number, end: number): number {
+    const { upTo, withTombstones } = this.#filter;
+    return withTombstones ? start : this.#segment.livePages.firstAlive({ start, end }, upTo);
   }
 
-  /** Whether the rows of the group are found by their order. */
+  /**
+   * Chooses the rows of the group by the group's order, if possible. Returns whether that was
+   * possible.
+   */
   #chooseRows(): boolean {
-    const { keySpans } = this.#filter;
-    if (keySpans === undefined) return false;
+    const { keySpans, upTo, withTombstones } = this.#filter;
+    if (keySpans === undefined || withTombstones) return false;
     const places = { segment: this.#segment, table: this.#table };
-    const span = { group: this.#group, start: this.#row, end: this.#rowEnd };
+    const span = { group: this.#group, start: this.#row, end: this.#rowEnd, upTo };
     this.#chosen = chosenRows(places, keySpans, span);
     this.#chosenAt = 0;
     return this.#chosen !== undefined;
   }
 
-  /** Rows that are few and far between are read cell by cell. */
+  /** Reads chosen rows cell by cell, since they are far apart. */
   #chosenBatch(chosen: Uint32Array, limit: number): ScanBatch | undefined {
     while (this.#chosenAt < chosen.length) {
       const rows = chosen.subarray(this.#chosenAt, this.#chosenAt + Math.min(limit, CHOSEN_MAX));
@@ -211,13 +227,7 @@ export class SegmentScan implements RowSource {
     return withTombstones || !reader.hasTombstones(this.#group) || !reader.isTombstone(row);
   }
 
-  #isStoredAsDefined(columnId: number): boolean {
-    const now = this.#table.column(columnId)?.type;
-    const then = this.#segment.columnType(columnId);
-    return now === undefined || then === undefined || formOf(now) === formOf(then);
-  }
-
-  /** Rows of the segment, within the current group, that are current. */
+  /** Returns the current rows in a span of the segment within the current group. */
   #batch(start: number, end: number): ScanBatch | undefined {
     const columns = this.#columns;
     if (columns === undefined) return undefined;
@@ -236,17 +246,13 @@ export class SegmentScan implements RowSource {
     return { rowCount: kept.length, columns: vectors };
   }
 
-  /** Those of the rows that are current, counted from `start`; undefined when all are. */
+  /** Returns the current rows, counted from `start`; undefined if all rows are current. */
   #current(start: number, end: number): Uint32Array | undefined {
-    const { reader, deletions } = this.#segment;
+    const { deletions, livePages } = this.#segment;
     const { withTombstones, upTo } = this.#filter;
-    const group = this.#group;
-    const checksTombstones = !withTombstones && reader.hasTombstones(group);
-    if (!checksTombstones && !deletions.hasReplaced(start, end, upTo)) return undefined;
-    const groupStart = reader.groupStart(group);
-    const isHidden = checksTombstones
-      ? reader.deleted(group).slice(start - groupStart, end - groupStart)
-      : new Uint8Array(end - start);
+    if (!withTombstones) return livePages.aliveRows({ start, end }, upTo);
+    if (!deletions.hasReplaced(start, end, upTo)) return undefined;
+    const isHidden = new Uint8Array(end - start);
     deletions.markReplaced(start, upTo, isHidden);
     const kept = new Uint32Array(end - start);
     let count = 0;
@@ -258,7 +264,7 @@ export class SegmentScan implements RowSource {
   }
 }
 
-/** The rows of an owner whose seqs are above `after` and up to `seqMax`. */
+/** Returns the rows of an owner whose seqs are above `after` and at most `seqMax`. */
 export function ownerSpan(
   reader: SegmentReader,
   { owner, after, seqMax }: Pick<RowFilter, "owner" | "after" | "seqMax">,
@@ -275,7 +281,10 @@ export function columnTypeOf(table: StoredTable, columnId: number): DataType {
   return table.column(columnId)?.type ?? (columnId === DELETED_COLUMN_ID ? BOOLEAN : BIGINT);
 }
 
-/** How many rows of a group are read at a time, so that not too much of them is unpacked. */
+/**
+ * Returns how many rows of a group are read at a time, so that not too many bytes are unpacked in
+ * one step.
+ */
 export function rowsAtOnce(
   reader: SegmentReader,
   group: number,
@@ -290,18 +299,18 @@ export function rowsAtOnce(
   return Math.max(1, Math.floor((UNPACKED_BYTES_MAX / byteCount) * reader.groupRows(group)));
 }
 
-/** Wanted rows, counted from the start of their group. */
+/** A range of wanted rows, counted from the start of their group. */
 export interface GroupRows {
   readonly group: number;
   readonly start: number;
   readonly end: number;
-  /** Where columns are decoded to. */
+  /** The buffers into which columns are decoded. */
   readonly buffers?: Map<number, ColumnBuffer> | undefined;
-  /** Whether numbers are decoded there only once they are looked at. */
+  /** Whether numbers are decoded into the buffers only on first access. */
   readonly isDeferred?: boolean;
 }
 
-/** The columns of the wanted rows of one row group, each decoded once and only if asked for. */
+/** The columns of the wanted rows of one row group. Each is decoded once, on first access. */
 export class GroupColumns {
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
@@ -329,7 +338,7 @@ export class GroupColumns {
     this.#isPartial = end - start < segment.reader.groupRows(group) * PARTIAL_SHARE_MAX;
   }
 
-  /** Rows of a column, counted from the start of the group, within the wanted ones. */
+  /** Rows of a column, counted from the start of the group. They must be among the wanted ones. */
   rows(columnId: number, from: number, to: number): Vector {
     if (this.#buffers !== undefined && columnId > 0 && this.#segment.reader.isNumeric(columnId)) {
       return this.#numbers(columnId, from, to);
@@ -347,7 +356,10 @@ export class GroupColumns {
     return slice(vector, from - offset, to - offset);
   }
 
-  /** Numbers are decoded as fast as they would be read from a cache that everything passes. */
+  /**
+   * Decodes numbers without the cache, since a cache through which every scan passes would not be
+   * faster.
+   */
   #numbers(columnId: number, start: number, end: number): Vector {
     const span = { start, end, buffer: this.#bufferOf(columnId), isDeferred: this.#isDeferred };
     const stored = this.#segment.reader.columnRows(columnId, this.#group, span);
@@ -357,7 +369,7 @@ export class GroupColumns {
     return column === undefined ? stored : convertVector(stored, storedType, column.type);
   }
 
-  /** Where a column is decoded to, unless batches must not share memory. */
+  /** The buffer for a column; undefined if batches must not share memory. */
   #bufferOf(columnId: number): ColumnBuffer | undefined {
     if (this.#buffers === undefined) return undefined;
     let buffer = this.#buffers.get(columnId);
@@ -368,7 +380,10 @@ export class GroupColumns {
     return buffer;
   }
 
-  /** Packed rows, of this batch alone, since that takes its time; texts once they are looked at. */
+  /**
+   * Unpacks only the rows of this batch, because unpacking takes time. Text is unpacked on first
+   * access.
+   */
   #unpacked(columnId: number, start: number, end: number): Vector {
     const segment = this.#segment;
     const group = this.#group;
@@ -410,8 +425,80 @@ export class GroupColumns {
   }
 }
 
-function isWithin(value: Value, min: number, max: number): boolean {
-  if (value === null) return false;
-  if (typeof value !== "number") return true;
-  return value >= min && value <= max;
+/** Reading one chosen row takes about as long as scanning this many rows. */
+const CHOSEN_SHARE_MAX: number = 1 / 16;
+
+/**
+ * The minimum share of a group that an owner's wanted rows must make up to be chosen by the group's
+ * order. Below this share, all wanted rows are examined, because the order covers all owners.
+ */
+const GROUP_SHARE_MIN = 0.25;
+
+/**
+ * Returns the rows of the segment within a span of one group whose values lie within some ranges of
+ * a column, ascending, by the order of the group instead of an examination of every row. Returns
+ * undefined if too many rows qualify, or the group has no order.
+ *
+ * If more than a sixteenth of a group qualifies, the group is scanned as usual. A text column has
+ * no zone map, so each of its groups is sorted once. Orders that would fill more than half of the
+ * cache are not computed.
+ */
+function chosenRows(
+  { segment, table }: { segment: OpenSegment; table: StoredTable },
+  { columnId, spans }: KeySpans,
+  { end, group, start, upTo }: RowSpan & { readonly group: number; readonly upTo: number },
+): Uint32Array | undefined {
+  const { livePages, orders, reader } = segment;
+  const groupRows = reader.groupRows(group);
+  if (end - start < groupRows * GROUP_SHARE_MIN) return undefined;
+  const type = table.column(columnId)?.type;
+  const stored = segment.columnType(columnId);
+  if (type === undefined || stored === undefined || formOf(stored) !== formOf(type)) {
+    return undefined;
+  }
+  const zone = reader.zone(columnId, group);
+  const whole = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
+  const live = livePages.liveRows(whole, upTo);
+  // If many rows are replaced, the zone map says little, since their values are mostly elsewhere.
+  const isDense = live.hiddenCount < groupRows / 2;
+  if (isDense && zone !== undefined && expectedShare(zone, spans) > CHOSEN_SHARE_MAX) {
+    return undefined;
+  }
+  if (!orders.has(columnId, group)) return undefined;
+  const order = orders.ofGroup(columnId, group, live);
+  if (order === undefined) {
+    table.refuseOrder(columnId);
+    return undefined;
+  }
+  const groupStart = reader.groupStart(group);
+  const valueAt = (place: number): Value =>
+    order.numberAt(place) ?? segment.valueAt(columnId, groupStart + order.rowAt(place)) ?? null;
+  const rows = new Set<number>();
+  const compare = comparatorFor(type);
+  for (const span of spans) {
+    const places = placesWithin(order, span, { compare, valueAt });
+    if (rows.size + places.end - places.start > groupRows * CHOSEN_SHARE_MAX) return undefined;
+    for (let place = places.start; place < places.end; place += 1) {
+      const row = groupStart + order.rowAt(place);
+      if (row >= start && row < end) rows.add(row);
+    }
+  }
+  return Uint32Array.from(rows).toSorted();
+}
+
+/**
+ * Estimates the share of a group that lies within the ranges, assuming evenly distributed numbers.
+ */
+function expectedShare(
+  zone: { readonly min: number; readonly max: number },
+  spans: readonly ColumnSpan[],
+): number {
+  const width = zone.max - zone.min;
+  if (width <= 0) return 1;
+  let share = 0;
+  for (const { max = zone.max, min = zone.min } of spans) {
+    const low = Math.max(Number(min), zone.min);
+    share += Math.max(0, Math.min(Number(max), zone.max) - low) / width;
+  }
+  return share;
 }

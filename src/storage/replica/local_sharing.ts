@@ -1,13 +1,13 @@
 /**
  * Shares the tables of a local store with readers in other threads, and pins what they read.
  */
-import type { Seq, SeqGenerator } from "../../base/seq.ts";
+import type { SeqGenerator } from "../../base/seq.ts";
 import type { SeqEra, SeqTimes } from "../../base/seq_times.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
-import type { TableShares } from "../contract/shared_tables.ts";
+import type { ShareBounds, TableShares } from "../contract/shared_tables.ts";
 import type { SharingStore } from "../contract/store.ts";
 import type { StoredTable } from "../table/table.ts";
-import { KnownTables } from "./table_sharing.ts";
+import { historyFor, KnownTables } from "./table_sharing.ts";
 
 export interface LocalSharingParts {
   readonly tables: ReadonlyMap<number, StoredTable>;
@@ -31,16 +31,18 @@ export class LocalSharing implements SharingStore<KnownTables> {
     return new KnownTables();
   }
 
-  share(known: KnownTables, tableIds: readonly number[], upTo: Seq): TableShares {
+  share(known: KnownTables, tableIds: readonly number[], bounds: ShareBounds): TableShares {
     const { files, seqs, tables } = this.#parts;
-    // A table that was dropped since is in none of the shares, as its reader then says.
+    // A table that has been dropped in the meantime is not shared. The reader then reports that the
+    // table no longer exists.
     const found = tableIds.flatMap((tableId) => tables.get(tableId)?.requireAvailable() ?? []);
     const segments = found.flatMap((table) => table.segments);
-    // Damage shows here, before anything is noted as known to the reader.
+    // Detects damage before anything is recorded as known to the reader.
     for (const segment of segments) if (!segment.entry.quarantined) segment.requireDeletions();
+    for (const table of found) segments.push(...historyFor(table, bounds));
     const shared = found.map((table) =>
       known.share(table, {
-        upTo,
+        ...bounds,
         expiredSeqOf: (each) => each.expiredSeq(seqs),
         pathOf: (entry) => files.segmentPath(entry),
       }),

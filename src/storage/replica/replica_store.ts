@@ -1,16 +1,18 @@
 /**
- * The store as a reader in another thread has it: the tables of one statement, as they were shared
- * with it, read by the same scans as on the event loop.
+ * The store of a reader in another thread. It has the tables that were shared for one statement,
+ * and reads them with the same scans as the event loop.
  *
- * - Files of segments are mapped once and kept until the event loop says that they are dropped.
+ * - Segment files are mapped once, and kept until the event loop reports them as dropped.
  * - Nothing is written here. Damage is thrown, and the event loop quarantines the segment.
  */
+import { dirname } from "node:path";
 import { assert, defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
-import { type CorruptionError, DatabaseError } from "../../base/errors.ts";
+import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type SeqEra, SeqTimes } from "../../base/seq_times.ts";
 import type { Row } from "../../types/mod.ts";
+import type { IndexLookupOptions, IndexScanOptions } from "../contract/index_reads.ts";
 import { keyOfRow } from "../contract/key.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type {
@@ -22,29 +24,36 @@ import type {
 import type {
   LookupOptions,
   OrderedScan,
+  OrderedScanOptions,
   ReadStore,
   Scan,
   ScanOptions,
 } from "../contract/store.ts";
+import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
+import { indexFileName } from "../directory/file_names.ts";
 import { available } from "../directory/readable.ts";
 import { Memtable } from "../memtable/memtable.ts";
+import { openIndexScan } from "../read/index_scan.ts";
+import { NewestScan } from "../read/newest_scan.ts";
 import { StoreScan } from "../read/scan.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import type { SegmentReader } from "../segment/reader.ts";
-import { LowWater } from "../table/history.ts";
-import { openListedSegment } from "../table/listed_files.ts";
-import { OpenSegment, type SegmentFiles } from "../table/open_segment.ts";
+import { LowWatermark } from "../table/history.ts";
+import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
+import { type OpenIndexFile, OpenSegment, type SegmentFiles } from "../table/open_segment.ts";
 import { StoredTable } from "../table/table.ts";
+import { lookupIndex } from "../table/table_index.ts";
 import { countLiveRows, spanOfColumn } from "../table/table_stats.ts";
 
-/** A segment that the reader has met, and where its file lies. */
+/** A segment that the reader has opened, and the path of its file. */
 interface KnownSegment {
   readonly segment: OpenSegment;
-  readonly deletions: DeletionVector;
+  /** The segment's deletion vector; undefined for a history segment. */
+  readonly deletions: DeletionVector | undefined;
 }
 
-/** A table for one statement. */
+/** A table as opened for one statement. */
 interface OpenTable {
   readonly table: StoredTable;
   readonly expiredSeq: number;
@@ -62,8 +71,8 @@ export class ReplicaStore implements ReadStore {
   #times = new SeqTimes({ eras: [] });
 
   /**
-   * @param options.cacheBytes For unpacked parts of segments.
-   * @param options.nextId Gets an id from the store that issues them.
+   * @param options.cacheBytes Maximum size of the cache of unpacked segment parts.
+   * @param options.nextId Requests an id from the store that issues ids.
    */
   constructor(disk: Disk, { cacheBytes, nextId }: { cacheBytes: number; nextId: () => number }) {
     this.#disk = disk;
@@ -75,7 +84,17 @@ export class ReplicaStore implements ReadStore {
     return this.#upTo;
   }
 
-  /** Goes over to the tables of another statement. */
+  /** Bytes of cached unpacked segment parts. */
+  get cachedBytes(): number {
+    return this.#cache.byteCount;
+  }
+
+  /** Drops the unpacked parts of segments. */
+  giveBackMemory(): void {
+    this.#cache.clear();
+  }
+
+  /** Switches to the tables of another statement. */
   open(
     tables: readonly SharedTable[],
     { eras, upTo }: { readonly eras: readonly SeqEra[]; readonly upTo: Seq },
@@ -87,7 +106,7 @@ export class ReplicaStore implements ReadStore {
     );
   }
 
-  /** Lets go of files and memory that no table has any more. */
+  /** Closes files and releases memory that no longer belong to any table. */
   drop({ memtableIds, segmentIds }: DroppedShares): void {
     this.#tables = new Map();
     for (const id of memtableIds) this.#memtables.delete(id);
@@ -106,19 +125,36 @@ export class ReplicaStore implements ReadStore {
   scan(tableId: number, options: ScanOptions): Scan {
     const { expiredSeq, table } = this.#table(tableId);
     const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
+    // A tombstone in history is current if its key was not inserted again.
+    if (options.withTombstones === true) indexKeys(table, options.owner);
     return new StoreScan(table, { ...options, after });
   }
 
-  /** Orders take as much memory as the column; only the event loop keeps them. */
-  scanOrdered(): OrderedScan | undefined {
-    return undefined;
+  /**
+   * Supports only the order by seq, which needs no sorting. All other orders take as much memory as
+   * the column.
+   */
+  scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
+    if (options.columnId !== SEQ_COLUMN_ID) return undefined;
+    const { expiredSeq, table } = this.#table(tableId);
+    const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
+    return NewestScan.open(table, { ...options, after });
+  }
+
+  scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined {
+    const { expiredSeq, table } = this.#table(tableId);
+    const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
+    return openIndexScan(table, { ...options, after });
+  }
+
+  lookupIndex(tableId: number, options: IndexLookupOptions): readonly Row[] | undefined {
+    const { expiredSeq, table } = this.#table(tableId);
+    return lookupIndex(table, options, expiredSeq);
   }
 
   lookup(tableId: number, options: LookupOptions): Row | undefined {
     const { expiredSeq, table } = this.#table(tableId);
-    for (const memtable of table.memtables()) {
-      if (memtable instanceof KeyedMemtable) memtable.indexKeys(options.owner, table.keyPositions);
-    }
+    indexKeys(table, options.owner);
     return table.lookup(options, expiredSeq);
   }
 
@@ -127,9 +163,9 @@ export class ReplicaStore implements ReadStore {
     return countLiveRows(table, { owner, upTo: this.#upTo, after });
   }
 
-  /** As {@linkcode Store.valueSpan}. */
+  /** Implements {@linkcode Store.valueSpan}. */
   valueSpan(tableId: number, columnId: number): number | undefined {
-    return spanOfColumn(this.#table(tableId).table, columnId);
+    return spanOfColumn(this.#table(tableId).table, { columnId, upTo: this.#upTo });
   }
 
   commitMs(seq: number): number {
@@ -144,11 +180,16 @@ export class ReplicaStore implements ReadStore {
     return this.#nextId();
   }
 
-  #opened({ definition, expiredSeq, memtables, segments }: SharedTable): OpenTable {
-    const progress = { flushedSeq: 0, lowWater: new LowWater(), lastFlushedAtMs: undefined };
-    const opened = segments.map((shared) => this.#segment(shared));
-    const table = new StoredTable(definition, { segments: opened, progress });
-    for (const shared of memtables) table.adopt(this.#memtable(shared, definition.columns));
+  #opened({ definition, expiredSeq, memtables, ...shared }: SharedTable): OpenTable {
+    const progress = {
+      flushedSeq: 0,
+      lowWatermark: new LowWatermark(),
+      lastFlushedAtMs: undefined,
+    };
+    const segments = shared.segments.map((each) => this.#segment(each));
+    const history = shared.history.map((each) => this.#segment(each));
+    const table = new StoredTable(definition, { segments, history, progress });
+    for (const memtable of memtables) table.adopt(this.#memtable(memtable, definition.columns));
     return { table, expiredSeq };
   }
 
@@ -156,15 +197,15 @@ export class ReplicaStore implements ReadStore {
     const { segmentId } = entry;
     let known = this.#segments.get(segmentId);
     if (known === undefined) {
-      const deletions = new DeletionVector(entry);
       const segment = new OpenSegment(entry, this.#files);
-      segment.adoptDeletions(deletions);
+      const deletions = segment.isHistory ? undefined : new DeletionVector(entry);
+      if (deletions !== undefined) segment.adoptDeletions(deletions);
       known = { segment, deletions };
       this.#segments.set(segmentId, known);
     }
     this.#paths.set(segmentId, path);
     known.segment.entry = entry;
-    known.deletions.adopt(pages);
+    known.deletions?.adopt(pages);
     return known.segment;
   }
 
@@ -186,7 +227,19 @@ export class ReplicaStore implements ReadStore {
       );
     },
     readDeletions: (): DeletionVector => {
-      throw new Error("A reader takes deletion vectors from the event loop");
+      throw new Error("a reader receives deletion vectors from the event loop");
+    },
+    openIndex: (entry, indexId): OpenIndexFile | undefined => {
+      if (entry.indexIds?.includes(indexId) !== true) return undefined;
+      const directory = dirname(this.#pathOf(entry));
+      const path = `${directory}/${indexFileName(entry.segmentId, indexId)}`;
+      try {
+        return openListedIndex(this.#disk, path, { entry, indexId });
+      } catch (error) {
+        // Safe: the index is made from the rows, and the event loop reports the damage.
+        if (error instanceof CorruptionError) return undefined;
+        throw error;
+      }
     },
     segmentPath: (entry) => this.#pathOf(entry),
     remove: () => assert(false, "a reader removes no file"),
@@ -202,13 +255,20 @@ export class ReplicaStore implements ReadStore {
   #table(tableId: number): OpenTable {
     const open = this.#tables.get(tableId);
     if (open !== undefined) return open;
-    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: there is none`);
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it does not exist`);
   }
 }
 
-/** A memtable whose keys are found once somebody looks for one. */
+/** Makes the keys of an owner searchable in the memtables of a table. */
+function indexKeys(table: StoredTable, owner: number): void {
+  for (const memtable of table.memtables()) {
+    if (memtable instanceof KeyedMemtable) memtable.indexKeys(owner, table.keyPositions);
+  }
+}
+
+/** A memtable whose keys are indexed on the first search. */
 class KeyedMemtable extends Memtable {
-  /** How many rows of each owner have their keys noted. */
+  /** The number of rows of each owner whose keys are indexed. */
   readonly #indexed = new Map<number, number>();
 
   indexKeys(owner: number, keyPositions: readonly number[]): void {

@@ -1,14 +1,15 @@
 /**
- * Shares tables with one reader in another thread: says what a statement of the reader may read,
- * and remembers what the reader has already.
+ * Shares tables with one reader in another thread: describes what a statement of the reader may
+ * read, and tracks what the reader already has.
  *
- * Invariant: what a share holds at or below its bound changes no more. The arrays of a memtable may
- * grow into new ones meanwhile, but the rows of the share stay in the old ones; a replacement that
- * is noted later has a seq above the bound.
+ * Invariant: the part of a share at or below its bound never changes. The arrays of a memtable may
+ * grow into new ones in the meantime, but the rows of the share stay in the old ones. A replacement
+ * that is recorded later has a seq above the bound.
  */
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type {
   DroppedShares,
+  ShareBounds,
   SharedColumn,
   SharedMemtable,
   SharedSegment,
@@ -23,37 +24,42 @@ import type { StoredTable } from "../table/table.ts";
 interface KnownMemtable {
   readonly id: number;
   readonly table: StoredTable;
-  /** How many rows the reader has. */
+  /** The number of rows that the reader has. */
   rowCount: number;
-  /** How many values of each column that is held in a plain array the reader has. */
+  /** For each column in a plain array, the number of values that the reader has. */
   readonly plainCounts: Map<MemColumn, number>;
 }
 
-export interface ShareOptions {
-  /** Inclusive, and no more than the visible seq: what is above it may be taken back. */
-  readonly upTo: number;
+export interface ShareOptions extends ShareBounds {
   readonly expiredSeqOf: (table: StoredTable) => number;
   readonly pathOf: (entry: SegmentEntry) => string;
 }
 
 export class KnownTables implements TableSharing {
-  /** The version of its deletion vector that the reader has of each segment. */
+  /** For each segment, the version of its deletion vector that the reader has. */
   readonly #segments = new Map<OpenSegment, number>();
   readonly #memtables = new Map<Memtable, KnownMemtable>();
   #lastId = 0;
 
-  /** @throws {DatabaseError} DATA_DAMAGED @throws {CorruptionError} */
-  share(table: StoredTable, { expiredSeqOf, pathOf, upTo }: ShareOptions): SharedTable {
+  /**
+   * Shares a table with the reader. @throws {DatabaseError} DATA_DAMAGED @throws {CorruptionError}
+   */
+  share(table: StoredTable, options: ShareOptions): SharedTable {
     const { definition } = table;
+    const { expiredSeqOf, pathOf, upTo } = options;
     return {
       definition,
       expiredSeq: expiredSeqOf(table),
       segments: table.segments.map((segment) => this.#segment(segment, pathOf)),
+      history: historyFor(table, options).map((segment) => this.#segment(segment, pathOf)),
       memtables: table.memtables().flatMap((memtable) => this.#memtable(memtable, table, upTo)),
     };
   }
 
-  /** Takes the list of things that the reader has and no table has any more. */
+  /**
+   * Returns the objects that the reader has but that no longer belong to any table, and clears the
+   * list.
+   */
   takeDropped(): DroppedShares {
     const segmentIds: number[] = [];
     const memtableIds: number[] = [];
@@ -73,8 +79,12 @@ export class KnownTables implements TableSharing {
   #segment(segment: OpenSegment, pathOf: ShareOptions["pathOf"]): SharedSegment {
     const { entry } = segment;
     const path = pathOf(entry);
-    // The reader meets the quarantine itself, with the right message.
+    // The reader detects the quarantine itself, and reports it correctly.
     if (entry.quarantined) return { entry, path, pages: [] };
+    if (segment.isHistory) {
+      this.#segments.set(segment, 0);
+      return { entry, path, pages: [] };
+    }
     const { deletions } = segment;
     const pages = deletions.pagesSince(this.#segments.get(segment) ?? 0);
     this.#segments.set(segment, deletions.version);
@@ -82,8 +92,8 @@ export class KnownTables implements TableSharing {
   }
 
   #memtable(memtable: Memtable, table: StoredTable, upTo: number): SharedMemtable[] {
-    // A statement may read at an older seq than the one before. The reader keeps the rows that it
-    // has, and a scan leaves out those above its bound.
+    // A statement may read at an older seq than the previous one. The reader keeps the rows that it
+    // has, and a scan leaves out rows above its bound.
     const knownCount = this.#memtables.get(memtable)?.rowCount ?? 0;
     const rowCount = Math.max(knownCount, rowsUpTo(memtable, upTo));
     if (rowCount === 0) return [];
@@ -106,6 +116,14 @@ export class KnownTables implements TableSharing {
   }
 }
 
+/** Returns the history segments that a statement may read. */
+export function historyFor(
+  table: StoredTable,
+  { upTo, withTombstones }: ShareBounds,
+): readonly OpenSegment[] {
+  return withTombstones ? table.history : table.historyAt(upTo);
+}
+
 function sharedColumn(
   column: MemColumn,
   rowCount: number,
@@ -120,7 +138,7 @@ function sharedColumn(
   return { columnId, type, vector: { kind: "any", length: values.length, values }, from };
 }
 
-/** How many rows of a memtable, whose seqs ascend, are at or below a seq. */
+/** Counts the rows of a memtable, whose seqs ascend, at or below a seq. */
 function rowsUpTo({ rowCount, seqs }: Memtable, upTo: number): number {
   if (rowCount === 0 || (seqs[rowCount - 1] ?? 0) <= upTo) return rowCount;
   let low = 0;

@@ -1,6 +1,6 @@
 /**
- * One column of one row group as it lies in the mapped file: where its parts are, as views that are
- * made when they are first asked for (see `encodings.ts`).
+ * One column of one row group in the mapped file. Views of its parts are made on first use (see
+ * `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -22,14 +22,14 @@ import {
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
 import type { Runs } from "./number_decoder.ts";
 
-/** What decides how the bytes of a chunk are read. */
+/** The properties that decide how the bytes of a chunk are read. */
 export interface ChunkShape {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
   readonly rowCount: number;
 }
 
-/** The arrays that numbers and codes lie in. */
+/** The types of array that hold numbers and codes. */
 type StoredArray =
   | Uint8Array
   | Uint16Array
@@ -38,19 +38,21 @@ type StoredArray =
   | Float32Array
   | Float64Array;
 
-/** Values of any length, one after the other. */
+/** Values of any length, one after another. */
 export interface Blocks {
   readonly offsets: Uint32Array;
   readonly bytes: Buffer;
 }
 
-/** Rows from (inclusive) and to (exclusive) of a chunk. */
-export interface RowRange {
+/** Rows `start` (inclusive) to `end` (exclusive) of a chunk. */
+export interface ChunkRows {
   readonly start: number;
   readonly end: number;
 }
 
-/** A chunk whose checksum held, with the views of the map that its values are read through. */
+/**
+ * A chunk whose checksum was correct, with the views of the map through which its values are read.
+ */
 export class Chunk {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
@@ -60,7 +62,7 @@ export class Chunk {
   #blocks: Blocks | undefined;
   #runs: Runs | undefined;
 
-  /** @param file The whole map; the entry's offset is into it. */
+  /** @param file The whole map. The entry's offset is relative to its start. */
   constructor({ entry, layout, rowCount }: ChunkShape, file: Uint8Array) {
     this.entry = entry;
     this.layout = layout;
@@ -68,19 +70,19 @@ export class Chunk {
     this.#file = file;
   }
 
-  /** Numbers as they are stored, codes, or bits: the first part. */
+  /** The first part of the encoding: stored numbers, codes, or bits. */
   get array(): StoredArray {
     this.#array ??= this.#viewOfArray();
     return this.#array;
   }
 
-  /** Offsets and bytes: of each row, or of the values of a dictionary. */
+  /** Offsets and bytes of the rows, or of the values of a dictionary. */
   get blocks(): Blocks {
     this.#blocks ??= this.#viewOfBlocks();
     return this.#blocks;
   }
 
-  /** Numbers that are kept as runs. */
+  /** Numbers that are stored as runs. */
   get runs(): Runs {
     this.#runs ??= this.#viewOfRuns();
     return this.#runs;
@@ -90,7 +92,7 @@ export class Chunk {
     return this.#file.buffer;
   }
 
-  /** Offset in the map of the parts: behind the null bits. */
+  /** Offset of the parts in the map, after the null bits. */
   get partsAt(): number {
     const { entry, rowCount } = this;
     return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);
@@ -100,8 +102,8 @@ export class Chunk {
     return this.entry.hasNulls && bitAt(this.#nullBits(), row) === 1;
   }
 
-  /** One byte a row; undefined when none is NULL. */
-  nulls({ start, end }: RowRange): Uint8Array | undefined {
+  /** Returns one byte per row, 1 if the row's value is NULL; undefined if no value is NULL. */
+  nulls({ start, end }: ChunkRows): Uint8Array | undefined {
     return this.entry.hasNulls ? unpackBits(this.#nullBits(), start, end) : undefined;
   }
 
@@ -132,7 +134,7 @@ export class Chunk {
       case BITS:
         return new Uint8Array(buffer, this.partsAt, Math.ceil(count / 8));
       default:
-        assert(encoding === DICTIONARY, "the encoding has an array");
+        assert(encoding === DICTIONARY, "the encoding keeps its values in an array");
         if (codeBytes(auxiliary) === 0) return new Uint8Array(count);
         return codeBytes(auxiliary) === 1
           ? new Uint8Array(buffer, this.partsAt, count)

@@ -1,8 +1,8 @@
 /**
- * Decoded chunks, unpacked blocks of chunks and the order of their rows, kept while they are used
- * and there is room: the least recently used goes first.
+ * Caches decoded chunks, unpacked blocks of chunks and the order of their rows. When the cache is
+ * full, the least recently used entry is evicted.
  *
- * One cache serves all readers of a thread, so that the bound is one for all open segments.
+ * One cache serves all readers of a thread, so that a single bound covers all open segments.
  */
 import { assert } from "../../base/assert.ts";
 import type { Vector } from "../../types/mod.ts";
@@ -11,10 +11,12 @@ import { ColumnOrder } from "./column_order.ts";
 
 const CACHE_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** Chunks of one reader, or blocks of one chunk, for keys of one number. */
+/**
+ * Maximum number of chunks of a reader, or of blocks of a chunk, which are identified by number.
+ */
 const CHUNKS_MAX: number = 2 ** 24;
 
-/** What an entry takes beside its bytes, about. */
+/** The approximate size of an entry without its payload. */
 const ENTRY_BYTES = 200;
 
 interface Entry {
@@ -22,10 +24,10 @@ interface Entry {
   readonly byteCount: number;
 }
 
-/** Vectors and orders of readers, by their chunk, and bytes of packed chunks, by their block. */
+/** A cache of vectors and orders by reader and chunk, and of unpacked bytes by chunk and block. */
 export class ChunkCache {
   #bytesMax: number;
-  /** In the order of their last use. */
+  /** Entries in the order of their last use. */
   readonly #entries = new Map<number, Entry>();
   #byteCount = 0;
   #readerCount = 0;
@@ -42,13 +44,19 @@ export class ChunkCache {
     return this.#bytesMax;
   }
 
-  /** Takes another bound, at once. */
+  /** Changes the size limit, and immediately evicts entries above the limit. */
   bound(bytesMax: number): void {
     this.#bytesMax = bytesMax;
     this.#shrink();
   }
 
-  /** A number for a new reader, of chunks or of the blocks of one. */
+  /** Removes all entries. */
+  clear(): void {
+    this.#entries.clear();
+    this.#byteCount = 0;
+  }
+
+  /** Issues the number of a new reader or packed chunk. */
   addReader(): number {
     this.#readerCount += 1;
     return this.#readerCount;
@@ -56,25 +64,25 @@ export class ChunkCache {
 
   get(reader: number, chunkIndex: number): Vector | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
-    assert(!(item instanceof Uint8Array), "a reader of chunks keeps vectors");
-    assert(!(item instanceof ColumnOrder), "orders have numbers of their own");
+    assert(!(item instanceof Uint8Array), "a reader of chunks caches vectors");
+    assert(!(item instanceof ColumnOrder), "vectors and orders never share a cache key");
     return item;
   }
 
-  /** @param aliasedBytes Memory that the vector keeps alive beside its own. */
+  /** @param aliasedBytes Memory that the vector keeps alive in addition to its own. */
   put(reader: number, chunkIndex: number, item: Vector, aliasedBytes = 0): void {
     this.#put(keyOf(reader, chunkIndex), { item, byteCount: heapBytesOf(item) + aliasedBytes });
   }
 
   bytes(reader: number, blockIndex: number): Uint8Array | undefined {
     const item = this.#used(keyOf(reader, blockIndex));
-    assert(item === undefined || item instanceof Uint8Array, "a reader of blocks keeps bytes");
+    assert(item === undefined || item instanceof Uint8Array, "a reader of blocks caches bytes");
     return item;
   }
 
   order(reader: number, chunkIndex: number): ColumnOrder | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
-    assert(item === undefined || item instanceof ColumnOrder, "a reader of orders keeps orders");
+    assert(item === undefined || item instanceof ColumnOrder, "a reader of orders caches orders");
     return item;
   }
 
@@ -86,7 +94,7 @@ export class ChunkCache {
     this.#put(keyOf(reader, blockIndex), { item, byteCount: item.byteLength + ENTRY_BYTES });
   }
 
-  /** Forgets the chunks of a reader whose file is released. */
+  /** Removes the chunks of a reader whose file is being released. */
   removeReader(reader: number, chunkCount: number): void {
     for (let index = 0; index < chunkCount; index += 1) this.#remove(keyOf(reader, index));
   }
@@ -100,8 +108,9 @@ export class ChunkCache {
   }
 
   #put(key: number, entry: Entry): void {
-    // One that fills the cache would push out everything else.
+    // An entry as large as the whole cache would evict everything else.
     if (entry.byteCount * 4 > this.#bytesMax) return;
+    this.#remove(key);
     this.#entries.set(key, entry);
     this.#byteCount += entry.byteCount;
     this.#shrink();
@@ -126,10 +135,10 @@ function keyOf(reader: number, chunkIndex: number): number {
   return reader * CHUNKS_MAX + chunkIndex;
 }
 
-/** Of all readers of this thread. */
+/** The cache of all readers of this thread. */
 export const sharedCache: ChunkCache = new ChunkCache();
 
-/** Bounds what it keeps, in bytes. */
+/** Sets the size limit of this thread's cache, in bytes. */
 export function boundSharedCache(bytesMax: number): void {
   sharedCache.bound(bytesMax);
 }

@@ -1,18 +1,20 @@
 /**
- * Turns a verified chunk into vectors, rows or single values (see `encodings.ts`).
+ * Decodes a verified chunk to vectors, rows or single values (see `encodings.ts`).
  *
- * Vectors alias the mapped file where the encoding lies as the vector holds it. The others are
- * arrays of their own, filled by one loop each.
+ * A vector aliases the mapped file if the encoding has the layout of the vector. Other vectors have
+ * their own arrays, each filled by one loop.
  */
 import { assert } from "../../base/assert.ts";
+import { ByteReader } from "../../base/byte_reader.ts";
 import {
   constVector,
+  readValue,
   type Value,
   type Vector,
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import type { Blocks, Chunk, RowRange } from "./chunk.ts";
+import type { Blocks, Chunk, ChunkRows } from "./chunk.ts";
 import type { ColumnBuffer } from "./column_buffer.ts";
 import {
   BITS,
@@ -35,7 +37,7 @@ import {
 import { padded } from "./format.ts";
 import { fillFromRuns, fillScaled, runValueAt } from "./number_decoder.ts";
 
-/** Makes arrays of their own; its contents are never shared. */
+/** Allocates an array for every vector. Nothing is shared, so the buffer has no state. */
 const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
   int32s: (length) => new Int32Array(length),
   float64s: (length) => new Float64Array(length),
@@ -44,13 +46,13 @@ const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
 type Arrays = typeof NEW_ARRAYS;
 
 /**
- * The rows of a chunk as a vector, aliasing the file where it can.
+ * Decodes rows of a chunk to a vector, which aliases the file where possible.
  *
- * @param buffer Where numbers are decoded to; without it, they get an array of their own.
+ * @param buffer Receives decoded numbers. If absent, they get their own array.
  */
 export function decodeRows(
   chunk: Chunk,
-  { start, end }: RowRange,
+  { start, end }: ChunkRows,
   buffer: Arrays = NEW_ARRAYS,
 ): Vector {
   assert(start >= 0 && end <= chunk.rowCount, "rows are within their chunk");
@@ -64,7 +66,7 @@ export function decodeRows(
       if (!entry.hasNulls) return constVector(constantOf(chunk), length);
       return numberVector(chunk, range, buffer);
     case BITS: {
-      assert(chunk.array instanceof Uint8Array, "bits lie in bytes");
+      assert(chunk.array instanceof Uint8Array, "packed bits are a byte array");
       const values = unpackBits(chunk.array, start, end);
       return { kind: "bool", length, values, nulls: chunk.nulls(range) };
     }
@@ -86,7 +88,7 @@ export function decodeRows(
   }
 }
 
-/** One value, without building a vector. */
+/** Decodes one value without building a vector. */
 export function decodeValue(chunk: Chunk, row: number): Value {
   assert(row >= 0 && row < chunk.rowCount, "a row is within its chunk");
   const { entry } = chunk;
@@ -95,7 +97,7 @@ export function decodeValue(chunk: Chunk, row: number): Value {
     case CONSTANT:
       return constantOf(chunk);
     case BITS:
-      assert(chunk.array instanceof Uint8Array, "bits lie in bytes");
+      assert(chunk.array instanceof Uint8Array, "packed bits are a byte array");
       return bitAt(chunk.array, row) === 1;
     case DICTIONARY:
       return textOf(chunk.blocks, chunk.array[row] ?? 0);
@@ -110,7 +112,7 @@ export function decodeValue(chunk: Chunk, row: number): Value {
   }
 }
 
-/** One number of a chunk of numbers; what is read at a NULL is 0 or any number. */
+/** Returns one number of a chunk of numbers. The result for a NULL is arbitrary. */
 export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
   if (encoding === NONE) return 0;
@@ -121,18 +123,18 @@ export function decodeNumber(chunk: Chunk, row: number): number {
   return encoding === F64 || encoding === F32 || encoding === I32 ? stored : base + stored;
 }
 
-/** All numbers of a chunk as f64, 0 where NULL; may alias the file. */
+/** Returns all numbers of a chunk as f64, with 0 for NULL. The array may alias the file. */
 export function decodeNumbers(chunk: Chunk): Float64Array {
   const range = { start: 0, end: chunk.rowCount };
   if (chunk.entry.encoding === NONE) return new Float64Array(chunk.rowCount);
   const numbers = float64sOf(chunk, range, NEW_ARRAYS);
   if (!chunk.entry.hasNulls) return numbers;
   const nulls = chunk.nulls(range) ?? new Uint8Array(0);
-  // A copy: the numbers may alias the file.
+  // Copies the numbers, since they may alias the file.
   return numbers.map((value, row) => (nulls[row] === 1 ? 0 : value));
 }
 
-/** All booleans of a chunk without NULLs, one byte a row. */
+/** Returns all booleans of a chunk without NULLs, one byte per row. */
 export function decodeFlags(chunk: Chunk): Uint8Array {
   const flags = decodeRows(chunk, { start: 0, end: chunk.rowCount });
   if (flags.kind === "bool") return flags.values;
@@ -140,7 +142,7 @@ export function decodeFlags(chunk: Chunk): Uint8Array {
   return new Uint8Array(chunk.rowCount).fill(flags.value === true ? 1 : 0);
 }
 
-/** How many bytes each row has in a chunk of text or bytes. */
+/** Returns the number of bytes of each row in a chunk of text or bytes. */
 export function decodeLengths(chunk: Chunk): Uint32Array {
   const { encoding } = chunk.entry;
   if (encoding === TEXT || encoding === BLOCKS) return lengthsOf(chunk.blocks.offsets);
@@ -153,7 +155,7 @@ export function decodeLengths(chunk: Chunk): Uint32Array {
   return lengths;
 }
 
-/** @param offsets Of blocks one after the other, and of the end of the last. */
+/** @param offsets The offsets of consecutive blocks, followed by the end of the last one. */
 export function lengthsOf(offsets: Uint32Array): Uint32Array {
   const lengths = new Uint32Array(offsets.length - 1);
   for (let row = 0; row < lengths.length; row += 1) {
@@ -162,7 +164,7 @@ export function lengthsOf(offsets: Uint32Array): Uint32Array {
   return lengths;
 }
 
-/** Bytes on the heap that a vector keeps alive, roughly: for the bound of a cache. */
+/** Returns the approximate number of heap bytes that a vector keeps alive, to bound a cache. */
 export function heapBytesOf(vector: Vector): number {
   const nullBytes = vector.kind === "any" || vector.kind === "const" ? 0 : vector.length;
   switch (vector.kind) {
@@ -179,7 +181,7 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
-/** What the numbers of a chunk are divided by once its base is added. */
+/** Returns the number by which a chunk's numbers are divided after its base was added. */
 export function divisorOf({ entry }: Chunk): number {
   return isScaled(entry.encoding) ? entry.auxiliary : 1;
 }
@@ -192,7 +194,7 @@ function constantOf({ entry, layout }: Chunk): Value {
   return layout === "bool" ? entry.base === 1 : entry.base;
 }
 
-function numberVector(chunk: Chunk, range: RowRange, buffer: Arrays): Vector {
+function numberVector(chunk: Chunk, range: ChunkRows, buffer: Arrays): Vector {
   const length = range.end - range.start;
   const nulls = chunk.nulls(range);
   if (chunk.layout === "i32") {
@@ -206,8 +208,8 @@ function numberVector(chunk: Chunk, range: RowRange, buffer: Arrays): Vector {
   return { kind: "bool", length, values, nulls };
 }
 
-/** The numbers of a chunk that is held as i32; what stands at a NULL is any. */
-export function int32sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Int32Array {
+/** Returns the numbers of a chunk that decodes to i32. The number at a NULL is arbitrary. */
+export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Int32Array {
   const { encoding, base } = chunk.entry;
   const length = end - start;
   if (encoding === CONSTANT) return buffer.int32s(length).fill(base);
@@ -219,8 +221,8 @@ export function int32sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays)
   return addInt16(stored, base, buffer.int32s(length));
 }
 
-/** Likewise of one that is held as f64. */
-export function float64sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Float64Array {
+/** Returns the numbers of a chunk that decodes to f64. The number at a NULL is arbitrary. */
+export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Float64Array {
   const { auxiliary, encoding, base, min, max } = chunk.entry;
   const length = end - start;
   if (encoding === CONSTANT) return buffer.float64s(length).fill(base);
@@ -238,7 +240,7 @@ export function float64sOf(chunk: Chunk, { start, end }: RowRange, buffer: Array
   return addFloat32(stored, base, buffer.float64s(length));
 }
 
-// One loop for each pair of arrays: a loop that meets several kinds is 3.5 times slower.
+// Each pair of array types gets its own loop, since a polymorphic loop is several times slower.
 
 function widen(stored: Float32Array, into: Float64Array): Float64Array {
   for (let i = 0; i < into.length; i += 1) into[i] = stored[i] as number;
@@ -270,14 +272,17 @@ function addFloat32(offsets: Uint32Array, base: number, into: Float64Array): Flo
   return into;
 }
 
-function dictionaryVector(chunk: Chunk, range: RowRange): Vector {
+function dictionaryVector(chunk: Chunk, range: ChunkRows): Vector {
   const length = range.end - range.start;
   const valueCount = chunk.entry.auxiliary;
   const texts = chunk.blocks;
   if (valueCount === 1 && !chunk.entry.hasNulls) return constVector(textOf(texts, 0), length);
   const values = Array.from({ length: valueCount }, (_, code) => textOf(texts, code));
   const codes = chunk.array.subarray(range.start, range.end);
-  assert(codes instanceof Uint8Array || codes instanceof Uint16Array, "codes are small");
+  assert(
+    codes instanceof Uint8Array || codes instanceof Uint16Array,
+    "dictionary codes have one or two bytes",
+  );
   return { kind: "dict", length, codes, values, nulls: chunk.nulls(range) };
 }
 
@@ -287,8 +292,9 @@ function textOf({ offsets, bytes }: Blocks, index: number): string {
 
 function blockAt(chunk: Chunk, row: number): Value {
   const { offsets, bytes } = chunk.blocks;
-  // A copy: values outlive the scan, and the file its views.
+  // A copy is needed, since values outlive the scan and may outlive the file.
   const block = new Uint8Array(bytes.subarray(offsets[row] ?? 0, offsets[row + 1] ?? 0));
+  if (chunk.layout === "values") return readValue(new ByteReader(block, { path: "a chunk" }));
   return chunk.layout === "embedding" ? new Float32Array(block.buffer) : block;
 }
 

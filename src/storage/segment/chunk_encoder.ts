@@ -24,11 +24,14 @@ import { encodeBlocks, encodeText } from "./text_encoder.ts";
 
 export interface EncodedChunk {
   readonly header: ChunkHeader;
-  /** Length a multiple of 8; empty when the header says it all. */
+  /**
+   * The encoded bytes. Their length is a multiple of 8. The array is empty if the header contains
+   * the whole value.
+   */
   readonly bytes: Uint8Array;
 }
 
-/** What an encoding adds to null bits. */
+/** The parts of an encoding, which follow the null bits. */
 export interface EncodedValues {
   readonly encoding: number;
   readonly parts: readonly Uint8Array[];
@@ -54,7 +57,7 @@ export function encodeChunk(type: DataType, vector: Vector): EncodedChunk {
   return assemble(values, { nulls: nullCount === 0 ? undefined : nulls, nullCount });
 }
 
-/** The same for whole numbers without NULLs that have no type: the system columns. */
+/** Encodes the whole numbers of system columns, which contain no NULL and have no column type. */
 export function encodeNumbers(values: Float64Array, nulls?: Uint8Array): EncodedChunk {
   const vector: Vector = { kind: "f64", length: values.length, values, nulls };
   return encodeChunk({ kind: "bigint" }, vector);
@@ -80,11 +83,12 @@ function encodeValues(
       return encodeText(vector);
     case "bytes":
     case "embedding":
-      return encodeBlocks(vector);
+    case "values":
+      return encodeBlocks(vector, layout);
   }
 }
 
-/** One byte a row, or undefined when there can be no NULL. */
+/** Returns one byte per row; undefined if no row can be NULL. */
 function nullsOf(vector: Vector): Uint8Array | undefined {
   if (vector.kind === "const") {
     return vector.value === null ? new Uint8Array(vector.length).fill(1) : undefined;
@@ -143,7 +147,7 @@ function encodeBooleans(flags: Uint8Array, nulls: Uint8Array | undefined): Encod
   return { encoding: BITS, parts: [packBits(flags)] };
 }
 
-/** Numbers of every row, 0 where NULL; undefined when one is beyond 2^53. */
+/** Returns the number of every row, with 0 for NULL; undefined if a number exceeds 2^53. */
 function gatherNumbers(vector: Vector): Int32Array | Float64Array | undefined {
   if (vector.kind === "i32" || vector.kind === "f64") return vector.values;
   const numbers = new Float64Array(vector.length);
@@ -157,13 +161,13 @@ function gatherNumbers(vector: Vector): Int32Array | Float64Array | undefined {
   return numbers;
 }
 
-interface NumberRange {
+interface ChunkRange {
   readonly min: number;
   readonly max: number;
   readonly areWhole: boolean;
 }
 
-function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefined): NumberRange {
+function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefined): ChunkRange {
   let min = Infinity;
   let max = -Infinity;
   let areWhole = true;
@@ -175,7 +179,7 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     // Offsets and runs have only one zero and would lose the sign of -0.
     if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
   }
-  assert(min <= max, "numbers compare: there is no NaN");
+  assert(min <= max, "a numeric column has no NaN");
   assert(min > -Infinity, "numbers are finite");
   assert(max < Infinity, "numbers are finite");
   return { min, max, areWhole };
@@ -190,14 +194,14 @@ function encodeI32(
   if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
   const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
   if (runs !== undefined) return runs;
-  // Four bytes a row alias the file, so offsets of four bytes would gain nothing.
+  // An i32 array aliases the file, so 32-bit offsets would have no advantage.
   if (max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
   const values = numbers instanceof Int32Array ? numbers : Int32Array.from(numbers);
   return { encoding: I32, parts: [bytesOf(values)], min, max };
 }
 
 /** Whether all values are the same; 0 and -0 count as different. */
-function isConstant({ areWhole, max, min }: NumberRange): boolean {
+function isConstant({ areWhole, max, min }: ChunkRange): boolean {
   return min === max && (min !== 0 || areWhole);
 }
 
@@ -234,21 +238,24 @@ function encodeF32(
 function encodeOffsets(
   numbers: Int32Array | Float64Array,
   nulls: Uint8Array | undefined,
-  { min, max }: NumberRange,
+  { min, max }: ChunkRange,
 ): EncodedValues {
   const span = max - min;
   const count = numbers.length;
   const narrow = span <= SPAN_8 ? new Uint8Array(count) : new Uint16Array(count);
   const offsets = span <= SPAN_16 ? narrow : new Uint32Array(count);
   for (let row = 0; row < count; row += 1) {
-    // What stands at a NULL may be out of range.
+    // The value at a NULL may be out of range.
     if (nulls === undefined || nulls[row] === 0) offsets[row] = (numbers[row] ?? 0) - min;
   }
   const encoding = span <= SPAN_8 ? OFFSET_8 : span <= SPAN_16 ? OFFSET_16 : OFFSET_32;
   return { encoding, parts: [bytesOf(offsets)], base: min, min, max };
 }
 
-/** Numbers of which one is beyond 2^53. There is no zone map: its bounds are doubles. */
+/**
+ * Encodes numbers, some of which exceed 2^53. The chunk gets no zone map, because the bounds of a
+ * zone map are doubles.
+ */
 function encodeWide(vector: Vector): EncodedValues {
   let areShort = true;
   for (let row = 0; row < vector.length; row += 1) {

@@ -1,5 +1,6 @@
 /**
- * The directory of an open segment: checked whole when the file is opened, and read in the map.
+ * The chunk directory of an open segment. It is verified as a whole when the file is opened, and
+ * then read from the map.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -15,19 +16,22 @@ import {
   directorySeed,
   HEADER_BYTES,
   type Header,
+  HISTORY_COLUMN_IDS,
+  isHistoryFormat,
   type Layout,
   layoutOf,
+  PAGE_BYTES,
   padded,
+  pageSeed,
   SECTION_NAMES,
   type SectionName,
   SYSTEM_COLUMN_IDS,
   TRAILER_BYTES,
   type Trailer,
 } from "./format.ts";
-import { pageCount, Section } from "./section.ts";
 import type { SegmentFile } from "./segment_file.ts";
 
-/** Typed arrays and views alias the map. */
+/** The contents of the directory. Typed arrays and views alias the map. */
 export interface Directory {
   readonly format: number;
   readonly segmentId: number;
@@ -39,17 +43,18 @@ export interface Directory {
   readonly minSeq: number;
   readonly maxSeq: number;
   readonly keyColumnIds: readonly number[];
-  /** Every column in the order of its chunks, the system columns first. */
+  /** Every column in chunk order, with the system columns first. */
   readonly columnIds: readonly number[];
   readonly columnIndexes: ReadonlyMap<number, number>;
   /** Types of the table's columns. */
   readonly types: ReadonlyMap<number, DataType>;
   layoutOf(columnId: number): Layout;
-  /** One entry a group, and the row count. */
+  /** The first row of each group, followed by the row count. */
   readonly groupStarts: Uint32Array;
   readonly chunkEntries: DataView;
   readonly sections: Readonly<Record<SectionName, Section>>;
-  // What the sections hold; a page is touched before it is read.
+  // Contents of the section with the owners. As in all sections, each page is verified before it is
+  // read.
   readonly owners: Float64Array;
   readonly ownerStarts: Uint32Array;
   readonly keyHashes: Uint32Array;
@@ -57,7 +62,10 @@ export interface Directory {
   readonly keyFilter: Uint8Array;
 }
 
-/** @throws {CorruptionError} If header, trailer or directory are not what was written. */
+/**
+ * Reads and verifies the directory.
+ * @throws {CorruptionError} If the header, trailer or directory is damaged.
+ */
 export function readDirectory(file: SegmentFile): Directory {
   const fileBytes = file.bytes.length;
   if (fileBytes < HEADER_BYTES + DIRECTORY_FIXED_BYTES + TRAILER_BYTES) {
@@ -65,10 +73,10 @@ export function readDirectory(file: SegmentFile): Directory {
   }
   const trailerAt = fileBytes - TRAILER_BYTES;
   const header = decodeHeader(file.read(0, HEADER_BYTES));
-  if (header === undefined) throw new CorruptionError(file.path, 0, "this is no segment header");
+  if (header === undefined) throw new CorruptionError(file.path, 0, "this is not a segment header");
   const trailer = decodeTrailer(file.read(trailerAt, TRAILER_BYTES));
   if (trailer?.segmentId !== header.segmentId) {
-    throw new CorruptionError(file.path, trailerAt, "this is no trailer of this segment");
+    throw new CorruptionError(file.path, trailerAt, "this is not the trailer of this segment");
   }
   const { directoryOffset, directoryBytes, directoryHash } = trailer;
   if (directoryOffset + directoryBytes !== trailerAt) {
@@ -81,7 +89,7 @@ export function readDirectory(file: SegmentFile): Directory {
     hash: directoryHash,
     what: "the checksum of the directory",
   });
-  // The checksums held, so what follows was written by `SegmentWriter`.
+  // The checksums were correct, so the contents were written by `SegmentWriter`.
   return parseDirectory(file, header, trailer);
 }
 
@@ -89,7 +97,7 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
   const { segmentId } = header;
   const { directoryOffset, directoryBytes } = trailer;
   const { buffer, byteOffset } = file.bytes;
-  assert(byteOffset === 0, "a map begins its buffer");
+  assert(byteOffset === 0, "a map starts at the beginning of its buffer");
   const reader = new ByteReader(new Uint8Array(buffer, directoryOffset, directoryBytes), {
     path: file.path,
     fileOffset: directoryOffset,
@@ -106,7 +114,8 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
   assert(rowCount > 0, "a segment has a row");
   assert(groupCount >= Math.ceil(rowCount / ROW_GROUP_ROWS_MAX), "row groups fit their bound");
   assert(minSeq <= maxSeq, "the lowest seq is not above the highest");
-  const { keyColumnIds, types } = readColumns(reader, columnCount - SYSTEM_COLUMN_IDS.length);
+  const systemIds = isHistoryFormat(header.format) ? HISTORY_COLUMN_IDS : SYSTEM_COLUMN_IDS;
+  const { keyColumnIds, types } = readColumns(reader, columnCount - systemIds.length);
   reader.position = DIRECTORY_FIXED_BYTES + tableBytes;
   const groupsAt = directoryOffset + reader.position;
   reader.skip(padded((groupCount + 1) * 4));
@@ -128,7 +137,7 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
     Section,
     Section,
   ];
-  const columnIds = [...SYSTEM_COLUMN_IDS, ...types.keys()];
+  const columnIds = [...systemIds, ...types.keys()];
   const layouts = new Map(columnIds.map((id) => [id, layoutOf(types.get(id) ?? systemType(id))]));
   const u32s = (section: Section, count: number): Uint32Array =>
     new Uint32Array(buffer, section.place.offset, count);
@@ -171,4 +180,60 @@ function readColumns(
 
 function systemType(columnId: number): DataType {
   return columnId === DELETED_COLUMN_ID ? BOOLEAN : BIGINT;
+}
+
+interface SectionPlace {
+  readonly segmentId: number;
+  readonly section: SectionName;
+  readonly offset: number;
+  readonly byteCount: number;
+  /** The file offset at which the hashes of the section's pages begin. */
+  readonly hashesOffset: number;
+}
+
+/** A section of a mapped segment file. Each page is verified on first use (see `format.ts`). */
+class Section {
+  readonly place: SectionPlace;
+  readonly #file: SegmentFile;
+  /** One byte per page, which is 1 once its checksum has been verified. */
+  readonly #isChecked: Uint8Array;
+
+  constructor(file: SegmentFile, place: SectionPlace) {
+    this.#file = file;
+    this.place = place;
+    this.#isChecked = new Uint8Array(pageCount(place.byteCount));
+  }
+
+  /**
+   * Verifies the page that contains a byte of the section.
+   *
+   * @throws {CorruptionError} If its checksum does not match.
+   */
+  touch(byteIndex: number): void {
+    const pageIndex = Math.floor(byteIndex / PAGE_BYTES);
+    if (this.#isChecked[pageIndex] === 1) return;
+    const { segmentId, section, offset, byteCount, hashesOffset } = this.place;
+    const start = pageIndex * PAGE_BYTES;
+    const view = new DataView(this.#file.bytes.buffer, hashesOffset + pageIndex * 8, 8);
+    this.#file.check({
+      offset: offset + start,
+      byteCount: Math.min(PAGE_BYTES, byteCount - start),
+      seed: pageSeed({ segmentId, section, pageIndex }),
+      hash: { low: view.getUint32(0, true), high: view.getUint32(4, true) },
+      what: `the checksum of page ${pageIndex} of the ${section}`,
+    });
+    this.#isChecked[pageIndex] = 1;
+  }
+
+  /** Verifies one page per step. Each step yields the offset at which the section begins. */
+  *touchSteps(): Generator<number> {
+    for (let start = 0; start < this.place.byteCount; start += PAGE_BYTES) {
+      this.touch(start);
+      yield this.place.offset;
+    }
+  }
+}
+
+function pageCount(byteCount: number): number {
+  return Math.ceil(byteCount / PAGE_BYTES);
 }

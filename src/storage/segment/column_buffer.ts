@@ -1,28 +1,29 @@
-/**
- * Memory that a scan decodes to again and again, so that the rows of a group cost no arrays.
- */
+/** A reusable buffer that a scan decodes into, so that row groups cost no allocations. */
 
-/** Of the rows of one column. */
+/** A buffer for the rows of one column. */
 export class ColumnBuffer {
   #int32s = new Int32Array(0);
   #float64s = new Float64Array(0);
   #bytes = new Uint8Array(0);
 
-  /** Holds what was there before. */
+  /** Returns an array of 32-bit integers with arbitrary contents. */
   int32s(length: number): Int32Array {
     if (this.#int32s.length < length) this.#int32s = new Int32Array(length);
     return this.#int32s.length === length ? this.#int32s : this.#int32s.subarray(0, length);
   }
 
-  /** Likewise. */
+  /** Returns an array of doubles with arbitrary contents. */
   float64s(length: number): Float64Array {
     if (this.#float64s.length < length) this.#float64s = new Float64Array(length);
     return this.#float64s.length === length ? this.#float64s : this.#float64s.subarray(0, length);
   }
 
-  /** Likewise; they begin their memory, as those of a file do. */
+  /**
+   * Returns bytes with arbitrary contents. They begin at the start of their memory, as in a column
+   * of a file.
+   */
   bytes(length: number): Uint8Array {
-    // With room to spare: text of the next rows is hardly ever as long.
+    // Allocates extra room, because the next rows rarely have text of the same length.
     if (this.#bytes.length < length) this.#bytes = new Uint8Array(Math.ceil(length * 1.25));
     return this.#bytes.subarray(0, length);
   }

@@ -1,12 +1,13 @@
 /**
- * The rows of a part of a column in the order of their values, for who wants the first few of them
- * or those between two values. A part has at most as many rows as a row group, so a row is 16 bits.
+ * Sorts the rows of a part of a column by value, for readers that want the first few rows or a
+ * range of values. A part has at most as many rows as a row group, so that a row number fits into
+ * 16 bits.
  *
  *     a word of 64 bits a row     48 bits of its value │ 16 bits: the row
  *
- * The engine sorts these words in a millisecond; rows whose 48 bits are equal are told apart by
- * what follows in their texts, 40 bits at a time, and numbers by themselves. Equal values stand in
- * the order of their rows.
+ * The engine sorts these words in about a millisecond. Rows with equal 48-bit prefixes are then
+ * sorted by the rest: strings 40 bits at a time, numbers by their full value. Equal values keep the
+ * order of their rows.
  */
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -16,6 +17,7 @@ import {
   type DataType,
   isTextType,
   physicalKind,
+  take,
   textSourceOf,
   type Utf8Vector,
   type Value,
@@ -27,33 +29,86 @@ const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
 /**
- * How often each row is sorted by 40 bits of its text, on average: a time takes about 6 ms a group.
+ * The average number of 40-bit passes over the strings of a group after which sorting is given up.
+ * A pass takes some milliseconds.
  */
 const PASSES_MAX = 8;
 
-/** Bytes of a text that a word holds; the rest of its 48 bits says how many there were. */
+/**
+ * The number of bytes of a string in a word. The remaining bits of the 48 contain the number of
+ * bytes.
+ */
 const WORD_BYTES = 5;
 
-/** Texts that are longer on average are not put in order: it would take more than a turn should. */
+/**
+ * The maximum average length of strings that are sorted. Sorting longer strings would take longer
+ * than a tick should.
+ */
 export const TEXT_BYTES_MAX = 512;
 
 assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group fits its bits");
 
-/** Rows from 0 on, in ascending order of their values. */
+/**
+ * Selects the rows of a part that are still needed after newer versions have replaced many rows.
+ */
+export interface LiveRows {
+  /** The seq of the read. */
+  readonly upTo: number;
+  /** The approximate number of rows replaced so far. */
+  readonly hiddenCount: number;
+  /** Returns the rows that are current at `upTo` or may be later; undefined for all rows. */
+  rows(): Uint16Array | undefined;
+}
+
+/** Minimum number of obsolete rows for a new order. With fewer, skipping them is just as fast. */
+const OUTGROWN_ROWS_MIN = 512;
+
+const ALL_ROWS = { hiddenCount: 0, liveFrom: 0 };
+
+/** Rows numbered from 0, in ascending order of their values. */
 export class ColumnOrder {
   readonly rowCount: number;
-  /** Undefined when the rows ascend as they lie. */
+  /**
+   * The lowest seq at which the order is complete. A read below this seq may need rows that were
+   * left out.
+   */
+  readonly liveFrom: number;
+  readonly #hiddenCount: number;
+  /** The rows in ascending order of their values. Undefined if they are already in that order. */
   readonly #rows: Uint16Array | undefined;
-  /** The values in order, of numbers. */
+  /** The sorted values, if they are numbers. */
   readonly #numbers: Float64Array | undefined;
 
   constructor(
     rowCount: number,
     { numbers, rows }: { rows: Uint16Array | undefined; numbers: Float64Array | undefined },
+    { hiddenCount, liveFrom }: { hiddenCount: number; liveFrom: number } = ALL_ROWS,
   ) {
     this.rowCount = rowCount;
+    this.liveFrom = liveFrom;
+    this.#hiddenCount = hiddenCount;
     this.#rows = rows;
     this.#numbers = numbers;
+  }
+
+  /** Whether the order contains all rows that a read needs, and few other rows. */
+  isFor({ hiddenCount, upTo }: LiveRows): boolean {
+    const hiddenMax = Math.max(OUTGROWN_ROWS_MIN, this.rowCount / 2);
+    return this.liveFrom <= upTo && hiddenCount - this.#hiddenCount <= hiddenMax;
+  }
+
+  /**
+   * Renumbers an order of selected rows, so that it refers to rows of the set from which they were
+   * selected.
+   */
+  among(chosen: Uint16Array | undefined, { hiddenCount, upTo }: LiveRows): ColumnOrder {
+    const numbers = this.#numbers;
+    if (chosen === undefined) {
+      const rows = this.#rows;
+      return new ColumnOrder(this.rowCount, { rows, numbers }, { hiddenCount, liveFrom: 0 });
+    }
+    const rows = this.#rows?.map((row) => chosen[row] ?? 0) ?? chosen;
+    return new ColumnOrder(this.rowCount, { rows, numbers }, { hiddenCount, liveFrom: upTo });
   }
 
   get byteCount(): number {
@@ -65,7 +120,7 @@ export class ColumnOrder {
     return this.#rows === undefined ? place : (this.#rows[place] ?? 0);
   }
 
-  /** The value at a place, if values are numbers. */
+  /** Returns the value at a position if values are numbers. */
   numberAt(place: number): number | undefined {
     return this.#numbers?.[place];
   }
@@ -76,7 +131,10 @@ export interface PlacedValues {
   readonly valueAt: (place: number) => Value;
 }
 
-/** The places of an order, `start` to `end`, whose values lie within inclusive bounds. */
+/**
+ * Returns the range of positions, within `start` to `end`, whose values lie within inclusive
+ * bounds.
+ */
 export function placesWithin(
   order: ColumnOrder,
   { max, min }: { readonly min?: Value | undefined; readonly max?: Value | undefined },
@@ -97,13 +155,13 @@ export function placesWithin(
   return { start, end: Math.max(start, end) };
 }
 
-/** Whether columns of a type can be put in order: numbers, and text by its bytes. */
+/** Whether columns of a type can be sorted: numbers, and text by its bytes. */
 export function isOrderedKind(type: DataType): boolean {
   const kind = physicalKind(type);
   return kind === "i32" || kind === "f64" || isTextType(type);
 }
 
-/** Whether all texts of a vector are short enough to be put in order; true of every other kind. */
+/** Whether all strings in a vector are short enough to sort. True for every other type. */
 export function areTextsShort(vector: Vector): boolean {
   if (vector.kind !== "utf8") return true;
   const { length, offsets } = vector;
@@ -111,8 +169,8 @@ export function areTextsShort(vector: Vector): boolean {
 }
 
 /**
- * The order of the rows of a vector; undefined where some are NULL or of a kind without one, or
- * where texts share so many beginnings of different lengths that it would take more than a turn
+ * Sorts the rows of a vector. Returns undefined if some value is NULL or of a type that cannot be
+ * sorted, or if so many strings share long prefixes that sorting would take longer than a tick
  * should.
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
@@ -145,7 +203,17 @@ export function orderOf(vector: Vector): ColumnOrder | undefined {
   }
 }
 
-/** The place of each text among all of them. */
+/** Sorts only the rows that a read may need. The rows keep their numbers. */
+export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undefined {
+  const chosen = live.rows();
+  const wanted =
+    chosen === undefined
+      ? vector
+      : take(vector, { rows: Uint32Array.from(chosen), count: chosen.length });
+  return orderOf(wanted)?.among(chosen, live);
+}
+
+/** Sorts strings. Returns the position of each string in the sorted order. */
 function ranksOf(texts: readonly string[]): Float64Array {
   const ranks = new Float64Array(texts.length);
   const order = texts.map((_, i) => i);
@@ -163,7 +231,7 @@ function orderOfNumbers(values: Int32Array | Float64Array, length: number): Colu
   return new ColumnOrder(length, { rows, numbers });
 }
 
-/** Rows by their numbers; undefined when they ascend as they lie. */
+/** Sorts rows by their numbers. Returns undefined if they are already in ascending order. */
 function sortedRows(values: Int32Array | Float64Array, length: number): Uint16Array | undefined {
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -175,7 +243,8 @@ function sortedRows(values: Int32Array | Float64Array, length: number): Uint16Ar
     if (value > max) max = value;
   }
   if (isAscending) return undefined;
-  // To scale keeps the order, if not all differences; a span that no number holds keeps none.
+  // Scaling preserves the order but may make different values equal. With an infinite span, all
+  // values become equal.
   const factor = (VALUE_SPAN - 1) / (max - min);
   const scale = Number.isFinite(factor) ? factor : 0;
   const words = wordsOf(length);
@@ -203,7 +272,7 @@ function orderOfTexts(vector: Utf8Vector): ColumnOrder | undefined {
   return new ColumnOrder(length, { rows: rowsOf(words), numbers: undefined });
 }
 
-/** Sorts the rows in some words by their texts; returns false when it has given up. */
+/** Sorts the rows in a range of words by their strings. Returns false if sorting was given up. */
 function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
   const { bytes } = textSourceOf(vector.bytes);
   const { offsets } = vector;
@@ -227,7 +296,7 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
     }
     sortWords(words);
     for (const { start, end } of equalRuns(words)) {
-      // Those that end within the word are the same text.
+      // Strings that end within the word are equal.
       const isLonger = (((words[2 * start] ?? 0) >>> ROW_BITS) & 0xff) > WORD_BYTES;
       if (!isLonger) continue;
       pending.push({ words: words.subarray(2 * start, 2 * end), depth: depth + WORD_BYTES });
@@ -236,7 +305,9 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
   return true;
 }
 
-/** How many first bytes the texts of some rows share, which share `known`. */
+/**
+ * Returns the length of the common prefix of some strings that are known to share `known` bytes.
+ */
 function commonBytes({ bytes, offsets }: Utf8Vector, words: Uint32Array, known: number): number {
   const first = (words[0] ?? 0) & ROW_MASK;
   const start = offsets[first] ?? 0;
@@ -256,12 +327,14 @@ function wordsOf(rowCount: number): Uint32Array {
   return new Uint32Array(2 * rowCount);
 }
 
-/** Sorts pairs of u32, of which the second one weighs more: little-endian, they are a u64. */
+/**
+ * Sorts pairs of u32, with the second one more significant: in little-endian order, they are a u64.
+ */
 function sortWords(words: Uint32Array): void {
   new BigUint64Array(words.buffer, words.byteOffset, words.length / 2).sort();
 }
 
-/** Stretches of two and more words whose values are equal. */
+/** Returns the runs of two or more words whose values are equal. */
 function equalRuns(words: Uint32Array): { start: number; end: number }[] {
   const runs: { start: number; end: number }[] = [];
   const count = words.length / 2;

@@ -1,21 +1,27 @@
 /**
- * The orders of the row groups of a segment by its columns: made when they are asked for, and kept
- * in the cache of chunks while they are used.
+ * The sorted orders of a segment's row groups, one for each requested column. An order is computed
+ * on demand and kept in the chunk cache while it is used.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType } from "../../types/mod.ts";
 import { type ChunkCache, sharedCache } from "./chunk_cache.ts";
-import { type ColumnOrder, isOrderedKind, orderOf, TEXT_BYTES_MAX } from "./column_order.ts";
+import {
+  type ColumnOrder,
+  isOrderedKind,
+  type LiveRows,
+  liveOrderOf,
+  TEXT_BYTES_MAX,
+} from "./column_order.ts";
 import { layoutOf } from "./format.ts";
 import type { RowSpan, SegmentReader } from "./reader.ts";
 
-/** Of one row of an order, with its number. */
+/** Bytes that each row of an order takes, including its number. */
 const ROW_BYTES = 10;
 
-/** Which share of the cache the orders of one column may take. */
+/** The share of the cache that the orders of one column may take. */
 const CACHE_SHARE_MAX = 0.5;
 
-/** Whether the orders of so many rows are kept until they are asked for again. */
+/** Whether orders with this many rows stay in the cache until they are requested again. */
 export function areOrdersKept(rowCount: number, cache: ChunkCache = sharedCache): boolean {
   return rowCount * ROW_BYTES <= cache.bytesMax * CACHE_SHARE_MAX;
 }
@@ -24,7 +30,7 @@ export class ColumnOrders {
   readonly #reader: SegmentReader;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Columns in the order in which they were asked for: their orders are numbered by it. */
+  /** Columns in the order of their first use, which numbers their orders in the cache. */
   readonly #columnNumbers = new Map<number, number>();
 
   constructor(reader: SegmentReader, cache: ChunkCache = sharedCache) {
@@ -33,7 +39,7 @@ export class ColumnOrders {
     this.#cacheKey = cache.addReader();
   }
 
-  /** Whether the rows of a group can be put in order, found out without reading them. */
+  /** Whether the rows of a group can be sorted. Reads no rows. */
   has(columnId: number, group: number): boolean {
     const type = this.#reader.columnType(columnId);
     const entry = this.#reader.chunkEntry(columnId, group);
@@ -44,32 +50,43 @@ export class ColumnOrders {
       : this.#reader.zone(columnId, group) !== undefined;
   }
 
-  /** Whether the order of a group is there already. */
-  isKnown(columnId: number, group: number): boolean {
-    return this.#cache.order(this.#cacheKey, this.#numberOf(columnId, group)) !== undefined;
+  /** Whether the order of a group for a given read is cached. */
+  isKnown(columnId: number, group: number, live: LiveRows): boolean {
+    const order = this.#cache.order(this.#cacheKey, this.#numberOf(columnId, group));
+    return order?.isFor(live) === true;
   }
 
   /**
-   * The order of all rows of a group that can be put in order; to make it takes milliseconds.
-   * Undefined where it would take more than that, which nobody remembers.
+   * Returns the order of all rows of a group that a read may need; undefined if sorting would take
+   * longer than a few milliseconds. A failed attempt is not remembered.
    */
-  ofGroup(columnId: number, group: number): ColumnOrder | undefined {
+  ofGroup(columnId: number, group: number, live: LiveRows): ColumnOrder | undefined {
     const number = this.#numberOf(columnId, group);
     const known = this.#cache.order(this.#cacheKey, number);
-    if (known !== undefined) return known;
-    const order = this.ofRows(columnId, group, { start: 0, end: this.#reader.groupRows(group) });
-    if (order !== undefined) this.#cache.putOrder(this.#cacheKey, number, order);
+    if (known?.isFor(live) === true) return known;
+    const rows = { start: 0, end: this.#reader.groupRows(group), live };
+    const order = this.ofRows(columnId, group, rows);
+    // An order made for newer reads is kept, since they are the majority.
+    const isOlder = known !== undefined && known.liveFrom > live.upTo;
+    if (order !== undefined && !isOlder) this.#cache.putOrder(this.#cacheKey, number, order);
     return order;
   }
 
-  /** The same of some rows of a group, counted from their first one; nobody keeps it. */
-  ofRows(columnId: number, group: number, span: RowSpan): ColumnOrder | undefined {
+  /**
+   * Sorts a range of rows in a group, with row numbers counted from the first row of the range. The
+   * result is not cached.
+   */
+  ofRows(
+    columnId: number,
+    group: number,
+    { end, live, start }: RowSpan & { readonly live: LiveRows },
+  ): ColumnOrder | undefined {
     assert(this.has(columnId, group), "the rows can be put in order");
-    const vector = defined(this.#reader.columnRows(columnId, group, span), "it has the column");
-    return orderOf(vector);
+    const rows = this.#reader.columnRows(columnId, group, { start, end });
+    return liveOrderOf(defined(rows, "it has the column"), live);
   }
 
-  /** Forgets all orders: the file is let go of. */
+  /** Drops all orders, because the file is being closed. */
   release(): void {
     this.#cache.removeReader(this.#cacheKey, this.#columnNumbers.size * this.#reader.groupCount);
   }

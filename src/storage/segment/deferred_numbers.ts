@@ -1,8 +1,7 @@
 /**
- * Numbers of a chunk that are decoded when they are first looked at: a filter may leave out all
- * rows before that, or all but a few, which are then decoded without the others.
- *
- * A sum over a tenth of the rows of a table takes two thirds of the processor time.
+ * Decodes numbers of a chunk on first access. By then, a filter may have discarded all rows or all
+ * but a few, in which case only those few are decoded. In measurements, this reduced the CPU time
+ * of a sum over a tenth of a table's rows to about two thirds.
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -15,7 +14,7 @@ import {
   type Selection,
   type Vector,
 } from "../../types/mod.ts";
-import type { Chunk, RowRange } from "./chunk.ts";
+import type { Chunk, ChunkRows } from "./chunk.ts";
 import { decodeRows, divisorOf, float64sOf, int32sOf } from "./chunk_decoder.ts";
 import type { ColumnBuffer } from "./column_buffer.ts";
 import {
@@ -31,8 +30,8 @@ import {
 } from "./encodings.ts";
 
 /**
- * Those with a number for each row in an array. What stands for many rows is decoded as fast as it
- * is deferred, and whole numbers beyond 2^53 are no vector of numbers.
+ * Encodings that store one number per row in an array. Other encodings decode as fast as they can
+ * be deferred, and whole numbers beyond 2^53 do not fit a vector of numbers.
  */
 const DEFERRED: ReadonlySet<number> = new Set([
   F32,
@@ -47,16 +46,16 @@ const DEFERRED: ReadonlySet<number> = new Set([
 ]);
 
 export interface DecodeOptions {
-  /** Where numbers are decoded to; without it, they get an array of their own. */
+  /** Receives decoded numbers. If absent, they get their own array. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether they are decoded to the buffer only once they are looked at. */
+  /** Whether numbers are decoded to the buffer only on first access. */
   readonly isDeferred?: boolean | undefined;
 }
 
-/** As `decodeRows`; what is deferred is valid until the buffer is used again. */
+/** Decodes rows as `decodeRows` does. Deferred numbers are valid until the buffer is used again. */
 export function decodeNowOrLater(
   chunk: Chunk,
-  range: RowRange,
+  range: ChunkRows,
   { buffer, isDeferred = false }: DecodeOptions,
 ): Vector {
   if (!isDeferred || buffer === undefined) return decodeRows(chunk, range, buffer);
@@ -67,15 +66,15 @@ export function decodeNowOrLater(
   return layout === "i32" ? new DeferredInt32s(rows) : new DeferredFloat64s(rows);
 }
 
-/** Rows of a chunk of numbers, and where the numbers are decoded to. */
+/** Rows of a chunk of numbers, and the buffer into which they are decoded. */
 class UnreadRows {
   readonly chunk: Chunk;
-  readonly range: RowRange;
+  readonly range: ChunkRows;
   readonly buffer: ColumnBuffer;
   readonly length: number;
   #nulls: Uint8Array | undefined;
 
-  constructor(chunk: Chunk, range: RowRange, buffer: ColumnBuffer) {
+  constructor(chunk: Chunk, range: ChunkRows, buffer: ColumnBuffer) {
     this.chunk = chunk;
     this.range = range;
     this.buffer = buffer;
@@ -93,7 +92,7 @@ class UnreadRows {
   }
 }
 
-// A vector for each kind of array: loops over the values meet only one.
+// Each array type has its own vector class, so that loops over the values stay monomorphic.
 
 class DeferredInt32s implements Int32Vector {
   readonly kind = "i32";
@@ -175,19 +174,19 @@ function chosenFloat64s({ chunk, range }: UnreadRows, chosen: Selection): Float6
   return divideLongs(stored, rows, scale);
 }
 
-// One loop for each pair of arrays: a loop that meets several kinds is 3.5 times slower.
+// Each pair of array types gets its own loop, since a polymorphic loop is several times slower.
 
-interface Sums {
+interface RunningSums {
   readonly base: number;
   readonly into: Int32Array;
 }
 
-function addBytes(from: Uint8Array, rows: RowNumbers, { base, into }: Sums): Int32Array {
+function addBytes(from: Uint8Array, rows: RowNumbers, { base, into }: RunningSums): Int32Array {
   for (let i = 0; i < into.length; i += 1) into[i] = (base + (from[rows[i] ?? 0] ?? 0)) | 0;
   return into;
 }
 
-function addShorts(from: Uint16Array, rows: RowNumbers, { base, into }: Sums): Int32Array {
+function addShorts(from: Uint16Array, rows: RowNumbers, { base, into }: RunningSums): Int32Array {
   for (let i = 0; i < into.length; i += 1) into[i] = (base + (from[rows[i] ?? 0] ?? 0)) | 0;
   return into;
 }

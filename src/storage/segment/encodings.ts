@@ -1,10 +1,11 @@
 /**
- * Chunk encodings: how the values of one column in one row group lie in the file.
+ * Defines the chunk encodings: how the values of one column in one row group are stored in the
+ * file.
  *
  * A chunk is null bits, when it has any, and then the parts of its encoding; each part begins
  * 8-aligned and ends with zeros to 8. `n` is the rows of the group. Null bits are n bits, low bit
- * first, 1 where the value is NULL; the parts then hold some value there, which nobody reads. All
- * of it may be packed (see `packing.ts`).
+ * first, 1 where the value is NULL; the parts then contain an arbitrary value there, which is never
+ * read. All of it may be packed (see `packing.ts`).
  *
  *     ENCODING     PARTS                                  AUXILIARY   BASE
  *     none                                                                     every row is NULL
@@ -19,20 +20,21 @@
  *     text         u32 × (n+1) │ UTF-8                                         text
  *     bits         n bits, low bit first                                       booleans
  *     wide         u32 × n for each word, lowest first    words                beyond 2^53
- *     blocks       u32 × (n+1) │ bytes                                         bytes, embeddings
+ *     blocks       u32 × (n+1) │ bytes                                         all others
  *     runs         u32 × r │ f64 × r │ f64 × r            runs                 whole numbers
  *     scaled8      u8  × n                                divisor     added    doubles
  *     scaled16     u16 × n                                divisor     added    doubles
  *     scaled32     u32 × n                                divisor     added    doubles
  *
  * Codes are u8 up to 256 values, u16 above, and absent for a single value. `wide` numbers are two's
- * complement with 2 or 4 words. Embeddings are blocks of f32.
+ * complement with 2 or 4 words. Embeddings are blocks of f32, arrays and intervals blocks of one
+ * value in the form of `types/value_codec.ts`.
  *
  * A run is its first row, its first number and the step to each further one. Scaled values are
  * (offset + added) / divisor. Both are of format 2; a file of format 1 has neither.
  *
- * f64, i32, text and dictionary codes lie as vectors hold them, so those alias the mapped file. The
- * offsets cost one addition a row and halve (or better) what a scan reads.
+ * f64, i32, text and dictionary codes have the layout of a vector, so such vectors alias the mapped
+ * file. Offsets cost one addition a row, and at least halve the bytes that a scan reads.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -54,7 +56,7 @@ export const SCALED_8 = 14;
 export const SCALED_16 = 15;
 export const SCALED_32 = 16;
 
-/** Names for people, by number. */
+/** Display names of the encodings, by number. */
 export const ENCODING_NAMES: readonly string[] = [
   "none",
   "constant",
@@ -75,15 +77,15 @@ export const ENCODING_NAMES: readonly string[] = [
   "scaled32",
 ];
 
-/** Largest number of values in a dictionary: what a reader decodes at once and keeps. */
+/** Maximum number of values in a dictionary, which a reader decodes as a whole and caches. */
 export const DICTIONARY_VALUES_MAX = 4096;
 
-/** Bytes of one code. */
+/** Returns the number of bytes of one code. */
 export function codeBytes(valueCount: number): 0 | 1 | 2 {
   return valueCount <= 1 ? 0 : valueCount <= 256 ? 1 : 2;
 }
 
-/** One bit a row from one byte a row. */
+/** Packs one byte per row into one bit per row. */
 export function packBits(flags: Uint8Array): Uint8Array {
   const bits = new Uint8Array(Math.ceil(flags.length / 8));
   for (let row = 0; row < flags.length; row += 1) {
@@ -92,7 +94,7 @@ export function packBits(flags: Uint8Array): Uint8Array {
   return bits;
 }
 
-/** One byte a row from one bit a row: rows `start` to `end`. */
+/** Unpacks one bit per row to one byte per row, for rows `start` to `end`. */
 export function unpackBits(bits: Uint8Array, start: number, end: number): Uint8Array {
   const flags = new Uint8Array(end - start);
   let row = start;

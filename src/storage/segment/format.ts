@@ -1,10 +1,10 @@
 /**
  * Segment file format, shared by `writer.ts` and `reader.ts`.
  *
- * A segment is an immutable run of row versions of one table, sorted by (owner, seq). Rows are cut
- * into row groups; one column of one row group is one chunk (see `encodings.ts`). What leads to
- * rows (the owners, the key index) lies in sections that are read in the mapped file, so that
- * memory does not grow with rows.
+ * A segment is an immutable run of row versions of one table, sorted by (owner, seq). Rows are
+ * divided into row groups. One column of one row group is one chunk (see `encodings.ts`). The
+ * partition directory and the key index are sections, which are read from the mapped file, so that
+ * memory does not grow with the number of rows.
  *
  *     ┌────────┬─────────────────────────────────────┬──────────┬───────────┬─────────┐
  *     │ header │ chunks of group 0, of group 1, …    │ sections │ directory │ trailer │
@@ -14,8 +14,10 @@
  * All numbers are little-endian; u53 and hash64 are two u32, low half first.
  *
  *     header    OFFSET SIZE
- *                  0    8   magic "TIDESEG3": the digit is the format; older ones are read. A file
- *                           without a packed chunk is written as format 2, which it then is
+ *                  0    8   magic "TIDESEG6": the digit is the format; older ones are read. A file
+ *                           has the oldest format that it fits: 5 with a column of arrays or
+ *                           intervals, and 6 if it is a history segment as well; else 4 for a
+ *                           history segment, 3 with a packed chunk, and 2
  *                  8    8   u53 segment id
  *                 16    8   u53 table id
  *                 24   32   zeros
@@ -59,8 +61,12 @@
  *                 40    8   f64 base: what the encoding says it is
  *                 48    8   hash64 of the chunk
  *
- * Every byte is under exactly one checksum, seeded with its place: segment id, column id, group. A
- * section counts as a column, its page as a group.
+ * A history segment contains only versions that newer versions have replaced. It has a further
+ * system column with the seq that replaced each row, and no deletion vector. A tombstone that was
+ * never replaced has its own seq in this column.
+ *
+ * Every byte is covered by exactly one checksum, seeded with its location: segment id, column id
+ * and group. A section counts as a column there, and its page as a group.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -75,26 +81,48 @@ export const DIRECTORY_FIXED_BYTES = 120;
 export const CHUNK_ENTRY_BYTES = 56;
 export const PAGE_BYTES = 65536;
 
-/** Longest segment: what the runtime can map. */
+/** Maximum size of a segment: the most that the runtime can map. */
 export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 
 /** Bytes of a header or trailer before its own hash. */
 const SEALED_BYTES = 56;
 
-/** The header stays as it is in every format, so that a newer one is told from a damaged one. */
-export const SEGMENT_FORMAT = 3;
+/**
+ * The header has the same layout in every format, so that a newer file differs from a damaged one.
+ */
+export const SEGMENT_FORMAT = 6;
 
-/** What a file without packed chunks is: who reads no newer format reads it, too. */
+/** The format of a history segment with a column of arrays or intervals. */
+export const VALUES_HISTORY_FORMAT = 6;
+
+/** The format of a file with a column of arrays or intervals, packed or not. */
+export const VALUES_FORMAT = 5;
+
+/** The format of a history segment. */
+export const HISTORY_FORMAT = 4;
+
+/** The format of a file with a packed chunk. */
+export const PACKED_FORMAT = 3;
+
+/**
+ * The format of a file that is neither history nor packed, so that programs without the newer
+ * formats can read it.
+ */
 export const PLAIN_FORMAT = 2;
+
+/** Whether files of a format are history segments. */
+export function isHistoryFormat(format: number): boolean {
+  return format === HISTORY_FORMAT || format === VALUES_HISTORY_FORMAT;
+}
 
 const MAGIC_NAME = "TIDESEG";
 
-/** Files of this format and all up to SEGMENT_FORMAT are read: later ones only add forms. */
+/** The oldest format that can be read. Later formats up to SEGMENT_FORMAT only add encodings. */
 const OLDEST_FORMAT = 1;
 
-/** Columns that every segment has beside those of its table. */
+/** Columns of every segment in addition to those of its table. */
 export const PREV_COLUMN_ID = -3;
-/** Holds commit seq − seq, which is small and mostly 0. */
+/** Id of the column with the commit seq minus the seq, which is usually 0. */
 export const COMMIT_COLUMN_ID = -4;
 export const SYSTEM_COLUMN_IDS: readonly number[] = [
   SEQ_COLUMN_ID,
@@ -103,7 +131,11 @@ export const SYSTEM_COLUMN_IDS: readonly number[] = [
   COMMIT_COLUMN_ID,
 ];
 
-/** Places of what is not a chunk, among the column ids of seeds. */
+/** The seq that replaced each row. Only a history segment has it. */
+export const REPLACING_COLUMN_ID = -5;
+export const HISTORY_COLUMN_IDS: readonly number[] = [...SYSTEM_COLUMN_IDS, REPLACING_COLUMN_ID];
+
+/** Column ids in checksum seeds for parts of the file other than chunks. */
 const HEADER_PLACE = -100;
 const TRAILER_PLACE = -101;
 const DIRECTORY_PLACE = -102;
@@ -111,22 +143,22 @@ const SECTION_PLACE = -110;
 
 /** The sections, in file order. */
 export const SECTION_NAMES = [
-  /** f64 a entry, ascending: the owners that have rows here. */
+  /** f64 per entry, ascending: the owners that have rows in the segment. */
   "owners",
-  /** u32 an entry, and one more: first row of each owner, then the row count. */
+  /** u32 per entry: the first row of each owner, followed by the row count. */
   "ownerStarts",
-  /** u32 an entry, ascending: hashes of (owner, key). */
+  /** u32 per entry, ascending: hashes of (owner, key). */
   "keyHashes",
-  /** u32 an entry: the row of each hash; equal hashes by descending row. */
+  /** u32 per entry: the row of each hash. Equal hashes are sorted by descending row. */
   "keyRows",
-  /** 64 bytes a block, see `key_places.ts`. */
+  /** 64 bytes per block: see `key_places.ts`. */
   "keyFilter",
 ] as const;
 
 export type SectionName = (typeof SECTION_NAMES)[number];
 
-/** How a column's chunks are turned into vectors. */
-export type Layout = "bool" | "i32" | "f64" | "text" | "bytes" | "embedding";
+/** The properties that decide how a column's chunks decode to vectors. */
+export type Layout = "bool" | "i32" | "f64" | "text" | "bytes" | "embedding" | "values";
 
 export function layoutOf(type: DataType): Layout {
   const kind = physicalKind(type);
@@ -135,27 +167,28 @@ export function layoutOf(type: DataType): Layout {
     case "bytes":
     case "embedding":
       return type.kind;
+    case "interval":
+    case "array":
+      return "values";
     default:
-      assert(type.kind !== "interval", "no column is an interval");
-      assert(type.kind !== "array", "no column is an array");
-      assert(!isNumeric(type), "numbers have a layout of their own");
+      assert(!isNumeric(type), "numeric columns are not encoded as text");
       return "text";
   }
 }
 
-/** One entry of the chunk directory, but for its place and checksum. */
+/** One entry of the chunk directory, without offset and checksum. */
 export interface ChunkHeader {
   readonly encoding: number;
   readonly hasNulls: boolean;
   readonly nullCount: number;
-  /** What the encoding says it is. */
+  /** A number with a meaning that depends on the encoding. */
   readonly auxiliary: number;
   readonly min: number;
   readonly max: number;
   readonly base: number;
 }
 
-/** A chunk as it lies in the file. */
+/** The entry of a chunk in the file. */
 export interface ChunkEntry extends ChunkHeader {
   readonly offset: number;
   readonly byteCount: number;
@@ -163,12 +196,12 @@ export interface ChunkEntry extends ChunkHeader {
   readonly hash: Hash64;
 }
 
-/** Bytes whose checksum is taken in one go; a chunk is seldom longer. */
+/** Maximum number of bytes that are hashed in one call. A chunk is rarely longer. */
 export const HASH_BYTES_MAX: number = 1 << 20;
 
 /**
- * Checksum of some bytes at their place. Long ones are hashed in pieces, each seeded with the hash
- * before, so that a reader never needs more than one piece in memory.
+ * Checksum of bytes at their location. Long input is hashed in pieces, each seeded with the
+ * previous hash, so that a reader never needs more than one piece in memory.
  */
 export class PlaceHash {
   #hash: Hash64;
@@ -179,7 +212,7 @@ export class PlaceHash {
 
   /** Adds the next piece: HASH_BYTES_MAX bytes, or the rest. */
   add(piece: Uint8Array): void {
-    assert(piece.length <= HASH_BYTES_MAX, "a piece fits its bound");
+    assert(piece.length <= HASH_BYTES_MAX, "a piece has at most HASH_BYTES_MAX bytes");
     this.#hash = xxHash3(piece, (this.#hash.low ^ this.#hash.high) >>> 0);
   }
 
@@ -196,7 +229,7 @@ export function hashAt(seed: number, bytes: Uint8Array): Hash64 {
   return hash.hash;
 }
 
-/** Where a chunk is, for its seed. */
+/** The location of a chunk, for its seed. */
 export interface ChunkPlace {
   readonly segmentId: number;
   readonly columnId: number;
@@ -221,7 +254,7 @@ export function pageSeed({ segmentId, section, pageIndex }: SectionPage): number
   return placeSeed(segmentId, SECTION_PLACE - SECTION_NAMES.indexOf(section), pageIndex);
 }
 
-/** What a header says. */
+/** The fields of a header. */
 export interface Header {
   readonly format: number;
   readonly segmentId: number;
@@ -261,13 +294,13 @@ function seal(writer: ByteWriter, seed: number): Uint8Array {
   return writer.copy();
 }
 
-/** Reads two u32 as a whole number; undefined when it is beyond 53 bits. */
+/** Reads two u32 as a whole number; undefined if it exceeds 53 bits. */
 function u53At(view: DataView, offset: number): number | undefined {
   const high = view.getUint32(offset + 4, true);
   return high >= 2097152 ? undefined : high * 4294967296 + view.getUint32(offset, true);
 }
 
-/** A header, or undefined when it is damaged or of another kind. */
+/** Reads a header. Returns undefined if the header is damaged or of a different kind. */
 export function decodeHeader(bytes: Uint8Array): Header | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
   const segmentId = u53At(view, 8);
@@ -279,7 +312,10 @@ export function decodeHeader(bytes: Uint8Array): Header | undefined {
   return isRead ? { format, segmentId, tableId } : undefined;
 }
 
-/** The format of a segment by its header; undefined when that is damaged, or no header. */
+/**
+ * Returns the format recorded in the header of a segment; undefined if the header is damaged or
+ * missing.
+ */
 export function segmentFormatOf(header: Uint8Array): number | undefined {
   if (header.length < HEADER_BYTES) return undefined;
   const view = new DataView(header.buffer, header.byteOffset, HEADER_BYTES);
@@ -289,7 +325,7 @@ export function segmentFormatOf(header: Uint8Array): number | undefined {
   return numberInMagic(header, MAGIC_NAME);
 }
 
-/** A trailer, or undefined when it is damaged. */
+/** Reads a trailer; undefined if it is damaged. */
 export function decodeTrailer(bytes: Uint8Array): Trailer | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, TRAILER_BYTES);
   const segmentId = u53At(view, 0);
@@ -326,7 +362,7 @@ export function writeChunkEntry(writer: ByteWriter, entry: ChunkEntry): void {
   writer.u32(entry.hash.high);
 }
 
-/** The entry at an offset of a verified directory. */
+/** Reads the entry at an offset of a verified directory. */
 export function readChunkEntry(view: DataView, at: number): ChunkEntry {
   return {
     offset: view.getUint32(at + 4, true) * 4294967296 + view.getUint32(at, true),
@@ -343,18 +379,18 @@ export function readChunkEntry(view: DataView, at: number): ChunkEntry {
   };
 }
 
-/** The next multiple of 8. */
+/** Rounds up to a multiple of 8. */
 export function padded(byteCount: number): number {
   return Math.ceil(byteCount / 8) * 8;
 }
 
-// Typed arrays over a mapped file need their alignment.
+// Typed arrays over a mapped file need this alignment.
 assert(HEADER_BYTES % 8 === 0, "chunks begin 8-aligned");
 assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table begins 8-aligned");
 assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries are 8-aligned");
-assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page is hashed in one go");
+assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page is hashed as a single piece");
 
-/** Bounds of the values of a chunk of numbers; `min` is above `max` when all are NULL. */
+/** Bounds of the values of a chunk of numbers. `min` is above `max` if all values are NULL. */
 export interface Zone {
   readonly min: number;
   readonly max: number;

@@ -1,16 +1,19 @@
 /**
- * Where a row group ends: after ROW_GROUP_ROWS_MAX rows, or before it holds too many bytes.
+ * Decides where a row group ends: after ROW_GROUP_ROWS_MAX rows, or before it exceeds a number of
+ * bytes.
  */
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
-import type { Value, Vector } from "../../types/mod.ts";
+import { isArrayValue, type Value, type Vector } from "../../types/mod.ts";
 
 /**
- * Text and bytes of one row group; a single row may have more. Bounds what a chunk needs at once.
+ * Maximum bytes of text and binary values in one row group; a single row may have more. A thread
+ * that writes or reads a chunk has it in memory several times: its parts, the whole, and packed. At
+ * 64 MiB, a merge of wide rows alone exceeded the minimum memory of a server.
  */
-export const GROUP_BYTES_MAX: number = 64 * 1024 * 1024;
+export const GROUP_BYTES_MAX: number = 8 * 1024 * 1024;
 
-/** The end (exclusive) of the group that begins at `start`. */
+/** Returns the end (exclusive) of the group that begins at `start`. */
 export function groupEnd(vectors: readonly Vector[], start: number, rowCount: number): number {
   assert(start < rowCount, "a row group has a row");
   let end = Math.min(rowCount, start + ROW_GROUP_ROWS_MAX);
@@ -20,7 +23,7 @@ export function groupEnd(vectors: readonly Vector[], start: number, rowCount: nu
   return end;
 }
 
-/** How many bytes the values of rows have that are not numbers. */
+/** Returns the total bytes of all values other than numbers in some rows. */
 export function bytesWithin(vectors: readonly Vector[], start: number, end: number): number {
   let byteCount = 0;
   for (const vector of vectors) {
@@ -41,5 +44,5 @@ export function bytesWithin(vectors: readonly Vector[], start: number, end: numb
 function bytesOf(value: Value): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (value instanceof Uint8Array || value instanceof Float32Array) return value.byteLength;
-  return 0;
+  return isArrayValue(value) ? value.reduce<number>((sum, item) => sum + 9 + bytesOf(item), 0) : 0;
 }

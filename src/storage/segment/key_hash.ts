@@ -1,21 +1,21 @@
 /**
- * The hash of (owner, primary key) that the key index of a segment is sorted by.
+ * The hash of (owner, primary key) by which the key index of a segment is sorted.
  *
- * 32 bits, mixed as MurmurHash3 does (Austin Appleby, public domain); text and bytes enter as their
- * xxHash32. Equal keys hash equally whatever vector they came in; different keys may collide, so
- * a reader compares the values too.
+ * It has 32 bits, mixed as in MurmurHash3 (Austin Appleby, public domain). Text and bytes are
+ * represented by their xxHash32. Equal keys have equal hashes, regardless of the vector that
+ * contains them. Different keys may collide, so a reader also compares the values.
  */
 import { assert } from "../../base/assert.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 
-/** The two words of one number. With a sign, so that loops meet integers and not doubles. */
+/** The two signed words of one number. The sign lets loops work on integers instead of doubles. */
 const words: Int32Array = new Int32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
 
-/** Rows that are hashed before other work may run. */
+/** Number of rows that are hashed between two yields. */
 const STEP_ROWS = 16384;
 
-/** Hashes of the keys of rows; yields often. */
+/** Hashes the keys of rows; yields often. */
 export function* hashKeys(
   owners: Float64Array,
   keyVectors: readonly Vector[],
@@ -33,7 +33,7 @@ export function* hashKeys(
   return new Uint32Array(hashes.buffer);
 }
 
-/** Mixes the values from a row on into the hashes of some rows. */
+/** Mixes values into the hashes of some rows. */
 function mixVector(hashes: Int32Array, vector: Vector, start: number): void {
   if (vector.kind === "i32" || vector.kind === "f64") {
     mixNumbers(hashes, vector.values, start);
@@ -50,7 +50,7 @@ function mixNumbers(hashes: Int32Array, values: Int32Array | Float64Array, start
   }
 }
 
-/** The hash of one key, as {@linkcode hashKeys} makes it. */
+/** Returns the hash of one key, equal to that of {@linkcode hashKeys}. */
 export function hashOfKey(owner: number, key: Row): number {
   let hash = mixNumber(0, owner);
   for (const value of key) hash = mixValue(hash, value);

@@ -1,13 +1,14 @@
 /**
- * The key index of a segment: which rows may hold a key, found in the mapped file.
+ * The key index of a segment: finds the rows in the mapped file that may have a key.
  *
- * Two arrays of one entry a row version: `hashes`, ascending, and `rows`, descending among equal
- * hashes, so that of the versions of one key the newest comes first (rows of one owner ascend by
- * seq). Hashes are uniform, so the place of one is guessed and then searched for around the guess.
+ * Two arrays have one entry for each row version: `hashes`, ascending, and `rows`, descending among
+ * equal hashes. The newest version of a key therefore comes first, since rows of one owner ascend
+ * by seq. Hashes are uniform, so the position of a hash is interpolated, and then searched around
+ * that estimate.
  *
- * Before them stands a filter, which says "no" for most keys that are not there after one look at
- * 64 bytes: blocks of 512 bits, 10 bits a key, 6 of them set (a Bloom filter, blocked as in Putze,
- * Sanders and Singler 2007; about 1 in 100 says "maybe" for nothing).
+ * A Bloom filter is checked before the arrays. For most absent keys, 64 bytes of it suffice to say
+ * "no". It consists of blocks of 512 bits with 10 bits per key, and each key sets 6 bits (blocked
+ * as in Putze, Sanders and Singler 2007). About 1 in 100 absent keys gets a "maybe".
  */
 import { assert } from "../../base/assert.ts";
 
@@ -25,8 +26,8 @@ export interface KeyEntries {
 }
 
 /**
- * The same entries with a sign: a loop over u32 turns those above 2^31 into doubles and takes seven
- * times as long (measured on the filter).
+ * The entries of a filter as signed numbers. A loop over u32 turns entries above 2^31
+ * into doubles, which was several times slower for the filter in measurements.
  */
 interface SignedEntries {
   readonly hashes: Int32Array;
@@ -37,19 +38,19 @@ function signed(numbers: Uint32Array): Int32Array {
   return new Int32Array(numbers.buffer, numbers.byteOffset, numbers.length);
 }
 
-/** Entries that are handled before other work may run: well below a millisecond when warm. */
+/** Number of entries that are handled between two yields. */
 const STEP_ENTRIES = 65536;
 
 /**
- * Sorts the hashes of rows 0, 1, 2 …, by three digits; yields often.
+ * Sorts the hashes of rows 0, 1, 2 … with a three-digit radix sort; yields often.
  *
- * @param hashes Taken over.
+ * @param hashes The function takes ownership of this array.
  */
 export function* sortKeys(hashes: Uint32Array): Generator<void, KeyEntries> {
   const count = hashes.length;
   const rows = new Uint32Array(count);
   const reversed = new Uint32Array(count);
-  // The sort is stable: what begins descending stays so among equal hashes.
+  // The sort is stable, so rows that start in descending order stay so among equal hashes.
   for (let row = 0; row < count; row += 1) {
     rows[row] = count - 1 - row;
     reversed[row] = hashes[count - 1 - row] as number;
@@ -82,7 +83,7 @@ export function* sortKeys(hashes: Uint32Array): Generator<void, KeyEntries> {
   return from;
 }
 
-/** Adds to each digit's follower how often the digit occurs. */
+/** Counts each digit at the index after its own, which prepares the running sum. */
 function countDigits(hashes: Int32Array, shift: number, places: Int32Array): void {
   for (let i = 0; i < hashes.length; i += 1) {
     const digit = ((hashes[i] as number) >>> shift) & (DIGIT_SPAN - 1);
@@ -90,7 +91,7 @@ function countDigits(hashes: Int32Array, shift: number, places: Int32Array): voi
   }
 }
 
-/** Moves entries to the next place of their digit. */
+/** Moves each entry to the next free position for its digit. */
 function placeByDigit(
   part: SignedEntries,
   into: SignedEntries,
@@ -106,16 +107,16 @@ function placeByDigit(
   }
 }
 
-/** What is told the byte offset of each entry before it is read, to check its page. */
+/** A callback with the byte offset of each entry before it is read, to verify its page. */
 export interface Touched {
   touch(byteIndex: number): void;
 }
 
-/** First index of a hash among ascending ones, or -1. */
+/** Returns the first index of a hash in an ascending array, or -1. */
 export function findHash(hashes: Uint32Array, wanted: number, pages: Touched): number {
   const count = hashes.length;
-  // Twice corrected by how far off the guess was, it is a few entries away: 1 million hashes are
-  // about 500 off their place, and 500 are about 20.
+  // Each of the two corrections subtracts the error of the estimate. Among 1 million hashes, the
+  // first estimate is off by about 500 entries and the next by about 20.
   let guess = clamp((wanted / SPAN_32) * count, count);
   for (let round = 0; round < 2; round += 1) {
     pages.touch(guess * 4);
@@ -137,7 +138,10 @@ interface Bracket {
   readonly high: number;
 }
 
-/** Bounds with hashes[low - 1] < wanted <= hashes[high], at growing distance from the guess. */
+/**
+ * Finds bounds with hashes[low - 1] < wanted <= hashes[high], at increasing distances from the
+ * estimate.
+ */
 function bracket(
   hashes: Uint32Array,
   options: { wanted: number; guess: number; pages: Touched },
@@ -181,7 +185,7 @@ function lowerBound(
   return low;
 }
 
-/** The filter over some hashes; yields often. */
+/** Builds the filter over some hashes; yields often. */
 export function* buildFilter(hashes: Uint32Array): Generator<void, Uint8Array> {
   assert(hashes.length > 0, "a filter has a key");
   const blockCount = Math.ceil((hashes.length * BITS_PER_KEY) / (BLOCK_BYTES * 8));
@@ -208,18 +212,18 @@ function addToFilter(words: Int32Array, hashes: Int32Array): void {
   }
 }
 
-/** Offset in the filter of the 64 bytes that decide about a hash. */
+/** Offset of the 64 bytes in the filter that are relevant for a hash. */
 export function filterOffset(hash: number, filterBytes: number): number {
   return blockOf(hash, filterBytes / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
-/** False when no key has this hash. */
+/** Returns false if no key has this hash. */
 export function filterHas(filter: Uint8Array, hash: number): boolean {
   const block = filterOffset(hash, filter.byteLength);
   let bits = scatter(hash | 0);
   for (let round = 0; round < 6; round += 1) {
     if (round === 3) bits = scatter(~hash);
-    // The words of the writer, byte by byte: low bytes first.
+    // Reads the 32-bit words that the writer stored byte by byte, with low bytes first.
     const at = block + ((bits >>> 3) & 63);
     if ((((filter[at] as number) >> (bits & 7)) & 1) === 0) return false;
     bits >>>= 9;
@@ -228,11 +232,12 @@ export function filterHas(filter: Uint8Array, hash: number): boolean {
 }
 
 function blockOf(hash: number, blockCount: number): number {
-  // Not the hash itself: neighbours in the sorted hashes would share their block.
+  // The hash is mixed again, because neighbours among the sorted hashes would otherwise share a
+  // block.
   return Math.floor(((scatter(hash ^ 0x9e3779b9) >>> 1) / SPAN_31) * blockCount);
 }
 
-/** 32 other bits, with a sign. */
+/** Derives 32 further bits from a hash, as a signed number. */
 function scatter(value: number): number {
   let mixed = Math.imul(value ^ (value >>> 15), 0x2c1b3c6d);
   mixed = Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39);

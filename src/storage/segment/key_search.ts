@@ -1,6 +1,7 @@
 /**
- * Finds the row of a key in a segment: the bounds of its keys say "no" to most that are new, then
- * the filter, then the index of hashes (`key_places.ts`) names rows, whose values decide.
+ * Finds the row of a key in a segment. Most new keys are excluded by the bounds of the segment's
+ * keys, and most of the others by the filter. The hash index (`key_places.ts`) then provides
+ * candidate rows, whose values are compared.
  */
 import { assert } from "../../base/assert.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -14,10 +15,12 @@ interface KeyBounds {
   readonly max: number;
 }
 
-/** The rows that are searched, as their reader has them. */
+/** The rows to search, as provided by their reader. */
 export interface KeyedRows {
   readonly groupCount: number;
+  readonly maxSeq: number;
   ownerRange(owner: number): { readonly start: number; readonly end: number } | undefined;
+  firstRowAtOrAbove(span: { readonly start: number; readonly end: number }, seq: number): number;
   valueAt(columnId: number, row: number): Value | undefined;
   zone(columnId: number, groupIndex: number): KeyBounds | undefined;
 }
@@ -27,7 +30,7 @@ const ANY_KEY: KeyBounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE
 export class KeySearch {
   readonly #directory: Directory;
   readonly #rows: KeyedRows;
-  /** Looked for once they are needed. */
+  /** Computed on first use. */
   #bounds: KeyBounds | undefined;
 
   constructor(directory: Directory, rows: KeyedRows) {
@@ -35,8 +38,8 @@ export class KeySearch {
     this.#rows = rows;
   }
 
-  /** As `SegmentReader.findKey`. */
-  find(owner: number, key: Row): number {
+  /** Implements `SegmentReader.findKey`. */
+  find(owner: number, key: Row, upTo: number): number {
     const { keyCount, sections, keyHashes, keyRows, keyFilter, keyColumnIds } = this.#directory;
     if (keyCount === 0) return -1;
     assert(key.length === keyColumnIds.length, "a key has a value for each key column");
@@ -48,24 +51,26 @@ export class KeySearch {
     if (first === -1) return -1;
     const range = this.#rows.ownerRange(owner);
     if (range === undefined) return -1;
+    const rowEnd =
+      upTo >= this.#rows.maxSeq ? range.end : this.#rows.firstRowAtOrAbove(range, upTo + 1);
     for (let index = first; index < keyCount; index += 1) {
       sections.keyHashes.touch(index * 4);
       if (keyHashes[index] !== hash) break;
       sections.keyRows.touch(index * 4);
       const row = keyRows[index] as number;
-      if (row >= range.start && row < range.end && this.#hasKey(row, key)) return row;
+      if (row >= range.start && row < rowEnd && this.#hasKey(row, key)) return row;
     }
     return -1;
   }
 
-  /** As `SegmentReader.highestKey`. */
+  /** Implements `SegmentReader.highestKey`. */
   get highest(): number {
     const { keyColumnIds, keyCount } = this.#directory;
     if (keyCount === 0) return Number.NEGATIVE_INFINITY;
     return keyColumnIds.length === 1 ? this.#boundsOfAll().max : Number.POSITIVE_INFINITY;
   }
 
-  /** A key that ascends with time, as most do, is above all that was written before it. */
+  /** Most keys ascend with time. Such a key is above all keys that were written before it. */
   #isOutsideBounds(key: Row): boolean {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;
@@ -84,7 +89,7 @@ export class KeySearch {
     let max = Number.NEGATIVE_INFINITY;
     for (let group = 0; group < this.#rows.groupCount; group += 1) {
       const zone = columnId === undefined ? undefined : this.#rows.zone(columnId, group);
-      // A group without a zone map may hold any key.
+      // A group without a zone map may contain any key.
       if (zone === undefined) return ANY_KEY;
       min = Math.min(min, zone.min);
       max = Math.max(max, zone.max);

@@ -1,24 +1,22 @@
-/**
- * Reads what `number_encoder.ts` writes: all rows, a range of them, or one.
- */
+/** Decodes the output of `number_encoder.ts`: all rows, a range of rows, or one row. */
 
-/** Runs of numbers: run i begins at row starts[i] with firsts[i] and goes on by steps[i]. */
+/** Runs of numbers: run i begins at row starts[i] with firsts[i] and increases by steps[i]. */
 export interface Runs {
   readonly starts: Uint32Array;
   readonly firsts: Float64Array;
   readonly steps: Float64Array;
-  /** Rows of all runs. */
+  /** The rows of all runs together. */
   readonly rowCount: number;
 }
 
-/** The number at a row. */
+/** Returns the number at a row. */
 export function runValueAt(runs: Runs, row: number): number {
   const index = runOf(runs.starts, row);
   const begin = runs.starts[index] ?? 0;
   return (runs.firsts[index] ?? 0) + (row - begin) * (runs.steps[index] ?? 0);
 }
 
-/** Fills with the numbers from a row on. */
+/** Fills an array with the numbers starting at a row. */
 export function fillFromRuns<T extends Int32Array | Float64Array>(
   runs: Runs,
   start: number,
@@ -42,7 +40,7 @@ export function fillFromRuns<T extends Int32Array | Float64Array>(
   return into;
 }
 
-/** The run that holds a row. */
+/** Finds the run that contains a row. */
 function runOf(starts: Uint32Array, row: number): number {
   let low = 0;
   let high = starts.length;
@@ -57,11 +55,11 @@ function runOf(starts: Uint32Array, row: number): number {
 interface RunPart {
   readonly first: number;
   readonly step: number;
-  /** Rows of the run before the part. */
+  /** Rows of the run before the requested range. */
   readonly begin: number;
 }
 
-// One loop for each kind of array: a loop that meets several runs several times slower.
+// Each array type has its own loop, since a polymorphic loop is several times slower.
 
 function fillInt32(into: Int32Array, { begin, first, step }: RunPart): void {
   for (let i = 0; i < into.length; i += 1) into[i] = first + (begin + i) * step;
@@ -71,7 +69,7 @@ function fillFloat64(into: Float64Array, { begin, first, step }: RunPart): void 
   for (let i = 0; i < into.length; i += 1) into[i] = first + (begin + i) * step;
 }
 
-/** What offsets are added to, and the sum divided by. */
+/** The base that is added to each offset, and the divisor by which the sum is divided. */
 export interface Scale {
   readonly base: number;
   readonly divisor: number;
@@ -79,10 +77,10 @@ export interface Scale {
   readonly span: number;
 }
 
-/** Different offsets up to which each quotient is computed once. */
+/** Maximum number of distinct offsets for which each quotient is computed only once. */
 const QUOTIENTS_MAX = 4096;
 
-/** Fills with the quotients of as many offsets. */
+/** Fills an array with the quotients of the offsets. */
 export function fillScaled(
   offsets: Uint8Array | Uint16Array | Uint32Array,
   { base, divisor, span }: Scale,
@@ -103,7 +101,7 @@ export function fillScaled(
   return into;
 }
 
-// What stands at a NULL is any offset that fits, 0 above all.
+// The value at a NULL is any offset that fits, usually 0.
 
 function lookUpBytes(offsets: Uint8Array, quotients: Float64Array, into: Float64Array): void {
   for (let i = 0; i < into.length; i += 1) into[i] = quotients[offsets[i] ?? 0] ?? 0;

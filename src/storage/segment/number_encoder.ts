@@ -1,38 +1,44 @@
 /**
- * Two ways to keep numbers that take less room than an array of them and are read as fast: runs of
- * numbers that ascend evenly, as ids and the seqs of one statement do, and doubles that are whole
- * numbers divided by a small one, as prices and measured values are (see `encodings.ts`).
+ * Two encodings of numbers that are smaller than an array and as fast to read (see `encodings.ts`).
+ * Runs are numbers that ascend evenly, such as ids and the seqs of one statement. Scaled doubles
+ * are whole numbers divided by a small one, such as prices and measured values.
  *
- * The second is the idea of ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point
- * Compression", 2023) with division in place of multiplication: a correctly rounded quotient of two
- * exact numbers is the nearest double, so each value comes back exactly.
+ * Scaling follows ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression",
+ * 2023), but divides instead of multiplying. A correctly rounded quotient of two exact numbers is
+ * the nearest double, so each value is restored exactly.
  *
- * With both a row of five columns takes 13.5 bytes, and 30 as arrays. It costs 1 ns to read each
- * double that is divided.
+ * In measurements, a row of five columns took less than half the bytes of plain arrays with these
+ * encodings, and the division cost about 1 ns for each double read.
  */
 import { bytesOf } from "../../base/bytes.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
 import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
 
-/** Shorter runs are read slower than offsets, which take two bytes a row where runs are short. */
+/**
+ * Minimum average number of rows per run. Shorter runs are slower to read than offsets, which take
+ * two bytes per row where runs are short.
+ */
 const ROWS_PER_RUN_MIN = 256;
 
-/** What doubles may be divided by, the smaller the better. */
+/** The possible divisors of doubles. The smallest that fits is used. */
 const SCALES: readonly number[] = [2, 4, 8, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 
-/** Values that are tried before all are. */
+/** A divisor is tried on this many values before it is tried on all of them. */
 const SAMPLE_ROWS = 64;
 
-type Numbers = Int32Array | Float64Array;
+type EncodableNumbers = Int32Array | Float64Array;
 
-interface Bounds {
+interface NumberBounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** Whole numbers without NULLs as runs; undefined when there would be too many. */
-export function encodeRuns(numbers: Numbers, { min, max }: Bounds): EncodedValues | undefined {
-  // Beyond, a step from one number to another may be rounded.
+/** Encodes whole numbers without NULLs as runs; undefined if there would be too many runs. */
+export function encodeRuns(
+  numbers: EncodableNumbers,
+  { min, max }: NumberBounds,
+): EncodedValues | undefined {
+  // Beyond this bound, a step between two numbers may be rounded.
   if (max - min > Number.MAX_SAFE_INTEGER) return undefined;
   const count = numbers.length;
   const runCountMax = Math.floor(count / ROWS_PER_RUN_MIN);
@@ -57,7 +63,7 @@ export function encodeRuns(numbers: Numbers, { min, max }: Bounds): EncodedValue
   return { encoding: RUNS, parts, auxiliary: starts.length, min, max };
 }
 
-function endOfRun(numbers: Numbers, start: number, step: number): number {
+function endOfRun(numbers: EncodableNumbers, start: number, step: number): number {
   let row = start + 1;
   let last = numbers[start] ?? 0;
   while (row < numbers.length && (numbers[row] ?? 0) - last === step) {
@@ -67,11 +73,11 @@ function endOfRun(numbers: Numbers, start: number, step: number): number {
   return row;
 }
 
-/** Doubles as offsets of a whole number, all divided by one scale; undefined when none fits. */
+/** Encodes doubles as offsets with one divisor; undefined if no divisor fits. */
 export function encodeScaled(
   numbers: Float64Array,
   nulls: Uint8Array | undefined,
-  { min, max }: Bounds,
+  { min, max }: NumberBounds,
 ): EncodedValues | undefined {
   for (const scale of SCALES) {
     const low = Math.round(min * scale);
@@ -97,14 +103,14 @@ function newOffsets(span: number, count: number): Uint8Array | Uint16Array | Uin
   return span <= 0xffff ? new Uint16Array(count) : new Uint32Array(count);
 }
 
-/** Returns whether every value comes back as it was. */
+/** Computes the offsets. Returns whether every value is restored exactly. */
 function fillOffsets(
   numbers: Float64Array,
   into: Uint8Array | Uint16Array | Uint32Array | undefined,
   { low, nulls, scale }: { low: number; nulls: Uint8Array | undefined; scale: number },
 ): boolean {
   for (let row = 0; row < numbers.length; row += 1) {
-    // What stands at a NULL may be out of range.
+    // The value at a NULL may be out of range.
     if (nulls !== undefined && nulls[row] === 1) continue;
     const value = numbers[row] ?? 0;
     const whole = Math.round(value * scale);

@@ -1,9 +1,9 @@
 /**
- * Reads a packed chunk (see `packing.ts`): the blocks that hold wanted rows are unpacked, and kept
- * in the cache of chunks; what its encoding needs for the rows is copied out of them into a chunk
- * of those rows alone, a window, which is then read like any other.
+ * Reads a packed chunk (see `packing.ts`). The blocks that contain the wanted rows are unpacked and
+ * kept in the chunk cache. The parts of the encoding that belong to those rows are copied into a
+ * smaller chunk, a window, which is then read like any other chunk.
  *
- * What the blocks are must fit what the chunk says of them, or it is damage.
+ * Blocks that contradict the description of their chunk count as damaged.
  */
 import { assert } from "../../base/assert.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -43,36 +43,41 @@ import { padded } from "./format.ts";
 import { BLOCK_BYTES, blockCountOf, tableBytes } from "./packing.ts";
 import type { SegmentFile } from "./segment_file.ts";
 
-/** Rows `start` (inclusive) to `end` (exclusive). */
+/** A range of rows from `start` (inclusive) to `end` (exclusive). */
 interface Rows {
   readonly start: number;
   readonly end: number;
 }
 
-/** Bytes of the unpacked chunk. */
-interface Part {
+/**
+ * A part of the encoding that is copied into a window. All positions are bytes of the unpacked
+ * chunk.
+ */
+interface EncodedPart {
   readonly from: number;
   readonly byteCount: number;
 }
 
-/** Some rows of the chunk in memory of their own. */
-interface Window {
+/** Some rows of the chunk, copied to separate memory. */
+interface ChunkWindow {
   readonly chunk: Chunk;
-  /** Which row its first one is. */
+  /** The chunk's row number of the window's first row. */
   readonly first: number;
 }
 
-/** Among so many rows a chosen one is looked up by itself. */
+/** Minimum average distance between chosen rows for looking up each row on its own. */
 const ROWS_PER_CHOSEN_MIN = 16;
 
-interface WindowOptions {
-  /** Memory for it. */
+interface ChunkWindowOptions {
+  /** The buffer that provides memory for the window. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether with the texts that the codes of a dictionary stand for. */
+  /** Whether to include the strings that the codes of a dictionary stand for. */
   readonly withTexts?: boolean;
 }
 
-/** Bytes of a value in the array of each encoding that has one. */
+/**
+ * Number of bytes of one value in the first part, for each encoding that has an array of values.
+ */
 const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
   [F64, 8],
   [F32, 4],
@@ -90,14 +95,17 @@ export class PackedChunk {
   readonly #file: SegmentFile;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Bytes when unpacked. */
+  /** Size of the unpacked chunk in bytes. */
   readonly byteCount: number;
   readonly #blockCount: number;
-  /** Where each block ends, counted from #blocksAt, which is an offset in the file. */
+  /** The end of each block, relative to #blocksAt, which is an offset in the file. */
   readonly #blockEnds: Uint32Array;
   readonly #blocksAt: number;
 
-  /** @throws {CorruptionError} If the blocks do not fit their chunk, whose checksum held. */
+  /**
+   * @throws {CorruptionError} If the blocks do not fit their chunk although its checksum is
+   *   correct.
+   */
   constructor(shape: ChunkShape, file: SegmentFile, cache: ChunkCache) {
     const { byteCount, offset } = shape.entry;
     const { buffer } = file.bytes;
@@ -117,7 +125,7 @@ export class PackedChunk {
     }
   }
 
-  /** One value. @throws {CorruptionError} Here and below: if a block is not what was packed. */
+  /** Reads one value. @throws {CorruptionError} If a block is damaged, as for all methods below. */
   value(row: number): Value {
     assert(row >= 0 && row < this.#shape.rowCount, "a row is within its chunk");
     const { chunk, first } = this.#window({ start: row, end: row + 1 }, { withTexts: false });
@@ -125,13 +133,13 @@ export class PackedChunk {
     return chunk.isNull(row - first) ? null : this.#dictionaryText(chunk.array[row - first] ?? 0);
   }
 
-  /** One number of a chunk of numbers. */
+  /** Reads one number of a chunk of numbers. */
   number(row: number): number {
     const { chunk, first } = this.#window({ start: row, end: row + 1 });
     return decodeNumber(chunk, row - first);
   }
 
-  /** Rows as a vector, which aliases nothing of the file. */
+  /** Decodes rows to a vector, which never aliases the file. */
   rows({ start, end }: Rows, buffer?: ColumnBuffer): Vector {
     assert(start >= 0 && end <= this.#shape.rowCount, "rows are within their chunk");
     const { chunk, first } = this.#window({ start, end }, { buffer });
@@ -139,12 +147,12 @@ export class PackedChunk {
   }
 
   /**
-   * Texts of chosen rows, counted from `start`; undefined where the rows between them are so few
-   * that `rows` is less work.
+   * Reads the text of chosen rows, counted from `start`. Returns undefined if the chosen rows are
+   * so close together that `rows` is less work.
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;
-    assert(entry.encoding === TEXT, "the chunk is of text");
+    assert(entry.encoding === TEXT, "the chunk contains text");
     const last = rows[count - 1] ?? 0;
     assert(start + last < rowCount, "rows are within their chunk");
     if (count * ROWS_PER_CHOSEN_MIN > last - (rows[0] ?? 0)) return undefined;
@@ -168,7 +176,7 @@ export class PackedChunk {
     return { kind: "utf8", length: count, bytes, offsets, nulls };
   }
 
-  /** How many bytes each row has, of a chunk of text or bytes. */
+  /** Returns the number of bytes of each row in a chunk of text or bytes. */
   lengths(): Uint32Array {
     const { entry, rowCount } = this.#shape;
     if (entry.encoding !== TEXT && entry.encoding !== BLOCKS) return decodeLengths(this.whole());
@@ -178,7 +186,7 @@ export class PackedChunk {
     return lengthsOf(offsets);
   }
 
-  /** The chunk as if it had not been packed, in memory of its own. */
+  /** Returns the chunk in its unpacked form, in separate memory. */
   whole(): Chunk {
     const bytes = new Uint8Array(this.byteCount);
     for (let index = 0; index < this.#blockCount; index += 1) {
@@ -187,17 +195,20 @@ export class PackedChunk {
     return this.#chunkOf(bytes, this.#shape.rowCount);
   }
 
-  /** Unpacks every block, and keeps none. */
+  /** Unpacks every block without caching any. */
   check(): void {
     for (let index = 0; index < this.#blockCount; index += 1) this.#unpacked(index);
   }
 
-  /** Forgets what the cache has of it. */
+  /** Removes the blocks of this chunk from the cache. */
   release(): void {
     this.#cache.removeReader(this.#cacheKey, this.#blockCount);
   }
 
-  /** Whether the blocks are as many as the bytes need, and end where the chunk does. */
+  /**
+   * Whether the number of blocks matches the number of bytes, and the last block ends with the
+   * chunk.
+   */
   #fits(blocksBytes: number): boolean {
     let last = 0;
     for (const end of this.#blockEnds) {
@@ -207,9 +218,12 @@ export class PackedChunk {
     return last <= blocksBytes && blocksBytes - last < 8;
   }
 
-  #window({ start, end }: Rows, { buffer, withTexts = true }: WindowOptions = {}): Window {
+  #window(
+    { start, end }: Rows,
+    { buffer, withTexts = true }: ChunkWindowOptions = {},
+  ): ChunkWindow {
     const { entry, rowCount } = this.#shape;
-    // Runs are few, and say nothing of one row by itself. Bits begin with a byte.
+    // Runs are few and are copied whole. Bits start at a byte boundary.
     const first = entry.encoding === RUNS ? 0 : start - (start % 8);
     const last = entry.encoding === RUNS ? rowCount : end;
     const parts = entry.hasNulls ? [bitsPart(0, first, last)] : [];
@@ -223,8 +237,8 @@ export class PackedChunk {
     return { chunk: this.#chunkOf(bytes, last - first), first };
   }
 
-  /** What an encoding has of some rows, in the order of its parts. */
-  #valueParts(rows: Rows, withTexts: boolean): Part[] {
+  /** Copies the parts of an encoding for some rows, in their order. */
+  #valueParts(rows: Rows, withTexts: boolean): EncodedPart[] {
     const { entry, rowCount } = this.#shape;
     const at = this.#partsAt;
     const { auxiliary, encoding } = entry;
@@ -260,19 +274,19 @@ export class PackedChunk {
     }
   }
 
-  /** Behind the null bits. */
+  /** The offset of the first part, after the null bits. */
   get #partsAt(): number {
     const { entry, rowCount } = this.#shape;
     return entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0;
   }
 
-  /** Where the offsets of a dictionary's values are. */
+  /** The offset at which the value offsets of a dictionary begin. */
   get #dictionaryAt(): number {
     const { entry, rowCount } = this.#shape;
     return this.#partsAt + padded(codeBytes(entry.auxiliary) * rowCount);
   }
 
-  /** One text of a dictionary, without the others. */
+  /** Reads one string from a dictionary without reading the others. */
   #dictionaryText(code: number): string {
     const at = this.#dictionaryAt;
     const textsAt = at + padded((this.#shape.entry.auxiliary + 1) * 4);
@@ -288,8 +302,8 @@ export class PackedChunk {
     return new Chunk({ entry: own, layout, rowCount }, bytes);
   }
 
-  /** Parts of the unpacked chunk one after the other, each 8-aligned. */
-  #gathered(parts: readonly Part[], buffer?: ColumnBuffer): Uint8Array {
+  /** Joins parts of the unpacked chunk, each 8-aligned. */
+  #gathered(parts: readonly EncodedPart[], buffer?: ColumnBuffer): Uint8Array {
     let byteCount = 0;
     for (const part of parts) byteCount += padded(part.byteCount);
     const bytes = buffer?.bytes(byteCount) ?? new Uint8Array(byteCount);
@@ -301,7 +315,7 @@ export class PackedChunk {
     return bytes;
   }
 
-  #copy({ from, byteCount }: Part, into: Uint8Array, at: number): void {
+  #copy({ from, byteCount }: EncodedPart, into: Uint8Array, at: number): void {
     const end = from + byteCount;
     assert(end <= this.byteCount, "rows are within their chunk");
     for (let next = from; next < end; ) {
@@ -313,7 +327,7 @@ export class PackedChunk {
     }
   }
 
-  /** A number at an offset that is a multiple of 4, as those of blocks are. */
+  /** Reads a number at an offset that is a multiple of 4, such as a block offset. */
   #u32(at: number): number {
     assert(at + 4 <= this.byteCount, "offsets are within their chunk");
     const block = this.#block(Math.floor(at / BLOCK_BYTES));
@@ -321,7 +335,7 @@ export class PackedChunk {
     return new DataView(buffer, byteOffset + (at % BLOCK_BYTES), 4).getUint32(0, true);
   }
 
-  /** A bit of the first part. */
+  /** Reads a bit of the first part. */
   #bit(row: number): number {
     return bitAt(this.#block(Math.floor(row / 8 / BLOCK_BYTES)), row % (8 * BLOCK_BYTES));
   }
@@ -349,12 +363,12 @@ export class PackedChunk {
   }
 }
 
-function arrayPart(at: number, { start, end }: Rows, width: number): Part {
+function arrayPart(at: number, { start, end }: Rows, width: number): EncodedPart {
   return { from: at + start * width, byteCount: (end - start) * width };
 }
 
-/** Bits of rows of which the first is a multiple of 8. */
-function bitsPart(at: number, start: number, end: number): Part {
+/** Copies the bits of rows. The number of the first row is a multiple of 8. */
+function bitsPart(at: number, start: number, end: number): EncodedPart {
   return { from: at + start / 8, byteCount: Math.ceil((end - start) / 8) };
 }
 

@@ -1,21 +1,21 @@
 /**
- * Packed chunks: a chunk whose bytes are compressed in the file. Its encoding stays what it is, and
- * its entry says that it is packed. Of format 3; a file of an older format has none.
+ * Packs chunks: compresses their bytes in the file. The encoding of a packed chunk is unchanged,
+ * and its entry says that it is packed. Format 3 introduced packed chunks, so files of older
+ * formats have none.
  *
- * The bytes that the encoding made are cut into blocks of 16 KiB, the last one shorter, and each
- * block is a frame of Zstandard of its own: a few rows are read without unpacking the others.
+ * The encoded bytes are divided into blocks of 16 KiB, of which the last may be shorter. Each block
+ * is a separate Zstandard frame, so that a few rows can be read without unpacking the others.
  *
  *     packed    OFFSET SIZE
  *     chunk        0    4   u32 bytes of the chunk when unpacked, 1 or more
  *                  4  4×b   u32 for each block: where it ends, counted from the end of this table
  *                      …    blocks, one after the other; zeros to 8
  *
- * The checksum of a packed chunk is over what lies in the file, as of any other.
+ * The checksum of a packed chunk covers its bytes in the file, like that of any other chunk.
  *
- * With COMPRESSION = 'auto' text, JSON and bytes are packed where they have 100 bytes a value and
- * 64 KiB a chunk, and less than 60 % is left. A row with 120 bytes of text takes 52 instead of
- * 133; numbers and short text stay mapped. It costs 5 ns a byte to write, 2 to scan first, 0.3
- * from the cache, and 60 to 100 µs for a read by key.
+ * With COMPRESSION = 'auto', text, JSON, bytes and arrays are packed if they have at least 100
+ * bytes per value and 64 KiB per chunk, and shrink below 60 %. Numbers and short text stay mapped.
+ * Packing slows down writes, first scans and reads by key, but hardly affects scans from the cache.
  */
 
 import { zstdPack } from "../../base/zstd.ts";
@@ -24,25 +24,34 @@ import type { EncodedChunk } from "./chunk_encoder.ts";
 import { BLOCKS, TEXT } from "./encodings.ts";
 import { type Layout, padded } from "./format.ts";
 
-/** One takes 20 us to unpack. With four times as many bytes text would be a twelfth smaller. */
+/** Size of a block. A larger block compresses only a little better and takes longer to unpack. */
 export const BLOCK_BYTES = 16384;
 
-/** A smaller chunk is hardly worth a look: many such are merged soon. */
+/**
+ * Minimum size of a chunk to be packed. A smaller chunk is not worth packing, since it is likely to
+ * be merged soon.
+ */
 export const AUTO_CHUNK_BYTES_MIN: number = 64 * 1024;
 
-/** Shorter values are scanned, grouped and compared in great numbers. With their offsets. */
+/**
+ * Minimum average size of a value, including its offset, for packing. Scans and aggregations read
+ * large numbers of shorter values.
+ */
 export const AUTO_VALUE_BYTES_MIN = 100;
 
-/** What is left must be below this. */
+/** Maximum packed size for packing to be worthwhile, as a share of the unpacked size. */
 export const AUTO_SHARE_MAX = 0.6;
 
-/** Blocks over the whole chunk that are packed first, to see whether the others are worth it. */
+/**
+ * Number of blocks, spread over the chunk, that are packed as a sample to see whether packing pays
+ * off.
+ */
 const SAMPLE_BLOCKS = 4;
 
-/** Chunks with fewer are packed at once. */
+/** Minimum number of blocks for a sample. Chunks with fewer blocks are packed without one. */
 const SAMPLED_BLOCKS_MIN = 32;
 
-/** What decides whether a chunk is packed. */
+/** The properties that decide whether a chunk is packed. */
 export interface PackedCandidate {
   readonly chunk: EncodedChunk;
   readonly layout: Layout;
@@ -50,8 +59,8 @@ export interface PackedCandidate {
 }
 
 /**
- * The bytes of a chunk as they lie in the file, packed; undefined if it stays as it is. Yields
- * between steps well below a millisecond.
+ * Packs the bytes of a chunk for the file; undefined if the chunk stays unpacked. Yields between
+ * steps that take well below a millisecond.
  */
 export function* packedBytes(
   { chunk, layout, rowCount }: PackedCandidate,
@@ -79,7 +88,7 @@ export function* packedBytes(
   return assembled(bytes.length, frames, byteCount);
 }
 
-/** Length of what comes before the blocks. */
+/** Returns the length in bytes of the table before the blocks. */
 export function tableBytes(blockCount: number): number {
   return 4 + 4 * blockCount;
 }
@@ -88,10 +97,10 @@ export function blockCountOf(byteCount: number): number {
   return Math.ceil(byteCount / BLOCK_BYTES);
 }
 
-/** Dictionaries are short already, and embeddings and numbers hardly shrink and are scanned. */
+/** Dictionaries are already short. Embeddings and numbers hardly shrink, and are scanned often. */
 function isLong({ bytes, header }: EncodedChunk, layout: Layout, valueCount: number): boolean {
   const isText = header.encoding === TEXT;
-  const isBytes = header.encoding === BLOCKS && layout === "bytes";
+  const isBytes = header.encoding === BLOCKS && layout !== "embedding";
   if (!isText && !isBytes) return false;
   return bytes.length >= AUTO_CHUNK_BYTES_MIN && bytes.length >= valueCount * AUTO_VALUE_BYTES_MIN;
 }
@@ -101,7 +110,7 @@ function mayShrink(blocks: readonly Uint8Array[]): boolean {
   let byteCount = 0;
   let packedCount = 0;
   for (let sample = 0; sample < SAMPLE_BLOCKS; sample += 1) {
-    // In the middle of each quarter: offsets come first, and the last block may be short.
+    // Takes the middle of each quarter, since offsets come first and the last block may be short.
     const block = blocks[Math.floor(((sample + 0.5) * blocks.length) / SAMPLE_BLOCKS)];
     if (block === undefined) continue;
     byteCount += block.length;

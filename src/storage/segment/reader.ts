@@ -1,14 +1,13 @@
 /**
  * Reads a segment file through a map (see `format.ts`).
  *
- * - Opening checks the header, the trailer and the directory, and keeps next to nothing on the
- *   heap. Chunks and pages are checked when they are first touched; of a chunk that was, some 300
- *   bytes are kept.
- * - What damaged bytes can cause is CorruptionError, thrown before anything is believed; what the
- *   writer guarantees is asserted after a checksum held.
- * - Vectors and arrays may alias the map: they are read only, and valid until `close`, after which
- *   they have length 0. Who shares a reader counts the references.
- * - Packed chunks are read apart from the others, which pay nothing for them.
+ * - Opening verifies the header, the trailer and the directory, and keeps almost nothing on the
+ *   heap. Chunks and pages are verified on first use. A verified chunk takes some 300 bytes.
+ * - Damaged bytes cause a CorruptionError before any of them is used. Properties that the writer
+ *   guarantees are asserted once a checksum was verified.
+ * - Vectors and arrays may alias the map. They are read-only and valid until `close`, after which
+ *   they have length 0. Owners that share a reader count its references.
+ * - Packed chunks have a separate code path, so that they do not slow down other chunks.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -34,8 +33,10 @@ import {
   type ChunkEntry,
   COMMIT_COLUMN_ID,
   chunkSeed,
+  isHistoryFormat,
   PLAIN_FORMAT,
   PREV_COLUMN_ID,
+  REPLACING_COLUMN_ID,
   readChunkEntry,
   type Zone,
 } from "./format.ts";
@@ -43,7 +44,7 @@ import { KeySearch } from "./key_search.ts";
 import { PackedChunk } from "./packed_chunk.ts";
 import { SegmentFile } from "./segment_file.ts";
 
-/** Rows start (inclusive) to end (exclusive). */
+/** A range of rows from `start` (inclusive) to `end` (exclusive). */
 export interface RowSpan {
   readonly start: number;
   readonly end: number;
@@ -62,9 +63,9 @@ export class SegmentReader {
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Chunks whose checksum held, by their index. */
+  /** Verified chunks, by index. */
   readonly #chunks: (Chunk | undefined)[];
-  /** Likewise those that are packed. */
+  /** Verified packed chunks, by index. */
   readonly #packed = new Map<number, PackedChunk>();
   #isOpen = true;
 
@@ -89,8 +90,8 @@ export class SegmentReader {
   /**
    * Opens a published segment.
    *
-   * @param expectedBytes File length by the manifest, checked before anything is mapped.
-   * @throws {CorruptionError} If length, header, trailer or directory are not what was written.
+   * @param expectedBytes File length according to the manifest, checked before anything is mapped.
+   * @throws {CorruptionError} If the length, header, trailer or directory is damaged.
    * @throws {DiskError} If the file is missing or cannot be read.
    */
   static open(
@@ -108,12 +109,20 @@ export class SegmentReader {
     }
   }
 
-  /** The format of the file. */
+  /** The format number of the file. */
   get format(): number {
     return this.#directory.format;
   }
 
-  /** Owners that have rows here. */
+  /**
+   * Whether this is a history segment, in which `replacingSeqs` returns the seq that replaced each
+   * row.
+   */
+  get isHistory(): boolean {
+    return isHistoryFormat(this.format);
+  }
+
+  /** The number of owners that have rows in the segment. */
   get ownerCount(): number {
     return this.#directory.ownerCount;
   }
@@ -127,7 +136,7 @@ export class SegmentReader {
     return this.#directory.keyColumnIds;
   }
 
-  /** Type under which a column was written, or undefined when the file lacks it. */
+  /** The type under which a column was written; undefined if the file lacks the column. */
   columnType(columnId: number): DataType | undefined {
     return this.#directory.types.get(columnId);
   }
@@ -142,11 +151,12 @@ export class SegmentReader {
     return this.groupStart(groupIndex + 1) - this.groupStart(groupIndex);
   }
 
-  /** The group that holds a row. */
+  /** Returns the index of the group that contains a row. */
   groupOf(row: number): number {
     assert(row >= 0 && row < this.rowCount, "a row is within its segment");
     const starts = this.#directory.groupStarts;
-    // Exact while groups are full, and too low after one that its bytes cut short.
+    // The estimate is exact while groups are full, but too low after a group that reached its byte
+    // limit first.
     let low = Math.min(Math.floor(row / ROW_GROUP_ROWS_MAX), this.groupCount - 1);
     if ((starts[low + 1] as number) > row) return low;
     let high = this.groupCount;
@@ -158,34 +168,22 @@ export class SegmentReader {
     return low;
   }
 
-  /** The rows of an owner, which ascend by seq; undefined when there are none. */
+  /** Returns the rows of an owner, ascending by seq; undefined if the owner has no rows. */
   ownerRange(owner: number): RowSpan | undefined {
-    const { ownerCount, sections, owners, ownerStarts } = this.#directory;
-    let low = 0;
-    let high = ownerCount;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      sections.owners.touch(middle * 8);
-      if ((owners[middle] as number) < owner) low = middle + 1;
-      else high = middle;
-    }
-    if (low === ownerCount) return undefined;
-    sections.owners.touch(low * 8);
-    if (owners[low] !== owner) return undefined;
-    return this.#rowsOfOwner(low, ownerStarts);
-  }
-
-  /** Owner and rows at an index of the partition directory, 0 to `ownerCount` - 1, ascending. */
-  ownerAt(index: number): RowSpan & { readonly owner: number } {
-    assert(index >= 0 && index < this.ownerCount, "an owner is within its segment");
-    const { sections, owners, ownerStarts } = this.#directory;
-    sections.owners.touch(index * 8);
-    return { owner: owners[index] as number, ...this.#rowsOfOwner(index, ownerStarts) };
+    return rowsOfOwner(this.#directory, owner);
   }
 
   /**
-   * A column of a whole row group, SEQ_COLUMN_ID and DELETED_COLUMN_ID included; undefined when the
-   * file lacks the column.
+   * Returns the owner and rows at an index of the partition directory, 0 to `ownerCount` - 1.
+   * Owners ascend.
+   */
+  ownerAt(index: number): RowSpan & { readonly owner: number } {
+    return ownerAt(this.#directory, index);
+  }
+
+  /**
+   * Returns a column of a whole row group, including SEQ_COLUMN_ID and DELETED_COLUMN_ID; undefined
+   * if the file lacks the column.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -199,10 +197,10 @@ export class SegmentReader {
   }
 
   /**
-   * Whether the rows of a column in a group take more time than a look at them: it is packed, and
-   * `columnRows` unpacks what it is asked for. Then its checksum holds.
+   * Whether reading a column in a group costs more than a view of the map, because it is packed and
+   * `columnRows` has to unpack it. If so, its checksum has been verified.
    *
-   * @throws {CorruptionError} As `column`.
+   * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
   isUnpackedInParts(columnId: number, groupIndex: number): boolean {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -214,8 +212,8 @@ export class SegmentReader {
   }
 
   /**
-   * Rows of one group, counted from its start: as `column`, without decoding the others. With a
-   * buffer, valid until it is used again. Of a packed chunk, nothing is deferred.
+   * Reads rows of one group, counted from its start, without decoding the others. With a buffer,
+   * the result is valid until the buffer is used again. Rows of a packed chunk are never deferred.
    */
   columnRows(
     columnId: number,
@@ -232,8 +230,8 @@ export class SegmentReader {
   }
 
   /**
-   * Chosen rows of a packed column of text, counted from `start` in its group; undefined where
-   * `columnRows` is less work.
+   * Reads chosen rows of a packed text column, counted from `start` in its group. Returns undefined
+   * if `columnRows` is less work.
    */
   chosenTexts(
     columnId: number,
@@ -246,10 +244,10 @@ export class SegmentReader {
   }
 
   /**
-   * How many bytes each row of a group has in a column of text or bytes; undefined when the file
-   * lacks the column. Of packed texts only where they begin is unpacked.
+   * Returns the number of bytes of each row of a group in a column of text or bytes; undefined if
+   * the file lacks the column. Only the offsets of packed text are unpacked.
    *
-   * @throws {CorruptionError} As `column`.
+   * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
   byteLengths(columnId: number, groupIndex: number): Uint32Array | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -258,7 +256,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeLengths(chunk) : chunk.lengths();
   }
 
-  /** Whether the values of a column are held as numbers; false when the file lacks it. */
+  /** Whether a column's values are stored as numbers. False if the file lacks the column. */
   isNumeric(columnId: number): boolean {
     if (!this.#directory.columnIndexes.has(columnId)) return false;
     const layout = this.#directory.layoutOf(columnId);
@@ -269,21 +267,29 @@ export class SegmentReader {
     return numbersOf(this.#system(SEQ_COLUMN_ID, groupIndex));
   }
 
-  /** Seqs of the replaced versions, 0 for none. */
+  /** Returns the seqs of the versions that the rows of a group replaced, with 0 for none. */
   prevs(groupIndex: number): Float64Array {
     return numbersOf(this.#system(PREV_COLUMN_ID, groupIndex));
   }
 
-  /** Last seq of the commit of each version. */
+  /**
+   * Returns the seq that replaced each version of a history segment. For a tombstone, it may be the
+   * tombstone's own seq.
+   */
+  replacingSeqs(groupIndex: number): Float64Array {
+    return numbersOf(this.#system(REPLACING_COLUMN_ID, groupIndex));
+  }
+
+  /** Returns the last seq of each version's commit. */
   commitSeqs(groupIndex: number): Float64Array {
     const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
     const { base, max } = this.#entry(chunkIndex);
-    // Mostly every row is a commit of its own.
+    // In most groups, every row is a separate commit.
     if (base === 0 && max === 0) return this.seqs(groupIndex);
     return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
   }
 
-  /** 1 for a tombstone. */
+  /** Returns 1 for each row of a group that is a tombstone, else 0. */
   deleted(groupIndex: number): Uint8Array {
     const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
     assert(vector.kind === "bool", "tombstone flags are booleans");
@@ -297,8 +303,8 @@ export class SegmentReader {
   }
 
   /**
-   * Bounds of a column of numbers, or of SEQ_COLUMN_ID, without reading the chunk. Undefined when
-   * the file lacks the column, it is not of numbers, or its numbers are beyond 2^53.
+   * Returns the bounds of a number column or of SEQ_COLUMN_ID without reading the chunk. Undefined
+   * if the file lacks the column, the column has no numbers, or a number exceeds 2^53.
    */
   zone(columnId: number, groupIndex: number): Zone | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -311,20 +317,21 @@ export class SegmentReader {
   }
 
   /**
-   * Row of the newest version here with a key, tombstones included; -1 when there is none.
+   * Returns the row of the newest version of a key up to a seq, including tombstones, or -1 if no
+   * version has the key.
    *
    * @param key Values in the order of the key columns.
    */
-  findKey(owner: number, key: Row): number {
-    return this.#keys.find(owner, key);
+  findKey(owner: number, key: Row, upTo: number = Infinity): number {
+    return this.#keys.find(owner, key, upTo);
   }
 
-  /** No key here that is a single number is above this; Infinity when that is not known. */
+  /** An upper bound on all keys that are a single number; Infinity if none is known. */
   get highestKey(): number {
     return this.#keys.highest;
   }
 
-  /** Row of a version, -1 when it is not here. */
+  /** Returns the row of a version; -1 if it is not in this segment. */
   rowOfSeq(owner: number, seq: number): number {
     if (seq < this.minSeq || seq > this.maxSeq) return -1;
     const range = this.ownerRange(owner);
@@ -334,8 +341,8 @@ export class SegmentReader {
   }
 
   /**
-   * First row of a span of one owner's rows whose seq is at least `seq`; its end when there is
-   * none.
+   * Returns the first row in a span of one owner's rows whose seq is at least `seq`, or the span's
+   * end if no row qualifies.
    */
   firstRowAtOrAbove({ start, end }: RowSpan, seq: number): number {
     let low = start;
@@ -352,12 +359,17 @@ export class SegmentReader {
     return this.#numberAt(SEQ_COLUMN_ID, row);
   }
 
-  /** Seq of the version that a row replaced, 0 for none. */
+  /** Returns the seq of the version that a row replaced, or 0. */
   prevAt(row: number): number {
     const groupIndex = this.groupOf(row);
     const chunkIndex = this.#systemChunkIndex(PREV_COLUMN_ID, groupIndex);
     const value = this.#valueIn(chunkIndex, row - this.groupStart(groupIndex));
     return typeof value === "number" ? value : 0;
+  }
+
+  /** Returns the seq that replaced one row of a history segment. */
+  replacingSeqAt(row: number): number {
+    return this.#numberAt(REPLACING_COLUMN_ID, row);
   }
 
   commitSeqAt(row: number): number {
@@ -370,7 +382,7 @@ export class SegmentReader {
     return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex)) === true;
   }
 
-  /** One value, copied; undefined when the file lacks the column. */
+  /** Copies one value; undefined if the file lacks the column. */
   valueAt(columnId: number, row: number): Value | undefined {
     const groupIndex = this.groupOf(row);
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -378,16 +390,16 @@ export class SegmentReader {
     return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex));
   }
 
-  /** What is known of a chunk without reading it, for tools; undefined when the file lacks it. */
+  /** Describes a chunk without reading it, for tools; undefined if the file lacks it. */
   chunkEntry(columnId: number, groupIndex: number): ChunkEntry | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     return chunkIndex === undefined ? undefined : this.#entry(chunkIndex);
   }
 
   /**
-   * Bytes of a packed chunk when it is unpacked; undefined when it is not packed.
+   * Returns the size of a packed chunk when unpacked; undefined if it is not packed.
    *
-   * @throws {CorruptionError} As `column`.
+   * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
   unpackedBytes(columnId: number, groupIndex: number): number | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -397,7 +409,7 @@ export class SegmentReader {
   }
 
   /**
-   * Checks every byte of the file that was not checked yet, and that what is packed unpacks.
+   * Verifies every byte of the file that has not been verified yet, and unpacks every packed chunk.
    *
    * @throws {CorruptionError}
    */
@@ -407,8 +419,8 @@ export class SegmentReader {
   }
 
   /**
-   * The same in steps of a chunk or a page, for who has other work between them: a chunk's yields
-   * where it ends, before which all of the file has been read by then.
+   * Verifies the file in steps of a chunk or a page, so that callers can do other work in between.
+   * Each step yields an offset before which the whole file has been read.
    */
   *verifySteps(): Generator<number> {
     for (let index = 0; index < this.#chunks.length; index += 1) {
@@ -420,23 +432,13 @@ export class SegmentReader {
     for (const section of Object.values(this.#directory.sections)) yield* section.touchSteps();
   }
 
-  /** Unmaps the file. Views that are still held have length 0 from now on. */
+  /** Unmaps the file. Existing views then have length 0. */
   close(): void {
-    assert(this.#isOpen, "a segment is closed once");
+    assert(this.#isOpen, "a segment is closed only once");
     this.#isOpen = false;
     this.#cache.removeReader(this.#cacheKey, this.#chunks.length);
     for (const chunk of this.#packed.values()) chunk.release();
     this.#file.close();
-  }
-
-  #rowsOfOwner(index: number, ownerStarts: Uint32Array): RowSpan {
-    const { sections } = this.#directory;
-    sections.ownerStarts.touch(index * 4);
-    sections.ownerStarts.touch(index * 4 + 4);
-    const start = ownerStarts[index] as number;
-    const end = ownerStarts[index + 1] as number;
-    assert(start < end, "an owner in the directory has a row");
-    return { start, end };
   }
 
   #chunkIndex(columnId: number, groupIndex: number): number | undefined {
@@ -455,13 +457,16 @@ export class SegmentReader {
     return readChunkEntry(this.#directory.chunkEntries, chunkIndex * CHUNK_ENTRY_BYTES);
   }
 
-  /** A chunk that is not packed and whose checksum held: what is read most, with one look. */
+  /**
+   * Returns an unpacked chunk that was already verified, with a single lookup: the most common
+   * case.
+   */
   #known(chunkIndex: number): Chunk | undefined {
     assert(this.#isOpen, "a closed segment is not read");
     return this.#chunks[chunkIndex];
   }
 
-  /** Any chunk, after its checksum held. */
+  /** Returns a chunk of either kind after verifying it. */
   #load(chunkIndex: number): Chunk | PackedChunk {
     const known = this.#known(chunkIndex) ?? this.#packed.get(chunkIndex);
     if (known !== undefined) return known;
@@ -486,7 +491,7 @@ export class SegmentReader {
 
   #loadPacked(chunkIndex: number, shape: ChunkShape): PackedChunk {
     if (this.format <= PLAIN_FORMAT) {
-      const what = `a chunk is packed, and the file is of format ${this.format}`;
+      const what = `a chunk is packed, but the file has format ${this.format}, which has no packed chunks`;
       throw new CorruptionError(this.path, shape.entry.offset, what);
     }
     const chunk = new PackedChunk(shape, this.#file, this.#cache);
@@ -516,7 +521,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeValue(chunk, row) : chunk.value(row);
   }
 
-  /** A system column in the one form that it is handed out in. */
+  /** Converts a system column to the one form in which it is returned. */
   #system(columnId: number, groupIndex: number): Vector {
     const chunkIndex = this.#systemChunkIndex(columnId, groupIndex);
     return this.#wholeChunk(chunkIndex, (chunk) => {
@@ -546,4 +551,40 @@ export class SegmentReader {
 function numbersOf(vector: Vector): Float64Array {
   assert(vector.kind === "f64", "system columns are numbers");
   return vector.values;
+}
+
+/** Returns the rows of an owner; undefined if the owner has no rows. @throws {CorruptionError} */
+function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
+  const { ownerCount, sections, owners } = directory;
+  let low = 0;
+  let high = ownerCount;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    sections.owners.touch(middle * 8);
+    if ((owners[middle] as number) < owner) low = middle + 1;
+    else high = middle;
+  }
+  if (low === ownerCount) return undefined;
+  sections.owners.touch(low * 8);
+  return owners[low] === owner ? rowsAt(directory, low) : undefined;
+}
+
+/**
+ * Returns the owner and rows at an index, 0 to `ownerCount` - 1. Owners ascend.
+ * @throws {CorruptionError}
+ */
+function ownerAt(directory: Directory, index: number): RowSpan & { readonly owner: number } {
+  const { ownerCount, owners, sections } = directory;
+  assert(index >= 0 && index < ownerCount, "an owner is within its segment");
+  sections.owners.touch(index * 8);
+  return { owner: owners[index] as number, ...rowsAt(directory, index) };
+}
+
+function rowsAt({ ownerStarts, sections }: Directory, index: number): RowSpan {
+  sections.ownerStarts.touch(index * 4);
+  sections.ownerStarts.touch(index * 4 + 4);
+  const start = ownerStarts[index] as number;
+  const end = ownerStarts[index + 1] as number;
+  assert(start < end, "an owner in the directory has a row");
+  return { start, end };
 }

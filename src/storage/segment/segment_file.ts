@@ -1,9 +1,9 @@
 /**
- * A segment file that is open: mapped for reading, and read once more to check it.
+ * An open segment file: mapped for use, and read separately to be verified.
  *
- * Bytes are checked through `read`, so that a failing disk is damage and not a dead process, and
- * only then looked at in the map. The file stays open for that as long as the map lives, since its
- * name may be gone before.
+ * Bytes are verified through `read`, so that a failing disk is reported as damage instead of
+ * killing the process. Only then are they accessed in the map. The file stays open as long as it is
+ * mapped, since its name may be removed earlier.
  */
 
 import type { Hash64 } from "../../base/checksum.ts";
@@ -14,13 +14,13 @@ import { HASH_BYTES_MAX, PlaceHash } from "./format.ts";
 
 let scratch: Uint8Array | undefined;
 
-/** Some bytes of the file and what must be true of them. */
+/** A range of bytes and the checksum that it must have. */
 export interface CheckedRange {
   readonly offset: number;
   readonly byteCount: number;
   readonly seed: number;
   readonly hash: Hash64;
-  /** For the message, e.g. "checksum of the directory". */
+  /** Describes the range in the error message, e.g. "checksum of the directory". */
   readonly what: string;
 }
 
@@ -35,30 +35,31 @@ export class SegmentFile {
     try {
       const size = this.#file.size();
       if (size !== expectedBytes) {
-        const what = `the file has ${size} bytes and should have ${expectedBytes}`;
+        const what = `the file has ${size} bytes, but should have ${expectedBytes}`;
         throw new CorruptionError(path, Math.min(size, expectedBytes), what);
       }
       this.#map = disk.map(path);
     } catch (error) {
-      // To map needs another descriptor: where there was one left, this would be lost for good.
+      // Mapping needs another descriptor. Without this, a failure for lack of one would leak the
+      // file's descriptor.
       this.#file.close();
       throw error;
     }
   }
 
-  /** The mapped file. Length 0 once closed. */
+  /** The bytes of the mapped file. Their length is 0 once the file is closed. */
   get bytes(): Uint8Array {
     return this.#map.bytes;
   }
 
-  /** Reads bytes past the map, into an array of their own. */
+  /** Reads bytes to a separate array, without the map. */
   read(offset: number, byteCount: number): Uint8Array {
     const bytes = new Uint8Array(byteCount);
     this.#fill(bytes, offset);
     return bytes;
   }
 
-  /** @throws {CorruptionError} If the checksum does not match. */
+  /** Verifies a range of bytes. @throws {CorruptionError} If the checksum does not match. */
   check({ offset, byteCount, seed, hash, what }: CheckedRange): void {
     scratch ??= new Uint8Array(HASH_BYTES_MAX);
     const found = new PlaceHash(seed);

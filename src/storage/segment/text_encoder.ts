@@ -1,5 +1,5 @@
 /**
- * Encodes text as a dictionary or plainly, and byte values as blocks (see `encodings.ts`).
+ * Encodes text as a dictionary or as plain text, and byte values as blocks (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -12,15 +12,17 @@ import {
   type Vector,
   valueAt,
   valuesOf,
+  writeValue,
 } from "../../types/mod.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
+import type { Layout } from "./format.ts";
 
-/** Rows that are looked at before a dictionary is built for all of them. */
+/** Number of rows that are sampled before a dictionary is built for all of them. */
 const SAMPLE_ROWS = 1024;
 
 export function encodeText(vector: Vector): EncodedValues {
-  // A sample decides: decoding UTF-8 that stays plain would cost more than writing it.
+  // Decides by a sample, since decoding UTF-8 that stays plain would cost more than writing it.
   if (vector.kind === "utf8" && !hasFewValues(vector, SAMPLE_ROWS)) return encodeUtf8(vector);
   if (vector.kind === "dict" && vector.values.length <= SAMPLE_ROWS) {
     const encoded = encodeCodes(vector);
@@ -37,7 +39,10 @@ function hasFewValues(vector: Vector, rowsMax: number): boolean {
   return distinct.size * 2 <= sampled || vector.length === 1;
 }
 
-/** Undefined when there are too many different values for a dictionary to pay. */
+/**
+ * Encodes values as a dictionary. Returns undefined if there are too many different values for it
+ * to pay off.
+ */
 function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
   const codeByText = new Map<string, number>();
   const codes = new Uint16Array(values.length);
@@ -48,7 +53,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
     let code = codeByText.get(text);
     if (code === undefined) {
       code = codeByText.size;
-      // Half as many values as rows, or more, would be decoded for nothing.
+      // Decoding does not pay off if there are at least half as many values as rows.
       if (code >= DICTIONARY_VALUES_MAX) return undefined;
       if (code >= SAMPLE_ROWS && code * 2 > row) return undefined;
       codeByText.set(text, code);
@@ -59,7 +64,8 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
 }
 
 /**
- * The same where texts have codes: those that no row has any more go, the others are renumbered.
+ * Builds a dictionary from strings that already have codes. Values that no row uses are dropped,
+ * and the remaining values are renumbered.
  */
 function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
   const newCodes = new Int32Array(values.length).fill(-1);
@@ -81,7 +87,10 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
   return dictionaryOf(texts, renumbered);
 }
 
-/** Undefined when the rows are too few for so many values. @param codes One for each row. */
+/**
+ * Builds a dictionary. Returns undefined if there are too few rows for so many values. @param codes
+ * One code for each row.
+ */
 function dictionaryOf(texts: readonly Value[], codes: Uint16Array): EncodedValues | undefined {
   const valueCount = texts.length;
   if (valueCount > 1 && valueCount * 2 > codes.length) return undefined;
@@ -108,7 +117,7 @@ function encodeUtf8({ length, bytes, offsets }: Utf8Vector): EncodedValues {
   return { encoding: TEXT, parts: [bytesOf(rebased), bytes.subarray(start, end)] };
 }
 
-/** UTF-8 of texts one after the other; NULL has no bytes. */
+/** Concatenates strings as UTF-8. NULL has no bytes. */
 function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: Uint8Array } {
   const offsets = new Uint32Array(values.length + 1);
   const writer = new ByteWriter(values.length * 16);
@@ -124,13 +133,15 @@ function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: U
   return { offsets, bytes: writer.view() };
 }
 
-/** Bytes and embeddings, one after the other. */
-export function encodeBlocks(vector: Vector): EncodedValues {
+/** Concatenates bytes, embeddings, and the encoded values of the other types. */
+export function encodeBlocks(vector: Vector, layout: Layout): EncodedValues {
   const offsets = new Uint32Array(vector.length + 1);
   const writer = new ByteWriter(vector.length * 32);
   for (let row = 0; row < vector.length; row += 1) {
     const value = valueAt(vector, row);
-    if (value !== null) {
+    if (value !== null && layout === "values") {
+      writeValue(writer, value);
+    } else if (value !== null) {
       const isBytes = value instanceof Uint8Array || value instanceof Float32Array;
       assert(isBytes, "a column of bytes holds byte arrays");
       writer.raw(bytesOf(value));

@@ -1,16 +1,18 @@
 /**
  * Writes a segment file, group by group (see `format.ts`).
  *
- * The bytes come in file order, so that the caller writes them as they come and can let other work
- * run between any two pieces. What is kept until the end is small: for each row the hash of its
- * key, for each owner its first row, for each chunk its entry.
+ * The bytes are produced in file order, so that the caller can write each piece immediately and do
+ * other work between two pieces. Little is kept until the end: the hash of each row's key, the
+ * first row of each owner, and the entry of each chunk.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
 import { bytesOf } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import type { Seq } from "../../base/seq.ts";
 import type { DataType, Vector } from "../../types/mod.ts";
+import type { HistoryBounds } from "../contract/manifest.ts";
 import type { Compression } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type EncodedChunk, encodeChunk, encodeNumbers } from "./chunk_encoder.ts";
@@ -22,26 +24,31 @@ import {
   directorySeed,
   encodeHeader,
   encodeTrailer,
+  HISTORY_COLUMN_IDS,
+  HISTORY_FORMAT,
   hashAt,
   type Layout,
   layoutOf,
+  PACKED_FORMAT,
   PAGE_BYTES,
   PLAIN_FORMAT,
   PREV_COLUMN_ID,
   padded,
   pageSeed,
+  REPLACING_COLUMN_ID,
   SECTION_NAMES,
   SEGMENT_BYTES_MAX,
-  SEGMENT_FORMAT,
   type SectionName,
   SYSTEM_COLUMN_IDS,
+  VALUES_FORMAT,
+  VALUES_HISTORY_FORMAT,
   writeChunkEntry,
 } from "./format.ts";
 import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
 import { packedBytes } from "./packing.ts";
 
-/** Bytes that are gathered before they are written. */
+/** Number of bytes that are gathered before they are written. */
 const WRITE_BYTES: number = 1 << 20;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
@@ -51,26 +58,30 @@ export interface SegmentColumn {
   readonly type: DataType;
 }
 
-/** What is known of a segment before its rows. */
+/** The properties of a segment that are known before its rows. */
 export interface SegmentOutline {
   readonly segmentId: number;
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly SegmentColumn[];
-  /** Which chunks are packed; absent: none. */
+  /** Decides which chunks are packed. Absent if no chunk is packed. */
   readonly compression?: Compression | undefined;
+  /** Whether this is a history segment, in which each row has the seq that replaced it. */
+  readonly isHistory?: boolean;
 }
 
-/** Rows in ascending (owner, seq). */
+/** Rows in ascending order of (owner, seq). */
 export interface SegmentRows {
-  /** As the columns of the segment. */
+  /** The columns, in the order of the segment's columns. */
   readonly vectors: readonly Vector[];
   readonly owners: Float64Array;
   readonly seqs: Float64Array;
   readonly prevs: Float64Array;
   readonly commitSeqs: Float64Array;
-  /** 1 for a tombstone. */
+  /** For each row, 1 if it is a tombstone, else 0. */
   readonly deleted: Uint8Array;
+  /** The seq that replaced each row. Present only for a history segment. */
+  readonly replacingSeqs?: Float64Array | undefined;
 }
 
 export interface SegmentSummary {
@@ -78,21 +89,23 @@ export interface SegmentSummary {
   readonly rowCount: number;
   readonly minSeq: number;
   readonly maxSeq: number;
-  /** How chunks are packed, if any is. */
+  /** The compression of packed chunks, if there are any. */
   readonly compression?: "zstd";
+  /** The bounds of a history segment. Absent for other segments. */
+  readonly history?: HistoryBounds;
 }
 
-/** What the writer knows at the end. */
+/** The results that the writer knows at the end. */
 export interface SegmentEnd extends SegmentSummary {
-  /** What the file begins with instead, since it turned out to need a newer format. */
+  /** The header that replaces the first one if the file turned out to need a newer format. */
   readonly header?: Uint8Array;
 }
 
 /**
  * Writes a segment file from its beginning; yields between steps of a few milliseconds. The caller
- * syncs.
+ * syncs the file.
  *
- * @throws {DiskError} As the file does.
+ * @throws {DiskError}
  */
 export function* writeSegment(
   file: DiskFile,
@@ -104,7 +117,7 @@ export function* writeSegment(
     const step = pieces.next();
     if (step.done !== true) gathered.raw(step.value);
     if (step.done === true || gathered.length >= WRITE_BYTES) {
-      // A chunk of long texts is larger than what the disk should have to take at once.
+      // A chunk of long strings is written in pieces, to avoid a single large write to the disk.
       const bytes = gathered.view();
       for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
         file.write(bytes.subarray(at, at + WRITE_BYTES), offset + at);
@@ -121,13 +134,13 @@ export function* writeSegment(
   }
 }
 
-/** Writes one segment from groups of rows that come one after the other. */
+/** Writes one segment from groups of rows that arrive one after another. */
 export class SegmentWriter {
   readonly #outline: SegmentOutline;
   readonly #columnIds: readonly number[];
   readonly #entries: ChunkEntry[] = [];
   readonly #groupStarts: number[] = [];
-  /** f64 each, and u32 each: there may be millions. */
+  /** Arrays of f64 and u32 values, since a segment may have millions of owners and rows. */
   readonly #owners = new ByteWriter();
   readonly #ownerStarts = new ByteWriter();
   readonly #keyHashes: Uint32Array[] = [];
@@ -136,6 +149,8 @@ export class SegmentWriter {
   #offset = 0;
   #minSeq = Infinity;
   #maxSeq = -Infinity;
+  #lowestReplacing = Infinity;
+  #highestReplacing = -Infinity;
   #lastOwner = -1;
   #lastSeq = -1;
   #hasPacked = false;
@@ -146,29 +161,37 @@ export class SegmentWriter {
     for (const id of ids) assert(id > 0, "column ids are above 0");
     for (const id of outline.keyColumnIds) assert(ids.includes(id), "key columns are columns");
     this.#outline = outline;
-    this.#columnIds = [...SYSTEM_COLUMN_IDS, ...ids];
+    this.#columnIds = [
+      ...(outline.isHistory === true ? HISTORY_COLUMN_IDS : SYSTEM_COLUMN_IDS),
+      ...ids,
+    ];
   }
 
-  /** Rows written so far. */
+  /** Number of rows written so far. */
   get rowCount(): number {
     return this.#rowCount;
   }
 
   /**
-   * Bytes written so far. The end of the file adds some 30 for each row; all together may not be
-   * more than SEGMENT_BYTES_MAX, so who merges segments leaves off in time.
+   * Number of bytes written so far. The end of the file adds about 30 bytes per row. The total must
+   * not exceed SEGMENT_BYTES_MAX, so a merge has to begin another segment in time.
    */
   get byteCount(): number {
     return this.#offset;
   }
 
-  /** Adds one row group: the next rows, 1 to ROW_GROUP_ROWS_MAX. Nothing of them is kept. */
+  /**
+   * Adds one row group of the next 1 to ROW_GROUP_ROWS_MAX rows. Keeps no reference to the rows.
+   */
   *group(rows: SegmentRows): Generator<Uint8Array, void> {
     const count = rows.seqs.length;
     assert(count > 0, "a row group has a row");
     assert(count <= ROW_GROUP_ROWS_MAX, "a row group fits its bound");
     assert(rows.vectors.length === this.#outline.columns.length, "every column has a vector");
-    if (this.#offset === 0) yield this.#emit(this.#header(PLAIN_FORMAT));
+    const { isHistory = false } = this.#outline;
+    assert(isHistory === (rows.replacingSeqs !== undefined), "rows of history were replaced");
+    if (this.#offset === 0)
+      yield this.#emit(this.#header(this.#formatFor({ isHistory, isPacked: false })));
     this.#addOrder(rows);
     const groupIndex = this.#groupStarts.length;
     this.#groupStarts.push(this.#rowCount);
@@ -177,6 +200,10 @@ export class SegmentWriter {
     yield* this.#chunk(place, encodeFlags(rows.deleted));
     yield* this.#chunk(place, encodePrevs(rows.prevs));
     yield* this.#chunk(place, encodeNumbers(commitGaps(rows)));
+    if (rows.replacingSeqs !== undefined) {
+      this.#noteReplacing(rows, rows.replacingSeqs);
+      yield* this.#chunk(place, encodeNumbers(rows.replacingSeqs));
+    }
     for (const [index, { type }] of this.#outline.columns.entries()) {
       const vector = rows.vectors[index];
       assert(vector !== undefined && vector.length === count, "vectors have the rows of the group");
@@ -186,7 +213,7 @@ export class SegmentWriter {
     this.#rowCount += count;
   }
 
-  /** Ends the file. */
+  /** Writes the end of the file. */
   *finish(): Generator<Uint8Array, SegmentEnd> {
     assert(this.#rowCount > 0, "a segment has a row");
     yield* this.#section("owners", this.#owners.view());
@@ -207,10 +234,30 @@ export class SegmentWriter {
       rowCount: this.#rowCount,
       minSeq: this.#minSeq,
       maxSeq: this.#maxSeq,
-      ...(this.#hasPacked
-        ? { compression: "zstd" as const, header: this.#header(SEGMENT_FORMAT) }
-        : {}),
+      ...this.#historyBounds(),
+      ...this.#packedEnd(),
     };
+  }
+
+  #historyBounds(): Pick<SegmentSummary, "history"> {
+    if (this.#outline.isHistory !== true) return {};
+    const lowestReplacingSeq = this.#lowestReplacing as Seq;
+    const highestReplacingSeq = this.#highestReplacing as Seq;
+    return { history: { lowestReplacingSeq, highestReplacingSeq } };
+  }
+
+  #packedEnd(): Pick<SegmentEnd, "compression" | "header"> {
+    if (!this.#hasPacked) return {};
+    const isHistory = this.#outline.isHistory === true;
+    const format = this.#formatFor({ isHistory, isPacked: true });
+    return { compression: "zstd", header: this.#header(format) };
+  }
+
+  #formatFor({ isHistory, isPacked }: { isHistory: boolean; isPacked: boolean }): number {
+    const hasValues = this.#outline.columns.some(({ type }) => layoutOf(type) === "values");
+    if (hasValues) return isHistory ? VALUES_HISTORY_FORMAT : VALUES_FORMAT;
+    if (isHistory) return HISTORY_FORMAT;
+    return isPacked ? PACKED_FORMAT : PLAIN_FORMAT;
   }
 
   #header(format: number): Uint8Array {
@@ -218,7 +265,7 @@ export class SegmentWriter {
     return encodeHeader({ format, segmentId, tableId });
   }
 
-  /** Checks the order of rows, and notes the owners that begin. */
+  /** Checks the order of rows, and records where each owner begins. */
   #addOrder({ owners, seqs }: SegmentRows): void {
     for (let row = 0; row < seqs.length; row += 1) {
       const owner = owners[row] as number;
@@ -237,13 +284,24 @@ export class SegmentWriter {
     }
   }
 
+  #noteReplacing({ deleted, seqs }: SegmentRows, replacingSeqs: Float64Array): void {
+    for (let row = 0; row < seqs.length; row += 1) {
+      const seq = seqs[row] as number;
+      const replacing = replacingSeqs[row] as number;
+      const isReplaced = replacing > seq || (replacing === seq && deleted[row] === 1);
+      assert(isReplaced, "a row of history was replaced, or is a tombstone");
+      if (replacing < this.#lowestReplacing) this.#lowestReplacing = replacing;
+      if (replacing > this.#highestReplacing) this.#highestReplacing = replacing;
+    }
+  }
+
   #emit(bytes: Uint8Array): Uint8Array {
     assert(bytes.length % 8 === 0, "parts of the file are 8-aligned");
     this.#offset += bytes.length;
     return bytes;
   }
 
-  /** @param place The layout is that of numbers where it is not said: of the system columns. */
+  /** Writes a chunk. @param place By default, the layout is that of the system columns: numbers. */
   *#chunk(
     { groupIndex, layout = "f64", rowCount }: ChunkInGroup,
     chunk: EncodedChunk,
@@ -312,7 +370,10 @@ export class SegmentWriter {
       writer.u53(section?.offset ?? this.#offset);
       writer.u53(section?.bytes.length ?? 0);
     }
-    assert(writer.length === DIRECTORY_FIXED_BYTES, "the fixed part has its length");
+    assert(
+      writer.length === DIRECTORY_FIXED_BYTES,
+      "the fixed part has DIRECTORY_FIXED_BYTES bytes",
+    );
     writer.raw(columnTable);
     for (const start of this.#groupStarts) writer.u32(start);
     writer.u32(this.#rowCount);
@@ -357,7 +418,7 @@ interface ChunkInGroup {
   readonly layout?: Layout;
 }
 
-/** Work in steps that has no bytes yet. */
+/** Runs steps that do not produce any bytes yet. */
 function* inEmptySteps<T>(steps: Generator<void, T>): Generator<Uint8Array, T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -372,7 +433,10 @@ function encodeFlags(flags: Uint8Array): EncodedChunk {
   return encodeChunk({ kind: "boolean" }, vector);
 }
 
-/** 0 means none and is rare or common, so it is left out of the range of the others. */
+/**
+ * A seq of 0 means that no version was replaced. The 0 is left out of the range of the other seqs,
+ * because it is either rare or common.
+ */
 function encodePrevs(prevs: Float64Array): EncodedChunk {
   const nulls = new Uint8Array(prevs.length);
   for (let row = 0; row < prevs.length; row += 1) nulls[row] = prevs[row] === 0 ? 1 : 0;
@@ -389,7 +453,14 @@ function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
 }
 
 // The system chunks are written in the order of their ids.
-assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "seqs come first");
-assert(SYSTEM_COLUMN_IDS[1] === DELETED_COLUMN_ID, "tombstone flags come second");
-assert(SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID, "prevs come third");
-assert(SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID, "commits come fourth");
+assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "the first system column is the seq");
+assert(
+  SYSTEM_COLUMN_IDS[1] === DELETED_COLUMN_ID,
+  "the second system column is the tombstone flag",
+);
+assert(SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID, "the third system column is the prev");
+assert(SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID, "the fourth system column is the commit");
+assert(
+  HISTORY_COLUMN_IDS[4] === REPLACING_COLUMN_ID,
+  "the fifth system column is the replacing seq",
+);

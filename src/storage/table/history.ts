@@ -1,57 +1,79 @@
 /**
- * How long replaced versions stay: which of them a merge may leave out, and from which position on
- * every change can still be replayed.
+ * Decides where a merge puts each version, how long replaced versions are kept, and from which
+ * position every change can still be replayed.
  *
- *     a version is kept while the version that replaced it is above the horizon
- *     a tombstone that nothing replaced is kept while it is itself above the horizon, or while an
- *     older segment, which is not merged with it, may have a version of its key
- *     nothing of an owner who is erased is kept
+ *     A version becomes obsolete at the seq that replaced it. A tombstone that was never replaced is
+ *     obsolete from its own seq.
+ *     While that seq is above the retention floor, the version is kept. Otherwise, it is discarded.
+ *     Once that seq is at or below the flushed seq, neither a crash nor a rollback can make the
+ *     version current again. It moves to history, and nothing in history ever changes.
+ *     All versions of an erased owner are discarded.
  *
- * - Nothing that was replaced less than an hour ago is discarded, so that no snapshot that is being
- *   loaded loses its rows.
- * - A version whose time to live is over is left out whatever it is, and moves nothing: who resumes
- *   from below misses only what nobody sees any more.
- * - An erased owner reads no more, so that leaving its versions out moves nothing either.
- * - Leaving any other version out moves the low water of its owner up to the seq of the
- *   replacement, or to the tombstone's own: who resumes from below would miss a change.
+ * - A version that was replaced less than an hour ago is never discarded, so that a client that is
+ *   loading a snapshot does not lose rows of it. That hour is real time, even while the clock jumps
+ *   forward in a running process.
+ * - An expired version is always discarded, and does not raise the low watermark. A client that
+ *   resumes from an older position misses only rows that are no longer visible.
+ * - An erased owner no longer reads, so discarding its versions does not raise the low watermark
+ *   either.
+ * - Discarding any other version raises the low watermark of its owner to the seq of the
+ *   replacement, or to the tombstone's own seq. A client that resumed from below would miss a
+ *   change.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 
-/** Where a row of a source is in the merged segment when it is not there. */
-export const DISCARDED = 0xffff_ffff;
+/** Marks a row of a source that is not in the merged segment of current versions. */
+export const NOT_CURRENT = 0xffff_ffff;
+
+/** The destination of a version: it is discarded, or goes to the current or the history segment. */
+export type Fate = "discarded" | "current" | "past";
 
 const KEPT_MS_MIN = HOUR_MS;
 
-/** Owners whose low water is remembered one by one; more of them share the highest. */
+/**
+ * Maximum number of owners with a separate low watermark. Beyond that, all owners share the highest
+ * one.
+ */
 const OWNERS_MAX = 1000;
 
-/** What a merge may leave out, as plain data. */
+/** The rules by which a merge discards versions or moves them to history, as plain data. */
 export interface HistoryLimits {
-  /** Versions that were replaced at or below this are left out; 0 keeps everything. */
-  readonly horizonSeq: number;
-  /** Versions up to here are past their time to live; 0 for none. */
+  /** Versions that were replaced at or below this seq are discarded; 0 keeps all of them. */
+  readonly retentionFloorSeq: number;
+  /** Versions up to this seq have expired; 0 if no version has. */
   readonly expiredSeq: number;
-  /** Of whom every version is left out; absent: of nobody. */
+  /** The owner whose versions are all discarded, if given. */
   readonly erasedOwner?: number | undefined;
-  /** Whether no segment is older than those that are merged. */
-  readonly isOldest: boolean;
-  /** For each source: its rows that were replaced, ascending, and by which seq. */
+  /**
+   * Versions that became obsolete at or below this seq go to history; 0 keeps all of them current.
+   */
+  readonly settledSeq: number;
+  /** For each current source: its replaced rows, ascending, and the seqs of their replacements. */
   readonly replaced: readonly { readonly rows: Uint32Array; readonly seqs: Float64Array }[];
 }
 
-/** The newest seq of which the versions that it replaced may be discarded. */
-export function horizonSeqOf(ids: Pick<SeqGenerator, "agedSeq">, historyMs: number): Seq {
-  return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN)) as Seq;
+/** The newest seq up to which replaced versions may be discarded. */
+export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
+  // A forward jump of the clock makes versions seem old although a client may still be loading
+  // them.
+  return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN + ids.jumpedMs(KEPT_MS_MIN))) as Seq;
 }
 
-/** Decides about the rows of one merge, and remembers what it took from whom. */
+/** The ages of seqs. */
+export type Ages = Pick<SeqGenerator, "agedSeq" | "jumpedMs">;
+
+/**
+ * Decides the destination of each row of one merge, and records the history that each owner loses.
+ */
 export class History {
-  /** For each owner: below which seq its history is no longer whole. */
-  readonly lowWaters: Map<number, number> = new Map();
+  /** For each owner, the seq below which its history is incomplete. */
+  readonly lowWatermarks: Map<number, number> = new Map();
   discardedCount = 0;
+  /** The number of versions that move from current sources to history. */
+  pastCount = 0;
   readonly #limits: HistoryLimits;
-  /** For each source: the replacement of each row, 0 for none; undefined when no row has one. */
+  /** For each source, the seq that replaced each row, or 0; undefined if no row was replaced. */
   readonly #replacedBy: readonly (Float64Array | undefined)[];
 
   constructor(limits: HistoryLimits, rowCounts: readonly number[]) {
@@ -67,50 +89,72 @@ export class History {
     });
   }
 
-  /**
-   * Whether no row of a group can be left out.
-   * @param deleted 1 for each tombstone of the group.
-   */
-  keepsAll(source: number, deleted: Uint8Array): boolean {
-    const { erasedOwner, expiredSeq, horizonSeq, isOldest } = this.#limits;
+  /** Whether every row of a group of a current source is certain to stay current. */
+  staysCurrent(source: number, hasTombstones: boolean): boolean {
+    const { erasedOwner, expiredSeq, retentionFloorSeq, settledSeq } = this.#limits;
     if (expiredSeq > 0 || erasedOwner !== undefined) return false;
-    if (horizonSeq === 0) return true;
-    return this.#replacedBy[source] === undefined && !(isOldest && deleted.includes(1));
+    if (retentionFloorSeq === 0 && settledSeq === 0) return true;
+    return this.#replacedBy[source] === undefined && !hasTombstones;
   }
 
-  /** Whether a version is left out. Asked once for each row. */
-  discards({ isDeleted, owner, row, seq, source }: Version): boolean {
-    const { erasedOwner, expiredSeq, horizonSeq, isOldest } = this.#limits;
-    if (seq <= expiredSeq || owner === erasedOwner) {
-      this.discardedCount += 1;
-      return true;
-    }
-    if (horizonSeq === 0) return false;
+  /** Whether no row of a history group is discarded. */
+  keepsPast(lowestReplacingSeq: number): boolean {
+    const { erasedOwner, expiredSeq, retentionFloorSeq } = this.#limits;
+    return expiredSeq === 0 && erasedOwner === undefined && lowestReplacingSeq > retentionFloorSeq;
+  }
+
+  /**
+   * Returns the seq at which a version of a current source became obsolete; 0 while it is current.
+   */
+  obsoleteSince({ isDeleted, row, seq, source }: Omit<Version, "isPast" | "owner">): number {
     const replacement = this.#replacedBy[source]?.[row] ?? 0;
-    const isEnd = replacement === 0;
-    if (isEnd && !(isDeleted && isOldest)) return false;
-    const lostSeq = isEnd ? seq : replacement;
-    if (lostSeq > horizonSeq) return false;
+    return replacement === 0 && isDeleted ? seq : replacement;
+  }
+
+  /**
+   * Returns the destination of a version.
+   * @param obsoleteSince The seq at which it became obsolete: see above, or as recorded in the
+   *   history segment.
+   */
+  fateOf({ isPast, owner, seq }: Version, obsoleteSince: number): Fate {
+    const { erasedOwner, expiredSeq, retentionFloorSeq, settledSeq } = this.#limits;
+    if (seq <= expiredSeq || owner === erasedOwner) return "discarded";
+    if (obsoleteSince === 0) return "current";
+    if (obsoleteSince <= retentionFloorSeq) return "discarded";
+    return isPast || obsoleteSince <= settledSeq ? "past" : "current";
+  }
+
+  /** Records the destination of a version. Called once for each version. */
+  note(
+    { owner, seq }: Version,
+    { fate, obsoleteSince }: { fate: Fate; obsoleteSince: number },
+  ): void {
+    const { erasedOwner, expiredSeq } = this.#limits;
+    if (fate === "past") this.pastCount += 1;
+    if (fate !== "discarded") return;
     this.discardedCount += 1;
-    if (lostSeq > (this.lowWaters.get(owner) ?? 0)) this.lowWaters.set(owner, lostSeq);
-    return true;
+    if (seq <= expiredSeq || owner === erasedOwner) return;
+    if (obsoleteSince > (this.lowWatermarks.get(owner) ?? 0))
+      this.lowWatermarks.set(owner, obsoleteSince);
   }
 }
 
 interface Version {
   readonly owner: number;
   readonly source: number;
-  /** Within its segment. */
+  /** The row's position in its segment. */
   readonly row: number;
   readonly seq: number;
   readonly isDeleted: boolean;
+  /** Whether the version is already in a history segment. */
+  readonly isPast: boolean;
 }
 
-/** From where on the changes of each owner of a table can be replayed. */
-export class LowWater {
-  /** At least this holds for every owner. */
+/** The positions from which the changes of each owner of a table can be replayed. */
+export class LowWatermark {
+  /** A lower bound on every owner's low watermark. */
   readonly floor: number;
-  /** Owners above the floor. */
+  /** Owners whose low watermark is above the floor. */
   readonly #owners: ReadonlyMap<number, number>;
 
   constructor(floor = 0, owners: Iterable<readonly [number, number]> = []) {
@@ -126,15 +170,15 @@ export class LowWater {
     return [...this.#owners];
   }
 
-  /** With what a merge has discarded. */
-  raisedBy(lowWaters: ReadonlyMap<number, number>): LowWater {
+  /** Returns the low watermark raised for the versions that a merge discarded. */
+  raisedBy(lowWatermarks: ReadonlyMap<number, number>): LowWatermark {
     const owners = new Map(this.#owners);
-    for (const [owner, seq] of lowWaters) {
+    for (const [owner, seq] of lowWatermarks) {
       if (seq > this.of(owner)) owners.set(owner, seq);
     }
-    if (owners.size <= OWNERS_MAX) return new LowWater(this.floor, owners);
+    if (owners.size <= OWNERS_MAX) return new LowWatermark(this.floor, owners);
     let highest = this.floor;
     for (const seq of owners.values()) highest = Math.max(highest, seq);
-    return new LowWater(highest);
+    return new LowWatermark(highest);
   }
 }

@@ -1,19 +1,23 @@
 /**
- * Opens the files that an entry of the manifest names, and makes sure that they are those. Each
- * byte of a file may be as it was written, and the file be another's: where two have changed
- * places, or a copy lies in the place of the right one. Of a deletion vector that may be one from
- * before, with which replaced rows would come back.
+ * Opens the files of a manifest entry, and verifies that each is the intended file. A file with
+ * intact bytes may still be the wrong one if two files were swapped or one was overwritten by a
+ * copy. An older deletion vector, for example, would bring replaced rows back.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import type { SegmentEntry } from "../contract/manifest.ts";
+import type { HistoryBounds, SegmentEntry } from "../contract/manifest.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { readable } from "../directory/readable.ts";
 import type { ChunkCache } from "../segment/chunk_cache.ts";
+import { historyBoundsOf } from "../segment/history_bounds.ts";
+import { openIndexFile } from "../segment/index_file.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
-/** @throws {CorruptionError} If it is damaged, or not the segment. @throws {DiskError} */
+/**
+ * Opens a segment. @throws {CorruptionError} If it is damaged or is a different segment. @throws
+ * {DiskError}
+ */
 export function openListedSegment(
   disk: Disk,
   path: string,
@@ -25,15 +29,39 @@ export function openListedSegment(
     reader.tableId === entry.tableId &&
     reader.rowCount === entry.rowCount &&
     reader.minSeq === entry.minSeq &&
-    reader.maxSeq === entry.maxSeq;
+    reader.maxSeq === entry.maxSeq &&
+    isSameHistory(historyBoundsOf(reader), entry.history);
   if (isListed) return reader;
   reader.close();
   const { rowCount, segmentId, tableId } = reader;
-  const what = `it is segment ${segmentId} of table ${tableId}, with ${rowCount} rows, and the manifest lists segment ${entry.segmentId} with ${entry.rowCount}`;
+  const what = `it is segment ${segmentId} of table ${tableId}, with ${rowCount} rows, but the manifest lists segment ${entry.segmentId} with ${entry.rowCount}`;
   throw new CorruptionError(path, 0, what);
 }
 
-/** @throws {CorruptionError} If it is damaged, or not the segment's. @throws {DiskError} */
+/**
+ * Opens the file of an index of a segment. @throws {CorruptionError} If it is missing, damaged or
+ * belongs elsewhere. @throws {DiskError}
+ */
+export function openListedIndex(
+  disk: Disk,
+  path: string,
+  { entry, indexId }: { entry: SegmentEntry; indexId: number },
+): ReturnType<typeof openIndexFile> {
+  const { rowCount, segmentId, tableId } = entry;
+  return readable(path, () => openIndexFile(disk, path, { rowCount, segmentId, tableId, indexId }));
+}
+
+function isSameHistory(left: HistoryBounds | undefined, right: HistoryBounds | undefined): boolean {
+  return (
+    left?.lowestReplacingSeq === right?.lowestReplacingSeq &&
+    left?.highestReplacingSeq === right?.highestReplacingSeq
+  );
+}
+
+/**
+ * Reads a deletion vector. @throws {CorruptionError} If it is damaged or belongs to a different
+ * segment. @throws {DiskError}
+ */
 export function readListedDeletions(
   disk: Disk,
   path: string,
@@ -43,17 +71,17 @@ export function readListedDeletions(
   const deletions = DeletionVector.decode(bytes, path);
   const { count, rowCount, segmentId } = deletions;
   if (segmentId !== entry.segmentId || rowCount !== entry.rowCount) {
-    const what = `it belongs to segment ${segmentId} with ${rowCount} rows, and not to segment ${entry.segmentId} with ${entry.rowCount}`;
+    const what = `it belongs to segment ${segmentId} with ${rowCount} rows, not to segment ${entry.segmentId} with ${entry.rowCount}`;
     throw new CorruptionError(path, 8, what);
   }
   if (!isListedHash(DeletionVector.hashIn(bytes, path), entry)) {
-    const what = `it is another deletion vector of segment ${segmentId}, with ${count} replaced rows, and not generation ${entry.deletionGeneration}, which the manifest lists`;
+    const what = `it is another deletion vector of segment ${segmentId}, with ${count} replaced rows, not generation ${entry.deletionGeneration}, which the manifest lists`;
     throw new CorruptionError(path, bytes.length, what);
   }
   return { deletions, bytes: bytes.length };
 }
 
-/** Whether a hash is the one that is listed, if one is listed of this generation. */
+/** Whether a hash matches the listed one. Also true if no hash is listed for this generation. */
 function isListedHash(
   { high, low }: Hash64,
   { deletionGeneration, deletionHash }: SegmentEntry,

@@ -1,49 +1,64 @@
 /**
- * A live segment: its manifest entry, its file, opened at first touch, and which of its rows newer
- * versions have replaced.
+ * A live segment: its manifest entry, its file, which is opened on first use, and the replacements
+ * of its rows by newer versions.
  *
- * - The deletion vector in memory is ahead of the one on disk, also by replacements that may yet be
- *   taken back: what is written holds only those up to the flushed seq.
- * - A reader pins the segment; when it is dropped, its files go with the last pin.
- * - A damaged segment is quarantined for good. One that the disk would not read is unreadable now:
- *   quarantined in this process, and not in the manifest, as the next start may find it whole.
- * - What recovery could not note in one that is unreadable now is kept until the flush that would
- *   make the log forget it: by then it is noted, or the segment is quarantined for good.
+ * - The deletion vector in memory is ahead of the one on disk and may include replacements that
+ *   will be rolled back. Only replacements up to the flushed seq are written.
+ * - A reader pins the segment. When the segment is dropped, the last unpin removes its files.
+ * - A damaged segment is quarantined permanently. A segment that the disk currently cannot read is
+ *   unreadable: it is quarantined in this process, but not in the manifest, since the next process
+ *   may find it intact.
+ * - A history segment has no deletion vector. Its rows include the seqs of their replacements and
+ *   never change.
+ * - Replacements that recovery could not record in an unreadable segment are kept until the flush
+ *   after which the log no longer has them. By then, they are recorded or the segment is
+ *   quarantined permanently.
  */
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../../base/errors.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
-import { ReplacementLog } from "../deletions/replacement_log.ts";
 import { ColumnOrders } from "../segment/column_orders.ts";
+import type { IndexEntries } from "../segment/index_file.ts";
 import type { SegmentReader } from "../segment/reader.ts";
+import { buildIndex, storedValue } from "./index_builder.ts";
+import { LivePages } from "./live_pages.ts";
+import { SegmentIndex } from "./segment_index.ts";
+import type { TableIndex } from "./table_index.ts";
 
-/** A version of an owner, and the seq of the one that replaced it. */
+/** A version of an owner, and the seq of its replacement. */
 export interface MissedReplacement {
   readonly owner: number;
   readonly seq: number;
   readonly replacedBy: number;
 }
 
-const UNREADABLE_HINT = "look at the disk, then restart the server: it tries again";
-const DAMAGED_HINT = "rows of other tables can be read; put back a backup, or drop the table";
+const UNREADABLE_HINT = "check the disk, then restart the server, which tries again";
+const DAMAGED_HINT = "rows of other tables can be read; restore a backup, or drop the table";
 
-/** What a statement answers that met damage: the same as those that come after it. */
+/**
+ * Returns the error of a statement that encountered damage. Later statements get the same error.
+ */
 export function refusalFor(damage: CorruptionError): DatabaseError {
   const hint = damage instanceof UnreadableError ? UNREADABLE_HINT : DAMAGED_HINT;
   return new DatabaseError("DATA_DAMAGED", damage.message, { hint, cause: damage });
 }
 
-/** What opens the files of a segment, and hears of damage. */
+/** The contents of an index file. */
+export type OpenIndexFile = IndexEntries & { close(): void };
+
+/** Opens the files of a segment, and receives reports of damage. */
 export interface SegmentFiles {
   openReader(entry: SegmentEntry): SegmentReader;
   readDeletions(entry: SegmentEntry): DeletionVector;
+  /** Opens the file of an index. Returns undefined if the file is missing or damaged. */
+  openIndex(entry: SegmentEntry, indexId: number): OpenIndexFile | undefined;
   segmentPath(entry: SegmentEntry): string;
   /** Removes the segment's files. */
   remove(entry: SegmentEntry): void;
-  /** A read of the segment met damaged bytes. */
+  /** Called when a read of the segment found damaged bytes. */
   onDamage(segment: OpenSegment, damage: CorruptionError): void;
 }
 
@@ -51,19 +66,23 @@ export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
   #isUnreadableNow = false;
-  /** Of recovery, in the order of the log. */
+  /** The replacements that recovery missed, in the order of the log. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
   #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
+  #livePages: LivePages | undefined;
+  /** The indexes that were needed so far, by id. */
+  readonly #indexes = new Map<number, { readonly index: SegmentIndex; close(): void }>();
   #pinCount = 0;
   #isDropped = false;
-  /** Of the deletion vector that was begun last, whether or not it was published. */
+  /** Generation of the last deletion vector that was started, whether or not it was published. */
   #generation = 0;
-  /** Lowest and highest replacing seqs that the deletion vector on disk does not have. */
+  #tombstoneCount: number | undefined;
+  /** Lowest seq of the replacements that the deletion vector on disk lacks. */
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
-  /** While the segment is merged: replacements since, and 0 for one that was taken back. */
+  /** Replacements made since the segment's merge began, with seq 0 for a rollback. */
   #replacementLog: ReplacementLog | undefined;
 
   constructor(entry: SegmentEntry, files: SegmentFiles) {
@@ -71,10 +90,15 @@ export class OpenSegment {
     this.#files = files;
   }
 
-  /** Gives the segment the replacements that its memtable had collected. */
+  /** Takes over the replacements that the segment's memtable had collected. */
   adoptDeletions(deletions: DeletionVector): void {
     assert(this.#deletions === undefined, "replacements are adopted before any is added");
     this.#deletions = deletions;
+  }
+
+  /** Approximate memory of the deletion vector and the cached live rows. */
+  get replacementBytes(): number {
+    return this.#deletions?.bytes ?? 0;
   }
 
   pin(): void {
@@ -82,36 +106,61 @@ export class OpenSegment {
   }
 
   unpin(): void {
-    assert(this.#pinCount > 0, "a pin is given back once");
+    assert(this.#pinCount > 0, "a pin is given back only once");
     this.#pinCount -= 1;
     if (this.#isDropped && this.#pinCount === 0) this.#remove();
   }
 
-  /** The segment is in no manifest any more, and its files may be gone. */
+  /** Whether the segment is no longer listed in a manifest, so that its files may be gone. */
   get isDropped(): boolean {
     return this.#isDropped;
   }
 
-  /** The segment is in no manifest any more. */
+  /** Drops the segment. Called when no manifest lists it. */
   drop(): void {
     this.#isDropped = true;
     if (this.#pinCount === 0) this.#remove();
   }
 
-  /** Lets go of the file; it opens again at the next touch. */
+  /** Closes the file. The next use reopens it. */
   close(): void {
     this.#orders?.release();
     this.#orders = undefined;
+    this.#livePages?.release();
+    this.#livePages = undefined;
+    for (const indexId of this.#indexes.keys()) this.closeIndex(indexId);
     this.#reader?.close();
     this.#reader = undefined;
   }
 
+  /**
+   * Whether this is a history segment: all of its versions are obsolete, and it has no deletion
+   * vector.
+   */
+  get isHistory(): boolean {
+    return this.entry.history !== undefined;
+  }
+
+  /**
+   * Returns the seq that replaced a row, or 0. In history, a tombstone that was never replaced has
+   * its own seq.
+   */
+  replacedByAt(row: number): number {
+    if (!this.isHistory) return this.deletions.replacedBy(row);
+    try {
+      return this.reader.replacingSeqAt(row);
+    } catch (error) {
+      throw this.#noted(error);
+    }
+  }
+
   get deletions(): DeletionVector {
+    assert(!this.isHistory, "rows of history include the seqs that replaced them");
     this.#deletions ??= this.#readDeletions();
     return this.#deletions;
   }
 
-  /** Reads its deletion vector, unless that is known. @throws As `deletions` does. */
+  /** Reads the deletion vector, unless it is in memory. @throws The errors of `deletions`. */
   requireDeletions(): void {
     this.#deletions ??= this.#readDeletions();
   }
@@ -124,9 +173,42 @@ export class OpenSegment {
   }
 
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  get livePages(): LivePages {
+    this.requireReadable();
+    this.#livePages ??= new LivePages(this);
+    return this.#livePages;
+  }
+
+  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
   get orders(): ColumnOrders {
     this.#orders ??= new ColumnOrders(this.reader);
     return this.#orders;
+  }
+
+  /**
+   * Returns a secondary index. If its file is missing or damaged, the index is made from the rows.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
+  index({ order, stored: { indexId } }: TableIndex): SegmentIndex {
+    const known = this.#indexes.get(indexId);
+    if (known !== undefined) return known.index;
+    const { reader } = this;
+    const { columns } = order;
+    const file = this.#files.openIndex(this.entry, indexId);
+    const entries = file ?? this.guard(() => finished(buildIndex(reader, { columns })));
+    const index = new SegmentIndex(entries, order, (at, row) => {
+      const column = defined(columns[at], "a column of the index");
+      return this.guard(() => storedValue(this.reader, column, row));
+    });
+    this.#indexes.set(indexId, { index, close: () => file?.close() });
+    return index;
+  }
+
+  /** Closes an index, because it was dropped or its file was written. */
+  closeIndex(indexId: number): void {
+    this.#indexes.get(indexId)?.close();
+    this.#indexes.delete(indexId);
   }
 
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
@@ -134,7 +216,7 @@ export class OpenSegment {
     if (this.entry.quarantined) throw this.#refusal();
   }
 
-  /** Reads, and reports damage that this meets. @throws {CorruptionError} */
+  /** Runs a read, and reports damage that it finds. @throws {CorruptionError} */
   guard<T>(read: () => T): T {
     try {
       return read();
@@ -143,21 +225,26 @@ export class OpenSegment {
     }
   }
 
-  /** Nobody reads it any more in this process. */
+  /** Takes the segment out of use in this process. */
   quarantine({ isForGood }: { isForGood: boolean }): void {
     this.entry = { ...this.entry, quarantined: true };
     this.#isUnreadableNow = !isForGood;
     if (isForGood) this.#missed = [];
   }
 
-  /** What is noted of it no longer holds: should it be noted on disk, the quarantine is, too. */
+  /**
+   * Called when the replacements in memory are no longer valid. When they are written to disk, the
+   * quarantine is then written as well.
+   */
   noteUntrue(): void {
     this.#isUnreadableNow = false;
   }
 
-  /** Recovery could not note a replacement, as the disk would not read the segment. */
+  /**
+   * Keeps a replacement that recovery could not record because the disk cannot read the segment.
+   */
   noteMissed(replacement: MissedReplacement): void {
-    // What is quarantined for good has no use for it.
+    // A permanently quarantined segment does not need it.
     if (this.#isUnreadableNow) this.#missed.push(replacement);
   }
 
@@ -166,9 +253,10 @@ export class OpenSegment {
   }
 
   /**
-   * Notes some of what recovery missed, the newest first. The segment stays quarantined.
+   * Records some of the replacements that recovery missed, newest first. The segment stays
+   * quarantined.
    *
-   * @throws {CorruptionError} If it still cannot be read.
+   * @throws {CorruptionError} If the segment still cannot be read.
    */
   noteSomeMissed(countMax: number): void {
     this.#reader ??= this.#files.openReader(this.entry);
@@ -178,18 +266,19 @@ export class OpenSegment {
       if (missed === undefined) return;
       const { owner, replacedBy, seq } = missed;
       const row = this.#reader.rowOfSeq(owner, seq);
-      // A merge has left it out.
+      // A merge has discarded the version.
       if (row !== -1) this.replace(row, replacedBy);
       this.#missed.pop();
     }
   }
 
-  /** The entry as the manifest should have it. */
+  /** The segment's entry for the manifest. */
   get listedEntry(): SegmentEntry {
     return this.#isUnreadableNow ? { ...this.entry, quarantined: false } : this.entry;
   }
 
-  // Apart from their getters, which are called for every value: a function would cost them a scope.
+  // Separate methods, because the getters are called for every value and a closure in them would be
+  // costly.
 
   #refusal(): DatabaseError {
     const { segmentId, tableId } = this.entry;
@@ -211,22 +300,28 @@ export class OpenSegment {
     return this.guard(() => this.#files.readDeletions(this.entry));
   }
 
-  /** An error that a read met, after it was reported if it is damage. */
+  /** Reports an error of a read if it is damage, and returns it. */
   #noted(error: unknown): unknown {
     if (error instanceof CorruptionError) this.#report(error);
     return error;
   }
 
-  /** Reports an error that a read of several segments met, if it is damage in this one. */
+  /** Reports an error of a read over several segments if it is damage in this one. */
   noteIfDamaged(error: unknown): void {
     if (!(error instanceof CorruptionError)) return;
     if (error.path !== this.#files.segmentPath(this.entry)) return;
     this.#report(error);
   }
 
-  /** What no manifest names cannot be quarantined there. */
+  /** A segment that no manifest lists cannot be quarantined there. */
   #report(damage: CorruptionError): void {
     if (!this.#isDropped) this.#files.onDamage(this, damage);
+  }
+
+  /** The number of tombstones. It is counted only once. */
+  get tombstoneCount(): number {
+    this.#tombstoneCount ??= this.guard(() => tombstonesOf(this.reader));
+    return this.#tombstoneCount;
   }
 
   seqAt(row: number): number {
@@ -261,21 +356,22 @@ export class OpenSegment {
     }
   }
 
-  /** The type that a column has in the file, or undefined when it is not there. */
+  /** Returns the type of a column in the file; undefined if the file lacks the column. */
   columnType(columnId: number): DataType | undefined {
     return this.reader.columnType(columnId);
   }
 
-  /** The newest row of a key, or -1. */
-  findKey(owner: number, key: Row): number {
+  /** Returns the newest row of a key up to a seq, or -1. */
+  findKey(owner: number, key: Row, upTo: number = Infinity): number {
+    if (upTo < this.entry.minSeq) return -1;
     try {
-      return this.reader.findKey(owner, key);
+      return this.reader.findKey(owner, key, upTo);
     } catch (error) {
       throw this.#noted(error);
     }
   }
 
-  /** As {@linkcode SegmentReader.highestKey}. */
+  /** An upper bound on the keys: see {@linkcode SegmentReader.highestKey}. */
   get highestKey(): number {
     return this.guard(() => this.reader.highestKey);
   }
@@ -290,12 +386,17 @@ export class OpenSegment {
   }
 
   replace(row: number, seq: number): void {
+    if (this.isHistory) {
+      const isKnown = this.isDeletedAt(row) || this.replacedByAt(row) === seq;
+      assert(isKnown, "a version in history was replaced before it moved there");
+      return;
+    }
     this.deletions.replace(row, seq);
     this.#replacementLog?.note(row, seq);
     this.#noteDirty({ least: seq, most: seq });
   }
 
-  /** Notes many replacements at once, whose seqs are known by now; takes them over. */
+  /** Records many replacements whose seqs are already known, and takes ownership of them. */
   replaceAll(prepared: PreparedReplacements): void {
     const noted = this.#replacementLog;
     if (noted !== undefined) prepared.visit((row, seq) => noted.note(row, seq));
@@ -303,13 +404,13 @@ export class OpenSegment {
     this.#noteDirty(prepared.seqs);
   }
 
-  /** The deletion vector on disk has no replacement above a seq, of which there may be some. */
+  /** Marks replacements above a seq as missing from the deletion vector on disk. */
   noteDirtyAbove(seq: number): void {
     const { highestSeq } = this.deletions;
     if (highestSeq > seq) this.#noteDirty({ least: seq + 1, most: highestSeq });
   }
 
-  /** Replacements that the deletion vector on disk does not have. */
+  /** Marks replacements in a range of seqs as missing from the deletion vector on disk. */
   #noteDirty({ least, most }: { readonly least: number; readonly most: number }): void {
     this.#dirtySince = Math.min(this.#dirtySince, least);
     this.#dirtyUpTo = Math.max(this.#dirtyUpTo, most);
@@ -320,48 +421,50 @@ export class OpenSegment {
     return this.#dirtySince <= seq;
   }
 
-  /** The deletion vector on disk is damaged, and the one in memory is whole: it is written anew. */
+  /**
+   * Called when the deletion vector on disk is damaged. It is rewritten if there is one in memory.
+   */
   noteVectorDamaged(): void {
     if (this.#deletions !== undefined) this.#dirtySince = 0;
   }
 
   /**
-   * The generation of another deletion vector. No two attempts share one: files of a failed attempt
-   * may be removed late, while the next one is published already.
+   * Returns the generation of the next deletion vector. Every attempt gets a new one, since files
+   * of a failed attempt may be removed only after the next attempt is published.
    */
   nextGeneration(): number {
     this.#generation = Math.max(this.#generation, this.entry.deletionGeneration) + 1;
     return this.#generation;
   }
 
-  /** The deletion vector on disk has every replacement up to a seq. */
+  /** Records that the deletion vector on disk contains every replacement up to a seq. */
   noteWritten(seq: number): void {
     this.#dirtySince = this.#dirtyUpTo > seq ? seq + 1 : Infinity;
   }
 
-  /** The replacements up to a seq, as a deletion vector of their own. */
+  /** Returns a separate deletion vector with the replacements up to a seq. */
   deletionsUpTo(upTo: number): DeletionVector {
     return this.deletions.upTo(upTo);
   }
 
-  /** How much was noted and not taken yet. */
+  /** The number of replacements logged for a merge that have not been taken yet. */
   get notedCount(): number {
     return this.#replacementLog?.count ?? 0;
   }
 
-  /** Notes replacements from now on, for who copies the segment meanwhile. */
+  /** Starts logging replacements for the copy of the segment that a merge makes. */
   beginReplacementLog(): void {
     this.#replacementLog = new ReplacementLog();
   }
 
-  /** What was noted so far, in order; noting goes on. */
+  /** Returns the logged replacements in order. Logging continues. */
   takeReplacementLog(): ReplacementLog {
     const noted = this.endReplacementLog();
     this.beginReplacementLog();
     return noted;
   }
 
-  /** What was noted, in order; noting ends. */
+  /** Returns the logged replacements in order. Logging ends. */
   endReplacementLog(): ReplacementLog {
     const noted = this.#replacementLog ?? new ReplacementLog();
     this.#replacementLog = undefined;
@@ -369,12 +472,60 @@ export class OpenSegment {
   }
 
   revert(row: number): void {
+    if (this.isHistory) {
+      // The key of a tombstone in history was inserted again, which is not recorded in history.
+      assert(this.isDeletedAt(row), "the replacement of a version in history is never rolled back");
+      return;
+    }
     this.deletions.revert(row);
+    // Cached orders may have left the row out.
+    this.#orders?.release();
     this.#replacementLog?.note(row, 0);
   }
 
   #remove(): void {
     this.close();
     this.#files.remove(this.entry);
+  }
+}
+
+function finished(steps: Generator<void, IndexEntries>): IndexEntries {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+function tombstonesOf(reader: SegmentReader): number {
+  let count = 0;
+  for (let group = 0; group < reader.groupCount; group += 1) {
+    if (reader.hasTombstones(group)) for (const flag of reader.deleted(group)) count += flag;
+  }
+  return count;
+}
+
+/**
+ * Logs replacements of a segment's rows during a merge, in order. A large commit may add a million
+ * of them in one tick, so they are stored in two lists of numbers instead of objects.
+ */
+class ReplacementLog {
+  readonly #rows: number[] = [];
+  readonly #seqs: number[] = [];
+
+  get count(): number {
+    return this.#rows.length;
+  }
+
+  /** Logs a replacement. @param seq The seq of the replacement; 0 if it was rolled back. */
+  note(row: number, seq: number): void {
+    this.#rows.push(row);
+    this.#seqs.push(seq);
+  }
+
+  /** Visits the log from one index (inclusive) to another (exclusive). */
+  visit(from: number, to: number, visit: (row: number, seq: number) => void): void {
+    for (let index = from; index < Math.min(to, this.count); index += 1) {
+      visit(this.#rows[index] ?? 0, this.#seqs[index] ?? 0);
+    }
   }
 }

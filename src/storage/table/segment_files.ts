@@ -1,6 +1,4 @@
-/**
- * Opens and removes the files of segments, and quarantines a segment in which damage was met.
- */
+/** Opens and removes the files of segments, and quarantines damaged segments. */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "../../base/errors.ts";
@@ -8,15 +6,20 @@ import type { Log } from "../../base/log.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { Manifest, SegmentEntry, SegmentHome } from "../contract/manifest.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
-import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
+import {
+  type DataPaths,
+  deletionVectorPath,
+  indexPath,
+  segmentPath,
+} from "../directory/file_names.ts";
 import { Holds } from "../directory/holds.ts";
 import { available } from "../directory/readable.ts";
 import { unavailable } from "../directory/storage_directory.ts";
 import type { SegmentReader } from "../segment/reader.ts";
-import { openListedSegment, readListedDeletions } from "./listed_files.ts";
-import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
+import { openListedIndex, openListedSegment, readListedDeletions } from "./listed_files.ts";
+import type { OpenIndexFile, OpenSegment, SegmentFiles } from "./open_segment.ts";
 
-/** What is asked of the storages in which segments lie: see `storage/storages.ts`. */
+/** The part of the storages that segments need: see `storage/storages.ts`. */
 export interface StorageFaults {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
@@ -38,7 +41,7 @@ export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
   readonly #seldomLog: SeldomLog;
-  /** What nobody holds and nobody lists. */
+  /** The files to remove, which are neither kept in place nor listed. */
   readonly #toRemove: string[] = [];
   #removal: Promise<void> | undefined;
 
@@ -63,19 +66,37 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   remove(entry: SegmentEntry): void {
     const { home } = entry;
-    // What has that name now may be another's; its own files go once its storage is back.
+    // Another server may now own a file with that name. The segment's own file is removed once its
+    // storage is available again.
     if (home !== undefined && !this.#options.storages.hasOwnFiles(home)) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
+    for (const indexId of entry.indexIds ?? []) this.removeFile(this.indexPath(entry, indexId));
+  }
+
+  openIndex(entry: SegmentEntry, indexId: number): OpenIndexFile | undefined {
+    if (entry.indexIds?.includes(indexId) !== true) return undefined;
+    const path = this.indexPath(entry, indexId);
+    try {
+      return openListedIndex(this.#options.disk, path, { entry, indexId });
+    } catch (error) {
+      // Safe: the index is built again from the rows of the segment.
+      if (!(error instanceof CorruptionError)) throw error;
+      this.#options.log.error("damaged index file, its index is made from the rows", {
+        path,
+        what: error.what,
+      });
+      return undefined;
+    }
   }
 
   onDamage(segment: OpenSegment, damage: CorruptionError): void {
     const { manifest, log } = this.#options;
-    // Of a segment that is quarantined, the log was told then.
+    // The damage was logged when the segment was quarantined.
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    // Whatever lies in the place of a storage says nothing of the storage's own files.
+    // Foreign files in place of a storage say nothing about the storage's own files.
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
@@ -93,15 +114,17 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Quarantines what was unreadable so far: the log is about to forget what was to be noted in it.
+   * Permanently quarantines a segment that was only unreadable so far, because the log is about to
+   * drop replacements that could not be recorded in it.
    *
-   * @throws {DatabaseError} As the manifest does; STORAGE_UNAVAILABLE if its storage is not there.
+   * @throws {DatabaseError} The errors of the manifest; STORAGE_UNAVAILABLE if its storage is
+   * missing.
    */
   quarantineForGood(segment: OpenSegment, damage: CorruptionError): void {
     this.#options.storages.requireThere(segment.entry.home);
     const { manifest, log } = this.#options;
     const { segmentId, tableId } = segment.entry;
-    log.error("segment still cannot be read when its table is flushed, quarantined for good", {
+    log.error("segment still cannot be read at the flush of its table, quarantined permanently", {
       segment: segmentId,
       table: tableId,
       path: damage.path,
@@ -113,10 +136,10 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * For who is about to change the segments of a table.
+   * Checks that the storages of a table are available. Call this before changing its segments.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if where they go, or where one of them is, is not
-   * there.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of new segments, or of a current
+   * one, is missing.
    */
   requireThere(home: SegmentHome | undefined, segments: readonly OpenSegment[]): void {
     const homes = new Map([home, ...segments.map(({ entry }) => entry.home)].map(byStorage));
@@ -127,19 +150,23 @@ export class LocalSegmentFiles implements SegmentFiles {
     return segmentPath(this.#options.paths, entry);
   }
 
+  indexPath(entry: SegmentEntry, indexId: number): string {
+    return indexPath(this.#options.paths, entry, indexId);
+  }
+
   deletionVectorPath(entry: SegmentEntry): string {
     return deletionVectorPath(this.#options.paths, entry);
   }
 
   /**
-   * Keeps every file of a segment where it is, also when nobody lists it any more, until the
-   * function that is returned is called.
+   * Keeps every file of a segment in place, even if no manifest lists it, until the returned
+   * function is called.
    */
   hold(): () => void {
     return this.#holds.hold();
   }
 
-  /** Removes a file that no manifest entry names any more, now or some time later. */
+  /** Removes a file that no manifest entry refers to, either immediately or later. */
   removeFile(path: string): void {
     this.#holds.whenFree(() => {
       this.#toRemove.push(path);
@@ -147,14 +174,14 @@ export class LocalSegmentFiles implements SegmentFiles {
     });
   }
 
-  /** Resolves once every file is gone that was to be removed so far. */
+  /** Resolves once every file that has had to be removed so far is gone. */
   async settled(): Promise<void> {
     await this.#removal;
   }
 
   /**
-   * Looks for the storage of a segment; returns why it is not used, or undefined if it is or has
-   * none.
+   * Checks the storage of a segment. Returns why the storage is not used; undefined if it is used
+   * or the segment is in the data directory.
    */
   #noteIfGone({ home }: SegmentEntry): string | undefined {
     return home === undefined ? undefined : this.#options.storages.noteIfGone(home);
@@ -174,7 +201,10 @@ export class LocalSegmentFiles implements SegmentFiles {
     }
   }
 
-  /** One at a time: all at once would take the threads that the syncs of commits need. */
+  /**
+   * Removes one file at a time, because several removals at the same time would occupy the threads
+   * that syncs of commits need.
+   */
   #removeNext(): Promise<void> | undefined {
     for (let path = this.#toRemove.shift(); path !== undefined; path = this.#toRemove.shift()) {
       const removal = this.#remove(path);
@@ -198,7 +228,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   #noteKept(path: string, error: unknown): void {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: the next start moves what is not listed to lost+found.
+    // Safe: on the next startup, unlisted files are moved to lost+found.
     this.#options.log.warn("cannot remove a file", { path, code: error.code });
   }
 }

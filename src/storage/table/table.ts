@@ -1,10 +1,13 @@
 /**
- * One table: its definition and, from oldest to newest, where its row versions lie.
+ * One table: its definition, and the memtables and segments with its row versions from oldest to
+ * newest.
  *
- *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables
- *     that wait for that, because a large commit came with one of its own → active
+ *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables that
+ *     wait for a flush, because a large commit brought one of its own → active memtable
  *
- * Readers see them as one ascending stream per owner.
+ * Readers see them as one ascending stream per owner. In addition, there are history segments. They
+ * contain versions that were replaced at or below the flushed seq, and tombstones up to it. Only
+ * reads of the past need them. A version is in exactly one place.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
@@ -12,34 +15,36 @@ import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
-import type { TableState } from "../contract/manifest.ts";
+import type { SegmentEntry, TableState } from "../contract/manifest.ts";
 import { type LookupOptions, type StoredColumn, type TableDefinition } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { unavailable } from "../directory/storage_directory.ts";
 import { converted, convertMemColumn, formOf } from "../memtable/convert.ts";
-import { type MemPartition, Memtable } from "../memtable/memtable.ts";
-import type { LowWater } from "./history.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import { Memtable } from "../memtable/memtable.ts";
+import type { LowWatermark } from "./history.ts";
 import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
 import type { StorageFaults } from "./segment_files.ts";
+import { isEnforced, type TableIndex, tableIndexesOf } from "./table_index.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** What the manifest knows of a table. */
+/** The state of a table in the manifest. */
 export interface TableProgress {
   readonly flushedSeq: number;
-  readonly lowWater: LowWater;
+  readonly lowWatermark: LowWatermark;
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** The progress of a table as the manifest keeps it. */
+/** Converts the progress of a table to its manifest form. */
 export function tableStateOf(
   tableId: number,
-  { flushedSeq, lastFlushedAtMs, lowWater }: TableProgress,
+  { flushedSeq, lastFlushedAtMs, lowWatermark }: TableProgress,
 ): TableState {
-  const ownerLowWaters = lowWater.entries();
+  const ownerLowWaters = lowWatermark.entries();
   return {
     tableId,
     flushedSeq: flushedSeq as Seq,
-    lowWaterSeq: lowWater.floor as Seq,
+    lowWaterSeq: lowWatermark.floor as Seq,
     lastFlushedAtMs: lastFlushedAtMs ?? 0,
     ...(ownerLowWaters.length === 0 ? {} : { ownerLowWaters }),
   };
@@ -48,39 +53,63 @@ export function tableStateOf(
 export class StoredTable {
   active: Memtable;
   frozen: Memtable | undefined;
-  /** Older than the active one, oldest first; nothing is added to them. */
+  /**
+   * Memtables between the frozen one and the active one, oldest first. No rows are added to them.
+   */
   #waiting: Memtable[] = [];
-  /** Ascending by seq. */
+  /** Segments of current versions: ascending, and with disjoint ranges of seqs. */
   segments: OpenSegment[];
+  /** History segments, ascending by lowest seq. Their ranges may overlap any other range. */
+  history: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
-  /** Why nobody reads or writes it: a storage of its segments is not available. */
+  /**
+   * The reason why the table may not be read or written: a storage of its segments is not
+   * available. Undefined if there is none.
+   */
   fault: DatabaseError | undefined;
-  /** Why its storage did not take the rows of the last flush. */
+  /** The reason why the table's storage did not accept the rows of the last flush. */
   storageFailure: DatabaseError | DiskError | undefined;
-  /** What was replaced up to here goes before its time, since history takes too much room. */
-  sizeHorizonSeq = 0;
-  /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
+  /** Versions replaced up to this seq are discarded early, because history takes too much space. */
+  sizeFloorSeq = 0;
+  /** Versions that were replaced above this seq are kept, regardless of their age and size. */
+  heldAfterSeq: number = Infinity;
+  /** Serialises the parts of a flush and a merge that change the segments. The rest may overlap. */
   readonly publishing: WorkLine = new WorkLine();
-  /** Live rows of all owners at the visible seq; undefined until somebody asked. */
+  /** Live rows of all owners at the visible seq; undefined until they are requested. */
   liveRows: number | undefined;
   #definition: TableDefinition;
   #keyPositions: readonly number[] = [];
+  #indexes: readonly TableIndex[] = [];
+  #enforcedIndexes: readonly TableIndex[] = [];
   readonly #cursor = new VersionCursor();
-  /** Columns in whose order somebody wanted rows; false for those that are too large for it. */
+  /**
+   * The columns by which sorted rows were requested. False if the sort orders would be too large.
+   */
   readonly #orderedColumns = new Map<number, boolean>();
-  /** The key under search, so that a search allocates nothing. */
+  /** The key of the current search, reused so that a search allocates nothing. */
   readonly #keyValues: Value[] = [];
 
   constructor(
     definition: TableDefinition,
-    { segments, progress }: { segments: OpenSegment[]; progress: TableProgress },
+    {
+      history = [],
+      progress,
+      segments,
+    }: { segments: OpenSegment[]; history?: OpenSegment[]; progress: TableProgress },
   ) {
     this.#definition = definition;
     this.#keyPositions = keyPositionsOf(definition);
+    this.#setIndexes(definition);
     this.active = new Memtable(definition.columns);
     this.segments = segments;
+    this.history = history;
     this.progress = progress;
+  }
+
+  /** Segments of current versions and of history. */
+  get allSegments(): readonly OpenSegment[] {
+    return this.history.length === 0 ? this.segments : [...this.segments, ...this.history];
   }
 
   get tableId(): number {
@@ -97,23 +126,51 @@ export class StoredTable {
     this.#keyPositions = keyPositionsOf(definition);
     this.active.redefine(definition.columns, convertMemColumn);
     for (const memtable of this.#older()) memtable.redefine(definition.columns, convertMemColumn);
+    this.#setIndexes(definition);
+    const indexIds = new Set(definition.indexes?.map(({ indexId }) => indexId));
+    for (const memtable of this.memtables()) memtable.keepIndexes(indexIds);
   }
 
-  /** Keeps a fault of the storages that it needs, and leaves its segments alone from then on. */
+  #setIndexes(definition: TableDefinition): void {
+    this.#indexes = tableIndexesOf(definition);
+    this.#enforcedIndexes = this.#indexes.filter(isEnforced);
+  }
+
+  /** All secondary indexes. */
+  get indexes(): readonly TableIndex[] {
+    return this.#indexes;
+  }
+
+  /** The indexes that refuse duplicates. */
+  get enforcedIndexes(): readonly TableIndex[] {
+    return this.#enforcedIndexes;
+  }
+
+  /** Returns an index that may be read; undefined if it is not ready. */
+  readyIndex(indexId: number): TableIndex | undefined {
+    return this.#indexes.find(
+      ({ stored }) => stored.indexId === indexId && stored.state === "ready",
+    );
+  }
+
+  /**
+   * Records a fault of a storage that the table needs, after which the table's segments are left
+   * alone.
+   */
   noteFaults(storages: Pick<StorageFaults, "faultOf">): void {
     const { home, name } = this.#definition;
-    for (const each of [home, ...this.segments.map(({ entry }) => entry.home)]) {
+    for (const each of [home, ...this.allSegments.map(({ entry }) => entry.home)]) {
       const what = each === undefined ? undefined : storages.faultOf(each.storageId);
       if (each === undefined || what === undefined) continue;
       this.fault ??= unavailable(`use table ${name} in`, each, what);
     }
     if (this.fault === undefined) return;
-    for (const segment of this.segments) {
+    for (const segment of this.allSegments) {
       if (!segment.entry.quarantined) segment.quarantine({ isForGood: false });
     }
   }
 
-  /** The table itself. @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  /** Returns the table itself if it is available. @throws {DatabaseError} STORAGE_UNAVAILABLE */
   requireAvailable(): StoredTable {
     const { fault } = this;
     if (fault !== undefined) throw withDetails(fault, {});
@@ -121,11 +178,12 @@ export class StoredTable {
   }
 
   /**
-   * For who is about to add rows: those that no flush can write stay in memory, and in the log.
+   * Checks that the table's storage accepts rows. Call this before adding rows, since rows that
+   * cannot be flushed would stay in memory and in the log.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
-  requireStorageRoom(): void {
+  requireStorageSpace(): void {
     const { storageFailure: failure } = this;
     const { home, name } = this.#definition;
     if (failure === undefined || home === undefined) return;
@@ -133,31 +191,31 @@ export class StoredTable {
       throw new DatabaseError(
         "DISK_FULL",
         `Cannot write to ${name}: the disk of storage ${home.storageId} is full`,
-        { hint: `make room in ${home.root}; rows can be deleted meanwhile` },
+        { hint: `make room in ${home.root}; rows can be deleted in the meantime` },
       );
     }
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot write to ${name}: storage ${home.storageId} does not take its rows: ${failure.message}`,
+      `Cannot write to ${name}: storage ${home.storageId} does not accept its rows: ${failure.message}`,
       {
-        hint: `STORAGE CHECK ${home.storageId} says how it is; the server tries again every few seconds`,
+        hint: `STORAGE CHECK ${home.storageId} shows its state; the server tries again every few seconds`,
       },
     );
   }
 
-  /** Places of the key columns in a row; none when the table has no key. */
+  /** Positions of the key columns in a row; empty if the table has no key. */
   get keyPositions(): readonly number[] {
     return this.#keyPositions;
   }
 
-  /** Whether rows were wanted in the order of a column before; they are wanted now. */
+  /** Whether rows sorted by a column were requested before. Records the current request. */
   isOrderWanted(columnId: number): boolean {
     const isWanted = this.#orderedColumns.get(columnId);
     if (isWanted === undefined) this.#orderedColumns.set(columnId, true);
     return isWanted ?? false;
   }
 
-  /** Nobody is given rows in the order of a column any more. */
+  /** Stops further reads that are sorted by a column. */
   refuseOrder(columnId: number): void {
     this.#orderedColumns.set(columnId, false);
   }
@@ -170,48 +228,66 @@ export class StoredTable {
   }
 
   /**
-   * Row versions at or below this are past their time to live; 0 where there is none.
+   * Row versions at or below this seq have expired; 0 if no version has.
    *
-   * It never falls, whatever happens to the wall clock: expired rows stay away, because another row
-   * may have taken the key of one since. The one exception: if nothing was written while the clock
-   * was ahead and the server was then restarted, rows that expired meanwhile reappear until their
-   * time comes.
+   * It never falls, even if the wall clock is set back. Expired rows stay invisible, because
+   * another row may have taken the key of an expired row since. There is one exception: if nothing
+   * was written while the clock was ahead, and the server was then restarted, rows that had expired
+   * reappear until their real expiry.
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
-    // A version of the millisecond before has lived as long as it may.
+    // A version of the previous millisecond has reached its time to live.
     return ttlMs === undefined ? 0 : Math.max(expiredSeq, ids.agedSeq(ttlMs));
   }
 
-  /** Freezes the oldest memtable, to be flushed; goes on with an empty one if that was active. */
+  /**
+   * Row versions at or below this seq may be discarded, because they have expired; 0 if there are
+   * none.
+   */
+  discardableSeq(ids: Pick<SeqGenerator, "agedSeq" | "lastSeqUpTo" | "msOf">): number {
+    const expiredSeq = this.expiredSeq(ids);
+    const { heldAfterSeq } = this;
+    if (expiredSeq === 0 || heldAfterSeq === Infinity) return expiredSeq;
+    if (heldAfterSeq === 0) return 0;
+    // Versions that had expired at the beginning of the hold were not replaced later.
+    const aliveFromMs = ids.msOf(heldAfterSeq) - (this.#definition.ttlMs ?? 0);
+    return Math.max(0, Math.min(expiredSeq, ids.lastSeqUpTo(aliveFromMs)));
+  }
+
+  /** Freezes the oldest memtable for a flush. If that is the active one, begins an empty one. */
   freeze(): Memtable {
     assert(this.frozen === undefined, "one memtable is flushed at a time");
     this.frozen = this.#waiting.shift();
     if (this.frozen !== undefined) return this.frozen;
     this.frozen = this.active;
+    this.frozen.releaseGrowth();
     this.active = new Memtable(this.#definition.columns);
     return this.frozen;
   }
 
-  /** Goes on with a memtable that has rows already, newer than all that are here. */
+  /** Makes a memtable that already has rows the active one. Its rows are newer than all others. */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
     assert(isAbove, "memtables ascend by seq");
-    if (this.active.rowCount > 0) this.#waiting.push(this.active);
+    if (this.active.rowCount > 0) {
+      this.active.releaseGrowth();
+      this.#waiting.push(this.active);
+    }
     this.active = memtable;
   }
 
-  /** Goes on with an empty memtable, where the active one has rows. */
+  /** Starts an empty active memtable if the current one has rows. */
   beginMemtable(): void {
     if (this.active.rowCount > 0) this.adopt(new Memtable(this.#definition.columns));
   }
 
-  /** Whether memtables wait to be flushed. */
+  /** Whether any memtables are waiting to be flushed. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** The first file of the log that has rows of its memtables; undefined when they have none. */
+  /** The first log file with rows of this table's memtables; undefined if they have no rows. */
   get firstLogFile(): number | undefined {
     let first: number | undefined;
     for (const memtable of this.#older()) first = earlierFile(first, memtable);
@@ -223,14 +299,15 @@ export class StoredTable {
     return [...this.#older(), this.active];
   }
 
-  /** All but the active one, oldest first. */
+  /** Returns all memtables except the active one, oldest first. */
   #older(): Memtable[] {
     return this.frozen === undefined ? this.#waiting : [this.frozen, ...this.#waiting];
   }
 
   /**
-   * Stands on the newest version of the key of a row, tombstones included. Valid until the next
-   * search. `partition` is the owner's in the active memtable.
+   * Moves the cursor to the newest version of a row's key, tombstones included. Finds nothing if
+   * that version has moved to history. Valid until the next search. `partition` is the owner's
+   * partition of the active memtable.
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
     const activeRow = partition.rowOf(key);
@@ -242,7 +319,9 @@ export class StoredTable {
     return this.#findStored(partition.owner, row);
   }
 
-  /** The same, for an owner who may have no partition yet. */
+  /**
+   * Finds a version as {@linkcode findNewest} does, for an owner who may not have a partition yet.
+   */
   findNewestOf(owner: number, key: Key, row: Row): VersionCursor | undefined {
     if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
     if (this.#standOnOlderKey(owner, key)) return this.#cursor;
@@ -254,10 +333,19 @@ export class StoredTable {
     const values = this.#keyValues;
     values.length = 0;
     for (const position of this.#keyPositions) values.push(row[position] ?? null);
-    return this.#findInSegments(owner, values);
+    return this.#findNewestStored(owner, values);
   }
 
-  /** As {@linkcode findNewestOf}, for a row of a batch that has every column. */
+  /**
+   * If the newest version in the segments is replaced, its replacement has moved to history, and no
+   * row has the key.
+   */
+  #findNewestStored(owner: number, key: Row): VersionCursor | undefined {
+    const found = this.#findInSegments(owner, key, Infinity);
+    return found?.isReplaced === true ? undefined : found;
+  }
+
+  /** Finds a version as {@linkcode findNewestOf} does, for a row of a batch with every column. */
   findNewestAt(
     owner: number,
     key: Key,
@@ -269,7 +357,7 @@ export class StoredTable {
     const values = this.#keyValues;
     values.length = 0;
     const only = this.#keyPositions.length === 1 ? columns[this.#keyPositions[0] ?? 0] : undefined;
-    // Such a key is its value, which is made of bytes once.
+    // Such a key is the value itself, so that its bytes are encoded only once.
     if (only?.kind === "utf8") values.push(key);
     else {
       for (const position of this.#keyPositions) {
@@ -277,29 +365,67 @@ export class StoredTable {
         values.push(column === undefined ? null : valueAt(column, row));
       }
     }
-    return this.#findInSegments(owner, values);
+    return this.#findNewestStored(owner, values);
   }
 
   /**
-   * A bound above which no key of an owner is found that is a single number: rows whose keys ascend
-   * need not be looked for one by one.
+   * Returns an upper bound on all keys of an owner that are a single number. Rows with ascending
+   * keys above this bound need no lookup. If `since` is given, only history segments with versions
+   * above that seq are taken into account.
    */
-  highestKey(owner: number): number {
+  highestKey(owner: number, since: number = Infinity): number {
     let highest = this.active.partitions.get(owner)?.highestKey ?? Number.NEGATIVE_INFINITY;
     for (const memtable of this.#older()) {
       const older = memtable.partitions.get(owner);
       if (older !== undefined) highest = Math.max(highest, older.highestKey);
     }
     for (const segment of this.segments) highest = Math.max(highest, segment.highestKey);
+    for (const segment of this.history) {
+      if (segment.entry.maxSeq > since) highest = Math.max(highest, segment.highestKey);
+    }
     return highest;
   }
 
-  /** Stands on the newest version of a key, tombstones included. Valid until the next search. */
-  findKey(owner: number, values: Row): VersionCursor | undefined {
+  /** Moves the cursor to the version of a key that is current at a seq, possibly a tombstone. */
+  #findCurrent(owner: number, key: Row, upTo: number): VersionCursor | undefined {
+    const recent = this.findInMemory(owner, key, upTo);
+    if (recent !== undefined) return recent;
+    const stored = this.#findInSegments(owner, key, upTo);
+    if (stored !== undefined && isCurrent(stored, upTo)) return stored;
+    for (const segment of this.historyAt(upTo)) {
+      const row = segment.findKey(owner, key, upTo);
+      if (row === -1) continue;
+      this.#cursor.standInSegment(segment, row);
+      if (isCurrent(this.#cursor, upTo)) return this.#cursor;
+    }
+    return undefined;
+  }
+
+  /** Returns the values of the key columns of a version. */
+  keyAt(cursor: VersionCursor): Row {
+    return this.#definition.keyColumnIds.map((columnId) => this.valueAt(cursor, columnId));
+  }
+
+  /** Returns the history segments with versions that are current at a seq. */
+  historyAt(upTo: number): readonly OpenSegment[] {
+    return this.history.filter(({ entry }) => isHistoryAt(entry, upTo));
+  }
+
+  /**
+   * Moves the cursor to the newest version of a key up to a seq, if a memtable has that version or
+   * its successor.
+   */
+  findInMemory(owner: number, values: Row, upTo: number): VersionCursor | undefined {
     const key = keyOfValues(values);
-    if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
-    if (this.#standOnOlderKey(owner, key)) return this.#cursor;
-    return this.#findInSegments(owner, values);
+    let cursor =
+      this.#standOnKey(this.active, owner, key) || this.#standOnOlderKey(owner, key)
+        ? this.#cursor
+        : undefined;
+    while (cursor !== undefined && cursor.seq > upTo) {
+      const { prev } = cursor;
+      cursor = prev === 0 ? undefined : this.findSeq(owner, prev);
+    }
+    return cursor;
   }
 
   #standOnOlderKey(owner: number, key: Key): boolean {
@@ -317,20 +443,18 @@ export class StoredTable {
     return true;
   }
 
-  /** The live row of a key at a seq; what is not above `expiredSeq` has vanished. */
+  /** Returns the live row of a key at a seq. Rows up to `expiredSeq` have expired. */
   lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
-    let cursor = this.findKey(owner, key);
-    while (cursor !== undefined && cursor.seq > upTo) {
-      const { prev } = cursor;
-      cursor = prev === 0 ? undefined : this.findSeq(owner, prev);
-    }
+    const cursor = this.#findCurrent(owner, key, upTo);
     if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
     const row: Value[] = [];
     for (const columnId of columnIds) row.push(this.valueAt(cursor, columnId));
     return row;
   }
 
-  /** Stands on the version of an owner with exactly this seq. Valid until the next search. */
+  /**
+   * Moves the cursor to the version of an owner with exactly this seq. Valid until the next search.
+   */
   findSeq(owner: number, seq: number): VersionCursor | undefined {
     if (this.#standOnSeq(this.active, owner, seq)) return this.#cursor;
     for (let index = this.#waiting.length - 1; index >= 0; index -= 1) {
@@ -347,6 +471,12 @@ export class StoredTable {
         return this.#cursor;
       }
     }
+    for (const segment of this.history) {
+      const row = segment.rowOfSeq(owner, seq);
+      if (row === -1) continue;
+      this.#cursor.standInSegment(segment, row);
+      return this.#cursor;
+    }
     return undefined;
   }
 
@@ -357,7 +487,7 @@ export class StoredTable {
     return true;
   }
 
-  /** The value of a column at a version; what versions before the column read, too. */
+  /** Returns the value of a column in a version, even if the version is older than the column. */
   valueAt(cursor: VersionCursor, columnId: number): Value {
     if (columnId === SEQ_COLUMN_ID) return cursor.seq;
     if (columnId === DELETED_COLUMN_ID) return cursor.isDeleted;
@@ -369,7 +499,7 @@ export class StoredTable {
     return converted(value, formOf(storedType), column.type);
   }
 
-  /** Keeps for later what could not be noted in the segment that has the replaced version. */
+  /** Keeps a replacement that could not be recorded in the segment of the replaced version. */
   noteMissed(replacement: MissedReplacement): void {
     const { seq } = replacement;
     const segment = this.segments.find(({ entry }) => entry.minSeq <= seq && seq <= entry.maxSeq);
@@ -377,8 +507,8 @@ export class StoredTable {
   }
 
   /**
-   * Takes back the newest rows of a memtable, down to `rowCount`: keys and replacements are again
-   * as if the rows had never been.
+   * Rolls back the newest rows of a memtable, down to `rowCount`, together with their keys and
+   * replacements.
    */
   takeBack(memtable: Memtable, rowCount: number): void {
     while (memtable.rowCount > rowCount) {
@@ -404,10 +534,11 @@ export class StoredTable {
     else partition.setRow(key, before);
   }
 
-  #findInSegments(owner: number, key: Row): VersionCursor | undefined {
+  /** Moves the cursor to the newest version of a key up to a seq in the segments. */
+  #findInSegments(owner: number, key: Row, upTo: number): VersionCursor | undefined {
     for (let index = this.segments.length - 1; index >= 0; index -= 1) {
       const segment = this.segments[index];
-      const row = segment?.findKey(owner, key) ?? -1;
+      const row = segment?.findKey(owner, key, upTo) ?? -1;
       if (segment !== undefined && row !== -1) {
         this.#cursor.standInSegment(segment, row);
         return this.#cursor;
@@ -417,16 +548,26 @@ export class StoredTable {
   }
 }
 
+/** Whether a history segment has versions that are current at a seq. */
+export function isHistoryAt({ history, minSeq }: SegmentEntry, upTo: number): boolean {
+  return history !== undefined && minSeq <= upTo && history.highestReplacingSeq > upTo;
+}
+
+/** Whether a version is not replaced at or below a seq. */
+function isCurrent({ replacedBy }: VersionCursor, upTo: number): boolean {
+  return replacedBy === 0 || replacedBy > upTo;
+}
+
 /**
- * Notes something at a version that was replaced, if the segment that holds it can be read. Returns
- * whether it could.
+ * Records something at a replaced version if the version's segment can be read. Returns whether it
+ * could be read.
  */
 export function unlessDamaged(note: () => void): boolean {
   try {
     note();
     return true;
   } catch (error) {
-    // Safe: the segment is quarantined by now, and whoever reads it hears of it.
+    // Safe: the segment has been quarantined, and later reads of it fail.
     if (!isDamage(error)) throw error;
     return false;
   }

@@ -1,32 +1,40 @@
 /**
- * Counts and sizes of a table, from what is in memory anyway, so that planning a statement or
- * looking at a table costs no reading of rows; only a count of live rows may read, and is kept.
+ * Computes counts and sizes of a table from data in memory, so that planning a statement or
+ * inspecting a table reads no rows. Only counting live rows may read some, and the count is kept.
  */
 import type { FlushedStats, ListedSegment, TableStats } from "../contract/store.ts";
-import type { Memtable } from "../memtable/memtable.ts";
+import type { MemPartition } from "../memtable/mem_partition.ts";
+import { BLOCK_ROWS, type Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /**
- * Live rows at a seq; of one owner, or of all when `owner` is undefined. The count of all is taken
- * once and then kept by the commits, so `upTo` must be the visible seq.
+ * Counts the live rows at a seq, of one owner or, if `owner` is undefined, of all owners. The total
+ * is counted once and then updated by commits, so `upTo` must be the visible seq.
  */
-export function countLiveRows(table: StoredTable, bounds: Bounds): number {
+export function countLiveRows(table: StoredTable, bounds: LiveRowBounds): number {
   const { after, owner } = bounds;
-  // Rows that expire are in no commit.
+  // Expiry is not part of any commit, so the total cannot be kept.
   const isKept = owner === undefined && after === 0;
   if (isKept && table.liveRows !== undefined) return table.liveRows;
   let count = 0;
   for (const segment of table.segments) count += liveInSegment(segment, bounds);
-  for (const memtable of table.memtables()) count += liveInMemtable(memtable, bounds);
+  for (const segment of table.historyAt(bounds.upTo)) count += liveInHistory(segment, bounds);
+  for (const memtable of table.memtables()) {
+    const { partitions } = memtable;
+    const own = owner === undefined ? partitions.values() : [partitions.get(owner)];
+    for (const partition of own) {
+      if (partition !== undefined) count += liveInPartition(memtable, partition, bounds);
+    }
+  }
   if (isKept) table.liveRows = count;
   return count;
 }
 
-/** Owners of whose rows a table may hold versions, ascending. */
+/** Returns the owners whose row versions a table may contain, ascending. */
 export function ownersOf(table: StoredTable): readonly number[] {
   const owners = new Set<number>();
-  for (const segment of table.segments) {
+  for (const segment of table.allSegments) {
     segment.guard(() => {
       const { reader } = segment;
       for (let i = 0; i < reader.ownerCount; i += 1) owners.add(reader.ownerAt(i).owner);
@@ -38,34 +46,43 @@ export function ownersOf(table: StoredTable): readonly number[] {
   return [...owners].toSorted((left, right) => left - right);
 }
 
-/** Row groups that are looked at: enough to see how far the values of a column lie apart. */
+/**
+ * Maximum number of row groups to sample, enough to estimate the distance between values of a
+ * column.
+ */
 const SPAN_GROUPS_MAX = 64;
 
-/** The segments of a table, for those who look at a store. */
-export function listedSegments({ segments }: StoredTable): ListedSegment[] {
-  return segments.map(({ entry }): ListedSegment => {
-    const { quarantined, home, ...rest } = entry;
+/** Returns the segments of a table, for display. */
+export function listedSegments({ allSegments }: StoredTable): ListedSegment[] {
+  return allSegments.map(({ entry }): ListedSegment => {
+    const { quarantined, history, home, ...rest } = entry;
     const { deletionGeneration: _, deletionHash: _hash, isGivenUp: _lost, ...known } = rest;
     const status = quarantined ? "quarantined" : "live";
+    const kind = history === undefined ? "current" : "history";
     return home === undefined
-      ? { ...known, status }
-      : { ...known, storageId: home.storageId, status };
+      ? { ...known, kind, status }
+      : { ...known, kind, storageId: home.storageId, status };
   });
 }
 
 /**
- * From the smallest to the largest value that zone maps know of; undefined where one is missing.
+ * Returns the smallest and largest value in the zone maps of row groups that have a live row at a
+ * seq; undefined if a zone map is missing.
  */
-export function spanOfColumn(table: StoredTable, columnId: number): number | undefined {
+export function spanOfColumn(
+  table: StoredTable,
+  { columnId, upTo }: { readonly columnId: number; readonly upTo: number },
+): number | undefined {
   let min = Infinity;
   let max = -Infinity;
   let groupsLeft = SPAN_GROUPS_MAX;
   for (const segment of table.segments) {
     const isKnown = segment.guard(() => {
       const { reader } = segment;
-      const count = Math.min(reader.groupCount, groupsLeft);
-      groupsLeft -= count;
-      for (let group = 0; group < count; group += 1) {
+      for (let group = 0; group < reader.groupCount && groupsLeft > 0; group += 1) {
+        const span = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
+        if (segment.livePages.firstAlive(span, upTo) === span.end) continue;
+        groupsLeft -= 1;
         const zone = reader.zone(columnId, group);
         if (zone === undefined) return false;
         min = Math.min(min, zone.min);
@@ -86,7 +103,7 @@ export function tableStats(
   let bytes = 0;
   let minSeq = Infinity;
   let maxSeq = 0;
-  for (const { entry } of table.segments) {
+  for (const { entry } of table.allSegments) {
     bytes += entry.bytes;
     minSeq = Math.min(minSeq, entry.minSeq);
     maxSeq = Math.max(maxSeq, entry.maxSeq);
@@ -107,7 +124,7 @@ export function tableStats(
   return {
     liveRows,
     unflushedVersions,
-    segments: table.segments.length,
+    segments: table.allSegments.length,
     bytes,
     memoryBytes,
     minSeq: minSeq === Infinity ? 0 : minSeq,
@@ -121,7 +138,7 @@ export function flushedStats(table: StoredTable, owner: number | undefined): Flu
   let versions = 0;
   let minSeq = Infinity;
   let maxSeq = 0;
-  for (const segment of table.segments) {
+  for (const segment of table.allSegments) {
     const found = owner === undefined ? wholeSpan(segment) : ownSpan(segment, owner);
     if (found === undefined) continue;
     segments += 1;
@@ -140,7 +157,8 @@ export function flushedStats(table: StoredTable, owner: number | undefined): Flu
     maxSeq,
     unflushedVersions,
     lastFlushedAtMs: table.progress.lastFlushedAtMs,
-    isDamaged: table.segments.some(({ entry }) => entry.quarantined),
+    isDamaged: table.allSegments.some(({ entry }) => entry.quarantined),
+    isCountable: table.segments.every(({ entry }) => !entry.quarantined),
   };
 }
 
@@ -171,54 +189,83 @@ function seqAt(reader: OpenSegment["reader"], row: number): number {
   return reader.seqs(group)[row - reader.groupStart(group)] ?? 0;
 }
 
-interface Bounds {
+interface LiveRowBounds {
   readonly owner: number | undefined;
   readonly upTo: number;
-  /** Rows up to here have expired; 0 for none. */
+  /** Rows up to this seq have expired; 0 if no row has. */
   readonly after: number;
 }
 
-function liveInMemtable(memtable: Memtable, { after, owner, upTo }: Bounds): number {
-  const { owners, seqs, deleted, replacedBy, rowCount } = memtable;
+function liveInPartition(
+  memtable: Memtable,
+  partition: MemPartition,
+  { after, upTo }: Pick<LiveRowBounds, "after" | "upTo">,
+): number {
+  const { deleted, replacedBy } = memtable;
+  const end = memtable.indexAfter(partition, upTo);
+  let index = memtable.indexAfter(partition, after);
   let count = 0;
-  const partition = owner === undefined ? undefined : memtable.partitions.get(owner);
-  if (owner !== undefined && partition === undefined) return 0;
-  const listed = partition?.count ?? rowCount;
-  for (let index = 0; index < listed; index += 1) {
-    const row = partition === undefined ? index : (partition.rows[index] ?? 0);
-    const seq = seqs[row] ?? 0;
-    if (seq > upTo || seq <= after || deleted[row] === 1) continue;
-    if (owner !== undefined && owners[row] !== owner) continue;
-    const replacement = replacedBy[row] ?? 0;
-    if (replacement === 0 || replacement > upTo) count += 1;
+  while (index < end) {
+    const stop = Math.min((index | (BLOCK_ROWS - 1)) + 1, end);
+    const isBlock = stop - index === BLOCK_ROWS;
+    const live = isBlock ? memtable.liveRowsOf(partition, index / BLOCK_ROWS, upTo) : undefined;
+    if (live !== undefined) {
+      count += live.length;
+      index = stop;
+    }
+    for (; index < stop; index += 1) {
+      const row = partition.rows[index] ?? 0;
+      const replacement = replacedBy[row] ?? 0;
+      if (deleted[row] === 0 && (replacement === 0 || replacement > upTo)) count += 1;
+    }
   }
   return count;
 }
 
-function liveInSegment(segment: OpenSegment, { after, owner, upTo }: Bounds): number {
+function liveInSegment(segment: OpenSegment, { after, owner, upTo }: LiveRowBounds): number {
   if (segment.entry.maxSeq <= after) return 0;
   return segment.guard(() => {
-    const { reader, deletions } = segment;
+    const { livePages, reader } = segment;
     const everything = { start: 0, end: reader.rowCount };
     const span = owner === undefined ? everything : reader.ownerRange(owner);
     if (span === undefined || span.start === span.end) return 0;
+    if (segment.entry.minSeq > after) return livePages.countAlive(span, upTo);
     let count = 0;
-    const lastGroup = reader.groupOf(span.end - 1);
-    for (let group = reader.groupOf(span.start); group <= lastGroup; group += 1) {
-      const groupStart = reader.groupStart(group);
-      const start = Math.max(span.start, groupStart);
-      const end = Math.min(span.end, groupStart + reader.groupRows(group));
-      const hasExpired = segment.entry.minSeq <= after;
-      if (!hasExpired && !reader.hasTombstones(group)) {
-        count += end - start - deletions.countReplaced(start, end, upTo);
-        continue;
+    let start = livePages.firstAlive(span, upTo);
+    while (start < span.end) {
+      const group = reader.groupOf(start);
+      const end = Math.min(span.end, reader.groupStart(group + 1), livePages.endOfPage(start));
+      const seqs = reader.seqs(group).subarray(start - reader.groupStart(group));
+      const alive = livePages.aliveRows({ start, end }, upTo);
+      for (let index = 0; index < (alive?.length ?? end - start); index += 1) {
+        if ((seqs[alive === undefined ? index : (alive[index] ?? 0)] ?? 0) > after) count += 1;
       }
-      const isHidden = reader.deleted(group).slice(start - groupStart, end - groupStart);
-      deletions.markReplaced(start, upTo, isHidden);
-      const seqs = hasExpired ? reader.seqs(group).subarray(start - groupStart) : undefined;
-      for (let index = 0; index < isHidden.length; index += 1) {
-        if (isHidden[index] === 1) continue;
-        if (seqs === undefined || (seqs[index] ?? 0) > after) count += 1;
+      start = livePages.firstAlive({ start: end, end: span.end }, upTo);
+    }
+    return count;
+  });
+}
+
+/** Counts the rows of a history segment that were live at a seq. */
+function liveInHistory(segment: OpenSegment, { after, owner, upTo }: LiveRowBounds): number {
+  return segment.guard(() => {
+    const { reader } = segment;
+    const everything = { start: 0, end: reader.rowCount };
+    const span = owner === undefined ? everything : reader.ownerRange(owner);
+    if (span === undefined) return 0;
+    let count = 0;
+    for (let row = span.start; row < span.end; ) {
+      const group = reader.groupOf(row);
+      const groupStart = reader.groupStart(group);
+      const end = Math.min(span.end, groupStart + reader.groupRows(group));
+      const replacing = reader.replacingSeqs(group);
+      const seqs = reader.seqs(group);
+      const deleted = reader.deleted(group);
+      for (; row < end; row += 1) {
+        const at = row - groupStart;
+        const seq = seqs[at] ?? 0;
+        const isWithin = seq > after && seq <= upTo && (replacing[at] ?? 0) > upTo;
+        if (isWithin && deleted[at] === 0) count += 1;
       }
     }
     return count;

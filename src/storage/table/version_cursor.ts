@@ -1,6 +1,6 @@
 /**
- * Stands on one row version, wherever it lies: in a memtable or in a segment. Reused from row to
- * row, so that finding a version allocates nothing.
+ * A cursor on one row version in a memtable or a segment. It is reused from row to row, so that
+ * finding a version allocates nothing.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -26,7 +26,7 @@ export class VersionCursor {
     this.#row = row;
   }
 
-  /** What it stands in, and the row there. */
+  /** The memtable or segment that contains the version. */
   get place(): Memtable | OpenSegment {
     return this.#memtable ?? this.#requireSegment();
   }
@@ -35,13 +35,26 @@ export class VersionCursor {
     return this.#row;
   }
 
-  /** Whether a newer version has replaced it. */
+  /** Whether a newer version has replaced the current one. */
   get isReplaced(): boolean {
-    if (this.#memtable !== undefined) return this.#memtable.replacedBy[this.#row] !== 0;
-    return this.#requireSegment().deletions.replacedBy(this.#row) !== 0;
+    return this.replacedBy !== 0;
   }
 
-  /** Goes to the next row of what it stands in. Returns whether there is one. */
+  /**
+   * The seq of the version that replaced the current one, or 0. In history, a tombstone may have
+   * its own seq.
+   */
+  get replacedBy(): number {
+    if (this.#memtable !== undefined) return this.#memtable.replacedBy[this.#row] ?? 0;
+    return this.#requireSegment().replacedByAt(this.#row);
+  }
+
+  /** Whether the version has moved to history, where no replacements are recorded. */
+  get isSettled(): boolean {
+    return this.#segment?.isHistory === true;
+  }
+
+  /** Moves to the next row in the same place. Returns whether there is one. */
   advance(): boolean {
     const { rowCount } = this.#memtable ?? this.#requireSegment().reader;
     if (this.#row + 1 >= rowCount) return false;
@@ -64,31 +77,31 @@ export class VersionCursor {
     return this.#requireSegment().isDeletedAt(this.#row);
   }
 
-  /** The type under which a column is stored, or undefined when the version lacks it. */
+  /** Returns the stored type of a column; undefined if the version lacks the column. */
   typeOf(columnId: number): DataType | undefined {
     if (this.#memtable !== undefined) return this.#memtable.column(columnId)?.type;
     return this.#requireSegment().columnType(columnId);
   }
 
-  /** The value of a column, or undefined when the version was written before the column was. */
+  /** Returns the value of a column; undefined if the version is older than the column. */
   valueOf(columnId: number): Value | undefined {
     if (this.#memtable !== undefined) return this.#memtable.column(columnId)?.valueAt(this.#row);
     return this.#requireSegment().valueAt(columnId, this.#row);
   }
 
-  /** Notes that the version with this seq replaces the one stood on. */
+  /** Records that the version with this seq replaces the current one. */
   replace(seq: number): void {
     if (this.#memtable !== undefined) this.#memtable.replace(this.#row, seq);
     else this.#requireSegment().replace(this.#row, seq);
   }
 
-  /** Forgets the replacement: it was taken back. */
+  /** Clears the replacement, because it was rolled back. */
   revert(): void {
     if (this.#memtable !== undefined) this.#memtable.revert(this.#row);
     else this.#requireSegment().revert(this.#row);
   }
 
   #requireSegment(): OpenSegment {
-    return defined(this.#segment, "a cursor stands somewhere");
+    return defined(this.#segment, "a cursor stands on a row");
   }
 }

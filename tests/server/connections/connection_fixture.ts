@@ -1,6 +1,6 @@
 /**
- * What tests of a connection share: a simulated socket and clock, the real identity, the real live
- * engine over the model store.
+ * The parts that connection tests share: a simulated socket and clock, the real identity, and the
+ * real live engine over the model store.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,8 +13,8 @@ import type { LiveLimits, LocalLiveEngine } from "../../../src/live/mod.ts";
 import type { ServerMessage } from "../../../src/protocol/mod.ts";
 import { Connection } from "../../../src/server/connections/connection.ts";
 import type { ConnectionRequest } from "../../../src/server/connections/connection_options.ts";
-import { MessageTurns } from "../../../src/server/connections/message_turns.ts";
-import type { Socket } from "../../../src/server/connections/outbox.ts";
+import { MessageTimeSlices } from "../../../src/server/connections/message_time_slices.ts";
+import type { OutboxSocket } from "../../../src/server/connections/outbox.ts";
 import { SocketFlusher } from "../../../src/server/connections/socket_flusher.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../../support/http.ts";
 import {
@@ -27,20 +27,21 @@ import {
 import { ManualClock } from "../../support/manual_clock.ts";
 import { ModelStore } from "../../support/model_store.ts";
 import { noBugs } from "../../support/no_bugs.ts";
+import { NO_TOPICS } from "../../support/no_topics.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 
 const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 
-/** A socket that keeps what it is sent; what is beyond `capacity` waits until `take`. */
-class SimulatedSocket implements Socket {
+/** A socket that stores what it is sent. Bytes beyond `capacity` wait until `take` is called. */
+class SimulatedSocket implements OutboxSocket {
   readonly frames: (string | Uint8Array)[] = [];
   closed: { code: number; reason: string } | undefined;
   isTerminated = false;
   pingCount = 0;
   corkCount = 0;
-  /** Bytes that the network takes at once. */
+  /** The number of bytes that the network accepts at once. */
   capacity: number = Infinity;
-  /** Drops everything from now on, as the runtime does above its own limit. */
+  /** If true, drops everything, as the runtime does above its own limit. */
   isDropping = false;
   #buffered = 0;
 
@@ -75,7 +76,7 @@ class SimulatedSocket implements Socket {
     this.isTerminated = true;
   }
 
-  /** The client reads: everything that waited has gone. */
+  /** Lets the client read, so that no bytes wait. */
   take(): void {
     this.#buffered = 0;
   }
@@ -86,7 +87,7 @@ class SimulatedSocket implements Socket {
       .map((frame) => JSON.parse(frame) as ServerMessage);
   }
 
-  /** Messages since the last call. */
+  /** Returns the messages since the last call. */
   drain(): ServerMessage[] {
     const messages = this.messages();
     this.frames.length = 0;
@@ -94,7 +95,7 @@ class SimulatedSocket implements Socket {
   }
 }
 
-/** A subscribe message. */
+/** Returns a subscribe message. */
 export function subscribe(
   id: string,
   options?: object | null,
@@ -113,11 +114,11 @@ export interface OpenOptions {
 export interface Opened {
   readonly connection: Connection;
   readonly socket: SimulatedSocket;
-  /** A text frame of the client. */
+  /** Sends a text frame as the client. */
   readonly say: (message: object) => void;
 }
 
-/** Passwords are slow on purpose: identity is made once, on a clock of its own. */
+/** Password hashing is slow on purpose, so the identity is created once, on its own clock. */
 export class Identity {
   readonly auth: Auth;
   readonly owner: number;
@@ -132,7 +133,7 @@ export class Identity {
     this.owner = this.#catalog.ownerNumber("ada", { create: true }) ?? 0;
   }
 
-  /** Knows "ada", a DBA. */
+  /** Creates an identity with the user "ada", a DBA. */
   static async make(): Promise<Identity> {
     const identity = new Identity(mkdtempSync(join(tmpdir(), "tidemark-connection-")));
     const setup = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
@@ -140,7 +141,7 @@ export class Identity {
     return identity;
   }
 
-  /** The same users at another time, from addresses that may try for ever unless told otherwise. */
+  /** Returns the same users at another time. By default their addresses may try without limit. */
   at(clock: ManualClock, attemptsPerSecond = 0): Auth {
     const random = new SeededRandom(1);
     const settings = { ...authSettings(), attemptsPerSecond };
@@ -168,7 +169,7 @@ export class Identity {
 /** A store with one table, its live engine, and connections to it. */
 export class ConnectionFixture {
   readonly clock: ManualClock = new ManualClock();
-  readonly turns: MessageTurns = new MessageTurns(this.clock, (error) => {
+  readonly slices: MessageTimeSlices = new MessageTimeSlices(this.clock, (error) => {
     throw error;
   });
   readonly live: LocalLiveEngine;
@@ -203,9 +204,11 @@ export class ConnectionFixture {
         config: settings,
         auth: as,
         live: this.live,
+        topics: NO_TOPICS,
+        onBug: noBugs,
         clock: this.clock,
         log: silentLog,
-        turns: this.turns,
+        slices: this.slices,
         outbox: { budgetBytes, flusher: new SocketFlusher(this.clock, noBugs) },
       },
     });

@@ -1,6 +1,4 @@
-/**
- * Random frames of clients against the state machine of a connection.
- */
+/** Random client frames against the state machine of a connection. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { settle } from "../../support/live_fixture.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
@@ -31,7 +29,7 @@ const ODD_VALUES: readonly unknown[] = [
   { a: {} },
 ];
 
-/** A frame of a client that is right, nearly right, or noise. */
+/** Returns a client frame that is valid, nearly valid, or noise. */
 function randomFrame(random: SeededRandom, token: string): string | Uint8Array {
   if (random.chance(0.03)) return random.bytes(random.below(40));
   if (random.chance(0.02)) return "x".repeat(random.below(4000));
@@ -61,7 +59,7 @@ function spoil(target: Record<string, unknown>, random: SeededRandom): void {
   else target[key] = random.pick(ODD_VALUES);
 }
 
-test("any frames in any order leave the connection open or closed, never broken", async () => {
+test("any frames in any order leave the connection open or closed, but never broken", async () => {
   const token = await identity.logIn();
   const fixture = new ConnectionFixture(identity, token);
   const random = new SeededRandom(seedOf(11));
@@ -93,7 +91,7 @@ test("any frames in any order leave the connection open or closed, never broken"
     connection.closed();
     expect(fixture.live.countOfUser("ada")).toBe(0);
   }
-  // The generator reaches what it should: otherwise this test says nothing.
+  // The generator must reach all of these; otherwise this test proves nothing.
   for (const word of [
     "auth_success",
     "auth_error",

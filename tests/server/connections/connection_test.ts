@@ -3,7 +3,7 @@
  * live engine, and every event in every state.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import type { Change } from "../../../src/protocol/mod.ts";
+import type { ChangeMessage } from "../../../src/protocol/mod.ts";
 import type { ConnectionRequest } from "../../../src/server/connections/connection_options.ts";
 import { Connections } from "../../../src/server/connections/connections.ts";
 import { settle } from "../../support/live_fixture.ts";
@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 import { ConnectionFixture, Identity, subscribe } from "./connection_fixture.ts";
 
-function changeOf(seq: number): Change {
+function changeOf(seq: number): ChangeMessage {
   return {
     type: "change",
     subscription_id: "m1",
@@ -36,7 +36,7 @@ beforeEach(() => {
   fixture = new ConnectionFixture(identity, token);
 });
 
-test("authenticates by message, and answers it again with what is in force", () => {
+test("authenticates by message, and repeats the result when authenticated again", () => {
   const { connection, socket, say } = fixture.open();
   expect(connection.state).toBe("unauthenticated");
   const protocol = { serialization: "json", compression: "none" };
@@ -49,7 +49,7 @@ test("authenticates by message, and answers it again with what is in force", () 
   expect(socket.closed).toBeUndefined();
 });
 
-test("authenticates by header before anything is said", () => {
+test("authenticates by header before any message", () => {
   const { connection, socket } = fixture.open({ request: { bearer: `bearer ${token}` } });
   expect(socket.messages()).toMatchObject([{ type: "auth_success", user: "ada" }]);
   expect(connection.principal?.userId).toBe("ada");
@@ -96,7 +96,7 @@ test("a wrong header is auth_error and close 1008", () => {
   expect(socket.closed?.code).toBe(1008);
 });
 
-test("an expired token says so", () => {
+test("an expired token is reported as expired", () => {
   const later = new ManualClock();
   later.advance(2 * 3600 * 1000);
   const { socket, say } = fixture.open({ as: identity.at(later) });
@@ -155,7 +155,7 @@ test.each<[string, object | string, string, string]>([
   ["a blank id", subscribe(" "), "INVALID_SUBSCRIPTION_ID", "invalid_subscription"],
   ["a long id", subscribe("x".repeat(129)), "INVALID_SUBSCRIPTION_ID", "invalid_subscription"],
   [
-    "a long id of signs",
+    "a long id of punctuation",
     subscribe("🌊".repeat(129)),
     "INVALID_SUBSCRIPTION_ID",
     "invalid_subscription",
@@ -167,29 +167,39 @@ test.each<[string, object | string, string, string]>([
   ["64 KiB of SQL", subscribe("a", {}, "x".repeat(65537)), "INVALID_SQL", "a"],
   [
     "a bad parameter",
-    { type: "subscribe", subscription: { id: "a", sql: "x", params: [[1]] } },
+    { type: "subscribe", subscription: { id: "a", sql: "x", params: "x" } },
     "INVALID_PARAMETER",
     "a",
   ],
   [
-    "parameters that are no list",
+    "parameters that are not a list",
     { type: "subscribe", subscription: { id: "a", sql: "x", params: {} } },
     "INVALID_PARAMETER",
     "a",
   ],
   [
-    "a namespace that is no text",
+    "a namespace that is not text",
     { type: "subscribe", subscription: { id: "a", sql: "x", namespace_id: 1 } },
     "INVALID_OPTIONS",
     "a",
   ],
-  ["next_batch of nothing", { type: "next_batch" }, "BATCH_FETCH_FAILED", "protocol"],
-  ["next_batch of nobody", { type: "next_batch", subscription_id: "x" }, "BATCH_FETCH_FAILED", "x"],
+  ["next_batch without a subscription", { type: "next_batch" }, "BATCH_FETCH_FAILED", "protocol"],
+  [
+    "next_batch of an unknown subscription",
+    { type: "next_batch", subscription_id: "x" },
+    "BATCH_FETCH_FAILED",
+    "x",
+  ],
   ["a bad next_batch", { type: "next_batch", subscription_id: 1 }, "INVALID_MESSAGE", "protocol"],
   ["a bad unsubscribe", { type: "unsubscribe" }, "INVALID_MESSAGE", "protocol"],
   ["a bad ping", { type: "ping", id: 1 }, "INVALID_MESSAGE", "protocol"],
   ["a long ping", { type: "ping", id: "x".repeat(65) }, "INVALID_MESSAGE", "protocol"],
-  ["a long ping of signs", { type: "ping", id: "🌊".repeat(65) }, "INVALID_MESSAGE", "protocol"],
+  [
+    "a long ping of punctuation",
+    { type: "ping", id: "🌊".repeat(65) },
+    "INVALID_MESSAGE",
+    "protocol",
+  ],
 ])("%s: the connection stays open", (_what, said, code, subscriptionId) => {
   const { connection, socket } = fixture.openAuthenticated();
   connection.receive(typeof said === "string" ? said : JSON.stringify(said));
@@ -199,7 +209,7 @@ test.each<[string, object | string, string, string]>([
   expect(connection.state).toBe("authenticated");
 });
 
-test.each(["x", "é", "🌊"])("ids have as many characters as they may, of %s, too", (sign) => {
+test.each(["x", "é", "🌊"])("ids may have the full number of characters, also of %s", (sign) => {
   const { socket, say } = fixture.openAuthenticated();
   const [id, ping] = [sign.repeat(128), sign.repeat(64)];
   say(subscribe(id, null));
@@ -210,7 +220,7 @@ test.each(["x", "é", "🌊"])("ids have as many characters as they may, of %s, 
   ]);
 });
 
-test("the tenth invalid message within a minute closes 1008, not one that comes later", () => {
+test("the tenth invalid message within a minute closes 1008, a later one does not", () => {
   const { connection, socket } = fixture.openAuthenticated();
   for (let count = 0; count < 9; count += 1) connection.receive("{");
   fixture.clock.advance(60_000);
@@ -246,26 +256,26 @@ test("messages wait for their turn while the server is busy, in order and withou
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { limits: { messages_per_sec: 0 } },
   });
-  // Somebody else has used up the share of messages.
+  // Another connection has used up the message share.
   const busy = {
     serveNow: () => fixture.clock.advance(10),
     serveWaiting: () => false,
     failed() {},
   };
-  fixture.turns.serve(busy, "");
+  fixture.slices.serve(busy, "");
   for (let id = 0; id < 3; id += 1) say({ type: "ping", id: `p${id}` });
   expect(socket.messages()).toEqual([]);
   await settle();
   expect(socket.drain()).toMatchObject([{ id: "p0" }, { id: "p1" }, { id: "p2" }]);
-  // As many wait as may: the next is refused, and the connection stays.
+  // The queue is full: the next message is refused, but the connection stays open.
   fixture.clock.advance(20);
-  fixture.turns.serve(busy, "");
+  fixture.slices.serve(busy, "");
   for (let id = 0; id < 1025; id += 1) say({ type: "ping", id: `q${id}` });
   expect(socket.drain()).toMatchObject([
     { code: "RATE_LIMIT_EXCEEDED", ended: false, retry_after_ms: 1000 },
   ]);
   expect(connection.state).toBe("authenticated");
-  for (let turn = 0; turn < 2000 && socket.messages().length < 1024; turn += 1) await settle();
+  for (let tick = 0; tick < 2000 && socket.messages().length < 1024; tick += 1) await settle();
   expect(socket.drain().map((it) => (it.type === "pong" ? it.id : it.type))).toEqual(
     Array.from({ length: 1024 }, (_, id) => `q${id}`),
   );
@@ -300,7 +310,7 @@ test("subscribes, loads batch by batch, and follows", async () => {
   expect(fixture.live.countOfUser("ada")).toBe(0);
 });
 
-test("what is no subscribe message ends nothing, and one with bad fields ends what has its id", async () => {
+test("a message that is not a subscribe ends nothing, and a subscribe with bad fields ends its id", async () => {
   const { socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
   say({ type: "subscribe", subscription: { id: "m1" } });
@@ -357,7 +367,7 @@ test("limits of subscriptions per connection and per user", () => {
     subscription_id: "c",
     ended: true,
   });
-  // An id in use makes room for itself.
+  // Reusing an id makes room for the new subscription.
   first.socket.drain();
   first.say(subscribe("b"));
   expect(first.socket.messages()[0]).toMatchObject({ type: "subscription_ack" });
@@ -381,7 +391,7 @@ test("a full socket pauses subscriptions and client messages, and nothing is los
   expect(socket.getBufferedAmount()).toBeLessThan(65536 + 20_000 + 1_100_000);
   say({ type: "ping", id: "waits" });
   expect(socket.messages().some(({ type }) => type === "pong")).toBe(false);
-  for (let turn = 0; turn < 300 && socket.getBufferedAmount() > 0; turn += 1) {
+  for (let tick = 0; tick < 300 && socket.getBufferedAmount() > 0; tick += 1) {
     socket.take();
     connection.drained();
     await settle();
@@ -393,7 +403,7 @@ test("a full socket pauses subscriptions and client messages, and nothing is los
   expect(socket.messages().some(({ type }) => type === "pong")).toBe(true);
 });
 
-test("every subscription of a full socket goes on once it has drained", async () => {
+test("every subscription of a full socket continues once it has drained", async () => {
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { websocket: { send_queue_bytes: 65536 } },
   });
@@ -403,7 +413,7 @@ test("every subscription of a full socket goes on once it has drained", async ()
   socket.drain();
   socket.capacity = 0;
   await fixture.insert(1, 50, "x".repeat(10_000));
-  for (let turn = 0; turn < 300 && socket.getBufferedAmount() > 0; turn += 1) {
+  for (let tick = 0; tick < 300 && socket.getBufferedAmount() > 0; tick += 1) {
     socket.take();
     connection.drained();
     await settle();
@@ -418,7 +428,7 @@ test("every subscription of a full socket goes on once it has drained", async ()
   }
 });
 
-test("what one turn sends goes out in one write, in order", async () => {
+test("the messages of one tick are sent in one write, in order", async () => {
   const { connection, socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
   await settle();
@@ -531,7 +541,7 @@ test("shutdown sends what is queued, then closes 1001", () => {
   expect(socket.closed?.code).toBe(1001);
 });
 
-test("shutdown of a connection that never reads ends by force", async () => {
+test("shutdown of a connection that never reads closes it by force", async () => {
   const connections = new Connections(fixture.clock, noBugs);
   const { connection, socket, say } = fixture.openAuthenticated();
   connections.add(connection);
@@ -546,7 +556,7 @@ test("shutdown of a connection that never reads ends by force", async () => {
   expect(socket.isTerminated).toBe(true);
 });
 
-test("whatever arrives in closing is ignored", async () => {
+test("messages that arrive while closing are ignored", async () => {
   const { connection, socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
   await settle();
@@ -565,7 +575,7 @@ test("whatever arrives in closing is ignored", async () => {
   expect(fixture.live.countOfUser("ada")).toBe(0);
 });
 
-test("a gone socket leaves nothing behind", async () => {
+test("a closed socket leaves nothing behind", async () => {
   const { connection, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
   connection.closed();
@@ -596,7 +606,7 @@ test.each<[string, Partial<ConnectionRequest>, object | undefined, object]>([
     { serialization: "json", compression: "none" },
   ],
   [
-    "a member left out stays",
+    "an absent member keeps its value",
     { format: { serialization: "msgpack", isGzipOn: false } },
     { compression: "gzip" },
     { serialization: "msgpack", compression: "gzip" },

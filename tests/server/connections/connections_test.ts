@@ -1,7 +1,7 @@
 /**
- * Goal: every open connection is looked at once a second, and those of a session end with it,
- * however many there are, and no turn of the event loop is long because of it. Method: connections
- * that count, a clock that the test moves, and the turns between.
+ * Goal: every open connection is visited once a second, and a session's connections end with it,
+ * however many there are, without making any tick of the event loop long. Method: connections that
+ * count the visits, a clock that the test controls, and the ticks in between.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -10,10 +10,10 @@ import type { OpenConnection } from "../../../src/server/connections/open_connec
 import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 
-/** Several turns' worth. */
+/** Enough connections for several ticks. */
 const MANY = 300;
 
-/** What looking at a connection takes, unless a test says otherwise: 64 fit into a turn. */
+/** The duration of a visit unless a test sets another one: 64 fit in a tick. */
 const VISIT_MS = 1 / 16;
 
 const BOB: Principal = {
@@ -26,7 +26,7 @@ const BOB: Principal = {
   sessionId: "s1",
 };
 
-/** Goes on by what is done, too. */
+/** A clock that also advances with the work. */
 class WorkClock extends ManualClock {
   workMs = 0;
 
@@ -42,6 +42,7 @@ interface CountedOptions {
 }
 
 class Counted implements OpenConnection {
+  readonly queuedBytes = 0;
   readonly address = "127.0.0.1";
   readonly transport = "sse";
   readonly principal: Principal | undefined;
@@ -91,25 +92,25 @@ function ticked(all: readonly Counted[], count: number): number {
   return all.filter(({ tickCount }) => tickCount === count).length;
 }
 
-/** Until everything that waits for the event loop had its turn, again and again. */
-async function turns(): Promise<void> {
-  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+/** Waits, repeatedly, until everything queued on the event loop has had its turn. */
+async function ticks(): Promise<void> {
+  for (let tick = 0; tick < 10; tick += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A tenth of a second after another, and the turns behind each. */
+/** Advances the clock in steps of a tenth of a second, and waits for the ticks after each. */
 async function tenths(clock: WorkClock, count: number): Promise<void> {
   for (let tenth = 0; tenth < count; tenth += 1) {
     clock.advance(100);
-    await turns();
+    await ticks();
   }
 }
 
-test("Connections looks at all of many once a second, at a tenth of them at a time", async () => {
+test("Connections visits all of many once a second, a tenth of them at a time", async () => {
   const { all, clock } = opened();
   clock.advance(99);
   expect(ticked(all, 0)).toBe(MANY);
   clock.advance(1);
-  await turns();
+  await ticks();
   expect(ticked(all, 1)).toBe(MANY / 10);
   await tenths(clock, 9);
   expect(ticked(all, 1)).toBe(MANY);
@@ -119,21 +120,21 @@ test("Connections looks at all of many once a second, at a tenth of them at a ti
   expect(ticked(all, 2)).toBe(MANY);
 });
 
-test("Connections looks at a tenth that takes long in several turns", async () => {
+test("Connections visits a slow tenth in several ticks", async () => {
   const { all, clock } = opened({ visitMs: 0.5 });
   clock.advance(100);
   expect(ticked(all, 1)).toBe(8);
-  await turns();
+  await ticks();
   expect(ticked(all, 1)).toBe(MANY / 10);
 });
 
-test("Connections looks at nobody who has gone between two turns, and at who has come in the next round at the latest", async () => {
+test("Connections visits no connection that has gone between two ticks, and new ones at the latest in the next round", async () => {
   const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
   const [gone, come] = [all[20] ?? new Counted({ clock }), new Counted({ clock })];
   connections.remove(gone);
   connections.add(come);
-  await turns();
+  await ticks();
   await tenths(clock, 9);
   expect(gone.tickCount).toBe(0);
   expect(ticked(all, 1)).toBe(MANY - 1);
@@ -143,7 +144,7 @@ test("Connections looks at nobody who has gone between two turns, and at who has
   expect(clock.timerCount).toBe(1);
 });
 
-test.each([1, 3, 10, 11])("Connections looks at each of %p once a second", async (count) => {
+test.each([1, 3, 10, 11])("Connections visits each of %p once a second", async (count) => {
   const { all, clock } = opened({ count });
   for (const second of [1, 2, 3]) {
     await tenths(clock, 10);
@@ -151,11 +152,11 @@ test.each([1, 3, 10, 11])("Connections looks at each of %p once a second", async
   }
 });
 
-test("Connections looks at nobody once the server stops", async () => {
+test("Connections visits no connection once the server stops", async () => {
   const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
   const stopped = connections.shutDown("websocket");
-  await turns();
+  await ticks();
   expect(ticked(all, 1)).toBe(8);
   for (const connection of all) connections.remove(connection);
   clock.advance(20);
@@ -163,7 +164,7 @@ test("Connections looks at nobody once the server stops", async () => {
   expect(clock.timerCount).toBe(0);
 });
 
-test("Connections.revoke ends many in several turns, and none that came after", async () => {
+test("Connections.revoke ends many in several ticks, and none that came later", async () => {
   const clock = new WorkClock();
   const connections = new Connections(clock, noBugs);
   const all = Array.from({ length: MANY }, () => new Counted({ clock, principal: BOB }));
@@ -173,15 +174,15 @@ test("Connections.revoke ends many in several turns, and none that came after", 
   const late = new Counted({ clock, principal: BOB });
   connections.add(late);
   expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(64);
-  await turns();
+  await ticks();
   expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(MANY);
   expect([other.isRevoked, late.isRevoked]).toEqual([false, false]);
 });
 
 test.each([
-  ["all that take no time in one turn", 0, 300],
-  ["few of those that take long in a turn", 2, 2],
-  ["one that takes longer than a turn", 50, 1],
+  ["all connections that take no time in one tick", 0, 300],
+  ["a few slow connections per tick", 2, 2],
+  ["one connection that takes longer than a tick", 50, 1],
 ])("Connections.revoke ends %s", (_what, visitMs, count) => {
   const clock = new WorkClock();
   const connections = new Connections(clock, noBugs);
@@ -191,7 +192,7 @@ test.each([
   expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(count);
 });
 
-test("Connections sets no timer while there is none", async () => {
+test("Connections sets no timer while there are no connections", async () => {
   const { all, clock, connections } = opened();
   for (const connection of all) connections.remove(connection);
   clock.advance(1000);

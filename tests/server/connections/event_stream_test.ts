@@ -1,6 +1,6 @@
 /**
- * Goal: whoever may no longer listen is gone within a second, whether or not it reads, and whoever
- * reads gets all that was sent before.
+ * Goal: a client that may no longer listen is disconnected within a second, whether or not it
+ * reads, and a client that reads gets everything that was sent before.
  */
 import { expect, test } from "bun:test";
 import type { LiveSubscription } from "../../../src/live/mod.ts";
@@ -15,7 +15,7 @@ import { noBugs } from "../../support/no_bugs.ts";
 interface Opened {
   readonly clock: ManualClock;
   readonly stream: EventStream;
-  /** What the stream told its server and its subscription, in order. */
+  /** The stream's calls to its server and its subscription, in order. */
   readonly told: string[];
 }
 
@@ -30,7 +30,7 @@ function open(): Opened {
     isNetReplay: false,
     clock,
     onBug: noBugs,
-    queueBytesMax: 1000,
+    sendBudget: { queueBytes: 1000 },
     commentEveryMs: 1000,
     onEnding: () => told.push("ending"),
     onClosed: () => told.push("closed"),
@@ -41,21 +41,18 @@ function open(): Opened {
   return { clock, stream, told };
 }
 
-test.each(["revoke", "kill"] as const)(
-  "%s ends a stream that nobody reads within a second",
-  (end) => {
-    const { clock, stream, told } = open();
-    const body = stream.body();
-    stream[end]();
-    expect(told).toEqual(["unsubscribed", "ending"]);
-    // It holds a connection for as long as it is there, and says so.
-    expect(stream.row()?.subscriptions).toBe(0);
-    clock.advance(999);
-    expect(told).toEqual(["unsubscribed", "ending", "closed"]);
-    expect(stream.row()).toBeUndefined();
-    expect(body.getReader().read()).rejects.toThrow("The stream was closed");
-  },
-);
+test.each(["revoke", "kill"] as const)("%s ends an unread stream within a second", (end) => {
+  const { clock, stream, told } = open();
+  const body = stream.body();
+  stream[end]();
+  expect(told).toEqual(["unsubscribed", "ending"]);
+  // The stream occupies a connection as long as it exists, and is listed with it.
+  expect(stream.row()?.subscriptions).toBe(0);
+  clock.advance(999);
+  expect(told).toEqual(["unsubscribed", "ending", "closed"]);
+  expect(stream.row()).toBeUndefined();
+  expect(body.getReader().read()).rejects.toThrow("The stream was closed");
+});
 
 test.each(["revoke", "kill"] as const)("%s tells a client that reads why it ends", async (end) => {
   const { clock, stream, told } = open();
@@ -67,7 +64,7 @@ test.each(["revoke", "kill"] as const)("%s tells a client that reads why it ends
   expect(told).toHaveLength(3);
 });
 
-test("end leaves a client that reads slowly its time, unless the connection is killed, too", () => {
+test("end gives a client that reads slowly its time, unless the connection is killed as well", () => {
   const { clock, stream, told } = open();
   stream.body();
   stream.shutDown();

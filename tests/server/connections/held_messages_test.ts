@@ -1,6 +1,6 @@
 /**
- * Which sockets are ended for what they hold of unfinished messages, by the system's count of bytes
- * received.
+ * Closes the sockets that hold too many unfinished messages, based on the system's count of
+ * received bytes.
  */
 import { expect, test } from "bun:test";
 import type { Peer, ReceivedBytes } from "../../../src/base/received_bytes.ts";
@@ -9,10 +9,10 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-/** The largest request. */
+/** The largest request head. */
 const HEAD_BYTES = 16 * 1024;
 
-/** A system with connections whose descriptor is the port of the peer. */
+/** A system that counts the bytes of connections. A connection's descriptor is the peer's port. */
 class CountingSystem implements ReceivedBytes {
   readonly #bytes = new Map<number, number>();
   lookCount = 0;
@@ -53,12 +53,12 @@ class FakeSocket implements WatchedSocket {
     system.receive(port, HEAD_BYTES);
   }
 
-  /** Some bytes of a message arrive. */
+  /** Receives some bytes of a message. */
   arrive(bytes: number): void {
     this.#system.receive(this.#port, bytes);
   }
 
-  /** A message has ended. */
+  /** Ends a message. */
   finish(bytes: number): void {
     this.bytesIn += bytes;
     this.framesIn += 1;
@@ -74,7 +74,7 @@ class FakeSocket implements WatchedSocket {
 }
 
 function peerOf(port: number): Peer {
-  return { address: [10, 0, 0, 1], port };
+  return { address: "10.0.0.1", port };
 }
 
 interface Watch {
@@ -82,7 +82,7 @@ interface Watch {
   readonly system: CountingSystem;
   readonly held: HeldMessages;
   readonly open: (count: number, userId?: string) => FakeSocket[];
-  /** All sockets are looked at: the new ones are searched for once a second at the latest. */
+  /** Makes the next check look at all sockets. New ones are searched for at least once a second. */
   readonly lookAtAll: () => void;
 }
 
@@ -120,7 +120,7 @@ function refusedOf(sockets: readonly FakeSocket[]): number {
   return sockets.filter(({ refusal }) => refusal !== undefined).length;
 }
 
-test("the sockets of a user beyond the bound are refused, then cut, and others go on", () => {
+test("the sockets of a user beyond the bound are refused, then cut, and others continue", () => {
   const { held, lookAtAll, open } = watch();
   const mallory = open(5, "mallory");
   const [alice] = open(1, "alice");
@@ -142,7 +142,7 @@ test("the sockets of a user beyond the bound are refused, then cut, and others g
   );
 });
 
-test("the bounds of an address and of strangers hold, too", () => {
+test("the bounds of an address and of strangers apply, too", () => {
   const { lookAtAll, open } = watch();
   const strangers = open(3);
   for (const socket of strangers) socket.arrive(MIB);
@@ -158,7 +158,7 @@ test("the bounds of an address and of strangers hold, too", () => {
   expect(refusedOf(users)).toBe(1);
 });
 
-test("a finished message is counted no longer, nor are heads, headers and control frames", () => {
+test("a finished message no longer counts, nor do heads, headers and control frames", () => {
   const { held, lookAtAll, open } = watch();
   const [socket] = open(1, "alice");
   for (let round = 0; round < 50; round += 1) {
@@ -174,7 +174,7 @@ test("a finished message is counted no longer, nor are heads, headers and contro
   expect(socket?.refusal).toBeUndefined();
 });
 
-test("what fragments and TLS add is forgotten with the message", () => {
+test("the overhead of fragments and TLS is forgotten with the message", () => {
   const { held, lookAtAll, open } = watch();
   const [socket] = open(1, "alice");
   for (let round = 0; round < 50; round += 1) {
@@ -184,7 +184,7 @@ test("what fragments and TLS add is forgotten with the message", () => {
     socket?.arrive(10);
     socket?.finish(5);
     lookAtAll();
-    // At most what has arrived since the look before.
+    // At most the bytes that have arrived since the previous check remain.
     expect(held.heldBytes).toBeLessThanOrEqual(10);
   }
 });
@@ -216,7 +216,7 @@ test("finished messages that wait count, too, until they are served", () => {
   expect(held.heldBytes).toBe(0);
 });
 
-test("a socket that closes gives back what it held", () => {
+test("a socket that closes releases its bytes", () => {
   const { held, lookAtAll, open } = watch();
   const [first, second] = open(2, "alice");
   first?.arrive(4 * MIB);
@@ -231,7 +231,7 @@ test("a socket that closes gives back what it held", () => {
   expect(refusedOf(more)).toBe(0);
 });
 
-test("of many quiet sockets some are looked at, and all once some have grown by much", async () => {
+test("some of many quiet sockets are checked, and all of them once some have grown by much", async () => {
   const { clock, open, system } = watch();
   const sockets = open(3200, "alice");
   clock.advance(LOOK_MS);

@@ -1,25 +1,25 @@
 /**
- * Goal: an outbox knows when its socket is full without asking it at each frame. Method: a socket
- * that counts how often it is asked, and takes as much as the test says.
+ * Goal: an outbox knows when its socket is full without asking it for each frame. Method: a socket
+ * that counts how often it is asked, and accepts as much as the test says.
  */
 import { expect, test } from "bun:test";
-import { Outbox, type Socket } from "../../../src/server/connections/outbox.ts";
+import { Outbox, type OutboxSocket } from "../../../src/server/connections/outbox.ts";
 import { SocketFlusher } from "../../../src/server/connections/socket_flusher.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 
 const BUDGET_BYTES = 100;
 
-class NarrowSocket implements Socket {
+class NarrowSocket implements OutboxSocket {
   readonly frames: (string | Uint8Array)[] = [];
   backlog = 0;
-  /** Bytes that the network takes at once. */
+  /** The number of bytes that the network accepts at once. */
   capacity = Infinity;
   askedCount = 0;
   #corked = 0;
   #isCorked = false;
 
-  /** Like the runtime's: what a cork holds back counts as sent until the cork is gone. */
+  /** Corked bytes count as sent until the socket is uncorked, as they do in the runtime. */
   send(frame: string | Uint8Array): number {
     this.frames.push(frame);
     if (this.#isCorked) {
@@ -57,7 +57,7 @@ class NarrowSocket implements Socket {
   }
 }
 
-function outboxOver(socket: Socket): Outbox {
+function outboxOver(socket: OutboxSocket): Outbox {
   const flusher = new SocketFlusher(new ManualClock(), noBugs);
   const owner = {
     sendFailed: () => {
@@ -67,7 +67,7 @@ function outboxOver(socket: Socket): Outbox {
   return new Outbox({ socket, parts: { budgetBytes: BUDGET_BYTES, flusher }, owner });
 }
 
-test("a socket that takes each frame whole is never asked what waits", async () => {
+test("a socket that accepts each frame whole is never asked for its backlog", async () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   for (let round = 0; round < 20; round += 1) {
@@ -78,7 +78,7 @@ test("a socket that takes each frame whole is never asked what waits", async () 
   expect(socket.askedCount).toBe(0);
 });
 
-test("what the network did not take of a frame counts until it has drained", async () => {
+test("the bytes of a frame that the network did not take count until it has drained", async () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   socket.capacity = 0;
@@ -92,7 +92,7 @@ test("what the network did not take of a frame counts until it has drained", asy
   expect(outbox.hold("x".repeat(60))).toBe(true);
 });
 
-test("what a cork left behind counts, though each frame of it was called sent", async () => {
+test("bytes left behind by a cork count, although each of their frames was reported as sent", async () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   socket.capacity = 0;

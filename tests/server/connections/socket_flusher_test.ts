@@ -1,17 +1,17 @@
 /**
- * Goal: a change to many sockets is written in slices, and what comes meanwhile joins the frames of
- * the sockets whose turn is still to come, in order. Method: a clock whose turns the test gives.
+ * Goal: a change to many sockets is written in slices, and later changes join the frames of the
+ * sockets whose turn is still to come, in order. Method: a clock whose ticks the test controls.
  */
 import { expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/clock.ts";
-import { Outbox, type Socket } from "../../../src/server/connections/outbox.ts";
+import { Outbox, type OutboxSocket } from "../../../src/server/connections/outbox.ts";
 import { SocketFlusher } from "../../../src/server/connections/socket_flusher.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 
 const SOCKETS = 1000;
 
-class CountingSocket implements Socket {
+class CountingSocket implements OutboxSocket {
   readonly frames: (string | Uint8Array)[] = [];
   writes = 0;
   #isCorked = false;
@@ -46,9 +46,9 @@ function fieldOf(count: number): {
   sendAll: (frame: string) => void;
   giveTurn: () => Promise<boolean>;
 } {
-  const turns: (() => void)[] = [];
+  const ticks: (() => void)[] = [];
   const clock: Clock = Object.assign(new ManualClock(), {
-    yield: () => new Promise<void>((resolve) => turns.push(resolve)),
+    yield: () => new Promise<void>((resolve) => ticks.push(resolve)),
   });
   const parts = { budgetBytes: 1_000_000, flusher: new SocketFlusher(clock, noBugs) };
   const sockets = Array.from({ length: count }, () => new CountingSocket());
@@ -64,11 +64,11 @@ function fieldOf(count: number): {
       for (const outbox of outboxes) expect(outbox.hold(frame)).toBe(true);
     },
     giveTurn: async () => {
-      const turn = turns.shift();
-      turn?.();
+      const tick = ticks.shift();
+      tick?.();
       await Promise.resolve();
       await Promise.resolve();
-      return turn !== undefined;
+      return tick !== undefined;
     },
   };
 }
@@ -78,7 +78,7 @@ test("frames of later changes share the write of sockets whose turn is still to 
   sendAll("a");
   await Promise.resolve();
   const early = sockets.filter(({ frames }) => frames.length > 0).length;
-  // Few, as whoever made the change is answered behind them.
+  // Only a few sockets are written at first, since the author of the change is answered after them.
   expect(early).toBe(32);
 
   sendAll("b");

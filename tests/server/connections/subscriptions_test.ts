@@ -1,6 +1,4 @@
-/**
- * The subscriptions of one connection: one or many, in the order in which they came.
- */
+/** The subscriptions of one connection, one or many, in order of arrival. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LiveSubscription } from "../../../src/live/mod.ts";
@@ -30,7 +28,7 @@ class Recorded implements LiveSubscription {
   }
 }
 
-test("the next in line takes the place of the first, and the order stays", () => {
+test("the next in line replaces the first, and the order is preserved", () => {
   const open = new Subscriptions();
   expect(open.count).toBe(0);
   for (const id of ["a", "b", "c", "d"]) open.add(new Recorded(id));
@@ -51,7 +49,7 @@ test("the next in line takes the place of the first, and the order stays", () =>
   expect(open.ids()).toEqual(["f"]);
 });
 
-test("that the socket has room is said once, of one that is open", () => {
+test("free space in the socket is announced once, to an open subscription", () => {
   const calls: string[] = [];
   const open = new Subscriptions();
   open.drained();
@@ -67,7 +65,7 @@ test("that the socket has room is said once, of one that is open", () => {
   expect(calls.length).toBe(4);
 });
 
-test("a batch is asked of the only one that loads, whatever its place", () => {
+test("a batch is requested from the only subscription that loads, whatever its place", () => {
   const calls: string[] = [];
   const open = new Subscriptions();
   const all = ["a", "b", "c"].map((id) => new Recorded(id, calls));

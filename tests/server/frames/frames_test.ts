@@ -1,17 +1,16 @@
 /**
- * Frames: round trips of every message, and refusal of everything malformed.
+ * Frames: round trips of every message, and refusal of all malformed ones.
  */
 import { expect, test } from "bun:test";
 import { Packr, Unpackr } from "msgpackr";
 import type { SharedMessage } from "../../../src/live/mod.ts";
 import { SubscriptionError } from "../../../src/live/mod.ts";
-import { parametersFromSpec } from "../../../src/live/subscribe_options.ts";
 import type { DataMessage } from "../../../src/protocol/mod.ts";
 import { decodeFrame } from "../../../src/server/frames/decode.ts";
-import { frameOf } from "../../../src/server/frames/encode.ts";
+import { frameOf, jsonFromMessage } from "../../../src/server/frames/encode.ts";
 import { gunzip, gzipOf } from "../../../src/server/frames/gzip.ts";
-import { jsonFromMessage } from "../../../src/server/frames/json.ts";
 import { msgpackFromMessage, valueFromMsgpack } from "../../../src/server/frames/msgpack.ts";
+import { boundNumbers } from "../../support/live_parts.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 
 const CHANGE: DataMessage = {
@@ -36,7 +35,7 @@ const CHANGE: DataMessage = {
   commit_seq: 114809262571520,
 };
 
-/** With the names of a map as they were written: the decoder of the server renames one of them. */
+/** The names in a map are kept as they were written: the server's decoder renames one of them. */
 function decodeMap(bytes: Uint8Array): Map<string, unknown> | undefined {
   return new Unpackr({ useRecords: false, mapsAsObjects: false }).unpack(bytes);
 }
@@ -55,12 +54,12 @@ test("msgpackFromMessage writes whole numbers as integers, and reads back the sa
   const decoded = valueFromMsgpack(bytes)?.value as typeof CHANGE;
   expect(decoded.rows[0]).toEqual(CHANGE.rows[0]);
   expect(decoded).toEqual(CHANGE);
-  // Every number that is no fraction has an integer head: 0xcb occurs for 0.1 and 0.5 only.
+  // Every whole number has an integer head: 0xcb occurs only for 0.1 and 0.5.
   const doubles = [...bytes.keys()].filter((at) => bytes[at] === 0xcb);
   expect(doubles.length).toBe(2);
 });
 
-test("msgpackFromMessage writes a column whatever it is called", () => {
+test("msgpackFromMessage writes a column of any name", () => {
   const row = JSON.parse('{"id":1,"__proto__":2}') as { id: number };
   const bytes = msgpackFromMessage({ ...CHANGE, rows: [row], old_values: [] });
   const [written] = (decodeMap(bytes)?.get("rows") as Map<string, unknown>[] | undefined) ?? [];
@@ -70,7 +69,7 @@ test("msgpackFromMessage writes a column whatever it is called", () => {
   ]);
 });
 
-test("frameOf makes each form once, and gzips only what becomes smaller", () => {
+test("frameOf makes each form once, and gzips only frames that become smaller", () => {
   const long = { ...CHANGE, rows: Array.from({ length: 50 }, () => ({ text: "x".repeat(40) })) };
   for (const serialization of ["json", "msgpack"] as const) {
     const message = shared(long);
@@ -94,12 +93,12 @@ test("frameOf counts bytes and not characters before it gzips", () => {
   const room = 512 - around;
   expect(frameOf(sized("x".repeat(room - 1)), gzip)).toBeString();
   expect(frameOf(sized("x".repeat(room)), gzip)).toBeInstanceOf(Uint8Array);
-  // Two bytes a character: as many bytes with fewer characters.
+  // The characters take two bytes each, so the text has as many bytes but fewer characters.
   const text = "x".repeat(room % 2) + "é".repeat((room - (room % 2)) / 2);
   expect(frameOf(sized(text), gzip)).toBeInstanceOf(Uint8Array);
 });
 
-test("gzipOf leaves 511 bytes alone, takes 512, and gives up on noise", () => {
+test("gzipOf leaves 511 bytes alone, compresses 512, and gives up on noise", () => {
   expect(gzipOf(new Uint8Array(511))).toBeUndefined();
   expect(gzipOf(new Uint8Array(512))).toBeDefined();
   expect(gzipOf(new Uint8Array(new SeededRandom(1).bytes(2000)))).toBeUndefined();
@@ -115,7 +114,7 @@ test("gunzip stops at its bound and refuses damage", () => {
 
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 
-test("valueFromMsgpack reads what the subset has", () => {
+test("valueFromMsgpack reads everything in the subset", () => {
   const value = {
     type: "subscribe",
     n: [0, -1, 127, 128, -33, 65536, 2 ** 40, 1.5, null, true, false],
@@ -132,7 +131,7 @@ test("parameters: a whole number of MessagePack is BIGINT in either form, any ot
   const packed = [2, 2.5, 2 ** 40, 2n ** 60n, 1e300];
   const decoded = valueFromMsgpack(new Packr({ useRecords: false }).pack(packed));
   const params = decoded?.value as unknown[];
-  expect(parametersFromSpec(params).map((value) => (value as { number: string }).number)).toEqual([
+  expect(boundNumbers(params)).toEqual([
     "2",
     "2.5",
     "1099511627776",
@@ -152,8 +151,8 @@ test.each<[string, number[]]>([
   ["a map without its value", [0x81, 0xa1, 0x61]],
   ["a string that ends early", [0xa5, 0x61]],
   ["a string that is not UTF-8", [0xa1, 0xff]],
-  ["an array that promises more than there is", [0xdd, 0xff, 0xff, 0xff, 0xff]],
-  ["a map that promises more than there is", [0xdf, 0x7f, 0xff, 0xff, 0xff]],
+  ["an array that promises more elements than it has", [0xdd, 0xff, 0xff, 0xff, 0xff]],
+  ["a map that promises more entries than it has", [0xdf, 0x7f, 0xff, 0xff, 0xff]],
   ["two values", [0x01, 0x02]],
   ["a cut double", [0xcb, 0, 0, 0]],
   ["too deep nesting", [...Array.from({ length: 70 }, () => 0x91), 0x01]],
@@ -161,7 +160,7 @@ test.each<[string, number[]]>([
   expect(valueFromMsgpack(Uint8Array.from(bytes))).toBeUndefined();
 });
 
-test("valueFromMsgpack reads 10,000 parts, which values are not, and no more", () => {
+test("valueFromMsgpack reads 10,000 parts that are not values, and no more", () => {
   const members = (count: number): Record<string, unknown> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
   for (const value of [members(9999), Array.from({ length: 32_767 }, () => "x")]) {

@@ -1,14 +1,14 @@
 /**
- * Batches written from their columns.
+ * Batches that are written directly from their columns.
  *
- * Goal: the text is what JSON.stringify makes of the rows as objects, whatever the vectors hold.
+ * Goal: the text is that of JSON.stringify for the rows as objects, whatever the vectors contain.
  * Method: random vectors of every kind and type, with every character that is escaped, in pages of
  * several parts. To repeat a failure: SEED=<n> bun test tests/server/frames/json_page_test.ts
  */
 import { expect, test } from "bun:test";
 import type { PagedBatch, ShapedRows } from "../../../src/live/mod.ts";
 import { RowPage, rowShapeOf } from "../../../src/live/mod.ts";
-import { jsonFromMessage } from "../../../src/server/frames/json.ts";
+import { jsonFromMessage } from "../../../src/server/frames/encode.ts";
 import { jsonFromPage } from "../../../src/server/frames/json_page.ts";
 import type { LivePlan } from "../../../src/sql/mod.ts";
 import { type DataType, slice, type Value, type Vector, valueAt } from "../../../src/types/mod.ts";
@@ -65,7 +65,7 @@ function batchOf(rows: RowPage, subscriptionId = "s"): PagedBatch {
   return { subscriptionId, rows, control };
 }
 
-/** What the batch is as a message of objects. */
+/** Returns the text of the batch as a message of objects. */
 function expectedText({ control, rows, subscriptionId }: PagedBatch): string {
   return jsonFromMessage({
     type: "initial_data_batch",
@@ -128,7 +128,7 @@ test("jsonFromPage writes no rows, and names and ids with any character", () => 
   expect(JSON.parse(jsonFromPage(batch)).subscription_id).toBe('é"\u0001');
 });
 
-test("a page that is larger than what the writer keeps is whole, and so is the one after it", () => {
+test("a page that exceeds the writer's buffer is whole, and so is the next one", () => {
   const long = utf8Of(["\u0001".repeat(1_000_000), "é".repeat(100_000), "end"]);
   for (let round = 0; round < 2; round += 1) {
     const batch = batchOf(pageOf([{ name: "t", type: TEXT, vector: long }]));
@@ -136,7 +136,7 @@ test("a page that is larger than what the writer keeps is whole, and so is the o
   }
 });
 
-test("a page outlives the memory that its rows came from", () => {
+test("a page outlives the memory of its rows", () => {
   const bytes = Buffer.from("abcdef");
   const numbers = Float64Array.of(1, 2);
   const texts: Vector = {
@@ -162,7 +162,7 @@ test("a page outlives the memory that its rows came from", () => {
   ]);
 });
 
-test("jsonFromPage means what the rows as objects mean", () => {
+test("jsonFromPage writes the same values as the rows as objects", () => {
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   for (let round = 0; round < 100; round += 1) {

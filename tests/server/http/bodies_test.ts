@@ -1,6 +1,4 @@
-/**
- * Bodies of `POST /v1/api/sql`: what is read, with every digit, and what is refused.
- */
+/** `POST /v1/api/sql` bodies: the accepted ones, with every digit, and the refused ones. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { parseMultipart } from "../../../src/server/http/multipart.ts";
@@ -18,12 +16,12 @@ function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-function conditionOf(read: () => unknown): string {
+function errorCodeOf(read: () => unknown): string {
   try {
     read();
     return "read";
   } catch (error) {
-    if (error instanceof DatabaseError) return error.condition;
+    if (error instanceof DatabaseError) return error.code;
     throw error;
   }
 }
@@ -47,7 +45,7 @@ test("sqlRequestFromJson keeps the digits of every number", () => {
   });
 });
 
-test("sqlRequestFromJson leaves whole numbers as they are where no other stands", () => {
+test("sqlRequestFromJson keeps whole numbers plain if there are no others", () => {
   const params = (list: string): unknown =>
     sqlRequestFromJson(encode(`{"sql":"SELECT $1","params":${list}}`), { config: serverConfig() })
       .params;
@@ -55,7 +53,7 @@ test("sqlRequestFromJson leaves whole numbers as they are where no other stands"
   expect(params("[1,9007199254740992]")).toEqual([{ number: "1" }, { number: "9007199254740992" }]);
 });
 
-test("sqlRequestFromJson leaves out what is null or absent", () => {
+test("sqlRequestFromJson omits null and absent members", () => {
   const body = '{"sql":";","params":null,"namespace_id":null,"timeout_ms":null,"check":null,"x":1}';
   expect(sqlRequestFromJson(encode(body), OPTIONS)).toEqual({ sql: ";", params: [] });
   const full = '{"sql":";","params":[],"namespace_id":"a","timeout_ms":5,"check":true}';
@@ -82,8 +80,8 @@ test.each<[string, string]>([
   [`{"sql":"${"x".repeat(1025)}"}`, "INVALID_SQL"],
   [`{"sql":"${"é".repeat(513)}"}`, "INVALID_SQL"],
   ['{"sql":"x","params":{}}', "INVALID_INPUT"],
-  ['{"sql":"x","params":[[1]]}', "INVALID_PARAMETER"],
-  ['{"sql":"x","params":[{"number":"1"}]}', "INVALID_PARAMETER"],
+  ['{"sql":"x","params":[[1]]}', "read"],
+  ['{"sql":"x","params":[{"number":"1"}]}', "read"],
   ['{"sql":"x","params":["\\udc00"]}', "INVALID_PARAMETER"],
   ['{"sql":"x","params":[1,2,3]}', "read"],
   ['{"sql":"x","params":[1,2,3,4]}', "INVALID_PARAMETER"],
@@ -110,24 +108,24 @@ test.each<[string, string]>([
   [`{"sql":"x","other":${"[".repeat(127)}${"]".repeat(127)}}`, "read"],
   [`{"sql":"x","other":${"[".repeat(128)}${"]".repeat(128)}}`, "INVALID_INPUT"],
   [`{"sql":"x","other":${"[".repeat(100_000)}${"]".repeat(100_000)}}`, "INVALID_INPUT"],
-])("sqlRequestFromJson of %s: %s", (body, condition) => {
-  expect(conditionOf(() => sqlRequestFromJson(encode(body), OPTIONS))).toBe(condition);
+])("sqlRequestFromJson of %s: %s", (body, code) => {
+  expect(errorCodeOf(() => sqlRequestFromJson(encode(body), OPTIONS))).toBe(code);
 });
 
 test("sqlRequestFromJson refuses bytes that are not UTF-8", () => {
   const body = Uint8Array.of(...encode('{"sql":"'), 0xff, ...encode('"}'));
-  expect(conditionOf(() => sqlRequestFromJson(body, OPTIONS))).toBe("INVALID_INPUT");
+  expect(errorCodeOf(() => sqlRequestFromJson(body, OPTIONS))).toBe("INVALID_INPUT");
 });
 
 test("an INVALID_PARAMETER names the position from 1", () => {
-  const body = encode('{"sql":"x","params":[1,[]]}');
+  const body = encode('{"sql":"x","params":[1,"\\udc00"]}');
   expect(() => sqlRequestFromJson(body, OPTIONS)).toThrow("parameter 2");
 });
 
 const nested = (levels: number, inside = ""): string =>
   `${"[".repeat(levels)}${inside}${"]".repeat(levels)}`;
 
-/** An object of so many members: with itself one part more. */
+/** Returns an object with this many members, which makes one part more than that. */
 const members = (count: number): string =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])));
 
@@ -159,7 +157,7 @@ test("sqlRequestFromJson keeps digits of the parameters that count", () => {
 
 const TYPE = 'multipart/form-data; boundary="b1"';
 
-/** A form of parts, each headers and content, with CRLF line ends. */
+/** Returns a form whose parts have headers and content, with CRLF line ends. */
 function form(...parts: string[]): Uint8Array {
   return encode(`${parts.map((part) => `--b1\r\n${part}\r\n`).join("")}--b1--\r\n`);
 }
@@ -194,7 +192,7 @@ test("sqlRequestFromForm reads fields and files", () => {
   expect(new TextDecoder().decode(upload?.bytes)).toBe("line 1\r\nline 2");
 });
 
-test("parseMultipart says how a file is to be named that came as a field", () => {
+test("parseMultipart says how to name a file that was sent as a field", () => {
   const head = 'Content-Disposition: form-data; name="pic"; filename="pic.png"\r\n\r\n';
   const body = Buffer.concat([
     encode(`--b1\r\n${head}`),
@@ -206,7 +204,7 @@ test("parseMultipart says how a file is to be named that came as a field", () =>
   );
 });
 
-test("parseMultipart reads what the runtime writes", async () => {
+test("parseMultipart reads forms that the runtime writes", async () => {
   const data = new FormData();
   data.append("sql", "SELECT 1");
   data.append("file:x", new File([new Uint8Array([0, 13, 10, 45, 45, 255])], 'we"ird.bin'));
@@ -227,13 +225,13 @@ test("parseMultipart reads what the runtime writes", async () => {
 test.each<[string, string, string | undefined, string]>([
   ["a declared type", "x.bin", "Image/PNG", "image/png"],
   ["magic bytes", "x.bin", undefined, "application/pdf"],
-  ["a type that is none, then magic bytes", "x.bin", "nonsense", "application/pdf"],
+  ["an invalid type, then magic bytes", "x.bin", "nonsense", "application/pdf"],
 ])("the media type of an upload by %s", (_what, name, type, mime) => {
   const { files } = parseMultipart(form(file("a", name, "%PDF-1.7", type)), TYPE, CONFIG.files);
   expect(files.get("a")?.mime).toBe(mime);
 });
 
-test("the media type and name of an upload without any", () => {
+test("the media type and name of an upload that has neither", () => {
   const nameless = 'Content-Disposition: form-data; name="file:a"\r\n\r\nx';
   const { files } = parseMultipart(
     form(nameless, file("b", "C:\\temp\\notes.md", "x")),
@@ -244,7 +242,7 @@ test("the media type and name of an upload without any", () => {
   expect(files.get("b")).toMatchObject({ name: "notes.md", mime: "text/markdown" });
 });
 
-test("an extended file name wins", () => {
+test("an extended file name takes precedence", () => {
   const part =
     'Content-Disposition: form-data; name="file:a"; filename="x"; filename*=UTF-8\'\'%c3%a9.png\r\n\r\nx';
   const { files } = parseMultipart(form(part), TYPE, CONFIG.files);
@@ -266,8 +264,8 @@ test.each<[string, Uint8Array, string]>([
   ["a part twice", form(field("sql", "x"), field("sql", "y")), "INVALID_INPUT"],
   ["a file twice", form(file("a", "x", "1"), file("a", "y", "2")), "INVALID_INPUT"],
   ["no sql", form(field("params", "[]")), "INVALID_INPUT"],
-  ["params that are no JSON", form(field("sql", "x"), field("params", "[")), "INVALID_INPUT"],
-  ["params that are no array", form(field("sql", "x"), field("params", "1")), "INVALID_INPUT"],
+  ["params that are not JSON", form(field("sql", "x"), field("params", "[")), "INVALID_INPUT"],
+  ["params that are not an array", form(field("sql", "x"), field("params", "1")), "INVALID_INPUT"],
   ["a bad check", form(field("sql", "x"), field("check", "yes")), "INVALID_INPUT"],
   ["a bad timeout", form(field("sql", "x"), field("timeout_ms", "1s")), "INVALID_INPUT"],
   ["a key", form(field("sql", "x"), field("idempotency_key", "k k")), "read"],
@@ -283,24 +281,24 @@ test.each<[string, Uint8Array, string]>([
     form(field("sql", "x"), file("a", "x", "1"), file("b", "x", "1"), file("c", "x", "1")),
     "TOO_MANY_FILES",
   ],
-])("sqlRequestFromForm of a form with %s", (_what, body, condition) => {
-  expect(conditionOf(() => sqlRequestFromForm(body, TYPE, OPTIONS))).toBe(condition);
+])("sqlRequestFromForm of a form with %s", (_what, body, code) => {
+  expect(errorCodeOf(() => sqlRequestFromForm(body, TYPE, OPTIONS))).toBe(code);
 });
 
 test("files.allowed_mime_types admits a type or a whole family", () => {
   const limits = { ...CONFIG.files, allowed_mime_types: ["image/*", "text/plain"] };
   const read = (type: string) =>
-    conditionOf(() => parseMultipart(form(file("a", "x", "1", type)), TYPE, limits));
+    errorCodeOf(() => parseMultipart(form(file("a", "x", "1", type)), TYPE, limits));
   expect(read("image/png")).toBe("read");
   expect(read("text/plain")).toBe("read");
   expect(read("text/html")).toBe("INVALID_MIME_TYPE");
   expect(read("imagex/png")).toBe("INVALID_MIME_TYPE");
 });
 
-test("parseMultipart finds nothing to read past the end, wherever a form is cut", () => {
+test("parseMultipart never reads past the end, wherever a form is cut", () => {
   const whole = form(field("sql", "SELECT 1"), file("a", "x.txt", "hello"));
   for (let cut = 0; cut < whole.length - 4; cut += 1) {
-    expect(conditionOf(() => parseMultipart(whole.subarray(0, cut), TYPE, CONFIG.files))).toBe(
+    expect(errorCodeOf(() => parseMultipart(whole.subarray(0, cut), TYPE, CONFIG.files))).toBe(
       "INVALID_INPUT",
     );
   }

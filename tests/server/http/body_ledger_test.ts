@@ -1,13 +1,14 @@
 /**
- * Goal: bodies in progress are counted by user, by address and in all, whatever their size. A body
- * beyond a limit is refused with a code that tells which limit it is. A sender without bodies takes
- * no memory.
+ * Goal: bodies in progress are counted per user, per address and in total, whatever their size. A
+ * body beyond a limit is refused with a code that identifies the limit. A sender without bodies
+ * uses no memory.
  */
 import { expect, test } from "bun:test";
 import {
   type BodyEntry,
   BodyLedger,
   type BodySender,
+  boundsOf,
 } from "../../../src/server/http/body_ledger.ts";
 import { HttpError } from "../../../src/server/http/http_error.ts";
 
@@ -22,7 +23,7 @@ function sender(userId: string | undefined, address: string): BodySender {
   return { userId, address: () => address };
 }
 
-/** The code with which a body is refused, or "taken". */
+/** Returns the code with which a body is refused, or "taken". */
 function refusal(enter: () => unknown): string {
   try {
     enter();
@@ -86,7 +87,7 @@ test("all senders share a limit, and short bodies have their own", () => {
 });
 
 test("a body of undeclared size counts as a megabyte until it is read, even if it is larger", () => {
-  const ledger = new BodyLedger();
+  const ledger = new BodyLedger(boundsOf(1 << 30));
   const entry = ledger.enter(sender("ann", "1.1.1.1"), undefined);
   expect(ledger.heldBytes).toBe(1 << 20);
   entry.isRead(300);
@@ -110,4 +111,21 @@ test("a refused body is not counted", () => {
   ledger.takeShort("ann", 16_000);
   ledger.giveShort("ann", 16_000);
   expect(ledger.heldBytes).toBe(0);
+});
+
+test("boundsOf gives one user a larger part of a smaller total, and every user a body of undeclared size", () => {
+  const MIB = 1 << 20;
+  expect(boundsOf(512 * MIB)).toEqual({
+    userBytesMax: 128 * MIB,
+    addressBytesMax: 256 * MIB,
+    strangerBytesMax: 16 * MIB,
+    bytesMax: 512 * MIB,
+  });
+  expect(boundsOf(26 * MIB)).toEqual({
+    userBytesMax: 13 * MIB,
+    addressBytesMax: 26 * MIB,
+    strangerBytesMax: MIB,
+    bytesMax: 26 * MIB,
+  });
+  expect(Object.values(boundsOf(1))).toEqual([MIB, MIB, MIB, MIB]);
 });

@@ -1,10 +1,8 @@
-/**
- * Range and entity tag headers.
- */
+/** The Range and entity tag headers. */
 import { expect, test } from "bun:test";
-import { type ByteRange, hasTag, rangeOf } from "../../../src/server/http/byte_range.ts";
+import { hasTag, type RequestedRange, rangeOf } from "../../../src/server/http/byte_range.ts";
 
-test.each<[string | null, number, ByteRange | string]>([
+test.each<[string | null, number, RequestedRange | string]>([
   [null, 10, "whole"],
   ["bytes=0-0", 10, { first: 0, last: 0 }],
   ["bytes=2-5", 10, { first: 2, last: 5 }],
@@ -26,7 +24,7 @@ test.each<[string | null, number, ByteRange | string]>([
   ["lines=1-2", 10, "whole"],
   ["bytes=a-b", 10, "whole"],
 ])("rangeOf %p of %d bytes is %p", (header, size, range) => {
-  expect(rangeOf(header, size)).toEqual(range as ByteRange);
+  expect(rangeOf(header, size)).toEqual(range as RequestedRange);
 });
 
 test("hasTag finds a tag in a list, weak or not, and the wildcard", () => {

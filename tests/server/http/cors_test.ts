@@ -1,6 +1,4 @@
-/**
- * Goal: for a refused page, the log shows the line of configuration that would allow it.
- */
+/** Goal: for a refused page, the log shows the configuration line that would allow it. */
 import { expect, test } from "bun:test";
 import type { LogFields } from "../../../src/base/log.ts";
 import { parseConfig } from "../../../src/config/mod.ts";
@@ -33,7 +31,7 @@ test.each<[string, (cors: Cors) => unknown]>([
   const { cors, fields, lines } = refusing();
   ask(cors);
   expect(lines).toEqual([
-    "refused a page of another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
+    "refused a page from another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
   ]);
   expect(fields).toEqual([{ line: `allowed_origins = ['${PAGE}']`, origin: PAGE }]);
   const { cors: allowing, lines: none } = refusing(

@@ -1,5 +1,5 @@
 /**
- * Goal: the pieces of a packed body can be read one by one, and as a whole are plain gzip.
+ * Goal: the pieces of a compressed body can be read one by one, and together they form plain gzip.
  */
 import { expect, test } from "bun:test";
 import { constants, gunzipSync } from "node:zlib";
@@ -7,7 +7,7 @@ import { gzipStream } from "../../../src/server/http/gzip_stream.ts";
 
 const encoder = new TextEncoder();
 
-/** A piece of each kind: short, repetitive, empty, and too long to be packed in place. */
+/** One piece of each kind: short, repetitive, empty, and too long to be compressed in place. */
 const PIECES: readonly string[] = ["retry: 2000\n\n", "a".repeat(5000), "", "xyz".repeat(100_000)];
 
 function bodyOf(pieces: readonly string[]): ReadableStream<Uint8Array<ArrayBuffer>> {
@@ -28,7 +28,7 @@ test("gzipStream is gzip of all pieces, with their checksum and length", async (
   expect(gunzipSync(await new Response(gzipStream(bodyOf([]))).bytes())).toHaveLength(0);
 });
 
-test("gzipStream gives each piece whole before there is another", async () => {
+test("gzipStream returns each piece whole before the next", async () => {
   const reader = gzipStream(bodyOf(PIECES)).getReader();
   const parts: Uint8Array[] = [];
   const next = async (): Promise<void> => {
@@ -45,7 +45,7 @@ test("gzipStream gives each piece whole before there is another", async () => {
   }
 });
 
-test("gzipStream ends what it reads when nobody reads it, and fails with it", async () => {
+test("gzipStream ends its source when the stream is abandoned, and fails with it", async () => {
   let cancelled: unknown;
   const endless = new ReadableStream<Uint8Array<ArrayBuffer>>({
     pull: () => new Promise<void>(() => undefined),

@@ -1,18 +1,18 @@
 /**
- * Goal: the bytes of large bodies in memory are limited per user and in all. Requests wait in
+ * Goal: the bytes of large bodies in memory are limited per user and in total. Requests wait in
  * order; they wait for another user only if all users together hold too much, and never for a
  * request that is gone.
  */
 import { expect, test } from "bun:test";
-import { type BodyRoom, LargeBodies } from "../../../src/server/http/large_bodies.ts";
+import { type BodyAdmission, LargeBodies } from "../../../src/server/http/large_bodies.ts";
 
 const BYTES_MAX = 100;
 
-/** Rooms by name, and who has begun. */
+/** Returns functions that start bodies by name, and the ones that have begun. */
 function setUp(): {
   bodies: LargeBodies;
   begun: string[];
-  take: (name: string, userId: string, bytes: number) => BodyRoom;
+  take: (name: string, userId: string, bytes: number) => BodyAdmission;
 } {
   const bodies = new LargeBodies({
     userBytesMax: BYTES_MAX,
@@ -44,7 +44,7 @@ test("bodies of a user begin as long as they fit together, and then in their ord
   expect(begun).toEqual(["first", "second", "third", "fourth"]);
 });
 
-test("a body larger than all that a user may have begins alone", () => {
+test("a body larger than a user's whole share begins alone", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 500);
   take("second", "ann", 1);
@@ -53,7 +53,7 @@ test("a body larger than all that a user may have begins alone", () => {
   expect(begun).toEqual(["first", "second"]);
 });
 
-test("another user waits for nobody", () => {
+test("another user does not wait", () => {
   const { begun, take } = setUp();
   take("first", "ann", 100);
   take("second", "ann", 100);
@@ -61,7 +61,7 @@ test("another user waits for nobody", () => {
   expect(begun).toEqual(["first", "third"]);
 });
 
-test("who leaves while it waits never begins, and keeps nobody", () => {
+test("a request that leaves while it waits never begins, and delays no other", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 100);
   const second = take("second", "ann", 100);
@@ -72,7 +72,7 @@ test("who leaves while it waits never begins, and keeps nobody", () => {
   expect(begun).toEqual(["first", "third"]);
 });
 
-test("who has left before it knows its size never begins", () => {
+test("a request that has left before its size is known never begins", () => {
   const { bodies, begun } = setUp();
   const room = bodies.enter("ann");
   room.leave();
@@ -88,7 +88,7 @@ test("nothing is remembered of a user without large bodies", () => {
   expect(bodies.senderCount).toBe(0);
 });
 
-test("when all users together hold too much, the next body of any user waits, and later ones wait behind it", () => {
+test("when all users together hold too much, the next body of any user waits, and later ones wait after it", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 90);
   const second = take("second", "bob", 90);
@@ -101,7 +101,7 @@ test("when all users together hold too much, the next body of any user waits, an
   first.leave();
 });
 
-test("a user who waits for their own bodies delays nobody else", () => {
+test("a user who waits for their own bodies delays no other user", () => {
   const { begun, take } = setUp();
   take("first", "ann", 90);
   take("second", "ann", 90);

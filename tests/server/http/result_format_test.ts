@@ -1,5 +1,5 @@
 /**
- * Results as JSON, NDJSON and CSV: the same bytes whether in one piece or many.
+ * Results as JSON, NDJSON and CSV: the same bytes in one piece or in many.
  */
 import { expect, spyOn, test } from "bun:test";
 import type { SchemaField } from "../../../src/protocol/mod.ts";
@@ -35,7 +35,7 @@ test("jsonBody writes the example of the contract", () => {
   );
 });
 
-test("jsonBody names each user in turn, escaped where that must be", () => {
+test("jsonBody names each user in turn, escaped where necessary", () => {
   for (const asUser of ["ada", "grace@x.org", 'a "b"', "", "zoë", "a\nb", "ada"]) {
     for (const told of [{ message: "Inserted 1 row(s)" }, {}]) {
       const body = jsonBody([{ rowCount: 1, ...told, asUser, lastSeq: 5 }], { tookMs: 1 });
@@ -56,7 +56,7 @@ test("notices are in the entry of their statement, and in the last line of NDJSO
   );
 });
 
-test("jsonPieces write what jsonBody writes", () => {
+test("jsonPieces write the same text as jsonBody", () => {
   const rows = Array.from({ length: 5000 }, (_, id) => [id, `row ${id}`]);
   const error = { code: "INTERNAL_ERROR", message: "Statement 4: no" };
   const cases: StatementResult[][] = [
@@ -98,7 +98,7 @@ test("jsonPieces write short rows together, and long ones by themselves", () => 
   }
   expect(pieces.join("")).toBe(jsonBody([selected(rows)], { tookMs: 1 }));
   expect(callCount).toBeLessThan(300);
-  // The first long rows are met in a group that was begun as one of short ones.
+  // The first long rows arrive in a group that began with short ones.
   expect(pieces.filter((piece) => piece.length > 500_000).length).toBeLessThan(2);
 });
 
@@ -135,7 +135,7 @@ test("ndjsonPieces begin with the schema and end with the status", () => {
   ]);
 });
 
-test("csvPieces quote what RFC 4180 asks, and tell NULL from empty text", () => {
+test("csvPieces quote as RFC 4180 requires, and distinguish NULL from empty text", () => {
   const rows = [
     [1, "plain"],
     [2, null],

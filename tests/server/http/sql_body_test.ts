@@ -1,6 +1,6 @@
 /**
- * Goal: a long text of statements is read from a body exactly as JSON.parse reads it.
- * Method: bodies of every shape around a long text, compared with JSON.parse.
+ * Goal: long SQL text is read from a body exactly as JSON.parse reads it. Method: bodies of every
+ * shape around a long text, compared with JSON.parse.
  */
 import { expect, test } from "bun:test";
 import { parseJson } from "../../../src/server/http/request_body.ts";
@@ -12,7 +12,7 @@ function parsed(text: string): ReturnType<typeof parseSqlBody> {
   return parseSqlBody(text, new TextEncoder().encode(text));
 }
 
-/** Where the text of the statements stands. */
+/** Bodies in which the SQL text has different positions. */
 const SHAPES: readonly string[] = [
   '{"sql":"%"}',
   ' \t\r\n{ "sql" \n: "%" \r} \t',
@@ -28,7 +28,7 @@ const SHAPES: readonly string[] = [
   '{"sql2":"%"}',
   '["sql","%"]',
   '"%"',
-  // Malformed.
+  // Malformed bodies.
   '{"sql":"%"',
   '{"sql":"%',
   '{"sql":"%",}',
@@ -45,7 +45,7 @@ const SHAPES: readonly string[] = [
   '{,"sql":"%"}',
 ];
 
-/** What makes a text another one than what stands in the body, or malformed. */
+/** Characters that parsing changes, or that make the text malformed. */
 const TEXTS: readonly string[] = [
   LONG,
   `${LONG}é`,
@@ -67,12 +67,12 @@ test.each(SHAPES)("parseSqlBody reads %p as JSON.parse does", (shape) => {
   }
 });
 
-test("parseSqlBody refuses what is nested too deep behind a long text", () => {
+test("parseSqlBody refuses a value after a long text that is nested too deep", () => {
   const deep = `${"[".repeat(1000)}${"]".repeat(1000)}`;
   expect(parsed(`{"sql":"${LONG}","params":${deep}}`).value).toBeUndefined();
 });
 
-test("parseSqlBody takes the UTF-8 of a long text from the body where it is ASCII", () => {
+test("parseSqlBody takes the UTF-8 of a long text from the body if it is ASCII", () => {
   const { sqlUtf8 } = parsed(`{"sql":"${LONG}","check":true}`);
   expect(new TextDecoder().decode(sqlUtf8)).toBe(LONG);
   expect(parsed(`{"sql":"${LONG}é"}`).sqlUtf8).toBeUndefined();

@@ -1,17 +1,12 @@
 /**
- * Goal: the description of the endpoints says what is true. Method: it is compared with the table
- * that the server routes by, its shape is checked by the rules of OpenAPI 3.1, and real answers are
- * held against the schemas that it gives for them.
+ * Goal: the description of the endpoints is correct. Method: it is compared with the server's route
+ * table, its structure is checked by the rules of OpenAPI 3.1, and real answers are validated
+ * against its schemas.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { systemClock } from "../../../src/base/clock.ts";
-import { Metrics } from "../../../src/server/common/metrics.ts";
-import { Connections } from "../../../src/server/connections/connections.ts";
-import { endpointsOf } from "../../../src/server/endpoints.ts";
-import { Cors } from "../../../src/server/http/cors.ts";
-import type { Schema } from "../../../src/server/http/operation.ts";
+import { endpointsServed } from "../../support/endpoint_list.ts";
 import { startTestServer, type TestServer } from "../../support/http.ts";
-import { noBugs } from "../../support/no_bugs.ts";
+import { type Schema, schemaFaults } from "../../support/schema_faults.ts";
 
 interface MediaType {
   readonly schema: Schema;
@@ -86,7 +81,7 @@ function operation(path: string, method: string): Described {
   return found;
 }
 
-test("openapi.json is open to everybody and is JSON of version 3.1", async () => {
+test("openapi.json is public and is JSON of version 3.1", async () => {
   const answer = await server.fetch("/v1/openapi.json", {
     headers: { "X-Forwarded-For": "203.0.113.7" },
   });
@@ -97,36 +92,12 @@ test("openapi.json is open to everybody and is JSON of version 3.1", async () =>
 });
 
 test("openapi.json has every route of the table, and no other", () => {
-  const gauges = {
-    sockets: () => 0,
-    eventStreams: () => 0,
-    subscriptions: () => 0,
-    delivery: () => server.options.live.delivery(),
-    requestsRunning: () => 0,
-    descriptors: () => undefined,
-    bugs: () => 0,
-    archive: () => undefined,
-    storage: server.options.storageState,
-    readers: server.options.readerCounts,
-  };
-  const { prefixes, routes } = endpointsOf(server.options, {
-    cors: new Cors(server.options.config, { warn() {} }),
-    connections: new Connections(systemClock, noBugs),
-    metrics: new Metrics({ clock: systemClock, version: "1.2.3", gauges }),
-    isStopping: () => false,
-    beginStream: () => () => undefined,
-    nextNumber: () => 1,
-    url: () => server.url,
-  });
-  const served = [
-    ...routes.map(({ method, path }) => `${method} ${path}`),
-    ...prefixes.map(({ method, prefix, template }) => `${method} ${prefix}${template}`),
-  ];
+  const served = endpointsServed(server);
   const described = operations().map(([path, method]) => `${method.toUpperCase()} ${path}`);
   expect(described.toSorted()).toEqual(served.toSorted());
 });
 
-test("openapi.json describes nothing that the server does not know", async () => {
+test("openapi.json describes nothing that the server does not have", async () => {
   for (const [path, method] of operations()) {
     const filled = path.replaceAll(/\{\w+\}/g, "x");
     const answer = await server.fetch(filled, { method: method.toUpperCase() });
@@ -136,7 +107,7 @@ test("openapi.json describes nothing that the server does not know", async () =>
   }
 });
 
-test("openapi.json keeps the rules of OpenAPI", () => {
+test("openapi.json follows the rules of OpenAPI", () => {
   const ids = operations().map(([, , { operationId }]) => operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const [path, , described] of operations()) {
@@ -156,7 +127,7 @@ test("openapi.json keeps the rules of OpenAPI", () => {
   }
 });
 
-test("openapi.json points only to what it has", () => {
+test("openapi.json refers only to parts that it has", () => {
   const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, target = ""]) => target);
   expect(references.length).toBeGreaterThan(20);
   for (const target of references) {
@@ -171,52 +142,7 @@ test("openapi.json points only to what it has", () => {
   }
 });
 
-/** What of a value is not as its schema says; a field that no schema names counts, too. */
-function faultsOf(value: unknown, schema: Schema, at = "body"): readonly string[] {
-  if (schema.$ref !== undefined) {
-    const name = schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1);
-    return faultsOf(value, document.components.schemas[name] ?? {}, at);
-  }
-  const faults: string[] = [];
-  const types = [schema.type ?? []].flat();
-  if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
-    faults.push(`${at} is no ${types.join(" or ")}`);
-  }
-  if (schema.enum !== undefined && !schema.enum.includes(String(value))) {
-    faults.push(`${at} is "${String(value)}"`);
-  }
-  if (schema.const !== undefined && schema.const !== value) faults.push(`${at} is not constant`);
-  if (Array.isArray(value)) {
-    const { items = {} } = schema;
-    faults.push(...value.flatMap((item, index) => faultsOf(item, items, `${at}[${index}]`)));
-  } else if (typeof value === "object" && value !== null && schema.properties !== undefined) {
-    const { properties, required = [] } = schema;
-    for (const name of required) if (!(name in value)) faults.push(`${at}.${name} is missing`);
-    for (const [name, member] of Object.entries(value)) {
-      const known = properties[name];
-      if (known === undefined) faults.push(`${at}.${name} is not described`);
-      else faults.push(...faultsOf(member, known, `${at}.${name}`));
-    }
-  }
-  return faults;
-}
-
-function isOfType(value: unknown, type: string): boolean {
-  switch (type) {
-    case "null":
-      return value === null;
-    case "array":
-      return Array.isArray(value);
-    case "integer":
-      return Number.isInteger(value);
-    case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
-    default:
-      return typeof value === type;
-  }
-}
-
-/** Holds an answer against what the description says of its path and status. */
+/** Checks an answer against the description of its path and status. */
 async function expectDescribed(path: string, method: string, init: RequestInit): Promise<number> {
   const answer = await server.fetch(path, { method, ...init });
   const { responses } = operation(path, method.toLowerCase());
@@ -227,13 +153,13 @@ async function expectDescribed(path: string, method: string, init: RequestInit):
       : document.components.responses[given.$ref.slice(given.$ref.lastIndexOf("/") + 1)];
   const schema = response?.content?.["application/json"]?.schema;
   if (schema === undefined) throw new Error(`${method} ${path} ${answer.status} has no schema`);
-  expect(faultsOf(await answer.json(), schema)).toEqual([]);
+  expect(schemaFaults(await answer.json(), schema, document.components.schemas)).toEqual([]);
   return answer.status;
 }
 
 const PASSWORD = "correct horse 9";
 
-test("openapi.json describes the answers that come, refusals too", async () => {
+test("openapi.json describes the real answers, including refusals", async () => {
   const token = await server.token();
   const post = (body: unknown, headers: Record<string, string> = {}): RequestInit => ({
     body: JSON.stringify(body),
@@ -270,11 +196,13 @@ test("openapi.json describes the answers that come, refusals too", async () => {
 });
 
 test("openapi.json describes the bodies that are sent", () => {
+  const faultsOf = (value: unknown, schema: Schema): readonly string[] =>
+    schemaFaults(value, schema, document.components.schemas);
   const schemaOf = (path: string): Schema =>
     operation(path, "post").requestBody?.content["application/json"]?.schema ?? {};
   const request = { sql: "SELECT $1", params: [null, true, 1, "x"], check: true, timeout_ms: 5 };
   expect(faultsOf(request, schemaOf("/v1/api/sql"))).toEqual([]);
-  expect(faultsOf({ params: [[]] }, schemaOf("/v1/api/sql"))).toHaveLength(2);
+  expect(faultsOf({ params: {} }, schemaOf("/v1/api/sql"))).toHaveLength(2);
   const setup = { user: "ada", password: PASSWORD, root_password: PASSWORD, email: null };
   expect(faultsOf(setup, schemaOf("/v1/api/auth/setup"))).toEqual([]);
   expect(faultsOf({ user: "ada" }, schemaOf("/v1/api/auth/login"))).toHaveLength(1);
@@ -287,7 +215,7 @@ test("a body whose schema names all its members is refused with any other", asyn
   for (const [path, { post }] of Object.entries(document.paths)) {
     const name = post?.requestBody?.content["application/json"]?.schema.$ref?.split("/").at(-1);
     if (document.components.schemas[name ?? ""]?.additionalProperties !== false) continue;
-    // A configured server reads no body for a setup.
+    // A configured server reads no body for a setup request.
     if (path.endsWith("/setup")) continue;
     const headers = { "Content-Type": "application/json" };
     const answer = await server.fetch(path, { method: "POST", headers, body: '{"surplus":1}' });

@@ -1,5 +1,5 @@
 /**
- * `/v1/api/auth/…` over HTTP: statuses in their order, cookies, and where tokens may come from.
+ * `/v1/api/auth/…` over HTTP: statuses in their order, cookies, and the places of tokens.
  */
 import { describe, expect, test } from "bun:test";
 import { type TestServer, withServer } from "../../support/http.ts";
@@ -27,7 +27,7 @@ function text(value: unknown): string {
   return String(value);
 }
 
-test("set-up, login, me, refresh and logout in their order", async () => {
+test("setup, login, me, refresh and logout in order", async () => {
   await withServer({}, async (server) => {
     const status = async (): Promise<unknown> =>
       await (await server.fetch("/v1/api/auth/status")).json();
@@ -55,7 +55,7 @@ test("set-up, login, me, refresh and logout in their order", async () => {
   });
 });
 
-test("set-up: configured is 409 whoever calls and whatever the body is", async () => {
+test("setup: configured is 409 for every caller and every body", async () => {
   await withServer({}, async (server) => {
     await server.token();
     const type = { "Content-Type": "text/plain" };
@@ -113,7 +113,7 @@ test("cookies: names, paths, attributes, ends, and Secure over https only", asyn
     ]);
     const forwarded = { "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https" };
     const secure = await post(server, "login", LOGIN, forwarded);
-    for (const cookie of secure.headers.getSetCookie()) expect(cookie).toEndWith("; Secure");
+    for (const cookie of secure.headers.getSetCookie()) expect(cookie).toContain("; Secure; ");
     const out = await post(server, "logout", "{}", { Cookie: cookies.join("; ") });
     for (const cookie of out.headers.getSetCookie()) {
       expect(cookie).toContain("=; Path=");
@@ -122,7 +122,7 @@ test("cookies: names, paths, attributes, ends, and Secure over https only", asyn
   });
 });
 
-test("me and refresh take header before cookie; other endpoints take no cookie", async () => {
+test("me and refresh prefer the header to the cookie; other endpoints accept no cookie", async () => {
   await withServer({}, async (server) => {
     await server.token();
     const { body } = await post(server, "login", LOGIN);
@@ -175,7 +175,7 @@ describe("a page of another origin", () => {
     return { cookie: cookies.join("; "), bearer: `Bearer ${text(body["access_token"])}` };
   }
 
-  test("gets no new tokens for the cookie that its browser sends", async () => {
+  test("gets no new tokens for the cookie of its browser", async () => {
     await withServer({ config: { security } }, async (server) => {
       const { cookie: Cookie } = await loggedIn(server);
       const status = async (headers: Record<string, string>): Promise<number> =>
@@ -197,7 +197,7 @@ describe("a page of another origin", () => {
 
   test("sets no server up", async () => {
     await withServer({ config: { security } }, async (server) => {
-      // As a browser sends a body without a type: it asks nobody before.
+      // A browser sends a body without a content type without a preflight.
       const setUp = async (headers: Record<string, string>): Promise<unknown> => {
         const body = new TextEncoder().encode(JSON.stringify(SETUP));
         const request = { method: "POST", headers, body };
@@ -237,7 +237,7 @@ describe("a page of another origin", () => {
     });
   });
 
-  test("ends no session by cookie, but by a token that it holds", async () => {
+  test("ends no session by cookie, but by a token that it has", async () => {
     await withServer({ config: { security } }, async (server) => {
       const { bearer, cookie: Cookie } = await loggedIn(server);
       const me = async (): Promise<number> =>

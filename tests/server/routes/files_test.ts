@@ -1,5 +1,5 @@
 /**
- * `GET /v1/files/…`: whose files are seen, ranges, tags, headers, damage.
+ * `GET /v1/files/…`: which files a caller sees, ranges, tags, headers and damage.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ let server: TestServer;
 let directory: string;
 let blobs: LocalBlobStore;
 let adaOwner: number;
-/** Its rows name the files. */
+/** The store's rows name the files. */
 let store: ModelStore;
 
 beforeAll(async () => {
@@ -87,7 +87,7 @@ function table(change: Pick<TableEntry, "tableId" | "name" | "kind" | "options">
   };
 }
 
-/** Stores a file and its row as an upload does; ada's in `chat.notes` unless told otherwise. */
+/** Stores a file and its row as an upload does, by default as ada's in `chat.notes`. */
 async function add(
   change: Partial<FileEntry> & Pick<FileEntry, "fileId" | "storedName">,
   content: string = CONTENT,
@@ -141,7 +141,7 @@ test("the bytes, with type, tag, policy and name", async () => {
   });
 });
 
-test("a page is never shown in place, and its name survives", async () => {
+test("a page is never shown inline, and keeps its name", async () => {
   const name = 'é"1%.html';
   await add({ fileId: "105", tableId: 21, owner: SHARED_OWNER, storedName: "105-n.html", name });
   const response = await get("/v1/files/chat/public/f0001/105-n.html");
@@ -165,7 +165,7 @@ test.each<Case>([
   ["another's file by a service", `${NOTES}?user_id=ada`, "service1", "403 PERMISSION_DENIED"],
   ["another's file by an admin", "/v1/files/chat/notes/f0001/102?user_id=bob", "ada", "200"],
   ["another's id without user_id", "/v1/files/chat/notes/f0001/102", "ada", "404 FILE_NOT_FOUND"],
-  ["a user who is none", `${NOTES}?user_id=nobody`, "ada", "404 FILE_NOT_FOUND"],
+  ["a user who does not exist", `${NOTES}?user_id=nobody`, "ada", "404 FILE_NOT_FOUND"],
   ["shared, public", "/v1/files/chat/public/f0001/103", "bob", "200"],
   ["shared, private", "/v1/files/chat/private/f0001/104", "bob", "404 TABLE_NOT_FOUND"],
   ["shared, private, service", "/v1/files/chat/private/f0001/104", "service1", "200"],
@@ -200,7 +200,7 @@ test.each<Case>([
   expect(`${response.status} ${error.code}`).toBe(wanted);
 });
 
-test("a file that no row names any more is gone, and a token is needed", async () => {
+test("a file that no row names is gone, and a token is needed", async () => {
   await add({ fileId: "107", storedName: "107-x.txt" });
   expect((await get("/v1/files/chat/notes/f0001/107")).status).toBe(200);
   const rows = [["107", null]];

@@ -1,6 +1,4 @@
-/**
- * What becomes of the body of `POST /v1/api/sql` once its statements have ended.
- */
+/** The memory for the body of `POST /v1/api/sql` once its statements have ended. */
 import { expect, test } from "bun:test";
 import type { AnswerStream, SqlResponse } from "../../../src/sql/mod.ts";
 import { startTestServer } from "../../support/http.ts";
@@ -9,7 +7,7 @@ const LONG = `SELECT ${"1, ".repeat(10_000)}1`;
 
 const ENDED: SqlResponse = { results: [{ rowCount: 0, asUser: "ada" }] };
 
-test("SqlRoute gives the memory of a long text back with the answer, and not before", async () => {
+test("SqlRoute releases the memory of a long text with the answer, and not before", async () => {
   const lengths: (number | undefined)[] = [];
   const server = await startTestServer({
     script: async ({ sqlUtf8 }) => {
@@ -25,7 +23,7 @@ test("SqlRoute gives the memory of a long text back with the answer, and not bef
   await server.close();
 });
 
-test("SqlRoute leaves a long text alone whose answer goes on as a stream", async () => {
+test("SqlRoute keeps a long text whose answer continues as a stream", async () => {
   const lengths: (number | undefined)[] = [];
   const server = await startTestServer({
     script: ({ sqlUtf8 }) => {

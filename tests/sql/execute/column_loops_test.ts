@@ -1,7 +1,7 @@
 /**
- * Goal: what is computed a column at once is what is computed row by row.
- * Method: the same questions of a stored table, whose text comes undecoded, and of the same rows
- * behind a subquery whose text comes as strings; and a top n beside a sort of all rows.
+ * Goal: a loop over a whole column computes the same as row by row. Method: the same queries on a
+ * stored table, whose text arrives undecoded, and on the same rows in a subquery, whose text
+ * arrives as strings; and a top n compared with a sort of all rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -29,7 +29,7 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** Text as strings: made by a function that has no loop. */
+/** These texts are strings, because a function without a loop made them. */
 const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
 
 describe("a column at once", () => {
@@ -64,7 +64,7 @@ describe("a column at once", () => {
     expect(await ask("n.t")).toEqual(await ask(STRINGS));
   });
 
-  // k is 0 to 884: 2147482763 is the largest number that can be added to all.
+  // k is 0 to 884: 2147482763 is the largest number that can be added to every k.
   test.each([
     ["k + 2147482763", [2147482763, 2147483647]],
     ["2147482763 + k", [2147482763, 2147483647]],
@@ -92,7 +92,7 @@ describe("a column at once", () => {
     expect(row).toHaveLength(1);
   });
 
-  test("a count of characters that is negative is an error of a row", async () => {
+  test("a negative count of characters is an error of a row", async () => {
     expect(await engine.failure("SELECT substr(s, 1, -1) FROM n.t")).toBe("VALUE_OUT_OF_RANGE@1");
     expect(await engine.rows("SELECT substr(s, 1, -1) FROM n.t WHERE s IS NULL LIMIT 1")).toEqual([
       [null],
@@ -135,7 +135,7 @@ describe("a column at once", () => {
     expect(await ask(chosen)).toEqual(await ask(all));
   });
 
-  test("sums of chosen rows of which some are beyond 2^53", async () => {
+  test("sums of chosen rows, some beyond 2^53", async () => {
     await engine.rows("CREATE SHARED TABLE n.big (id INT PRIMARY KEY, a BIGINT)");
     await engine.rows(
       `INSERT INTO n.big SELECT g, CASE WHEN g % 5 = 0 THEN NULL ELSE 9007199254740993 + g END
@@ -147,7 +147,7 @@ describe("a column at once", () => {
     expect(await engine.rows(asked)).toEqual(before);
   });
 
-  test("a sum of doubles is NULL where no row has a value, and only there", async () => {
+  test("a sum of doubles is NULL if no row has a value, and only then", async () => {
     const rows = await engine.rows(
       `SELECT k % 3 AS g, sum(d) FILTER (WHERE k % 3 = 1) IS NULL, sum(d) IS NULL,
          sum(CASE WHEN d IS NULL THEN d END) IS NULL FROM n.t GROUP BY 1 ORDER BY 1`,

@@ -1,6 +1,4 @@
-/**
- * Files that no retained version of a row names are removed, and no others.
- */
+/** Files that are not named by any retained version of a row are removed, and no others. */
 import { afterEach, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,7 +47,7 @@ async function run(database: Database, sql: string, file?: string): Promise<void
   expect(error).toBeUndefined();
 }
 
-/** Lets time pass, hour by hour, as the sweeps of a server that is idle have it. */
+/** Advances the time hour by hour, as in an idle server. */
 async function pass(clock: ManualClock, hours: number): Promise<void> {
   for (let rest = hours; rest > 0; rest -= 1) {
     clock.advance(Math.min(rest, 1) * HOUR_MS);
@@ -63,7 +61,7 @@ function storedFiles(directory: string): string[] {
   );
 }
 
-test("sweepFiles keeps what a row or the history names, and removes the rest", async () => {
+test("sweepFiles keeps files that a row or the history names, and removes the rest", async () => {
   const clock = new ManualClock();
   const { database, directory } = await open(clock);
   await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
@@ -103,7 +101,7 @@ test("isFileLive finds the row of a file by a key of any type", async () => {
   const entries = database.catalog.files();
   expect(entries).toHaveLength(keys.length);
   for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
-  // A form that an older server does not know would have it remove the file.
+  // An older server that did not know the form would remove the file.
   expect(entries.slice(0, 3).map(({ keyJson }) => keyJson)).toEqual([
     '[{"whole":"9223372036854775807"}]',
     '[{"hex":"00ff"}]',
@@ -122,7 +120,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   const release = database.blobs.hold();
   await run(database, "DROP TABLE doc");
   expect(database.catalog.files()).toHaveLength(1);
-  // What a server that is killed before the backup ends leaves behind.
+  // A server that is killed before the backup ends leaves these files.
   const killed = freshDirectory();
   cpSync(directory, killed, { recursive: true });
   release();
@@ -131,7 +129,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   expect(storedFiles(killed)).toHaveLength(2);
   const again = await open(clock, killed);
   const kept = storedFiles(directory);
-  // The disk removes the others behind the start.
+  // The disk removes the others after startup.
   await until(() => Bun.deepEquals(storedFiles(killed), kept));
   await again.database.close();
 });
@@ -153,7 +151,7 @@ test("sweepFiles keeps the files of rows that cannot be read", async () => {
   await again.database.close();
 });
 
-test("sweepFiles lets others run, and leaves the rest once it is ended", async () => {
+test("sweepFiles yields to others, and leaves the rest once it is ended", async () => {
   const clock = new CountingClock();
   const { database } = await open(clock);
   const { blobs, catalog, store } = database;
@@ -192,7 +190,7 @@ test("sweepFiles lets others run, and leaves the rest once it is ended", async (
   await database.close();
 });
 
-/** Has a table list so many more files, of which no byte is there. */
+/** Makes a table list this many additional files, without their bytes. */
 function listFiles({ catalog }: Database, { count, name }: { count: number; name: string }): void {
   const { tableId = 0 } = catalog.table("default", name) ?? {};
   const entryOf = (fileId: string): FileEntry => ({
@@ -212,7 +210,7 @@ function listFiles({ catalog }: Database, { count, name }: { count: number; name
   catalog.addFiles(Array.from({ length: count }, (_, index) => entryOf(`${name}${1000 + index}`)));
 }
 
-test("DROP TABLE removes what is listed of very many files in slices, and a start goes on", async () => {
+test("DROP TABLE removes very many listed files in slices, and a start continues that", async () => {
   const clock = new CountingClock();
   const { database, directory } = await open(clock);
   await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
@@ -251,7 +249,7 @@ async function killDrop(database: Database): Promise<void> {
   await run(database, `KILL QUERY '${String(results[0]?.rows?.[0]?.[0])}'`);
 }
 
-test("a killed DROP TABLE leaves the files that are left to the next hour", async () => {
+test("a killed DROP TABLE leaves the remaining files to the next hour", async () => {
   const clock = new CountingClock();
   const { database, directory } = await open(clock);
   await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");

@@ -1,6 +1,6 @@
 /**
- * Uploads of requests with a key: listed by the commit of the request, and gone without a trace
- * when there is none.
+ * Uploads of requests with a key: listed by the commit of the request, and removed completely if
+ * there is none.
  */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -12,7 +12,7 @@ import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** Holds whoever syncs an upload until a test lets it go on. */
+/** Delays the syncs of uploads until a test releases them. */
 class GatedDisk extends ForwardingDisk {
   readonly reached = Promise.withResolvers<void>();
   readonly gate = Promise.withResolvers<void>();
@@ -103,23 +103,23 @@ test("a request that loses a conflict at its commit leaves nothing", async () =>
   await disk.reached.promise;
   await engine.run("UPDATE doc SET n = 2 WHERE id = 1");
   disk.gate.resolve();
-  expect((await asked).error?.condition).toBe("SERIALIZATION_FAILURE");
+  expect((await asked).error?.code).toBe("SERIALIZATION_FAILURE");
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
-test("a request whose time is over at its commit leaves nothing", async () => {
+test("a request whose time is up at its commit leaves nothing", async () => {
   const asked = ask(UPDATE);
   await disk.reached.promise;
   clock.advance(6000);
   disk.gate.resolve();
-  expect((await asked).error?.condition).toBe("TRANSACTION_LIMIT");
+  expect((await asked).error?.code).toBe("TRANSACTION_LIMIT");
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
 test("a statement that fails leaves nothing", async () => {
   disk.gate.resolve();
   const { error } = await ask(`${UPDATE} RETURNING 1 / (id - 1)`);
-  expect(error?.condition).toBe("DIVISION_BY_ZERO");
+  expect(error?.code).toBe("DIVISION_BY_ZERO");
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
@@ -128,7 +128,7 @@ test("a file stays where it is unknown whether its row is written", async () => 
   const durable = spyOn(engine.database.store, "durable").mockImplementation(() =>
     Promise.reject(new DatabaseError("COMMIT_UNKNOWN", "the log failed")),
   );
-  expect((await ask(UPDATE)).error?.condition).toBe("COMMIT_UNKNOWN");
+  expect((await ask(UPDATE)).error?.code).toBe("COMMIT_UNKNOWN");
   durable.mockRestore();
   expect(listed()).toHaveLength(1);
   expect(stored()).toEqual(listed());

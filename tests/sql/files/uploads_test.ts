@@ -1,6 +1,5 @@
 /**
- * FILE('part') in INSERT, UPDATE and upserts: all of it or nothing, on disk and in the list of
- * files.
+ * FILE('part') in INSERT, UPDATE and upserts: all of it or nothing, on disk and in the file list.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -88,7 +87,7 @@ test("an update that matches no row, and an upsert that touches none, keep no fi
   expect(engine.storedFiles()).toEqual(before);
 });
 
-test("a file reads as what was sent, by the operators of JSON", async () => {
+test("a file reads as the uploaded one, by the operators of JSON", async () => {
   await engine.run("INSERT INTO doc VALUES (5, 1, FILE('x'), FILE('y'))", parts("x", "y"));
   const rows = await engine.rows(
     "SELECT f ->> 'name', g ->> 'mime', (g ->> 'size')::int FROM doc WHERE id = 5",
@@ -96,7 +95,7 @@ test("a file reads as what was sent, by the operators of JSON", async () => {
   expect(rows).toEqual([["x.txt", "text/plain", 10]]);
 });
 
-test("a damaged entry in the list of files is nothing to uploads and owners of other files", async () => {
+test("a damaged entry in the list of files does not affect uploads and owners of other files", async () => {
   await using other = await TestEngine.open();
   await other.run(
     "CREATE TABLE doc (id INT PRIMARY KEY, f FILE); CREATE TABLE gone (id INT PRIMARY KEY)",

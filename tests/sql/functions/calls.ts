@@ -3,7 +3,7 @@
  */
 import { seqFromUnixMs, unixMsFromSeq } from "../../../src/base/seq.ts";
 import { resolveAggregate } from "../../../src/sql/functions/aggregate/aggregates.ts";
-import type { CallWorld } from "../../../src/sql/functions/base/function.ts";
+import type { CallDeps, SequenceCalls } from "../../../src/sql/functions/base/function.ts";
 import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operator/operators.ts";
 import { resolveFunction } from "../../../src/sql/functions/registry.ts";
 import {
@@ -35,7 +35,18 @@ const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
 
-export const CALL: CallWorld = {
+/** No function here takes numbers of a sequence. */
+const NO_SEQUENCES: SequenceCalls = {
+  next: () => 0,
+  current: () => 0,
+  last: () => 0,
+  set: (_, value) => value,
+  note: () => undefined,
+  ownedBy: () => null,
+};
+
+export const CALL: CallDeps = {
+  sequences: NO_SEQUENCES,
   nowMicros: NOW_MICROS,
   userId: "alice",
   sessionUserId: "root",
@@ -54,7 +65,7 @@ export const CALL: CallWorld = {
   sleep: () => undefined,
 };
 
-/** A number as it stands in a statement, with a sign. */
+/** Returns a number as it is written in a statement, with its sign. */
 export function num(digits: string): Argument {
   const literal = valueFromNumberText(digits);
   if (literal === undefined) throw new Error(`no number: ${digits}`);
@@ -101,7 +112,7 @@ function text(value: string): Argument {
   return { type: TEXT, value };
 }
 
-/** An untyped literal. */
+/** Returns an untyped literal. */
 export function untyped(value: string): Argument {
   return { type: UNKNOWN, value };
 }
@@ -110,7 +121,7 @@ export function nullOf(type: DataType): Argument {
   return { type, value: null };
 }
 
-/** Strings are TEXT, numbers literals. */
+/** Strings become TEXT, and numbers become literals. */
 export type Given = Argument | string | number | boolean | null;
 
 function argument(given: Given): Argument {
@@ -125,7 +136,7 @@ function castTo({ type, value }: Argument, to: DataType): Value {
   return value === null ? null : castValue(value, { from: type, to, mode: "implicit" });
 }
 
-/** What a call gives: the text of the value and the name of its type. */
+/** The result of a call: the text of the value, and the name of its type. */
 export interface Outcome {
   readonly text: string | null;
   readonly type: string;
@@ -169,7 +180,7 @@ export function prefix(op: string, operand: Given): Outcome {
   return outcome(form.result, value === null ? null : form.evaluate([value]));
 }
 
-/** One group over rows of arguments. */
+/** Aggregates one group over rows of arguments. */
 export function aggregate(
   name: string,
   types: readonly DataType[],
@@ -187,13 +198,13 @@ export function aggregate(
   return outcome(form.result, state.finish(0));
 }
 
-/** The condition of the error that a call raises; its message if it is of another kind. */
-export function conditionOf(call: () => unknown): string {
+/** Returns the code of the error that a call raises, or the message of any other error. */
+export function errorCodeOf(call: () => unknown): string {
   try {
     call();
   } catch (error) {
-    const { condition, message } = error as { condition?: string; message: string };
-    return condition ?? message;
+    const { code, message } = error as { code?: string; message: string };
+    return code ?? message;
   }
   return "no error";
 }

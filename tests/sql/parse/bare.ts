@@ -1,16 +1,16 @@
 /**
- * Trees without what comparisons must not see: positions, source texts, absent members; and without
- * secrets, where one of them was printed.
+ * Trees without the parts that comparisons must ignore: positions, source texts and absent members,
+ * and secrets if one of the trees was printed.
  */
 
-/** What a printed statement has for a secret. */
+/** A printed statement contains this in place of a secret. */
 const MASK = "***";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * A tree as plain data with sorted keys, without `_location`, `source`, `sourceStart` and absent
- * members.
+ * Returns a tree as plain data with sorted keys, without `_location`, `source`, `sourceStart` and
+ * absent members.
  */
 export function bare(node: unknown): Json {
   if (Array.isArray(node)) return node.map(bare);
@@ -18,14 +18,14 @@ export function bare(node: unknown): Json {
   if (typeof node !== "object" || node === null) return node as Json;
   const members = Object.entries(node)
     .filter(([key, value]) => key !== "_location" && key !== "sourceStart" && value !== undefined)
-    // RESTORE has a source that is no text of the statement.
+    // The source of RESTORE is not part of the statement's text.
     .filter(([key]) => key !== "source" || ("type" in node && node.type === "restore"))
     .map(([key, value]) => [key, bare(value)] as const)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(members);
 }
 
-/** A bare tree as it is after printing, where every secret is masked. */
+/** Returns a bare tree as it would be after printing, with every secret masked. */
 export function masked(tree: Json): Json {
   return rewrite(tree, (node) => {
     const copy = { ...node };

@@ -1,6 +1,6 @@
 /**
- * Goal: a statement that contains too many of a construct is refused at the first one over the
- * limit, with a message that names the construct.
+ * Goal: a statement that contains too many instances of a construct is refused at the first one
+ * over the limit, with a message that names the construct.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -128,7 +128,7 @@ test.each([
   expect(parseStatements(textOf(max))).toHaveLength(1);
   // Some constructs come in pairs, and tables of many queries in groups of 64.
   const error = refusalOf(textOf(max + 64));
-  expect(error.condition).toBe("LIMIT_EXCEEDED");
+  expect(error.code).toBe("LIMIT_EXCEEDED");
   expect(error.message).toContain(what);
 });
 
@@ -136,7 +136,7 @@ describe("a text of many statements", () => {
   test("is refused above the limit, and each statement is counted separately", () => {
     expect(parseStatements("SELECT 1;".repeat(STATEMENTS_MAX))).toHaveLength(STATEMENTS_MAX);
     const error = refusalOf("SELECT 1;".repeat(STATEMENTS_MAX + 1));
-    expect(error.condition).toBe("LIMIT_EXCEEDED");
+    expect(error.code).toBe("LIMIT_EXCEEDED");
     expect(error.message).toContain(`more than ${STATEMENTS_MAX} statements`);
     const wide = joined(SOURCES_MAX, ", t");
     expect(parseStatements(each(20, () => wide, ";"))).toHaveLength(20);

@@ -1,48 +1,51 @@
 /**
- * Statements that were not written for the parser: what the other tests run, and what the campaign
- * beside PostgreSQL generates.
+ * Statements that were not written for the parser: those of the other tests, and those that the
+ * PostgreSQL comparison campaign generates.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { changeOf, columnsOf, type StoredTable } from "../../../scripts/fuzz_sql/changes.ts";
-import { queryOf } from "../../../scripts/fuzz_sql/queries.ts";
-import { textOf } from "../../../scripts/fuzz_sql/tree.ts";
-import { COLUMN_TYPES } from "../../../scripts/fuzz_sql/values.ts";
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
+import { changeOf, columnsOf, type StoredTable } from "../../campaigns/fuzz_sql/changes.ts";
+import { queryOf } from "../../campaigns/fuzz_sql/queries.ts";
+import { textOf } from "../../campaigns/fuzz_sql/tree.ts";
+import { COLUMN_TYPES } from "../../campaigns/fuzz_sql/values.ts";
 import { parseSlt } from "../../support/slt.ts";
 
 const SQL = join(import.meta.dir, "..");
 
-/** The requests of the cases, examples of the contract among them; some hold several statements. */
+/** The cases that `scripts/write_cases.ts` does not write. */
+const OWN_CASES = ["cases/functions.slt", "cases/errors.slt", "contract/examples.slt"];
+
+/**
+ * Returns the requests of our own cases, including the contract's examples. Some contain several
+ * statements.
+ */
 export async function requestsOfCases(): Promise<string[]> {
+  return await requestsIn(OWN_CASES, "tidemark");
+}
+
+/** Returns the statements of the corpus in `slt/`. */
+export async function statementsOfSlt(): Promise<string[]> {
+  const files = readdirSync(join(SQL, "slt")).filter((name) => name.endsWith(".test"));
+  return await requestsIn(files.map((name) => `slt/${name}`));
+}
+
+/** Returns the statements of the cases that `scripts/write_cases.ts` writes. */
+export async function statementsOfWrittenCases(): Promise<string[]> {
+  const files = readdirSync(join(SQL, "cases")).map((name) => `cases/${name}`);
+  return await requestsIn(files.filter((path) => !OWN_CASES.includes(path)));
+}
+
+async function requestsIn(paths: readonly string[], engine = "postgresql"): Promise<string[]> {
   const texts: string[] = [];
-  for (const file of readdirSync(join(SQL, "cases")).filter((name) => name.endsWith(".txt"))) {
-    const lines = (await Bun.file(join(SQL, "cases", file)).text()).split("\n");
-    texts.push(...lines.flatMap((line) => /^\w*> (.*)$/.exec(line)?.[1] ?? []));
+  for (const path of paths) {
+    const text = await Bun.file(join(SQL, path)).text();
+    texts.push(...parseSlt(text, engine).map(({ sql }) => sql));
   }
   return texts;
 }
 
-/** The statements of the corpus in `slt/`. */
-export function statementsOfSlt(): Promise<string[]> {
-  return statementsIn("slt", ".test");
-}
-
-/** The statements of the cases that `scripts/write_cases.ts` writes. */
-export function statementsOfWrittenCases(): Promise<string[]> {
-  return statementsIn("cases", ".slt");
-}
-
-async function statementsIn(directory: string, ending: string): Promise<string[]> {
-  const texts: string[] = [];
-  for (const file of readdirSync(join(SQL, directory)).filter((name) => name.endsWith(ending))) {
-    const text = await Bun.file(join(SQL, directory, file)).text();
-    texts.push(...parseSlt(text, "postgresql").map(({ sql }) => sql));
-  }
-  return texts;
-}
-
-/** Queries and changes as `scripts/fuzz_sql.ts` sends them. */
+/** Returns queries and changes in the form that `tests/campaigns/fuzz_sql.ts` sends. */
 export function generatedStatements(count: number, seed: number): string[] {
   const chance = chanceFromSeed(seed);
   const stored: StoredTable[] = ["t1", "t2", "t3"].map((name) => ({ name, columns: COLUMN_TYPES }));

@@ -1,8 +1,8 @@
 /**
- * Goal: the parser reads statements that were not written for it as its two judges do, and what is
- * printed of them parses to their tree again.
+ * Goal: the parser reads statements that were not written for it as its two judges do, and a
+ * printed statement parses back to its tree.
  *
- * Where the parsers may differ is listed here, with the reason; nothing else may.
+ * The allowed differences between the parsers are listed here, with the reasons.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -25,11 +25,14 @@ const TIMEOUT_MS = 60_000;
 // The library's time grows much faster than the text.
 const LIBRARY_LENGTH_MAX = 90;
 const LIBRARY_LEAST = amountOf({ usual: 400, thorough: 2500 });
-// Both repeat their forms with other names and values.
+// Both corpora repeat their forms with other names and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
 
-/** What Tidemark reads and PostgreSQL does not: each by words that only Tidemark has. */
+/**
+ * Statements that Tidemark reads but PostgreSQL does not, identified by words that only Tidemark
+ * has.
+ */
 const OWN: readonly RegExp[] = [
   /\b(?:CREATE|DROP) NAMESPACE\b/,
   /^USE \w+;/,
@@ -48,7 +51,7 @@ const OWN: readonly RegExp[] = [
   /\bFLUSH_POLICY=/,
 ];
 
-/** What PostgreSQL refuses in its grammar, and Tidemark where it binds. */
+/** Statements that PostgreSQL refuses in its grammar, but Tidemark refuses while binding. */
 const REFUSED_LATER: readonly RegExp[] = [
   /BETWEEN CURRENT ROW AND 1 PRECEDING/,
   /FROM num FETCH FIRST 1 ROW WITH TIES/,
@@ -56,7 +59,7 @@ const REFUSED_LATER: readonly RegExp[] = [
   /\bnullif\(1\)/,
 ];
 
-/** What has another tree there on purpose. */
+/** Statements whose tree differs on purpose. */
 const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = [
   {
     of: /^(?:CREATE|ALTER|DROP) USER\b/,
@@ -65,9 +68,11 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   { of: /^EXPLAIN\b/, because: "every option is printed, and PostgreSQL's tree has those written" },
   { of: /\bORDER BY \w+ USING\b/, because: "an order by an operator is one of ASC and DESC" },
   {
-    of: /\bSET \(a, b\) = \((?!SELECT)/,
+    of: /\bSET \([^=]*\) = \((?!SELECT)/,
     because: "an assignment of a row is one of each of its columns",
   },
+  { of: /\bINDEX CONCURRENTLY\b/, because: "no build keeps writers waiting, so it is not kept" },
+  { of: /::\w+\[\d/, because: "the length of an array type means nothing, and is not kept" },
   { of: /~~/, because: "LIKE has one form, however it is spelled" },
   { of: /\)\.\w+\)[[.]/, because: "parentheses around a part change nothing, and are not kept" },
   {
@@ -76,8 +81,11 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   },
 ];
 
-/** Statements that the library reads wrongly; `library_oracle_test.ts` says how. */
+/** Statements that the library reads incorrectly; `library_oracle_test.ts` says how. */
 const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }[] = [
+  { of: /^(?:CREATE|ALTER) SEQUENCE\b/, because: "it forgets the order of options" },
+  { of: /^CREATE (?:UNIQUE )?INDEX\b/, because: "it takes every key for an expression" },
+  { of: /\bFOR (?:NO KEY )?UPDATE\b|\bFOR (?:KEY )?SHARE\b/, because: "it has no list of tables" },
   { of: /\bUNION\b.*\b(?:UNION|ORDER|LIMIT|OFFSET)\b/s, because: "UNION leans to the right" },
   {
     of: /^WITH RECURSIVE\b/,
@@ -117,9 +125,9 @@ test.each(compared)(
       if (theirs === undefined) {
         expect([text, isKnown(text) || ours instanceof DatabaseError]).toEqual([text, true]);
       } else if (ours instanceof DatabaseError) {
-        // What is known and not offered, and a text without a statement.
-        const reason = ours.condition === "EMPTY_SQL" ? "EMPTY_SQL" : "UNSUPPORTED_FEATURE";
-        expect([text, ours.condition]).toEqual([text, reason]);
+        // The construct is recognized but not offered, or the text has no statement.
+        const reason = ours.code === "EMPTY_SQL" ? "EMPTY_SQL" : "UNSUPPORTED_FEATURE";
+        expect([text, ours.code]).toEqual([text, reason]);
       } else if (!OTHERWISE.some(({ of }) => of.test(text))) {
         expect([text, postgresTree(printedForPostgres(text))]).toEqual([text, theirs]);
         count += 1;
@@ -176,7 +184,7 @@ function treeOf(text: string): Json {
   return bare(parseStatements(text));
 }
 
-/** @throws Whatever is no refusal. */
+/** @throws Any error that is not a refusal. */
 function statementsOrRefusal(text: string): readonly Statement[] | DatabaseError {
   try {
     return parseStatements(text);

@@ -1,6 +1,4 @@
-/**
- * Goal: no text, however large or deep or broken, does anything but parse or fail as it should.
- */
+/** Goal: any text, however large, deep or broken, either parses or fails as it should. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import {
@@ -52,7 +50,7 @@ test.each([
   "parseStatements, %s nested 10,000 deep is INVALID_SQL",
   (_, head, open, [inner, close]) => {
     const error = errorOf(head + open.repeat(DEEP) + inner + close.repeat(DEEP));
-    expect(error.condition).toBe("INVALID_SQL");
+    expect(error.code).toBe("INVALID_SQL");
   },
 );
 
@@ -63,18 +61,54 @@ test.each([
   ["IS NULL", "SELECT a", " IS NULL"],
   ["zones", "SELECT a", " AT TIME ZONE 'UTC'"],
   ["JSON paths", "SELECT a", "->'b'"],
-  ["unions", "SELECT 1", " UNION SELECT 1"],
-  ["intersections", "SELECT 1", " INTERSECT SELECT 1"],
-])("parseStatements, a chain of 10,000 %s is INVALID_SQL, one of 900 is fine", (_, head, link) => {
-  expect(errorOf(head + link.repeat(DEEP)).condition).toBe("INVALID_SQL");
-  expect(parseStatements(head + link.repeat(900)).length).toBe(1);
+])(
+  "parseStatements, a chain of 10,000 %s is INVALID_SQL, one of 5,000 is fine",
+  (_, head, link) => {
+    expect(errorOf(head + link.repeat(DEEP)).code).toBe("INVALID_SQL");
+    expect(parseStatements(head + link.repeat(5000)).length).toBe(1);
+  },
+);
+
+test("parseStatements, a chain of 5,000 EXCEPT is INVALID_SQL, one of 900 is fine", () => {
+  expect(errorOf(`SELECT 1${" EXCEPT SELECT 1".repeat(5000)}`).code).toBe("INVALID_SQL");
+  expect(parseStatements(`SELECT 1${" EXCEPT SELECT 1".repeat(900)}`).length).toBe(1);
+});
+
+test.each(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL"])(
+  "parseStatements, 5,000 queries joined by %s make a shallow tree in their order",
+  (word) => {
+    const queries = Array.from({ length: 5000 }, (_, index) => `SELECT ${index}`);
+    const text = `${queries.join(` ${word} `)} LIMIT 7`;
+    const [statement] = parseStatements(text);
+    if (statement === undefined) throw new Error("there is a statement");
+    expect(statement).toMatchObject({ _location: { start: 0, end: text.length } });
+    expect(statementToSql(statement).replaceAll(/[()]/g, "")).toBe(text);
+    let depth = 0;
+    let node: unknown = statement;
+    while (typeof node === "object" && node !== null && "left" in node) {
+      depth += 1;
+      node = node.left;
+    }
+    expect(depth).toBeLessThan(20);
+  },
+);
+
+test("parseStatements, a chain of several set operations associates to the left", () => {
+  const [statement] = parseStatements(
+    `SELECT 0${" UNION ALL SELECT 1".repeat(40)} EXCEPT SELECT 2 UNION SELECT 3 INTERSECT SELECT 4`,
+  );
+  expect(statement).toMatchObject({
+    type: "union",
+    left: { type: "except", left: { type: "union all" }, right: { type: "select" } },
+    right: { type: "intersect" },
+  });
 });
 
 test("parseStatements, chains inside parentheses add up", () => {
-  const chain = (inner: string): string => `(${inner}${" + 1".repeat(400)})`;
+  const chain = (inner: string): string => `(${inner}${" + 1".repeat(2400)})`;
   expect(parseStatements(`SELECT ${chain(chain("1"))}`).length).toBe(1);
-  expect(errorOf(`SELECT ${chain(chain(chain("1")))}`).condition).toBe("INVALID_SQL");
-  // Beside each other they do not.
+  expect(errorOf(`SELECT ${chain(chain(chain("1")))}`).code).toBe("INVALID_SQL");
+  // The sizes of adjacent constructs do not add up.
   const list = Array.from({ length: 20 }, () => `f(${chain("1")})`).join(", ");
   expect(parseStatements(`SELECT ${list}`).length).toBe(1);
 });
@@ -101,7 +135,7 @@ test("parseStatements, the size of a text counts its bytes", () => {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: 20 };
   expect(parseStatements("SELECT '€€€'  ", limits).length).toBe(1);
   const error = errorOf("SELECT '€€€€'", limits);
-  expect(error.condition).toBe("INVALID_SQL");
+  expect(error.code).toBe("INVALID_SQL");
   expect(error.message).toContain("21 bytes");
 });
 
@@ -117,12 +151,12 @@ test("parseRequest, counts parameters and refuses those beyond the limit", () =>
   expect(parseRequest("SELECT 1").parameterCount).toBe(0);
   for (const text of ["SELECT $0", "SELECT $32768", "SELECT $99999999999999999999"]) {
     const error = errorOf(text);
-    expect(error.condition).toBe("INVALID_PARAMETER");
+    expect(error.code).toBe("INVALID_PARAMETER");
     expect(error.position).toBe(7);
   }
 });
 
-/** Statements with something wrong: pieces cut, doubled, swapped or replaced. */
+/** Returns statements with faults: pieces cut, duplicated, swapped or replaced. */
 function mutate(random: SeededRandom, text: string): string {
   const pieces = text.split(/(?<=\s)|(?=[(),;'".])/);
   for (let count = random.between(1, 3); count > 0; count--) {

@@ -1,6 +1,6 @@
 /**
- * pgsql-ast-parser as a judge of trees: its tree and ours, each without what the other does not
- * say.
+ * pgsql-ast-parser as a judge of trees: its tree and ours, each without the parts that the other
+ * does not have.
  */
 import { parse } from "pgsql-ast-parser";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
@@ -16,13 +16,13 @@ function isLiteral(value: Json | undefined): value is JsonObject & { readonly va
   return isObject(value) && (value["type"] === "integer" || value["type"] === "numeric");
 }
 
-/** Our tree in the library's words. */
+/** Returns our tree in the library's words. */
 export function treeForLibrary(text: string): Json {
   return rewrite(bare(parseStatements(text)), (node) => {
     const { star: _star, text: _text, ...rest } = node;
     switch (node["type"]) {
       case "set":
-        // An assignment; the statement SET has a variable.
+        // This is an assignment; a SET statement has a variable.
         return "column" in rest ? without(rest, "type") : { ...rest, set: setValue(rest["set"]) };
       case "parameter":
         return without(rest, "index");
@@ -42,7 +42,7 @@ export function treeForLibrary(text: string): Json {
   });
 }
 
-// `SET x = 1` holds a bare value there.
+// For `SET x = 1`, the library's tree contains a bare value.
 function setValue(set: Json | undefined): Json {
   if (!isObject(set) || set["type"] !== "value" || !isObject(set["value"])) return set ?? null;
   return { type: "value", value: set["value"]["value"] ?? null };
@@ -57,7 +57,7 @@ function singleFrom(node: JsonObject): Json {
   return Array.isArray(from) && from.length === 1 ? { ...node, from: from[0] } : node;
 }
 
-// A list of one behind IN is its element there.
+// In the library, a one-element list after IN is that element.
 function plainIn(node: JsonObject): Json {
   const { op, right } = node;
   if ((op !== "IN" && op !== "NOT IN") || !isObject(right) || right["type"] !== "list") return node;
@@ -65,7 +65,7 @@ function plainIn(node: JsonObject): Json {
   return Array.isArray(parts) && parts.length === 1 ? { ...node, right: parts[0] } : node;
 }
 
-/** The library's tree without its nulls, in our words where it has its own. */
+/** Returns the library's tree without its nulls, in our terms where they differ. */
 export function libraryTree(text: string): Json {
   return rewrite(bare(parse(text)), (node) => {
     const kept = Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null));
@@ -80,14 +80,14 @@ export function libraryTree(text: string): Json {
   });
 }
 
-// `a -> 'b'` is a member of `a` there.
+// In the library, `a -> 'b'` is a member of `a`.
 function memberAsBinary({ member, op, operand }: JsonObject): Json {
   const type = typeof member === "number" ? "integer" : "string";
   const right = { type, value: member ?? null };
   return { type: "binary", op: op ?? null, left: operand ?? null, right };
 }
 
-// `position(a IN b)` is a call with the condition `a IN b` there.
+// In the library, `position(a IN b)` is a call with the condition `a IN b`.
 function splitPosition(call: JsonObject): Json {
   const { args, function: called } = call;
   const only = Array.isArray(args) && args.length === 1 ? (args[0] as Json) : undefined;
@@ -96,7 +96,7 @@ function splitPosition(call: JsonObject): Json {
   return { ...call, args: [only["left"] ?? null, only["right"] ?? null] };
 }
 
-// A sign before a number is part of it, before a cast of a number as well: `-1::int`.
+// A sign before a number is part of it, even before a cast of the number: `-1::int`.
 function negated(node: JsonObject): Json {
   const { op, operand, type } = node;
   if (type !== "unary" || op !== "-" || !isObject(operand)) return node;
@@ -106,7 +106,7 @@ function negated(node: JsonObject): Json {
   return { ...operand, operand: { ...inner, value: -inner.value } };
 }
 
-/** Undefined where the library refuses the text. */
+/** Returns undefined if the library refuses the text. */
 export function libraryTreeIfRead(text: string): Json | undefined {
   try {
     return libraryTree(text);

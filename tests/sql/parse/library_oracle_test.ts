@@ -1,19 +1,20 @@
 /**
- * Goal: the tree is pgsql-ast-parser's. On every statement that both read, the two trees are
- * equal once literals are brought to one form and the differences that `ast.ts` names are undone.
+ * Goal: the tree is the same as pgsql-ast-parser's. On every statement that both read, the two
+ * trees are equal once literals are brought to one form and the differences that `ast.ts` names are
+ * undone.
  *
- * Faults of the library (12.0.2) that the generated statements stay away from; PostgreSQL itself
- * is the judge of ours there, in `postgres_oracle_test.ts`:
+ * The generated statements avoid these faults of the library (12.0.2). In these cases PostgreSQL
+ * itself judges our tree, in `postgres_oracle_test.ts`:
  *
- * - chains of UNION lean to the right, ORDER BY and LIMIT behind them belong to the last block;
+ * - chains of UNION lean to the right, ORDER BY and LIMIT after them belong to the last block;
  * - `a = b IS NULL` is `a = (b IS NULL)`, and comparisons chain;
  * - `-1::int` casts the negative number, `- 1` is an operator and `-1` is not;
  * - integers beyond 2^53 are rounded, `1e3` is the number 1 named e3, `0xff` is 0 named xff;
  * - VALUES as a value and CASE with some operands are "ambiguous" and refused;
  * - SET (a, b) = (SELECT …), several FROM items of UPDATE, `AS keyword` are refused;
- * - `||` binds as tight as `+`;
+ * - `||` binds as tightly as `+`;
  * - `SET x TO a, b` has tokens in its tree;
- * - WITH RECURSIVE has one entry, whose list of columns is not kept.
+ * - WITH RECURSIVE has one entry, whose column list is not kept.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL's own parser (libpg-query) as a judge: it makes the same tree of a text and of what
- * our printer makes of our tree.
+ * PostgreSQL's own parser (libpg-query) as a judge: it must produce the same tree for a text and
+ * for our printer's text of our tree.
  */
 import { loadModule, parseSync } from "libpg-query";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -10,15 +10,15 @@ import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 await loadModule();
 
 const LEFT_OUT = /location|_len$|_start$|_end$|^row_format$/;
-/** Few names stand in all trees, so each is looked at once. */
+/** All trees use few names, so each name is examined once. */
 const leftOut = new Map<string, boolean>();
 
-// A bit of frameOptions: whether BETWEEN was written.
+// A bit of frameOptions that records whether BETWEEN was written.
 const FRAMEOPTION_BETWEEN = 0x10;
 
 /**
- * PostgreSQL's tree without places, and without how a thing was written that has two forms:
- * `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
+ * Returns PostgreSQL's tree without positions. Where a construct has two forms, the choice is left
+ * out: `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
  */
 export function postgresTree(text: string): string {
   return JSON.stringify(parseSync(text), (key, value: unknown) => {
@@ -35,7 +35,7 @@ function isLeftOut(key: string): boolean {
   return is;
 }
 
-/** Undefined where PostgreSQL refuses the text. */
+/** Returns undefined if PostgreSQL refuses the text. */
 export function postgresTreeIfRead(text: string): string | undefined {
   try {
     return postgresTree(text);
@@ -44,7 +44,7 @@ export function postgresTreeIfRead(text: string): string | undefined {
   }
 }
 
-/** What our printer makes of our tree, in PostgreSQL's words. */
+/** Returns PostgreSQL's tree for our printer's text of our tree. */
 export function printedForPostgres(text: string): string {
   return parseStatements(text)
     .map((statement) => statementToSql(statement))
@@ -52,7 +52,7 @@ export function printedForPostgres(text: string): string {
     .replaceAll(/\b(CREATE|DROP) NAMESPACE\b/g, "$1 SCHEMA");
 }
 
-/** Whether our parser refuses a text. @throws Whatever is no refusal. */
+/** Returns whether our parser refuses a text. @throws Any error that is not a refusal. */
 export function refuses(text: string): boolean {
   try {
     parseStatements(text);

@@ -1,7 +1,7 @@
 /**
- * Goal: what PostgreSQL reads, Tidemark reads, and means the same by it. PostgreSQL's own parser
- * (libpg-query) is the judge: it makes the same tree of a text and of what our printer makes of
- * our tree.
+ * Goal: Tidemark reads every text that PostgreSQL reads, with the same meaning. PostgreSQL's own
+ * parser (libpg-query) is the judge: it must produce the same tree for a text and for our printer's
+ * text of our tree.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -21,7 +21,7 @@ test("parseStatements, generated statements mean what they mean to PostgreSQL", 
   const generator = new StatementGenerator(new SeededRandom(11), "postgres");
   for (let count = 0; count < STATEMENTS; ) {
     const text = generator.statement();
-    // Our tree splits an assignment of a row into one of each column.
+    // Our tree splits a row assignment into one assignment per column.
     if (/SET \(a, b\) = \((?!SELECT|WITH|VALUES)/.test(text)) continue;
     expect([text, postgresTree(printedForPostgres(text))]).toEqual([text, postgresTree(text)]);
     count += 1;
@@ -35,7 +35,7 @@ test("parseExpression, precedence is that of PostgreSQL", () => {
     const text = `SELECT ${generator.flatExpression()}`;
     const expected = postgresTreeIfRead(text);
     if (expected === undefined) {
-      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, the SQL contract does not.
+      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, but the SQL contract does not.
       const isRefused = refuses(text);
       expect([text, isRefused || text.split(" IS ").length > 2]).toEqual([text, true]);
       continue;

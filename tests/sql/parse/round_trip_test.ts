@@ -1,5 +1,5 @@
 /**
- * Goal: what is printed parses to the tree that was printed; secrets are never printed.
+ * Goal: a printed tree parses to the same tree, and secrets are never printed.
  */
 import { expect, test } from "bun:test";
 import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
@@ -15,7 +15,7 @@ function printed(text: string): string {
 
 const STATEMENTS = amountOf({ usual: 600, thorough: 3000 });
 
-test("statementToSql, generated statements parse to their tree again", () => {
+test("statementToSql, generated statements parse back to their tree", () => {
   const generator = new StatementGenerator(new SeededRandom(21), "tidemark");
   for (let count = 0; count < STATEMENTS; count++) {
     const text = generator.statement();
@@ -77,17 +77,22 @@ test.each([
   expect(bare(parseExpression(expected))).toEqual(bare(tree));
 });
 
-test("statementToSql, hides passwords and credentials", () => {
-  const [user, change, storage] = parseStatements(
+test("statementToSql, hides passwords, credentials and secrets", () => {
+  const [user, change, storage, webhook, altered] = parseStatements(
     "CREATE USER u PASSWORD 'secret1' EMAIL 'e'; ALTER USER u SET PASSWORD 'secret2';" +
-      "CREATE STORAGE s TYPE s3 BUCKET 'b' CREDENTIALS '{\"key\":\"secret3\"}'",
+      "CREATE STORAGE s TYPE s3 BUCKET 'b' CREDENTIALS '{\"key\":\"secret3\"}';" +
+      "CREATE WEBHOOK IF NOT EXISTS w FROM TOPIC n.t URL 'https://h/' SECRET 'secret4' WITH (ordered = true); ALTER WEBHOOK w SET SECRET 'secret5'",
   ).map(statementToSql);
   expect(user).toBe("CREATE USER 'u' WITH PASSWORD '***' EMAIL 'e'");
   expect(change).toBe("ALTER USER 'u' SET PASSWORD '***'");
   expect(storage).toBe("CREATE STORAGE s TYPE s3 BUCKET 'b' CREDENTIALS '***'");
+  expect(altered).toBe("ALTER WEBHOOK w SET SECRET '***'");
+  expect(webhook).toBe(
+    "CREATE WEBHOOK IF NOT EXISTS w FROM TOPIC n.t URL 'https://h/' SECRET '***' WITH (ordered = TRUE)",
+  );
 });
 
-test("statementToSql, long VALUES lists come back as they were", () => {
+test("statementToSql, long VALUES lists are restored unchanged", () => {
   const rows = Array.from({ length: 40 }, (_, row) => `(${row}, 'it''s', -1.50, NULL, DEFAULT)`);
   const text = `INSERT INTO t VALUES ${rows.join(", ")}`;
   const [statement] = parseStatements(text);

@@ -1,8 +1,8 @@
 /**
- * Random statements as text, by the grammar of the SQL contract.
+ * Random statements as text, following the SQL contract's grammar.
  *
- * Three dialects, each within the next: what pgsql-ast-parser reads without a known fault, what
- * PostgreSQL reads, and all of Tidemark.
+ * There are three dialects, each a subset of the next: statements that pgsql-ast-parser reads
+ * without a known fault, those that PostgreSQL reads, and all of Tidemark's.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 
@@ -47,7 +47,7 @@ export class StatementGenerator {
     return this.#nested(() => this.#expression());
   }
 
-  /** Operators without parentheses: their precedence decides the tree. */
+  /** Returns operators without parentheses: their precedence determines the tree. */
   flatExpression(): string {
     const { pick, chance } = this.#tools();
     const operand = (): string =>
@@ -112,7 +112,7 @@ export class StatementGenerator {
       ` ON CONFLICT (a, b) DO UPDATE SET b = excluded.b WHERE ${this.expression()}`,
       " ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING",
     ]);
-    // PostgreSQL takes no columns before DEFAULT VALUES.
+    // PostgreSQL accepts no columns before DEFAULT VALUES.
     const columns = source === "DEFAULT VALUES" ? "" : maybe(0.6, " (a, b)");
     const target = `${pick(TABLES)}${maybe(0.3, " AS k")}${columns}`;
     const tail = `${isQuery ? "" : conflict}${this.#returning()}`;
@@ -183,7 +183,7 @@ export class StatementGenerator {
     return `ALTER TABLE ${pick(TABLES)} ${list.join(", ")}`;
   }
 
-  /** Statements with little inside. */
+  /** Returns small statements. */
   small(): string {
     const { pick } = this.#tools();
     const table = pick(TABLES);
@@ -206,7 +206,7 @@ export class StatementGenerator {
     ]);
   }
 
-  /** What PostgreSQL does not have. */
+  /** Returns a statement that PostgreSQL does not support. */
   own(): string {
     const { pick } = this.#tools();
     const table = pick(TABLES);
@@ -214,6 +214,18 @@ export class StatementGenerator {
       "CREATE NAMESPACE IF NOT EXISTS n AUTHORIZATION 'alice'",
       "ALTER NAMESPACE n SET OPTIONS (a = 1, b = 'x', c = TRUE)",
       "ALTER NAMESPACE n OWNER TO bob",
+      `COMMENT ON TABLE ${table} IS 'it''s'`,
+      "COMMENT ON COLUMN n.t.c IS NULL",
+      "COMMENT ON CONSTRAINT \"K\" ON n.t IS ''",
+      "COMMENT ON SCHEMA default IS 'x'",
+      "COMMENT ON INDEX n.i IS 'x'",
+      `ALTER TABLE ${table} RENAME TO "T 2", RENAME CONSTRAINT a TO b`,
+      'ALTER INDEX IF EXISTS n.i RENAME TO "J"',
+      `CREATE TABLE n.t (LIKE ${table} INCLUDING ALL, a INT, LIKE u EXCLUDING IDENTITY, CHECK (a > 0))`,
+      `ALTER TABLE ${table} OWNER TO "B"`,
+      "ALTER VIEW IF EXISTS n.v OWNER TO CURRENT_USER",
+      "ALTER SEQUENCE n.s OWNER TO bob",
+      'CREATE EXTENSION IF NOT EXISTS "uuid-ossp" WITH SCHEMA public',
       "DROP NAMESPACE IF EXISTS n CASCADE",
       "USE NAMESPACE app",
       "CREATE USER u WITH PASSWORD 'p''q' ROLE dba EMAIL 'e@x'",
@@ -228,13 +240,44 @@ export class StatementGenerator {
       `SHOW STATS FOR TABLE ${table}`,
       "SHOW ALL",
       "SHOW limits.max_sql_bytes",
+      "PREPARE p (int, text) AS SELECT $1, $2",
+      "EXECUTE p (-1, 'a'::text, NULL)",
+      "EXECUTE p",
+      "DEALLOCATE PREPARE p",
+      "DEALLOCATE ALL",
+      "SELECT current_setting('a.b')",
+      "SELECT pg_catalog.current_setting('x', true) AS \"Y\"",
       `DESCRIBE ${table} HISTORY`,
       "SET TIME ZONE 'UTC'",
       "BEGIN ISOLATION LEVEL SNAPSHOT, READ ONLY",
       "START TRANSACTION READ WRITE",
+      "SAVEPOINT a",
+      "RELEASE SAVEPOINT a",
+      "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+      "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+      `TRUNCATE ${table}`,
+      `TRUNCATE TABLE ${table}, u RESTART IDENTITY CASCADE`,
+      `SELECT a FROM ${table} ORDER BY a LIMIT 1 FOR UPDATE SKIP LOCKED`,
+      `SELECT a FROM ${table} AS x, u FOR NO KEY UPDATE OF x, u NOWAIT`,
+      `SELECT * FROM ${table} FOR KEY SHARE`,
+      "ROLLBACK WORK TO SAVEPOINT a",
       "CREATE STORAGE s TYPE filesystem NAME 'n' PATH '/p'",
       "ALTER STORAGE s SET NAME 'x' SET DESCRIPTION 'y'",
       "DROP STORAGE IF EXISTS s",
+      "CREATE TOPIC IF NOT EXISTS app.q PARTITIONS 4 WITH (RETENTION_HOURS = 2, DEAD_LETTER = 'app.d')",
+      `ALTER TOPIC q ADD SOURCE ${table} ON UPDATE WHERE ${this.expression()} WITH (payload = 'diff')`,
+      `ALTER TOPIC q ADD SOURCE ${table} ON INSERT`,
+      `ALTER TOPIC q DROP SOURCE ${table} ON DELETE`,
+      "ALTER TOPIC app.q SET (MAX_DELIVERIES = 3)",
+      "CLEAR TOPIC app.q",
+      "DROP TOPIC IF EXISTS app.q",
+      "CONSUME FROM app.q PARTITION 1 GROUP 'g' FROM EARLIEST LIMIT 10 NO ACK",
+      "CONSUME FROM q FROM 7",
+      "ACK app.q GROUP 'g' PARTITION 2 UPTO OFFSET 41",
+      "ACK q GROUP 'it''s' OFFSETS (3, 7)",
+      "SHOW TOPICS IN app",
+      "DESCRIBE TOPIC app.q",
+      "KILL CONSUMER 'c'",
       "STORAGE CHECK s EXTENDED",
       `STORAGE FLUSH TABLE ${table}`,
       "STORAGE COMPACT ALL IN app",

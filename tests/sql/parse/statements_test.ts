@@ -366,6 +366,27 @@ test.each<[string, Tree]>([
     },
   ],
   [
+    "CREATE TABLE t (LIKE u, a INT, LIKE n.v INCLUDING ALL EXCLUDING INDEXES, PRIMARY KEY (a))",
+    {
+      type: "create table",
+      name: name("t"),
+      columns: [{ kind: "column", name: name("a"), dataType: name("int") }],
+      likes: [
+        { type: "like", table: name("u"), after: 0, parts: [] },
+        {
+          type: "like",
+          table: qname("n", "v"),
+          after: 1,
+          parts: [
+            { including: true, part: "all" },
+            { including: false, part: "indexes" },
+          ],
+        },
+      ],
+      constraints: [{ type: "primary key", columns: [name("a")] }],
+    },
+  ],
+  [
     "DROP STREAM TABLE IF EXISTS a.t, u RESTRICT",
     {
       type: "drop table",
@@ -376,7 +397,7 @@ test.each<[string, Tree]>([
     },
   ],
   [
-    "ALTER SHARED TABLE t MODIFY COLUMN a BIGINT NOT NULL, RENAME b TO c, RESET (Compression), " +
+    "ALTER SHARED TABLE t MODIFY COLUMN a BIGINT NOT NULL, RENAME b TO c, RENAME TO u, RESET (Compression), " +
       "SET ACCESS LEVEL public, SET TBLPROPERTIES (x = 1), ADD PRIMARY KEY (a)",
     {
       type: "alter table",
@@ -385,6 +406,7 @@ test.each<[string, Tree]>([
       changes: [
         { type: "modify column", column: name("a"), dataType: name("bigint"), notNull: true },
         { type: "rename column", column: name("b"), to: name("c") },
+        { type: "rename table", to: name("u") },
         { type: "reset options", names: [name("compression")] },
         { type: "set options", options: [option("access_level", word("public"))] },
         { type: "set options", options: [option("x", integer(1))] },
@@ -451,6 +473,92 @@ test.each<[string, Tree]>([
     },
   ],
   ["DROP STORAGE IF EXISTS s", { type: "drop storage", name: name("s"), ifExists: true }],
+  ["CREATE TOPIC t", { type: "create topic", name: name("t") }],
+  [
+    "CREATE TOPIC IF NOT EXISTS n.t PARTITIONS 8 WITH (RETENTION_HOURS = 1, DEAD_LETTER = 'n.d')",
+    {
+      type: "create topic",
+      name: qname("n", "t"),
+      ifNotExists: true,
+      partitions: 8,
+      options: [option("retention_hours", integer(1)), option("dead_letter", string("n.d"))],
+    },
+  ],
+  [
+    "ALTER TOPIC n.t ADD SOURCE n.a ON INSERT WHERE b = 1 WITH (payload = diff)",
+    {
+      type: "alter topic",
+      name: qname("n", "t"),
+      change: {
+        type: "add source",
+        table: qname("n", "a"),
+        operation: "insert",
+        where: equals(ref("b"), integer(1)),
+        options: [option("payload", word("diff"))],
+      },
+    },
+  ],
+  [
+    "ALTER TOPIC t ADD SOURCE a ON UPDATE",
+    {
+      type: "alter topic",
+      name: name("t"),
+      change: { type: "add source", table: name("a"), operation: "update" },
+    },
+  ],
+  [
+    "ALTER TOPIC t DROP SOURCE n.a ON DELETE",
+    {
+      type: "alter topic",
+      name: name("t"),
+      change: { type: "drop source", table: qname("n", "a"), operation: "delete" },
+    },
+  ],
+  [
+    "ALTER TOPIC t SET (MAX_DELIVERIES = 3)",
+    {
+      type: "alter topic",
+      name: name("t"),
+      change: { type: "set options", options: [option("max_deliveries", integer(3))] },
+    },
+  ],
+  ["CLEAR TOPIC n.t", { type: "clear topic", name: qname("n", "t") }],
+  ["DROP TOPIC IF EXISTS n.t", { type: "drop topic", name: qname("n", "t"), ifExists: true }],
+  ["CONSUME FROM n.t", { type: "consume", topic: qname("n", "t") }],
+  [
+    "CONSUME FROM t PARTITION 3 GROUP 'g' FROM 7 LIMIT $1 NO ACK",
+    {
+      type: "consume",
+      topic: name("t"),
+      partition: integer(3),
+      group: string("g"),
+      from: integer(7),
+      limit: { type: "parameter", name: "$1", index: 1 },
+      noAck: true,
+    },
+  ],
+  ["CONSUME FROM t FROM earliest", { type: "consume", topic: name("t"), from: "earliest" }],
+  ["CONSUME FROM t FROM LATEST", { type: "consume", topic: name("t"), from: "latest" }],
+  [
+    "ACK n.t GROUP 'g' UPTO OFFSET 41",
+    { type: "ack", topic: qname("n", "t"), group: string("g"), upTo: integer(41) },
+  ],
+  [
+    "ACK t GROUP $2 PARTITION 1 OFFSETS (3, $1)",
+    {
+      type: "ack",
+      topic: name("t"),
+      group: { type: "parameter", name: "$2", index: 2 },
+      partition: integer(1),
+      offsets: [integer(3), { type: "parameter", name: "$1", index: 1 }],
+    },
+  ],
+  ["SHOW TOPICS", { type: "show topics" }],
+  ["SHOW TOPICS IN n", { type: "show topics", namespace: name("n") }],
+  ["DESCRIBE TOPIC n.t", { type: "describe topic", topic: qname("n", "t") }],
+  ["DESC topic", { type: "describe", table: name("topic") }],
+  ["DESCRIBE topic HISTORY", { type: "describe", table: name("topic"), history: true }],
+  ["KILL CONSUMER 'c1'", { type: "kill", target: "consumer", id: "c1" }],
 ])("parseStatements, %s", (text, expected) => {
   expect(treeOf(text)).toEqual(expected);
 });
@@ -469,6 +577,11 @@ test.each<[string, Tree]>([
   ["END", { type: "commit" }],
   ["ROLLBACK WORK", { type: "rollback" }],
   ["ABORT", { type: "rollback" }],
+  ["SAVEPOINT a", { type: "savepoint", name: { name: "a" } }],
+  ["RELEASE SAVEPOINT a", { type: "release savepoint", name: { name: "a" } }],
+  ["RELEASE a", { type: "release savepoint", name: { name: "a" } }],
+  ['ROLLBACK WORK TO SAVEPOINT "A"', { type: "rollback to", name: { name: "A" } }],
+  ["ROLLBACK TO a", { type: "rollback to", name: { name: "a" } }],
   ["EXECUTE AS USER 'U 1' (SELECT 1)", { type: "execute as", user: name("U 1"), statement: one }],
   [
     "EXECUTE AS bob (DROP TABLE t);",
@@ -604,7 +717,7 @@ test("parseStatements, keeps the texts that the catalog stores", () => {
   );
 });
 
-test("parseStatements, every node knows its place", () => {
+test("parseStatements, every node knows its position", () => {
   const text = "SELECT a.b, (1 + x) * 2 FROM n.t AS k WHERE f(y) = 'z'";
   const [node] = parseStatements(text);
   const found: string[] = [];

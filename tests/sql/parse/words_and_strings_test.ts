@@ -1,12 +1,12 @@
 /**
- * Where the grammar takes only one word, other systems differ in whether it is a word or a string.
- * Both forms are accepted and mean the same.
+ * Other systems differ in whether an option that takes a single word takes it as a word or as a
+ * string. Both forms are accepted and mean the same.
  */
 import { expect, test } from "bun:test";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare } from "./bare.ts";
 
-/** Statements whose words between two `§` are tried bare and in quotes. */
+/** Statements whose words between two `§` are tried both bare and in quotes. */
 const ALIKE: readonly string[] = [
   "CREATE USER §ada§ WITH PASSWORD 'p' ROLE §dba§",
   "CREATE USER IF NOT EXISTS §ada§ INTERNAL ROLE §service§ EMAIL 'a@b'",

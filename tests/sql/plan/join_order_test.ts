@@ -1,6 +1,4 @@
-/**
- * How joins are planned: in which order, by which keys, and when EXISTS becomes one.
- */
+/** How joins are planned: in which order, by which keys, and when EXISTS becomes a join. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { bestTree, type JoinTree } from "../../../src/sql/plan/join_order.ts";
@@ -47,7 +45,7 @@ describe("the order of joins", () => {
     }
   });
 
-  test("what all branches of an OR share is a key", async () => {
+  test("a condition that all branches of an OR share is a key", async () => {
     const sql =
       "SELECT count(*) FROM parts, lines WHERE (parts.p = lines.p AND kind = 'k1' AND lines.m = 1)" +
       " OR (parts.p = lines.p AND kind = 'k2' AND lines.m = 2)";
@@ -63,7 +61,7 @@ describe("the order of joins", () => {
     expect(await rowsOf(sql)).toEqual([[0, null]]);
   });
 
-  test("a plan is made anew when a table has grown", async () => {
+  test("a plan is made again when a table has grown", async () => {
     await engine.run("CREATE TABLE g1 (a INT PRIMARY KEY); CREATE TABLE g2 (a INT PRIMARY KEY)");
     const sql = "SELECT count(*) FROM g1 JOIN g2 USING (a)";
     expect(await rowsOf(sql)).toEqual([[0]]);
@@ -83,7 +81,7 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
     1995,
   ],
   ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
-  // What is asked of the inner rows alone, or is a key, may fail.
+  // A condition on the inner rows alone, or on a key, may fail.
   [
     "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.day > '2024-01-07' AND l.m < parts.p)",
     "semi",
@@ -115,7 +113,7 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
 describe("EXISTS", () => {
   test.each([...EXISTENCES])("%s is a %s join", async (condition, form, count) => {
     const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
-    // A row that meets no equality, and what is no condition of WHERE, is asked by the subquery.
+    // The subquery evaluates rows that match no equality, and conditions outside WHERE.
     const asked = `SELECT sum(CASE WHEN ${condition} THEN 1 ELSE 0 END) FROM parts`;
     expect(await planText(asked)).not.toContain(form);
     expect(await rowsOf(sql)).toEqual(await rowsOf(asked));
@@ -135,7 +133,7 @@ describe("EXISTS", () => {
     expect(await rowsOf(sql.replace("EXISTS", "NOT EXISTS"))).toEqual([[2000 - count]]);
   });
 
-  test("what an inner row raises is raised for an outer row only", async () => {
+  test("an error of an inner row is raised only for an outer row", async () => {
     const condition =
       "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> parts.p AND 1 / (l.id - 1) > 0)";
     const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
@@ -201,8 +199,8 @@ describe("bestTree", () => {
     expect(leavesOf(tree).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
   });
 
-  test("of many relations joins those that meet, from the smallest on", () => {
-    // A chain whose links stand far apart in the text, and one relation that meets nothing.
+  test("joins those of many relations that share a condition, from the smallest on", () => {
+    // A chain whose links are far apart in the text, and one relation that joins nothing.
     const chain = Array.from({ length: 40 }, (_, i) => (i * 17) % 40);
     const edges = chain.slice(1).map((right, i) => ({ left: chain[i] ?? 0, right, share: 0.1 }));
     const rows = Array.from({ length: 41 }, (_, i) => (i === 20 ? 1 : 10));
@@ -223,7 +221,7 @@ describe("bestTree", () => {
   });
 });
 
-/** The relations on both sides of each pair of a tree. */
+/** Returns the relations on both sides of each join in a tree. */
 function pairsOf(tree: JoinTree): [number[], number[]][] {
   if (tree.kind === "leaf") return [];
   const own: [number[], number[]] = [leavesOf(tree.left), leavesOf(tree.right)];

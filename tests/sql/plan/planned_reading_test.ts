@@ -1,6 +1,6 @@
 /**
- * Goal: a statement reads nothing where no row is wanted, joins columns that are equal through
- * others, and computes LATERAL rows beside the rows that they read. Method: the tests check plans;
+ * Goal: a statement reads nothing if no row is wanted, joins columns that are equal by way of
+ * others, and computes LATERAL rows next to the rows that they read. Method: the tests check plans;
  * the answers are compared with PostgreSQL in `tests/sql/cases/planned.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -155,5 +155,53 @@ describe("LATERAL rows of expressions", () => {
     expect(
       await planOf("SELECT count(*) FROM t LEFT JOIN LATERAL (VALUES (t.v)) x(y) ON y > 5"),
     ).toContain("Lateral Join");
+  });
+});
+
+describe("LATERAL aggregates", () => {
+  // A subquery in the condition keeps the query from being grouped.
+  const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
+
+  test.each([
+    "SELECT d.g, c FROM d, LATERAL (SELECT count(*) AS c FROM t WHERE t.v = d.g) x",
+    "SELECT d.g, c, m FROM d LEFT JOIN LATERAL (SELECT count(v) AS c, coalesce(sum(v * 2), -1) AS m FROM t WHERE t.g = d.g AND t.v > 4950) x ON true",
+    "SELECT d.g, c FROM d JOIN LATERAL (SELECT sum(v) AS c FROM t WHERE t.v = d.g) x ON c > 90",
+    "SELECT d.g, x.* FROM d CROSS JOIN LATERAL (SELECT max(s), array_agg(v ORDER BY v DESC), count(DISTINCT g), count(*) FILTER (WHERE v > 300) + 1 FROM t WHERE t.g = d.g) x WHERE d.n <> 'n3'",
+    "SELECT d.g, y.c FROM d, LATERAL (SELECT count(*) AS c FROM t WHERE t.v = d.g) x, LATERAL (SELECT max(v) AS c FROM t WHERE t.v = d.g AND t.g = x.c) y",
+    "SELECT count(*) FROM d WHERE EXISTS (SELECT 1 FROM d e, LATERAL (SELECT count(*) AS c FROM t WHERE t.v + 0 = d.g) x WHERE x.c = 1 AND e.g = d.g)",
+  ])("%s are grouped once", async (sql) => {
+    const plan = await planOf(sql);
+    if (!sql.includes("EXISTS")) expect(plan).not.toContain("Lateral");
+    expect(await planOf(hidden(sql))).toContain("Lateral");
+    expect(await engine.rows(`${sql} ORDER BY 1`)).toEqual(
+      await engine.rows(`${hidden(sql)} ORDER BY 1`),
+    );
+  });
+
+  test.each([
+    [
+      "few rows by their key",
+      "SELECT c FROM d, LATERAL (SELECT count(*) AS c FROM t WHERE t.id = d.g) x WHERE d.g IN (3, 4)",
+    ],
+    [
+      "another comparison",
+      "SELECT c FROM d, LATERAL (SELECT count(*) AS c FROM t WHERE t.g = d.g AND t.v < d.g) x",
+    ],
+    ["a limit", "SELECT v FROM d, LATERAL (SELECT v FROM t WHERE t.g = d.g ORDER BY v LIMIT 1) x"],
+    [
+      "a condition that may fail",
+      "SELECT c FROM d, LATERAL (SELECT count(*) AS c FROM t WHERE t.g = d.g AND 10 / (t.g + 1) > 0) x",
+    ],
+    [
+      "HAVING",
+      "SELECT c FROM d, LATERAL (SELECT count(*) AS c FROM t WHERE t.g = d.g HAVING count(*) > 3) x",
+    ],
+    [
+      "a left join on a condition",
+      "SELECT c FROM d LEFT JOIN LATERAL (SELECT count(*) AS c FROM t WHERE t.g = d.g) x ON d.g < 5",
+    ],
+  ])("with %s stay a query for each row", async (_, sql) => {
+    expect(await planOf(sql)).toContain("Lateral");
+    expect((await engine.rows(sql)).length).toBeGreaterThan(0);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * EXPLAIN and EXPLAIN ANALYZE: the tree, what it says of access paths, and that it tells nobody
- * more than it may.
+ * EXPLAIN and EXPLAIN ANALYZE: the tree, its access paths, and that no caller learns more than
+ * allowed.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -42,7 +42,7 @@ async function nodesOf(sql: string, options?: string): Promise<PlanNode[]> {
 }
 
 describe("EXPLAIN", () => {
-  test("a node says how it reads, and one that only works on others says nothing of it", async () => {
+  test("a node that reads shows how, and a node that only works on others does not", async () => {
     const nodes = await nodesOf(
       "SELECT x, count(*) FROM t WHERE a > 5 GROUP BY x ORDER BY 2 LIMIT 3",
     );
@@ -154,7 +154,7 @@ describe("EXPLAIN", () => {
     expect(plan.children[0]?.["output"]).toEqual(["a", "x"]);
   });
 
-  test("without ANALYZE nothing runs", async () => {
+  test("without ANALYZE, nothing runs", async () => {
     await engine.rows("EXPLAIN DELETE FROM u");
     await engine.rows("EXPLAIN INSERT INTO u VALUES (9, 'x')");
     await engine.rows("EXPLAIN SELECT 1 / 0, PG_TYPEOF(1)");

@@ -1,6 +1,6 @@
 /**
- * Goal: subscribers share a group exactly when every message to them is the same, and what a plan
- * cannot promise is refused.
+ * Goal: subscribers share a group exactly if every message to them is the same, and a query is
+ * refused if its plan cannot guarantee correct messages.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -61,7 +61,7 @@ test.each([
   expect(ofAnn).not.toBe(ofBob as string);
 });
 
-test("planLive: a fingerprint is short, however long the parameters are, and tells those apart", () => {
+test("planLive: a fingerprint is short however long the parameters are, and distinguishes them", () => {
   const sql = "SELECT * FROM news WHERE who = $1";
   const fingerprintOf = (who: string): string =>
     database.sql.planLive(subscriber("ann", 2), { sql, params: [who] }).fingerprint;
@@ -88,7 +88,7 @@ test("planLive: a row whose text is a word that is another time later fails", ()
     filter?.evaluate({ rowCount: 1, columns: columnIds.map(() => vectorFromValues(TEXT, [who])) });
   expect(() => evaluate("2026-02-01")).not.toThrow();
   expect(() => evaluate(" Now ")).toThrow(
-    "Cannot read ' Now ' as a time in a live query: its value changes without the row",
+    "Cannot read ' Now ' as a time in a live query: its value changes even if the row does not",
   );
 });
 
@@ -99,7 +99,7 @@ test("planLive: what a plan evaluated before does not count against it", () => {
     params: [],
   });
   expect(pace?.rows.rowsMax).toBe(1);
-  // 2 MB a time: what one evaluation may make is 256 MiB.
+  // Each call makes 2 MB; one evaluation may make 256 MiB.
   const columns = columnIds.map(() => vectorFromValues(TEXT, ["a"]));
   for (let round = 0; round < 200; round += 1) {
     expect(filter?.evaluate({ rowCount: 1, columns }).length).toBe(1);
@@ -123,7 +123,7 @@ test.each([
   ["SELECT id FROM news WHERE at < $1", ["tomorrow"]],
 ] as const)("planLive, %s %p: a word that is another time later is refused", (sql, params) => {
   const refused = refusal(sql, params);
-  expect(refused?.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(refused?.code).toBe("UNSUPPORTED_FEATURE");
   expect(refused?.message).toMatch(/^Cannot subscribe with '.*' as a time: its value changes/);
   expect(refused?.position).toBe(params.length === 0 ? sql.indexOf("'") : 0);
 });
@@ -134,7 +134,7 @@ test.each([
   "SELECT id, lower('TODAY')::DATE AS day FROM news",
 ])("planLive, %s: a word that is computed is refused, too", (sql) => {
   expect(refusal(sql)).toMatchObject({
-    condition: "UNSUPPORTED_FEATURE",
+    code: "UNSUPPORTED_FEATURE",
     message: expect.stringMatching(/^Cannot subscribe with '(now|today)' as a time/),
   });
 });
@@ -152,8 +152,8 @@ test.each([
   ["SELECT id FROM news FOR SYSTEM_TIME AS OF '2026-01-31'", "INVALID_SQL"],
   ["SELECT user_id FROM system.users", "PERMISSION_DENIED"],
   ["SELECT user_id FROM system.my_account", "UNSUPPORTED_FEATURE"],
-] as const)("planLive, %s: %s", (sql, condition) => {
-  expect(refusal(sql)?.condition).toBe(condition);
+] as const)("planLive, %s: %s", (sql, code) => {
+  expect(refusal(sql)?.code).toBe(code);
 });
 
 test.each([
@@ -161,18 +161,18 @@ test.each([
   ["SELECT id, lower(who), upper(CAST(RANDOM() AS TEXT)) AS loud FROM news", "RANDOM"],
   ["SELECT id FROM news WHERE at < CURRENT_DATE", "CURRENT_DATE"],
   ["SELECT id FROM news WHERE who = SESSION_USER", "SESSION_USER"],
-] as const)("planLive, %s: the refusal tells where %s stands", (sql, name) => {
+] as const)("planLive, %s: the refusal gives the position of %s", (sql, name) => {
   expect(refusal(sql)).toMatchObject({
-    condition: "UNSUPPORTED_FEATURE",
-    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes without the row`,
+    code: "UNSUPPORTED_FEATURE",
+    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes even if the row does not`,
     position: sql.indexOf(name),
   });
 });
 
 test("planLive: a parameter that the text does not name is refused", () => {
   expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
-    condition: "INVALID_PARAMETER",
-    message: "Cannot bind $1: the text does not name it, only a higher one",
+    code: "INVALID_PARAMETER",
+    message: "Cannot bind $1: the text uses a higher one, but not this one",
   });
 });
 
@@ -183,7 +183,7 @@ test.each([
   ["SELECT who AS _deleted FROM ticks", "_deleted"],
 ] as const)("planLive, %s: %s is what a deletion says", (sql, name) => {
   expect(refusal(sql)).toMatchObject({
-    condition: "INVALID_SQL",
+    code: "INVALID_SQL",
     message: `Cannot subscribe to a query with an alias that hides column "${name}"`,
   });
 });
@@ -195,7 +195,7 @@ test.each([
   expect(refusal(sql)).toBeUndefined();
 });
 
-/** The clock moves at each look, so that the end of a second comes with a number of parts. */
+/** The clock advances at each check, so that a second ends after a certain number of parts. */
 const LONG_QUERY = `SELECT id FROM t WHERE ${Array.from({ length: 10_000 }, (_, i) => `id > ${i}`).join(" AND ")}`;
 
 test("planLive: planning ends with the time that a request may take", async () => {
@@ -205,7 +205,7 @@ test("planLive: planning ends with the time that a request may take", async () =
   const plan = (sql: string): unknown =>
     engine.database.sql.planLive(subscriber("ann", 2), { sql, params: [] });
 
-  expect(() => plan(LONG_QUERY)).toThrow("Cannot finish the statement: its time is over");
+  expect(() => plan(LONG_QUERY)).toThrow("Cannot finish the statement: its time limit has passed");
   expect(() => plan("SELECT id FROM t WHERE id > 1 AND id > 2")).not.toThrow();
 });
 
@@ -231,6 +231,6 @@ test("planLive: planning ends between two constants that its rows are compared w
   const sql = `SELECT id FROM t WHERE ${times.join(" AND ")}`;
 
   expect(() => engine.database.sql.planLive(subscriber("ann", 2), { sql, params: [] })).toThrow(
-    "Cannot finish the statement: its time is over",
+    "Cannot finish the statement: its time limit has passed",
   );
 });

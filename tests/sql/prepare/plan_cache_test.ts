@@ -1,8 +1,8 @@
 /**
- * One text, many meanings: a plan is taken again only where it means the same.
+ * One text, many meanings: a plan is reused only if it means the same.
  *
- * Every statement is asked alone, which goes through the cache, and within a text, which does not:
- * both must say the same, whatever was asked before.
+ * Every statement runs alone, through the cache, and within a longer text, without the cache. Both
+ * answers must be the same, whatever ran before.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
@@ -19,12 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** What a statement answers by the short way; and that the long way agrees. */
+/** Returns the answer from the fast path, and checks that the slow path agrees. */
 async function answer(sql: string, parts: RequestParts = {}): Promise<unknown> {
   const alone = await engine.ask(sql, parts);
   const inText = await engine.ask(`BEGIN; ${sql}; COMMIT`, parts);
   const shown = ({ error, results }: typeof alone, at: number): unknown =>
-    error?.condition ?? results[at]?.rows;
+    error?.code ?? results[at]?.rows;
   expect(shown(inText, 1), sql).toEqual(shown(alone, 0));
   return shown(alone, 0);
 }
@@ -67,7 +67,7 @@ test("equal literals that are one expression, and ones that are not", async () =
   ]);
 });
 
-test("ordinals, LIMIT, scales of casts and lengths of types are no plain literals", async () => {
+test("ordinals, LIMIT, scales of casts and lengths of types are not plain literals", async () => {
   expect(await answer("SELECT v, id FROM a.t ORDER BY 1 DESC")).toEqual([
     ["two", 2],
     ["one", 1],

@@ -1,10 +1,9 @@
 /**
- * Statements in a reader over rows that only the event loop has: system views, rows that the
- * transaction has staged, and ids. Answers are the same as on the event loop, and come in pieces.
+ * Statements in a reader over rows that only the event loop has: system views, rows staged by the
+ * transaction, and ids. Answers are the same as on the event loop, and arrive in pieces.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
-import type { StagedRow } from "../../../src/sql/execute/run/transaction.ts";
 import { JobAnswers, type JobAnswersOptions } from "../../../src/sql/readers/answers.ts";
 import { TEXT } from "../../../src/types/mod.ts";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -12,7 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** More than one answer has. */
+/** This is more than one answer contains. */
 const MANY = 1300;
 
 describe("a statement in a reader answers as on the event loop", () => {
@@ -44,11 +43,13 @@ describe("a statement in a reader answers as on the event loop", () => {
     for (const engine of [here, elsewhere, divided]) await engine[Symbol.asyncDispose]();
   });
 
-  /** Runs a text on all three, and on two of them in readers; returns the rows of all entries. */
+  /**
+   * Runs a text on all three engines, two of which use readers. Returns the rows of all entries.
+   */
   async function all(sql: string): Promise<readonly (readonly unknown[])[]> {
     const expected = await here.ask(sql);
     const told = ({ error, results }: typeof expected): unknown => [
-      error?.condition,
+      error?.code,
       error?.message,
       results.map(({ rows }) => rows),
     ];
@@ -133,7 +134,7 @@ describe("a statement in a reader answers as on the event loop", () => {
   });
 });
 
-test("staged rows of a table that was dropped meanwhile are read to their end", async () => {
+test("staged rows of a table that was dropped in the meantime are read to their end", async () => {
   const readers = new HeldReaders();
   await using engine = await TestEngine.open({ heldReaders: readers, readsElsewhere: true });
   await engine.run(
@@ -146,7 +147,7 @@ test("staged rows of a table that was dropped meanwhile are read to their end", 
   await engine.run("DROP TABLE t");
   readers.release();
   const { error } = await answer;
-  expect([error?.condition, error?.statementIndex]).toEqual(["SERIALIZATION_FAILURE", 3]);
+  expect([error?.code, error?.statementIndex]).toEqual(["SERIALIZATION_FAILURE", 3]);
 });
 
 describe("ids in a reader", () => {
@@ -164,7 +165,7 @@ describe("ids in a reader", () => {
     return (await engine.rows(sql)).map(([id]) => Number(id));
   }
 
-  test("ascend in each statement, and from one to the next, over a restart, too", async () => {
+  test("ascend in each statement, and from one to the next, also across a restart", async () => {
     const ids: number[] = [];
     for (const restarts of [false, true, false]) {
       if (restarts) await engine.restart();
@@ -190,12 +191,13 @@ describe("JobAnswers", () => {
   const options: JobAnswersOptions = {
     clock,
     store: { snowflakeId: () => 7 },
+    sequences: undefined,
     systemViews: new Map(),
     caller: { userId: "ann", role: "user", isImpersonated: false },
     stagedOf: () => [],
   };
 
-  /** Answers about the view `v`, and whether its rows were let go. */
+  /** Returns answers for the view `v`, and whether its rows were released. */
   function over(portions: () => Iterable<readonly (readonly (string | null)[])[]>): JobAnswers {
     const view = { columns: [{ name: "x", type: TEXT }], isOpen: true, rows: portions };
     return new JobAnswers({ ...options, systemViews: new Map([["s.v", view]]) });
@@ -221,7 +223,7 @@ describe("JobAnswers", () => {
     expect(lengthsOf(over(() => []))).toEqual([]);
   });
 
-  test("gives the columns that are asked for", () => {
+  test("returns the requested columns", () => {
     expect(over(() => [[["a", "b", "c"]]]).answer(question)).toEqual([["b"]]);
   });
 
@@ -235,7 +237,7 @@ describe("JobAnswers", () => {
     expect(lengthsOf(slow)).toEqual([0, 1, 0]);
   });
 
-  test("lets go of readings that are left, and of all at the end", () => {
+  test("releases readings that are abandoned, and all at the end", () => {
     let open = 0;
     const answers = over(function* () {
       open += 1;
@@ -254,8 +256,8 @@ describe("JobAnswers", () => {
     expect(open).toBe(0);
   });
 
-  test("gives staged rows as a scan shows them", () => {
-    const staged: [string, StagedRow][] = [
+  test("returns staged rows as a scan shows them", () => {
+    const staged: ReturnType<JobAnswersOptions["stagedOf"]> = [
       ["kept", { row: [1, "new"], isDeleted: false, stored: [1, "old"] }],
       ["gone", { row: [2, "new"], isDeleted: true, stored: [2, "old"] }],
       ["never", { row: [3, "new"], isDeleted: true, stored: undefined }],
@@ -270,7 +272,7 @@ describe("JobAnswers", () => {
     expect(answers.answer(about)).toBeUndefined();
   });
 
-  test("gives as many ids as are asked for, and fails where they cannot be reserved", () => {
+  test("returns as many ids as requested, and fails if they cannot be reserved", () => {
     const answers = new JobAnswers(options);
     expect(answers.answer({ kind: "ids", count: 3 })).toEqual([7, 7, 7]);
     const full = new JobAnswers({

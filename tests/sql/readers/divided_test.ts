@@ -1,6 +1,7 @@
 /**
- * Goal: a query that several readers divide answers the same as on the event loop: over random rows
- * with NULLs in all columns, in memory and in several segments, replaced and deleted ones.
+ * Goal: a query that several readers divide gives the same answer as on the event loop: over random
+ * rows with NULLs in all columns, in memory and in several segments, including replaced and deleted
+ * ones.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -24,13 +25,16 @@ async function change(sql: string): Promise<void> {
   await divided.run(sql);
 }
 
-/** Asks both; what they answer must be the same, rows in any order unless the text sorts them. */
+/**
+ * Runs a text on both engines. The answers must be the same, in any order unless the text sorts the
+ * rows.
+ */
 async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   const isSorted = sql.includes(" ORDER BY ");
   const told = ({ error, results }: Awaited<ReturnType<TestEngine["ask"]>>): unknown => {
     const rows = results.at(-1)?.rows?.map((row) => JSON.stringify(row));
     return [
-      error?.condition,
+      error?.code,
       error?.message,
       isSorted ? rows : rows?.toSorted(),
       results.at(-1)?.schema,
@@ -123,7 +127,7 @@ const READS: readonly string[] = [
   "SELECT count(*) FROM (SELECT s FROM d.t LIMIT 9) AS few",
 ];
 
-/** Halves and quarters, which any order of a sum of doubles adds up to the same. */
+/** Halves and quarters have the same sum as doubles in any order. */
 const VALUES = `SELECT g, nullif(g * 7 % 13, 5), nullif((g * 31 % 97) * 90071992547409::BIGINT, 0),
   CASE WHEN g % 11 = 3 THEN NULL ELSE ((g * 37 % 1009) * 123456789012.25)::DECIMAL(30,2) END,
   (g * 17 % 64) / 4.0, CASE WHEN g % 9 < 2 THEN NULL ELSE chr(97 + g % 5) || g % 3 END,

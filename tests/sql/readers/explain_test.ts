@@ -1,6 +1,6 @@
 /**
- * EXPLAIN ANALYZE in readers: it runs where the statement would, and shows the same of each node as
- * on the event loop, but for what readers do more than once.
+ * EXPLAIN ANALYZE in readers: it runs where the statement would, and shows the same for each node
+ * as on the event loop, except for work that readers do more than once.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** More than one row group for each reader. */
+/** Each reader has more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;
@@ -63,7 +63,7 @@ function flat(node: PlanNode): PlanNode[] {
   return [node, ...node.children.flatMap(flat)];
 }
 
-/** Name, rows and loops of each node, and what was read and spilled. */
+/** Returns the name, rows and loops of each node, and the rows that were read and spilled. */
 function measured(plan: PlanNode): unknown[] {
   return flat(plan).map(({ loops, node, rows, segments_read: read, spilled_bytes: spilled }) => [
     node,
@@ -89,7 +89,7 @@ const STATEMENTS: readonly string[] = [
 
 describe("EXPLAIN ANALYZE", () => {
   for (const sql of STATEMENTS) {
-    test(`in a reader shows of each node what it shows on the event loop: ${sql}`, async () => {
+    test(`in a reader shows the same for each node as on the event loop: ${sql}`, async () => {
       const expected = await planIn(here, sql);
       const before = readers.jobCount;
       const actual = await planIn(elsewhere, sql);
@@ -149,7 +149,7 @@ describe("EXPLAIN ANALYZE", () => {
     const byNode = Object.fromEntries(grouped.map((node) => [node.node, node]));
     expect(byNode["Table Scan"]).toMatchObject({ rows, loops: 3, segments_read: 1 });
     expect(byNode["Aggregate"]).toMatchObject({ rows: 7, loops: 1 });
-    // The rows are in one segment and one memtable, and a reader that has none has no groups.
+    // The rows are in one segment and one memtable. A reader without rows has no groups.
     expect([7, 14]).toContain(byNode["Aggregate"]?.partial_rows ?? 0);
     const top = flat(await planIn(divided, "SELECT v FROM t ORDER BY v DESC LIMIT 4"));
     expect(top.find(({ node }) => node === "Sort")).toMatchObject({ rows: 4, loops: 1 });
@@ -174,9 +174,10 @@ describe("EXPLAIN ANALYZE", () => {
     expect(Number(root?.["ms"])).toBeGreaterThanOrEqual(Math.max(...ms));
   });
 
-  test("leaves nothing of a plan that readers have come to differ about", async () => {
+  test("discards a plan on which the readers no longer agree", async () => {
     const plan = await planIn(divided, "SELECT DISTINCT id FROM t");
-    // Its parts yield more rows than are gathered, so it is begun anew in one reader.
+    // The parts of the wide query yield more rows than are gathered, so it is restarted in one
+    // reader.
     const wide = await planIn(divided, "SELECT DISTINCT id, repeat('x', 100) AS x FROM t");
     expect(plan.readers?.length).toBe(3);
     expect(wide.readers).toHaveLength(1);

@@ -1,6 +1,6 @@
 /**
- * Statements that begin on the event loop. A test lets the clock run, so that a turn is over at the
- * first look at it.
+ * Statements that begin on the event loop. A test advances the clock so that a turn is over at the
+ * first check.
  */
 import { expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -8,7 +8,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 class RunningClock extends ManualClock {
-  /** How long it takes to look at the clock. */
+  /** The time that a clock check takes, in milliseconds. */
   msPerLook = 0;
   #passedMs = 0;
 
@@ -34,7 +34,7 @@ test("a statement begins in a reader if it took long in one, not if only its fir
   const jobs = async (ms: { readonly here: number; readonly there: number }): Promise<number> => {
     const before = readers.jobCount;
     clock.msPerLook = ms.here;
-    // Its first turn is this one.
+    // The query's first time slice is the current one.
     const rows = engine.rows(sql);
     clock.msPerLook = ms.there;
     expect(await rows).toEqual([[5]]);
@@ -47,6 +47,6 @@ test("a statement begins in a reader if it took long in one, not if only its fir
   expect(await jobs(quick)).toBe(0);
   expect(await jobs({ here: 10, there: 10 })).toBe(1);
   expect(await jobs(quick)).toBe(1);
-  // There it was quick.
+  // The query was quick in the reader.
   expect(await jobs(quick)).toBe(0);
 });

@@ -2,15 +2,15 @@
  * Goal: a reader keeps the newest plans, bounded by their number and by the length of their texts.
  */
 import { expect, test } from "bun:test";
-import type { QueryStatement } from "../../../src/sql/parse/ast/ast.ts";
 import { KeptPlans } from "../../../src/sql/readers/kept_plans.ts";
+import type { QueryStatement } from "../../support/parsed.ts";
 
 function statementOf(textLength: number): QueryStatement {
   const _location = { start: 100, end: 100 + textLength };
   return { type: "select", columns: [], _location };
 }
 
-/** The numbers of 0 to 299 that are kept. */
+/** Returns which of the numbers 0 to 299 were kept. */
 const kept = (plans: KeptPlans<string>): number[] =>
   Array.from({ length: 300 }, (_, number) => number).filter((number) => plans.has(number));
 
@@ -30,7 +30,7 @@ test("KeptPlans forgets the oldest plans beyond 512 Ki characters, and always ke
   expect(kept(plans)).toEqual([21]);
 });
 
-test("KeptPlans.delete gives room back, and add replaces a plan", () => {
+test("KeptPlans.delete frees space, and add replaces a plan", () => {
   const plans = new KeptPlans<string>();
   for (const number of [1, 2, 3, 4, 5]) plans.add(number, "p", statementOf(100 * 1024));
   plans.delete(3);

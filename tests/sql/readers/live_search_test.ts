@@ -1,7 +1,7 @@
 /**
- * Goal: a snapshot whose rows a reader finds holds what a SELECT at its boundary answers, from
- * memtables and segments alike, whatever is written, flushed or altered while it is read.
- * Method: a database whose readers run in this thread and take every search.
+ * Goal: a snapshot whose rows a reader finds equals the answer of a SELECT at its boundary, from
+ * memtables and segments alike, whatever is written, flushed or altered while it is read. Method: a
+ * database whose readers run in this thread and take every search.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Principal } from "../../../src/auth/mod.ts";
 import type { Database } from "../../../src/database.ts";
 import type { LiveSubscription } from "../../../src/live/mod.ts";
-import type { CellObject, SubscribeOptions } from "../../../src/protocol/mod.ts";
+import type { SubscribeOptions, WireRow } from "../../../src/protocol/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { RecordingSink, subscriber } from "../../support/live_fixture.ts";
 import { until } from "../../support/until.ts";
@@ -45,21 +45,21 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-async function run(sql: string, as = ROOT, params: readonly string[] = []): Promise<CellObject[]> {
+async function run(sql: string, as = ROOT, params: readonly string[] = []): Promise<WireRow[]> {
   const { error, results } = await database.sql.execute(as, { sql, params });
   if (error !== undefined) throw error;
   const { rows = [], schema = [] } = results.at(-1) ?? {};
   return rows.map((row) =>
     Object.fromEntries(schema.map(({ name }, index) => [name, row[index] ?? null])),
-  ) as CellObject[];
+  ) as WireRow[];
 }
 
 interface Following {
   readonly sink: RecordingSink;
   readonly subscription: LiveSubscription;
-  /** Asks for batches until there are no more. */
-  readonly readOn: () => Promise<CellObject[]>;
-  readonly rows: () => CellObject[];
+  /** Requests batches until none are left. */
+  readonly readOn: () => Promise<WireRow[]>;
+  readonly rows: () => WireRow[];
 }
 
 function follow(
@@ -70,8 +70,8 @@ function follow(
   const sink = new RecordingSink();
   const spec = { id: "s", sql, options, params };
   const subscription = database.live.subscribe({ principal: as, spec, sink });
-  const rows = (): CellObject[] => sink.batches().flatMap((batch) => batch.rows);
-  const readOn = async (): Promise<CellObject[]> => {
+  const rows = (): WireRow[] => sink.batches().flatMap((batch) => batch.rows);
+  const readOn = async (): Promise<WireRow[]> => {
     for (let count = 1; ; count += 1) {
       await until(() => sink.batches().length >= count || sink.errors().length > 0);
       const isLast = sink.batches().at(-1)?.batch_control.has_more === false;
@@ -104,7 +104,7 @@ const FILTERS: readonly (readonly [string, string, ...string[]])[] = [
   ["f.own", "id < 10 OR n = 49"],
 ];
 
-test.each(FILTERS)("FROM %s WHERE %s: a reader finds what a SELECT answers", async (...filter) => {
+test.each(FILTERS)("FROM %s WHERE %s: a reader finds the rows of a SELECT", async (...filter) => {
   const [from, where, ...params] = filter;
   const sql = `SELECT * FROM ${from} WHERE ${where}`;
   const expected = await run(`${sql} ORDER BY _seq`, ROOT, params);
@@ -140,7 +140,7 @@ test("fields are computed over the rows that a reader has found", async () => {
   following.subscription.close();
 });
 
-test("each user is found their own rows of a USER table", async () => {
+test("for each user, a reader finds their own rows of a USER table", async () => {
   const following = follow("SELECT id, body FROM f.own WHERE n < 3", {}, { as: ANN });
   expect(await following.readOn()).toMatchObject([{ id: 1, body: "of ann" }]);
   following.subscription.close();
@@ -160,7 +160,7 @@ test("the snapshot stays at its boundary while rows are changed, flushed and mer
   ];
   for (const [index, step] of steps.entries()) {
     await until(() => sink.batches().length > index);
-    // One search begins before the change, and the next behind it.
+    // One search begins before the change, and the next after it.
     if (index < 3) subscription.nextBatch();
     await run(step);
   }
@@ -172,7 +172,7 @@ test("the snapshot stays at its boundary while rows are changed, flushed and mer
   expect(rows).toEqual(expected.slice(0, rows.length));
 });
 
-test("a query that survives ALTER TABLE goes on with its search", async () => {
+test("a query that survives ALTER TABLE continues its search", async () => {
   await run("CREATE SHARED TABLE f.wider (id INT PRIMARY KEY, n INT)");
   await run("INSERT INTO f.wider SELECT g, g % 10 FROM generate_series(1, 1000) AS s(g)");
   const sql = "SELECT id, n FROM f.wider WHERE n < 5";
@@ -184,7 +184,7 @@ test("a query that survives ALTER TABLE goes on with its search", async () => {
   subscription.close();
 });
 
-test("DROP TABLE while rows are sought ends the subscription", async () => {
+test("DROP TABLE during a search ends the subscription", async () => {
   await run("CREATE SHARED TABLE f.gone (id INT PRIMARY KEY, n INT)");
   await run("INSERT INTO f.gone SELECT g, g % 10 FROM generate_series(1, 1000) AS s(g)");
   const { readOn, sink } = follow("SELECT id FROM f.gone WHERE n < 5");
@@ -194,7 +194,7 @@ test("DROP TABLE while rows are sought ends the subscription", async () => {
   expect(database.live.subscriptions().filter(({ query }) => query.includes("gone"))).toEqual([]);
 });
 
-test("what a filter raises in a reader is told as on the event loop", async () => {
+test("an error of a filter in a reader is reported as on the event loop", async () => {
   const { readOn, sink } = follow("SELECT id FROM f.t WHERE 100 / (n - 7) > 3");
   await readOn();
   expect(sink.errors()).toMatchObject([
@@ -207,7 +207,7 @@ test("searches that end in any way leave their turns to those that wait", async 
   const sql = "SELECT id, n FROM f.t WHERE n = 9";
   const failing = "SELECT id FROM f.t WHERE 100 / (n - 7) > 3";
   const all = Array.from({ length: 40 }, (_, index) => follow(index % 4 === 3 ? failing : sql));
-  // Some wait for a turn, some for a reader, and some have one.
+  // Some searches wait for a turn, some for a reader, and some have a reader.
   const turns = [0, 1, 2, 3, 4, 5].map((turn) => turn * 3);
   for (const turn of turns) {
     all[turn]?.subscription.close();

@@ -1,48 +1,16 @@
 /**
- * Changes whose rows a reader reads, while others write, end them, or fail to write: each is one
- * commit or nothing, and the reader is right about what comes later.
+ * Changes whose rows a reader reads while others write, end them, or fail to write: each is one
+ * commit or nothing, and the reader is correct about later changes.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
-import { DiskError } from "../../../src/base/errors.ts";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
-import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts";
+import { FullDisk } from "../../support/full_disk.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** More than are staged in a turn. */
+/** These are more rows than are staged in a tick. */
 const ROWS = 20_000;
-
-/** A disk that has no room for the next write of the log. */
-class FullDisk extends ForwardingDisk {
-  isFull = false;
-
-  override open(path: string, options: OpenOptions): DiskFile {
-    const file = this.disk.open(path, options);
-    return path.endsWith(".wal") ? new FullFile(file, () => this.#takeFull()) : file;
-  }
-
-  #takeFull(): boolean {
-    const { isFull } = this;
-    this.isFull = false;
-    return isFull;
-  }
-}
-
-class FullFile extends ForwardingFile {
-  readonly #takeFull: () => boolean;
-
-  constructor(file: DiskFile, takeFull: () => boolean) {
-    super(file);
-    this.#takeFull = takeFull;
-  }
-
-  override write(bytes: Uint8Array, offset: number): void {
-    if (this.#takeFull()) throw new DiskError("ENOSPC", this.path, "write");
-    super.write(bytes, offset);
-  }
-}
 
 let disk: FullDisk;
 let engine: TestEngine;
@@ -87,19 +55,19 @@ describe("ended", () => {
     const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
     const [queryId] = (await engine.rows(running)).flat();
     await engine.run(`KILL QUERY '${String(queryId)}'`);
-    expect((await long.ended).error?.condition).toBe("CANCELLED");
+    expect((await long.ended).error?.code).toBe("CANCELLED");
     expect([await totals(), await totals("u")]).toEqual([
       [ROWS, "0"],
       [0, null],
     ]);
-    // The reader is free for the next.
+    // The reader is free for the next statement.
     await engine.run("UPDATE t SET v = 3 WHERE id < 9000");
     expect(await totals()).toEqual([ROWS, String(3 * 8999)]);
   });
 
-  test.each(CHANGES)("by the end of its time, %s has changed nothing", async (_name, sql) => {
+  test.each(CHANGES)("at the end of its time, %s has changed nothing", async (_name, sql) => {
     const { error } = await engine.ask(sql, { timeoutMs: 5 });
-    expect(error?.condition).toBe("STATEMENT_TIMEOUT");
+    expect(error?.code).toBe("STATEMENT_TIMEOUT");
     expect([await totals(), await totals("u")]).toEqual([
       [ROWS, "0"],
       [0, null],
@@ -108,7 +76,7 @@ describe("ended", () => {
 });
 
 describe("while others write", () => {
-  test("its own rows, it is run again on what they wrote", async () => {
+  test("its own rows, it runs again on the new ones", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await Promise.all([
       engine.run("INSERT INTO t VALUES (5, 1000) ON CONFLICT (id) DO UPDATE SET v = excluded.v"),
@@ -136,16 +104,16 @@ describe("while others write", () => {
     const long = begin("BEGIN; UPDATE t SET v = v + 1; COMMIT");
     await systemClock.yield();
     await engine.run("INSERT INTO t VALUES (5, 1) ON CONFLICT (id) DO UPDATE SET v = 1000");
-    expect((await long.ended).error?.condition).toBe("SERIALIZATION_FAILURE");
+    expect((await long.ended).error?.code).toBe("SERIALIZATION_FAILURE");
     expect(await totals()).toEqual([ROWS, "1000"]);
   });
 });
 
-test("rows that are taken back are in no change, and later ones are as they were written", async () => {
+test("rows that are rolled back are in no change, and later ones are as written", async () => {
   disk.isFull = true;
   const lost = begin("INSERT INTO t VALUES (-1, 100, 'lost', 12345678901234567890.12)");
   const copied = begin("INSERT INTO u SELECT * FROM t");
-  expect((await lost.ended).error?.condition).toBe("DISK_FULL");
+  expect((await lost.ended).error?.code).toBe("DISK_FULL");
   expect((await copied.ended).error).toBeUndefined();
   expect(await totals("u")).toEqual([ROWS, "0"]);
   await engine.run("INSERT INTO t VALUES (-2, 1, 'a longer text', 98765432109876543210.98)");

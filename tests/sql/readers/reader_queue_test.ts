@@ -1,6 +1,6 @@
 /**
- * Goal: whatever users send, and however long it runs, the queue is fair to each of them. Readers,
- * users and run times are random, and the order is compared with what the rules say.
+ * Goal: whatever users send, and however long it runs, the queue is fair to each of them. Method:
+ * readers, users and run times are random, and the order is compared with the rules.
  */
 import { describe, expect, test } from "bun:test";
 import { ReaderQueue } from "../../../src/sql/readers/reader_queue.ts";
@@ -11,7 +11,7 @@ interface Statement {
   readonly number: number;
 }
 
-/** Readers, of which each runs one statement of the queue at a time. */
+/** Readers that each run one statement of the queue at a time. */
 class Readers {
   readonly queue = new ReaderQueue<Statement>();
   readonly atWork: Statement[] = [];
@@ -31,7 +31,7 @@ class Readers {
     return statement;
   }
 
-  /** Ends the statement that began first, or the one at a place. */
+  /** Ends the statement that began first, or the one at a position. */
   end(at = 0): void {
     const [ended] = this.atWork.splice(at, 1);
     if (ended === undefined) throw new Error("No statement is at work");
@@ -68,7 +68,7 @@ describe("ReaderQueue", () => {
     expect([readers.queue.length, readers.queue.first()]).toEqual([0, undefined]);
   });
 
-  test.each([1, 2, 5])("gives a new user the next of %i readers that is free", (count) => {
+  test.each([1, 2, 5])("gives a new user the next free of %i readers", (count) => {
     const readers = new Readers(count);
     for (let number = 0; number < 1000; number += 1) readers.send("a");
     readers.end();
@@ -91,7 +91,7 @@ describe("ReaderQueue", () => {
     readers.end();
     readers.end();
     expect(users(readers.atWork)).toBe("abb");
-    // Both have one, and `b` was the last to give one up.
+    // Users `a` and `b` have one reader each, and `b` was the last to give one up.
     readers.end(1);
     expect(users(readers.atWork)).toBe("aba");
   });
@@ -105,12 +105,12 @@ describe("ReaderQueue", () => {
     expect(() => second !== undefined && readers.queue.remove(second)).toThrow("leaves the queue");
   });
 
-  test("over random statements serves whom the rules name, and keeps nobody from a turn", () => {
+  test("over random statements serves the users that the rules name, and denies no user a turn", () => {
     for (let seed = 1; seed <= 40; seed += 1) {
       const random = new SeededRandom(seed);
       const below = (count: number): number => Math.floor(random.unit() * count);
       const readers = new Readers(1 + below(4));
-      /** Users that were served since a user began to wait for a first reader. */
+      /** For each user who waits for a first reader, the users served since the wait began. */
       const overtaken = new Map<string, string[]>();
       for (let step = 0; step < 400; step += 1) {
         const waiting = readers.queue.all();
@@ -132,7 +132,7 @@ describe("ReaderQueue", () => {
           expect(Math.min(...ofUser.map(({ number }) => number))).toBe(served.number);
           overtaken.delete(served.userId);
           const passed = [...overtaken].filter(([userId]) => before.get(userId) === 0);
-          // Whoever has no reader is overtaken once by each of the others.
+          // Each other user overtakes a user without a reader at most once.
           for (const [, others] of passed) expect(others).not.toContain(served.userId);
           for (const [, others] of passed) others.push(served.userId);
         }

@@ -1,6 +1,6 @@
 /**
- * Goal: a query answers the same in a reader as on the event loop, whatever was written, flushed,
- * merged, altered or taken back before, and from memtables and segments alike.
+ * Goal: a query gives the same answer in a reader as on the event loop, whatever was written,
+ * flushed, merged, altered or rolled back before, and from memtables and segments alike.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -20,12 +20,12 @@ afterAll(async () => {
   await elsewhere[Symbol.asyncDispose]();
 });
 
-/** Runs a text on both; the rows of its last statement must be the same. */
+/** Runs a text on both engines; the rows of its last statement must be the same. */
 async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   const expected = await here.ask(sql);
   const actual = await elsewhere.ask(sql);
   const told = ({ error, results }: typeof actual): unknown => [
-    error?.condition,
+    error?.code,
     error?.message,
     error?.position,
     results.at(-1)?.rows,
@@ -35,20 +35,20 @@ async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   return actual.results.at(-1)?.rows ?? [];
 }
 
-/** Runs a text on both that must succeed. */
+/** Runs a text on both engines. It must succeed. */
 async function change(sql: string): Promise<void> {
   await here.run(sql);
   await elsewhere.run(sql);
 }
 
-/** Values of every type, also of those that lie in no shared memory. */
+/** Values of every type, including those outside shared memory. */
 const VALUES = `SELECT g, g % 7, g * 1.5, 'text ' || g, g % 3 = 0, g + 9007199254740993::BIGINT,
   (g * 123456789012345.12)::DECIMAL(30,2), TIMESTAMP '2026-01-01' + g * INTERVAL '1 hour',
   DATE '2026-01-01' + g, ('{"g":' || g || '}')::JSONB, decode(lpad(to_hex(g), 8, '0'), 'hex'),
   ('[' || g || ',0.5]')::EMBEDDING(2), CASE WHEN g % 5 = 0 THEN NULL ELSE g::TEXT END
   FROM generate_series`;
 
-/** Rows of literals, enough to be read from the text without a tree. */
+/** Literal rows, enough to be read from the text without a tree. */
 const LITERALS: string = Array.from({ length: 300 }, (_, i) => `(${i - 5}, 'né ${i}')`).join(", ");
 
 const READS = [
@@ -135,7 +135,7 @@ describe("a reader answers like the event loop", () => {
     }
   });
 
-  test("where ids are taken only behind many rows", async () => {
+  test("if ids are taken only after many rows", async () => {
     await change(`CREATE TABLE r.many (id INT PRIMARY KEY, v INT, s TEXT CHECK (s <> 'bad'))
       WITH (TYPE = 'SHARED'); INSERT INTO r.many SELECT g, 0, 'x' FROM generate_series(1, 20000) AS x(g)`);
     const rows = await both(
@@ -152,7 +152,7 @@ describe("a reader answers like the event loop", () => {
   });
 });
 
-/** Changes over all rows of `r.c`, whose first column is its key. */
+/** Changes to all rows of `r.c`, whose first column is its key. */
 const CHANGES = [
   "INSERT INTO r.c SELECT g, g % 5, g::TEXT FROM generate_series(1, 9000) AS x(g)",
   "INSERT INTO r.c (s, id) SELECT s || '!', id + 20000 FROM r.c WHERE id > 4000 ORDER BY id DESC",
@@ -171,7 +171,7 @@ const CHANGES = [
   "INSERT INTO r.c VALUES ((SELECT max(id) + 1 FROM r.c), (SELECT count(*) FROM r.k), 'x') RETURNING id, v",
   "DELETE FROM r.k WHERE n < 4",
   "INSERT INTO r.k SELECT n + 10, s FROM r.k RETURNING n",
-  // Each of these fails, at the first faulty row.
+  // Each of these fails at the first faulty row.
   "INSERT INTO r.c SELECT CASE WHEN id = 8000 THEN NULL ELSE id + 900000 END, 1, s FROM r.c",
   "INSERT INTO r.c SELECT id + 700000 / (id - 8500), 1, s FROM r.c WHERE id > 3",
   "INSERT INTO r.c SELECT id + 400000, 1, CASE WHEN id < 5000 THEN 'x' ELSE 'bad' END FROM r.c",
@@ -188,7 +188,7 @@ describe("a change whose rows a reader reads is the same", () => {
       CREATE TABLE r.k (n INT, s TEXT) WITH (TYPE = 'STREAM', TTL_SECONDS = 86400)`);
   });
 
-  /** All rows, in the order in which they were written last. */
+  /** Compares all rows, in the order in which they were last written. */
   async function sameRows(): Promise<void> {
     await both("SELECT id, v, s FROM r.c ORDER BY _seq");
     await both("SELECT n, s FROM r.k ORDER BY _seq");
@@ -219,7 +219,7 @@ describe("a change whose rows a reader reads is the same", () => {
   });
 });
 
-test("a reader reads at an older snapshot behind a newer one, and goes on", async () => {
+test("a reader reads at an older snapshot after a newer one, and continues", async () => {
   const clock = new ManualClock();
   await using engine = await TestEngine.open({
     clock,
@@ -249,7 +249,7 @@ test("a reader reads at an older snapshot behind a newer one, and goes on", asyn
   expect(await engine.rows(read)).toEqual([[201, "20100.00", 205]]);
 });
 
-/** `_seq` differs between the two. */
+/** Returns the query without `_seq`, which differs between the two engines. */
 function withoutSeqs(read: string): string {
   return read.startsWith("SELECT * FROM r.t")
     ? read.replace("*", "id, k, x, s, b, big, exact, t, d, j, raw, near, maybe")

@@ -1,6 +1,6 @@
 /**
- * Statements that wait for a reader: in which order they come, what they read once they begin, and
- * what ends their wait. The one reader is held until a test lets it go on.
+ * Statements that wait for a reader: their order, the rows that they read once they begin, and the
+ * events that end their wait. The only reader is held until a test releases it.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
@@ -37,13 +37,13 @@ beforeEach(async () => {
 });
 afterEach(() => engine[Symbol.asyncDispose]());
 
-/** In the order of their ends. */
+/** The names in the order in which the statements ended. */
 let ends: string[] = [];
 beforeEach(() => {
   ends = [];
 });
 
-/** Sends a statement of a user; the first of all has the reader, and the others wait. */
+/** Sends a user's statement. The first of all gets the reader, and the others wait. */
 function send(
   sql: string,
   { name = sql, userId = "root", ...parts }: RequestParts & { name?: string; userId?: string } = {},
@@ -54,7 +54,7 @@ function send(
   return answer;
 }
 
-/** The rows of an answer that must be a success. */
+/** Returns the rows of an answer that must be a success. */
 function rowsOf({ error, results }: SqlResponse): unknown {
   expect(error?.message).toBeUndefined();
   return results.at(-1)?.rows;
@@ -67,7 +67,7 @@ function counts(): { waiting: number; waited: number } {
   return { waiting, waited };
 }
 
-/** Has the reader busy with a statement, so that others wait behind it. */
+/** Occupies the reader with a statement, so that others wait after it. */
 async function busy(): Promise<{ readonly answer: Promise<SqlResponse> }> {
   readers.hold();
   const answer = send(SUM, { name: "first" });
@@ -101,7 +101,7 @@ describe("statements that find no reader free", () => {
     expect(counts()).toEqual({ waiting: 0, waited: 5 });
   });
 
-  test("read what is newest when they begin, in a transaction what it began with", async () => {
+  test("read the newest state when they begin, in a transaction that of its beginning", async () => {
     const first = await busy();
     const query = send(SUM);
     const inTransaction = send(`BEGIN READ ONLY; ${SUM}; COMMIT`);
@@ -115,7 +115,7 @@ describe("statements that find no reader free", () => {
     expect((await change).results[0]?.rowCount).toBe(3);
   });
 
-  test("are bound anew if a definition has changed", async () => {
+  test("are bound again if a definition has changed", async () => {
     const first = await busy();
     const statements = [
       send("SELECT v, id FROM t ORDER BY id"),
@@ -129,7 +129,7 @@ describe("statements that find no reader free", () => {
     readers.release();
     await first.answer;
     const answers = await Promise.all(statements);
-    expect(answers.map(({ error }) => error?.condition)).toEqual([
+    expect(answers.map(({ error }) => error?.code)).toEqual([
       undefined,
       undefined,
       "TABLE_NOT_FOUND",
@@ -152,7 +152,7 @@ describe("a wait is ended", () => {
     await until(() => counts().waiting === 2);
     await engine.run(`KILL QUERY '${await queryId("%max%")}'`);
     await engine.run(`KILL QUERY '${await queryId("UPDATE%")}'`);
-    const conditions = (await Promise.all(killed)).map(({ error }) => error?.condition);
+    const conditions = (await Promise.all(killed)).map(({ error }) => error?.code);
     expect(conditions).toEqual(["CANCELLED", "CANCELLED"]);
     expect([readers.jobCount, counts().waiting]).toEqual([1, 0]);
     readers.release();
@@ -167,7 +167,7 @@ describe("a wait is ended", () => {
     for (let turn = 0; turn < 20; turn += 1) await clock.yield();
     expect(counts().waiting).toBe(1);
     clock.advance(1);
-    expect((await late).error?.condition).toBe("STATEMENT_TIMEOUT");
+    expect((await late).error?.code).toBe("STATEMENT_TIMEOUT");
     readers.release();
     await first.answer;
   });
@@ -178,7 +178,7 @@ describe("a wait is ended", () => {
     const left = send(SUM, { reader: { onLeave: (callback) => (leave = callback) } });
     await until(() => counts().waiting === 1);
     leave?.();
-    expect((await left).error?.condition).toBe("CANCELLED");
+    expect((await left).error?.code).toBe("CANCELLED");
     readers.release();
     await first.answer;
   });
@@ -188,24 +188,24 @@ describe("a wait is ended", () => {
     const waiting = send("SELECT max(v) FROM t");
     await until(() => counts().waiting === 1);
     await engine.database.close();
-    expect((await waiting).error?.condition).toBe("SHUTTING_DOWN");
+    expect((await waiting).error?.code).toBe("SHUTTING_DOWN");
     await first.answer;
     await engine.reopen();
   });
 });
 
-test("statements whose reader fails go on in the next one", async () => {
+test("statements whose reader fails continue in the next one", async () => {
   const first = await busy();
   const waiting = [send("SELECT max(v) FROM t"), send("INSERT INTO u SELECT * FROM t")];
   await until(() => counts().waiting === 2);
   readers.failAll();
   readers.release();
-  expect((await first.answer).error?.condition).toBe("INTERNAL_ERROR");
+  expect((await first.answer).error?.code).toBe("INTERNAL_ERROR");
   const [max, insert] = await Promise.all(waiting);
   expect([max?.results[0]?.rows, insert?.results[0]?.rowCount]).toEqual([[[20]], 2]);
 });
 
-test("statements run on the event loop where no reader can be opened, with one warning", async () => {
+test("statements run on the event loop if no reader can be opened, with one warning", async () => {
   readers.isRefusing = true;
   const answers = await Promise.all([send(SUM), send(SUM), send("INSERT INTO u SELECT * FROM t")]);
   expect(answers.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
@@ -214,30 +214,46 @@ test("statements run on the event loop where no reader can be opened, with one w
   expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
 });
 
-test("statements run on the event loop where no reader starts, with one warning", async () => {
+test("statements run on the event loop if no reader starts, with one warning", async () => {
   readers.isFailingStarts = true;
   const answers = await Promise.all([send(SUM), send(SUM), send("INSERT INTO u SELECT * FROM t")]);
   expect(answers.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
   expect(await engine.rows("SELECT sum(v) FROM u")).toEqual([[30]]);
   expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
-  // It is tried again later.
+  // The start is retried later.
   readers.isFailingStarts = false;
   clock.advance(2000);
   expect(await engine.rows(SUM)).toEqual([[30]]);
   expect(readers.jobCount).toBe(1);
 });
 
-test("statements that waited run on the event loop once no reader can be opened any more", async () => {
+test("statements wait for a reader that starts slowly, also after one that was ended", async () => {
+  readers.isHoldingStarts = true;
+  readers.hold();
+  const first = send(SUM, { timeoutMs: 100 });
+  await until(() => engine.database.readerCounts()?.busy === 1);
+  clock.advance(200);
+  expect((await first).error?.code).toBe("STATEMENT_TIMEOUT");
+  const next = send(SUM);
+  // This is long enough for a reader that has not started to count as hung.
+  clock.advance(10_000);
+  expect([counts().waiting, warnings]).toEqual([1, []]);
+  readers.release();
+  expect(rowsOf(await next)).toEqual([[30]]);
+  expect(readers.jobCount).toBe(2);
+});
+
+test("statements that waited run on the event loop once no more readers can be opened", async () => {
   const first = await busy();
   const waiting = send("SELECT max(v) FROM t");
   await until(() => counts().waiting === 1);
   readers.isRefusing = true;
   readers.failAll();
-  expect((await first.answer).error?.condition).toBe("INTERNAL_ERROR");
+  expect((await first.answer).error?.code).toBe("INTERNAL_ERROR");
   expect(rowsOf(await waiting)).toEqual([[20]]);
 });
 
-test("whoever looks at what runs does not wait for those who do", async () => {
+test("a query that lists the running statements does not wait for them", async () => {
   const first = await busy();
   const waiting = send("SELECT max(v) FROM t");
   await until(() => counts().waiting === 1);
@@ -247,7 +263,7 @@ test("whoever looks at what runs does not wait for those who do", async () => {
   await until(() => engine.database.readerCounts()?.busy === 2);
   const another = engine.rows("SELECT count(*) FROM system.tables");
   await until(() => counts().waiting === 2);
-  // Everybody may read this view, so it has no reader of its own.
+  // Every user may read this view, so it has no reader of its own.
   const own = send("SELECT count(*) FROM system.my_jobs");
   await until(() => counts().waiting === 3);
   readers.release();
@@ -257,16 +273,16 @@ test("whoever looks at what runs does not wait for those who do", async () => {
   expect(engine.database.readerCounts()).toMatchObject({ open: 2, busy: 0, waiting: 0 });
 });
 
-test("so many statements of one user wait, and no more", async () => {
+test("only this many statements of one user wait", async () => {
   const first = await busy();
   const sent = Array.from({ length: WAITING_PER_USER_MAX }, () => send(SUM, { userId: "ann" }));
   await until(() => counts().waiting === WAITING_PER_USER_MAX);
   const { error } = await send(SUM, { userId: "ann" });
-  expect([error?.condition, error?.hint]).toEqual([
+  expect([error?.code, error?.hint]).toEqual([
     "LIMIT_EXCEEDED",
     "send fewer long statements at a time, or raise server.workers",
   ]);
-  // That is no matter to others.
+  // Statements of other users are not affected.
   const other = send("SELECT max(v) FROM t", { name: "other", userId: "ben" });
   readers.release();
   await first.answer;

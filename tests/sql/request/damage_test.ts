@@ -1,6 +1,4 @@
-/**
- * What a request answers whose statement meets damage on the disk.
- */
+/** The answer to a request whose statement encounters disk damage. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +24,8 @@ afterEach(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-// The first to meet it, and those that come to a quarantined segment.
+// Covers the first statement that encounters the damage, and later ones that reach a quarantined
+// segment.
 test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
   "damage that %s meets is an error of its statement, and those before it have ended",
   async (query) => {
@@ -34,15 +33,15 @@ test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
       const response = await engine.ask(`INSERT INTO whole VALUES (${time}); ${query}`);
       expect(response.results.length).toBe(1);
       expect(response.error).toMatchObject({
-        condition: "DATA_DAMAGED",
+        code: "DATA_DAMAGED",
         statementIndex: 1,
-        hint: "rows of other tables can be read; put back a backup, or drop the table",
+        hint: "rows of other tables can be read; restore a backup, or drop the table",
       });
     }
   },
 );
 
-test("SHOW STATS of a damaged table says what is known, and SHOW MANIFEST that it is damaged", async () => {
+test("SHOW STATS of a damaged table shows what is known, and SHOW MANIFEST that it is damaged", async () => {
   for (let time = 1; time <= 2; time += 1) {
     const [stats = []] = await engine.rows("SHOW STATS FOR TABLE hurt");
     const [name, , , rows, , segments, bytes] = stats;
@@ -53,4 +52,30 @@ test("SHOW STATS of a damaged table says what is known, and SHOW MANIFEST that i
   const hurt = manifest.find((row) => row[1] === "hurt") ?? [];
   expect(hurt[8]).toBe("error");
   expect(JSON.parse(String(hurt[10]))).toMatchObject({ segments: [{ status: "quarantined" }] });
+});
+
+test("SHOW STATS counts live rows while only a history segment is damaged", async () => {
+  await engine.run(
+    "CREATE TABLE past (id INT PRIMARY KEY, n INT); INSERT INTO past VALUES (1, 1), (2, 2), (3, 3)",
+  );
+  await engine.run("STORAGE FLUSH TABLE past");
+  await engine.run("UPDATE past SET n = 9 WHERE id < 3; DELETE FROM past WHERE id = 3");
+  await engine.run("STORAGE FLUSH TABLE past; STORAGE COMPACT TABLE past");
+  const kinds = await engine.rows(
+    "SELECT segment_id, kind FROM system.segments WHERE table_name = 'past' ORDER BY kind",
+  );
+  expect(kinds.map(([, kind]) => kind)).toEqual(["current", "history"]);
+  const { tableId = 0 } = engine.database.catalog.table("default", "past") ?? {};
+  await engine.database.close();
+  const folder = join(engine.dataPath, "segments", String(tableId));
+  const files = readdirSync(folder).toSorted();
+  truncateSync(join(folder, files.at(-1) ?? ""), 100);
+  await engine.reopen();
+  const { store } = engine.database;
+  expect(() => store.flushedStats(tableId, 0)).toThrow("the file has 100 bytes");
+  const [stats = []] = await engine.rows("SHOW STATS FOR TABLE past");
+  expect([stats[3], stats[5]]).toEqual([2, 2]);
+  expect(await engine.rows("SELECT status FROM system.segments WHERE kind = 'history'")).toEqual([
+    ["quarantined"],
+  ]);
 });

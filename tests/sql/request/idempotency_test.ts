@@ -1,5 +1,5 @@
 /**
- * Requests with a key: once, whole, for their user, for a time, and over a restart.
+ * Requests with a key: once, completely, for their user, for a limited time, and across a restart.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ function ask(sql: string, key: string, digest = sql): Promise<SqlResponse> {
 
 const count = async () => (await engine.rows("SELECT count(*) FROM t"))[0]?.[0];
 
-test("a repeat is answered as the first time, whatever happened since", async () => {
+test("a repeat gets the first answer, whatever happened since", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t SELECT id + 1, v FROM t RETURNING id, v, 1.5::decimal(3,2), 'x'";
   const first = await ask(sql, key);
@@ -52,10 +52,10 @@ test("all statements of a text are one transaction", async () => {
   const key = freshKey();
   const failing = "INSERT INTO t VALUES (2, 1); INSERT INTO t VALUES (1, 1)";
   const { error, results } = await ask(failing, key);
-  expect([error?.condition, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
+  expect([error?.code, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
   expect(results).toEqual([]);
   expect(await count()).toBe(1);
-  // What failed left no record, so the key may still be used, and another body is no conflict.
+  // A failure leaves no record, so the key may still be used, and another body does not conflict.
   const text = "INSERT INTO t VALUES (2, 1); UPDATE t SET v = v + 1; SELECT sum(v) FROM t";
   expect((await ask(text, key)).results.map(({ rowCount }) => rowCount)).toEqual([1, 2, 1]);
   expect((await ask(text, key)).results[2]?.rows).toEqual([[13]]);
@@ -76,7 +76,7 @@ test("BEGIN … COMMIT in the text answers its last_seq again", async () => {
   expect((await ask("BEGIN; SELECT 1; COMMIT", reading)).results[2]?.lastSeq).toBeNull();
 });
 
-test("without BEGIN the last change has the last_seq, also when it is answered again", async () => {
+test("without BEGIN, the last change has the last_seq, also when the answer is repeated", async () => {
   const key = freshKey();
   const text = "INSERT INTO t VALUES (2, 1); DELETE FROM t WHERE id = 9; SELECT 1";
   const first = await ask(text, key);
@@ -95,7 +95,7 @@ test("another body is refused, another user's key is another key", async () => {
   const key = freshKey();
   await ask("INSERT INTO t VALUES (2, 1)", key);
   const { error, results } = await ask("INSERT INTO t VALUES (3, 1)", key);
-  expect([error?.condition, results.length]).toEqual(["IDEMPOTENCY_CONFLICT", 0]);
+  expect([error?.code, results.length]).toEqual(["IDEMPOTENCY_CONFLICT", 0]);
   engine.userId = "ann";
   const other = await ask("INSERT INTO t VALUES (3, 1)", key);
   engine.userId = "root";
@@ -116,10 +116,10 @@ test("a repeat while the first runs waits for it", async () => {
     undefined,
     true,
   ]);
-  expect(other.error?.condition).toBe("IDEMPOTENCY_CONFLICT");
+  expect(other.error?.code).toBe("IDEMPOTENCY_CONFLICT");
   const failing = freshKey();
   const both = await Promise.all([ask(sql, failing), ask(sql, failing)]);
-  expect(both.map(({ error }) => error?.condition)).toEqual(["DUPLICATE_KEY", "DUPLICATE_KEY"]);
+  expect(both.map(({ error }) => error?.code)).toEqual(["DUPLICATE_KEY", "DUPLICATE_KEY"]);
 });
 
 test("records survive a restart, from the log and from a segment", async () => {
@@ -134,7 +134,7 @@ test("records survive a restart, from the log and from a segment", async () => {
   expect(await ask(sql, key)).toEqual({ ...first, isReplayed: true });
 });
 
-test("after its time a key is as new, and expired records go", async () => {
+test("after its time a key is as new, and expired records are removed", async () => {
   const key = freshKey();
   await ask("INSERT INTO t VALUES (2, 1)", key);
   clock.advance(599_000);
@@ -146,7 +146,7 @@ test("after its time a key is as new, and expired records go", async () => {
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
 });
 
-/** Segments of records, once the store has had time to drop some. */
+/** Returns the record segments once the store has had time to drop some. */
 async function segmentsOfRecords(wanted: number): Promise<string[]> {
   const directory = join(engine.dataPath, "segments", "4294967295");
   const listed = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg"));
@@ -154,7 +154,7 @@ async function segmentsOfRecords(wanted: number): Promise<string[]> {
   return listed().map((name) => join(directory, name));
 }
 
-test("records of an owner who never comes back go all the same", async () => {
+test("records of an owner who never returns are removed nevertheless", async () => {
   for (let made = 0; made < 40; made += 1) await ask("UPDATE t SET v = v + 1", freshKey());
   await engine.database.store.flush(0xffff_ffff);
   expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);
@@ -164,7 +164,7 @@ test("records of an owner who never comes back go all the same", async () => {
   expect(await segmentsOfRecords(0)).toEqual([]);
 });
 
-test("damaged records refuse those who may need them, and no longer than they would live", async () => {
+test("damaged records refuse the users who may need them, but no longer than they would live", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t VALUES (2, 1)";
   await ask(sql, key);
@@ -174,9 +174,9 @@ test("damaged records refuse those who may need them, and no longer than they wo
   writeFileSync(path, bytes.fill(0x55, bytes.length >> 2));
   await engine.restart();
   const { error } = await ask(sql, key);
-  expect(error?.condition).toBe("DATA_DAMAGED");
+  expect(error?.code).toBe("DATA_DAMAGED");
   expect(error?.message).toContain(path);
-  expect(error?.hint).toContain("go by themselves 600 s after they were written");
+  expect(error?.hint).toContain("expire 600 s after they were written");
   expect(error?.hint).not.toContain("drop the table");
   expect(await count()).toBe(2);
   clock.advance(620_000);
@@ -230,7 +230,7 @@ test("a request that would exceed the limit on a user's records is refused and u
   };
   for (const id of [1, 2, 3]) expect((await insert(id)).error).toBeUndefined();
   const { error } = await insert(4);
-  expect(error?.condition).toBe("LIMIT_EXCEEDED");
+  expect(error?.code).toBe("LIMIT_EXCEEDED");
   expect(error?.message).toContain("3000000 bytes");
   expect(error?.hint).toContain("limits.idempotency_bytes_per_user");
   expect(await other.rows("SELECT count(*) FROM t")).toEqual([[3]]);
@@ -242,7 +242,7 @@ test("a request that would exceed the limit on a user's records is refused and u
   expect((await insert(4)).error).toBeUndefined();
 });
 
-describe("what cannot be one transaction is refused before anything runs", () => {
+describe("a text that cannot be one transaction is refused before anything runs", () => {
   test.each([
     ["INSERT INTO t VALUES (2, 1); DROP TABLE t", "INVALID_INPUT", 1],
     ["INSERT INTO t VALUES (2, 1); BEGIN; SELECT 1; COMMIT", "INVALID_INPUT", 1],
@@ -254,9 +254,9 @@ describe("what cannot be one transaction is refused before anything runs", () =>
     ["BEGIN; COMMIT; BEGIN; COMMIT", "INVALID_INPUT", 0],
     ["COMMIT", "INVALID_INPUT", 0],
     ["SELECT nope", "COLUMN_NOT_FOUND", 0],
-  ])("%s: %s in statement %p", async (sql, condition, statementIndex) => {
+  ])("%s: %s in statement %p", async (sql, code, statementIndex) => {
     const { error, results } = await ask(sql, freshKey());
-    expect(error).toMatchObject({ condition, statementIndex });
+    expect(error).toMatchObject({ code, statementIndex });
     expect([results.length, await count()]).toEqual([0, 1]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Changes that take more than a turn of the event loop: they are one commit or nothing, whoever
- * writes meanwhile, and can be ended.
+ * Changes that take more than a tick of the event loop: each is one commit or nothing, whatever
+ * others write in the meantime, and can be ended.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -11,7 +11,7 @@ import { HastyClock } from "../../support/hasty_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** More than fit a turn. */
+/** These rows do not fit in a time slice. */
 const ROWS = 20_000;
 
 let engine: TestEngine;
@@ -35,7 +35,7 @@ async function totals(table = "t"): Promise<readonly unknown[]> {
   return row ?? [];
 }
 
-/** Starts a statement, which must not have ended in its turn. */
+/** Starts a statement that must not end in its first turn. */
 function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse> } {
   let isOver = false;
   const ended = engine.ask(sql).finally(() => {
@@ -44,12 +44,12 @@ function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse
   return { isOver: () => isOver, ended };
 }
 
-async function conditionOf({
+async function errorCodeOf({
   ended,
 }: {
   ended: Promise<SqlResponse>;
 }): Promise<string | undefined> {
-  return (await ended).error?.condition;
+  return (await ended).error?.code;
 }
 
 async function killTheOther(): Promise<void> {
@@ -65,7 +65,7 @@ async function killTheOther(): Promise<void> {
   }
 }
 
-/** A VALUES list of rows for `u`, with other rows behind them. */
+/** Returns a VALUES list with rows for `u`, followed by other rows. */
 function listed(count: number, ...last: readonly string[]): string {
   const rows = Array.from({ length: count }, (_, index) => `(${index + 1}, 2)`);
   return `INSERT INTO u VALUES ${[...rows, ...last].join(", ")}`;
@@ -88,7 +88,7 @@ describe("killed", () => {
     test(`${name} has changed nothing`, async () => {
       const long = begin(sql);
       await killTheOther();
-      expect(await conditionOf(long)).toBe("CANCELLED");
+      expect(await errorCodeOf(long)).toBe("CANCELLED");
       expect([await totals(), await totals("u")]).toEqual([
         [ROWS, "0"],
         [0, null],
@@ -130,7 +130,7 @@ describe("to its end", () => {
   });
 });
 
-/** A value in each form in which a column is held, by the number of its row. */
+/** A value in each form of a column, by row number. */
 const VALUES = [
   ["BIGINT", "CASE WHEN g % 3 = 0 THEN 9007199254740993 + g ELSE g END"],
   ["DOUBLE", "CASE WHEN g % 7 = 0 THEN NULL ELSE g * 0.5::double END"],
@@ -151,7 +151,7 @@ describe("by columns", () => {
   const rowsOf = (from: string): Promise<readonly unknown[]> =>
     engine.rows(`SELECT id, ${shown} FROM ${from} ORDER BY id`);
   const expectRows = async (expected: readonly unknown[], from = "m"): Promise<void> => {
-    // To show how so many rows differ would take minutes.
+    // Printing the differences between so many rows would take minutes.
     expect(JSON.stringify(await rowsOf(from)) === JSON.stringify(expected)).toBe(true);
   };
 
@@ -178,7 +178,7 @@ describe("by columns", () => {
     expect(await engine.rows("SELECT DISTINCT d FROM m")).toEqual([["given1"]]);
   });
 
-  test("an UPDATE changes what it says, and no row that stays as it is", async () => {
+  test("an UPDATE changes the named values, and no row that stays as it is", async () => {
     const before = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
     const sets = names.map((name, at) => {
       const [type, value] = VALUES[at] ?? VALUES[0];
@@ -219,13 +219,13 @@ describe("by columns", () => {
   test.each([
     ["a CHECK", "CHECK (v <> 15000)", "CHECK_VIOLATION@1"],
     ["NOT NULL", "NOT NULL", "NOT_NULL_VIOLATION@1"],
-  ])("%s refuses the first faulty row", async (_, constraint, condition) => {
+  ])("%s refuses the first faulty row", async (_, constraint, code) => {
     await engine.run(
       `DROP TABLE IF EXISTS k; CREATE TABLE k (id INT PRIMARY KEY, v INT ${constraint})`,
     );
     const value = "CASE WHEN g = 18000 THEN NULL ELSE g END";
     const sql = `INSERT INTO k SELECT g, ${value} FROM generate_series(1, ${ROWS}) g`;
-    expect(await engine.failure(sql)).toBe(condition);
+    expect(await engine.failure(sql)).toBe(code);
     expect(await engine.rows("SELECT count(*) FROM k")).toEqual([[0]]);
   });
 });
@@ -248,8 +248,8 @@ describe("refused in the middle", () => {
       `UPDATE t SET v = 1 RETURNING 1 / (${ROWS} - id)`,
       "DIVISION_BY_ZERO@1",
     ],
-  ])("by %s, it has changed nothing", async (_name, sql, condition) => {
-    expect(await engine.failure(sql)).toStartWith(condition);
+  ])("by %s, it has changed nothing", async (_name, sql, code) => {
+    expect(await engine.failure(sql)).toStartWith(code);
     expect(await totals()).toEqual([ROWS, "0"]);
   });
 
@@ -260,7 +260,7 @@ describe("refused in the middle", () => {
   ])("by %s, a list has the error of a short one and leaves nothing", async (_name, row, is) => {
     const { error: short } = await engine.ask(listed(200, row));
     const { error: long } = await engine.ask(listed(ROWS, row));
-    expect(long?.condition).toBe(is as never);
+    expect(long?.code).toBe(is as never);
     const message = short?.message.replace("row 201)", `row ${ROWS + 1})`);
     expect(long?.message).toBe(message ?? "");
     const cell = short?.position === undefined ? undefined : listed(ROWS, row).lastIndexOf("'x'");
@@ -270,25 +270,25 @@ describe("refused in the middle", () => {
 });
 
 describe("while others write", () => {
-  test("its own rows, it is run again on what they wrote", async () => {
+  test("its own rows, it runs again on the new ones", async () => {
     const long = begin("UPDATE t SET v = v + 1");
-    // A short statement runs in the turn in which it is asked.
+    // A short statement runs in the tick in which it is sent.
     await Promise.all([
       engine.run("UPDATE t SET v = 1000 WHERE id = 5"),
       engine.run("DELETE FROM t WHERE id = 6"),
     ]);
-    expect(await conditionOf(long)).toBeUndefined();
+    expect(await errorCodeOf(long)).toBeUndefined();
     expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1001]]);
     expect(await totals()).toEqual([ROWS - 1, String(ROWS - 1 + 1000)]);
   });
 
-  test("other rows and other tables, it goes on", async () => {
+  test("other rows and other tables, it continues", async () => {
     const long = begin("UPDATE t SET v = v + 1 WHERE id > 10");
     await Promise.all([
       engine.run("UPDATE t SET v = 100 WHERE id = 5"),
       engine.run("INSERT INTO u VALUES (1, 1)"),
     ]);
-    expect(await conditionOf(long)).toBeUndefined();
+    expect(await errorCodeOf(long)).toBeUndefined();
     expect(await totals()).toEqual([ROWS, String(ROWS - 10 + 100)]);
   });
 
@@ -300,7 +300,7 @@ describe("while others write", () => {
       count += 1;
       await systemClock.yield();
     }
-    expect(await conditionOf(long)).toBeUndefined();
+    expect(await errorCodeOf(long)).toBeUndefined();
     expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1_000_000 + count]]);
   });
 
@@ -308,14 +308,14 @@ describe("while others write", () => {
     const select = `SELECT g, 1 FROM generate_series(1, ${ROWS}) g`;
     const long = begin(`INSERT INTO u ${select}`);
     await engine.run("INSERT INTO u VALUES (9, 9)");
-    expect(await conditionOf(long)).toBe("DUPLICATE_KEY");
+    expect(await errorCodeOf(long)).toBe("DUPLICATE_KEY");
     const list = begin(listed(ROWS).replaceAll("(9, 2), ", ""));
     await engine.run(listed(0, ...Array.from({ length: 200 }, (_, i) => `(${ROWS - i}, 1)`)));
-    expect(await conditionOf(list)).toBe("DUPLICATE_KEY");
+    expect(await errorCodeOf(list)).toBe("DUPLICATE_KEY");
     await engine.run("DELETE FROM u WHERE id <> 9");
     const upsert = begin(`INSERT INTO u ${select} ON CONFLICT (id) DO UPDATE SET v = u.v + 1`);
     await engine.run("INSERT INTO u VALUES (10, 50)");
-    expect(await conditionOf(upsert)).toBeUndefined();
+    expect(await errorCodeOf(upsert)).toBeUndefined();
     expect(await engine.rows("SELECT id, v FROM u WHERE v <> 1 ORDER BY id")).toEqual([
       [9, 10],
       [10, 51],
@@ -326,14 +326,14 @@ describe("while others write", () => {
     const long = begin("BEGIN; UPDATE t SET v = v + 1; COMMIT");
     await systemClock.yield();
     await engine.run("UPDATE t SET v = 1000 WHERE id = 5");
-    expect(await conditionOf(long)).toBe("SERIALIZATION_FAILURE");
+    expect(await errorCodeOf(long)).toBe("SERIALIZATION_FAILURE");
     expect(await totals()).toEqual([ROWS, "1000"]);
   });
 
-  test("and alter its table, it is run as the table is then", async () => {
+  test("and alter its table, it runs on the altered one", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 3");
-    expect(await conditionOf(long)).toBeUndefined();
+    expect(await errorCodeOf(long)).toBeUndefined();
     expect(await engine.rows("SELECT COUNT(*), SUM(v), SUM(w) FROM t")).toEqual([
       [ROWS, String(ROWS), 3 * ROWS],
     ]);
@@ -343,13 +343,13 @@ describe("while others write", () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("DROP TABLE t");
     expect((await long.ended).error).toMatchObject({
-      condition: "TABLE_NOT_FOUND",
+      code: "TABLE_NOT_FOUND",
       message: "table default.t not found",
     });
   });
 });
 
-describe("ended at its second turn, it lets go of what it reads", () => {
+describe("ended at its second turn, it releases what it reads", () => {
   let hasty: TestEngine;
 
   beforeEach(async () => {
@@ -365,7 +365,7 @@ describe("ended at its second turn, it lets go of what it reads", () => {
   });
   afterEach(() => hasty[Symbol.asyncDispose]());
 
-  /** Files of what somebody still reads stay when their table is dropped. */
+  /** Files that a query still reads are kept when their table is dropped. */
   async function expectNothingKept(): Promise<void> {
     const segments = join(hasty.dataPath, "segments");
     await hasty.run("DROP TABLE read");
@@ -392,11 +392,11 @@ describe("ended at its second turn, it lets go of what it reads", () => {
     "DELETE FROM read",
     "INSERT INTO written SELECT id + 1 FROM read",
   ])("by the end of its time: %s", async (sql) => {
-    // Some of these are over before the first turn, some in later ones.
+    // Some of these time out before the first time slice, some in later ones.
     for (let timeoutMs = 1; timeoutMs <= 201; timeoutMs += 20) {
       const { error } = await hasty.ask(`BEGIN; ${sql}; ROLLBACK`, { timeoutMs });
       if (error === undefined) break;
-      expect(error.condition).toBe("STATEMENT_TIMEOUT");
+      expect(error.code).toBe("STATEMENT_TIMEOUT");
     }
     await expectNothingKept();
   });

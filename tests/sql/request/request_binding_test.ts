@@ -1,5 +1,5 @@
 /**
- * Statements of so many rows that to bind them takes more than a turn of the event loop.
+ * Statements with so many rows that binding them takes more than a tick of the event loop.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../support/hasty_clock.ts";
@@ -7,13 +7,13 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const ROWS = 2048;
 
-/** Time flies. */
+/** The clock of these tests runs fast. */
 const UNTIMED = "performance.request_timeout = 0";
 
-/** Rows that are bound between two looks at the clock. */
+/** This many rows are bound between two clock checks. */
 const ROWS_PER_LOOK = 256;
 
-/** Rows of expressions, which no list of plain literals is. */
+/** Returns an INSERT with rows of expressions, which do not form a list of plain literals. */
 function insertOf(last: string): string {
   const rows = Array.from({ length: ROWS - 1 }, (_, i) => `(${i}, ${i} + 1, lower('A${i}'))`);
   return `INSERT INTO t (id, v, x) VALUES ${[...rows, last].join(", ")}`;
@@ -25,7 +25,7 @@ async function openTable(clock: HastyClock): Promise<TestEngine> {
   return engine;
 }
 
-test("RequestBinding.bind of many rows lets others run, and reports the fault of the last", async () => {
+test("RequestBinding.bind of many rows yields to others, and reports the fault of the last", async () => {
   const clock = new HastyClock();
   await using engine = await openTable(clock);
   const sql = insertOf("(-1, lower('a'), 'x')");
@@ -51,7 +51,7 @@ test("RequestBinding.bind of many rows: each is written as it stands, and DEFAUL
   expect(await engine.failure(insertOf("(-2, 1 / 0, 'x')"))).toStartWith("DUPLICATE_KEY@1");
 });
 
-test("RequestBinding.renewed binds anew what a definition has changed between two steps", async () => {
+test("RequestBinding.renewed binds statements again that a definition has changed between two steps", async () => {
   const clock = new HastyClock();
   await using engine = await openTable(clock);
   let altered: Promise<unknown> | undefined;
@@ -67,7 +67,7 @@ test("RequestBinding.renewed binds anew what a definition has changed between tw
   expect(await engine.rows("SELECT count(w) FROM t")).toEqual([[0]]);
 });
 
-test("RequestBinding.renew of many rows lets others run, where an earlier statement made the table", async () => {
+test("RequestBinding.renew of many rows yields to others, if an earlier statement created the table", async () => {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock, config: UNTIMED });
   const made = "CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT);";

@@ -1,13 +1,15 @@
 /**
- * SET and SHOW: what holds for the rest of a request and what for its transaction, which values are
- * taken, and that a statement has no more time than SET gave it.
+ * SET and SHOW: which settings last for the rest of a request and which for its transaction, which
+ * values are accepted, and that a statement gets no more time than SET gave it.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** Every look at it takes a millisecond, so work takes time however fast it is. */
+/**
+ * A clock that advances by a millisecond at each check, so that work takes time however fast it is.
+ */
 function tickingClock(): Clock & { elapsedMs: number } {
   const start = new ManualClock();
   return {
@@ -34,12 +36,12 @@ beforeEach(() => {
   engine.userId = "root";
 });
 
-/** What SHOW tells of a setting behind a text. */
+/** Returns the value of a setting that SHOW reports after running a text. */
 async function shownAfter(sql: string, name: string): Promise<unknown> {
   return (await engine.rows(`${sql}; SHOW ${name}`))[0]?.[1];
 }
 
-test("SET holds for the rest of the request, and not for the next", async () => {
+test("SET lasts for the rest of the request, and not for the next", async () => {
   const [set] = await engine.run("SET application_name = 'shop'");
   expect(set).toMatchObject({ rowCount: 0, message: 'Setting application_name set to "shop"' });
 
@@ -61,6 +63,26 @@ test.each([
   ["SET statement_timeout = '0.5 min'", "statement_timeout", "30000"],
   ["SET statement_timeout = 30000", "statement_timeout", "30000"],
   ["SET statement_timeout = 5; SET statement_timeout = DEFAULT", "statement_timeout", "30000"],
+  ["SET statement_timeout = 5; SET statement_timeout = 0", "statement_timeout", "30000"],
+  ["SET statement_timeout = 5; RESET statement_timeout", "statement_timeout", "30000"],
+  ["SET statement_timeout = 5; RESET ALL", "statement_timeout", "30000"],
+  ["SET application_name = 'a'; DISCARD ALL", "application_name", ""],
+  ["SELECT set_config('application_name', 'b', false)", "application_name", "b"],
+  ["SET client_encoding = 'UTF-8'", "client_encoding", "UTF8"],
+  ["SET standard_conforming_strings = ON", "standard_conforming_strings", "on"],
+  ["SET check_function_bodies = false", "check_function_bodies", "off"],
+  ["SET xmloption = content", "xmloption", "content"],
+  ["SET client_min_messages = WARNING", "client_min_messages", "warning"],
+  ["SET row_security = off", "row_security", "off"],
+  ["SET default_tablespace = ''", "default_tablespace", ""],
+  ["SET default_table_access_method = heap", "default_table_access_method", "heap"],
+  ["SET extra_float_digits = 3", "extra_float_digits", "3"],
+  ["SET datestyle = 'ISO'", "datestyle", "ISO, MDY"],
+  ["SET lock_timeout = '2s'", "lock_timeout", "2000"],
+  ["SET idle_in_transaction_session_timeout = 0", "idle_in_transaction_session_timeout", "0"],
+  ["SELECT 1", "server_version_num", "150000"],
+  ["SELECT 1", "server_encoding", "UTF8"],
+  ["SELECT 1", "transaction_isolation", "repeatable read"],
   ["SET timezone = 'utc'", "timezone", "UTC"],
   ["SET TimeZone TO UTC", `"TIMEZONE"`, "UTC"],
   ["SET TIME ZONE 'UTC'", "timezone", "UTC"],
@@ -74,7 +96,6 @@ test.each([
 test.each([
   ["SET statement_timeout = 30001", "INVALID_OPTION@1:0"],
   ["SET statement_timeout = '1h'", "INVALID_OPTION@1:0"],
-  ["SET statement_timeout = 0", "INVALID_OPTION@1:0"],
   ["SET statement_timeout = -1", "INVALID_OPTION@1:0"],
   ["SET statement_timeout = 'soon'", "INVALID_OPTION@1:0"],
   ["SET statement_timeout = NULL", "INVALID_OPTION@1:0"],
@@ -83,6 +104,17 @@ test.each([
   ["SET application_name = X'00'", "INVALID_OPTION@1:0"],
   ["SET limits.max_sql_bytes = 5", "INVALID_OPTION@1:0"],
   ["SET work_mem = DEFAULT", "INVALID_OPTION@1:0"],
+  ["RESET work_mem", "INVALID_OPTION@1:0"],
+  ["SET client_encoding = 'LATIN1'", "INVALID_OPTION@1:0"],
+  ["SET standard_conforming_strings = off", "INVALID_OPTION@1:0"],
+  ["SET datestyle = 'German'", "INVALID_OPTION@1:0"],
+  ["SET intervalstyle = iso_8601", "INVALID_OPTION@1:0"],
+  ["SET extra_float_digits = 4", "INVALID_OPTION@1:0"],
+  ["SET xmloption = tree", "INVALID_OPTION@1:0"],
+  ["SET server_version = '16'", "INVALID_OPTION@1:0"],
+  ["SELECT set_config('work_mem', '1', false)", "INVALID_OPTION@1:0"],
+  ["SELECT set_config('application_name', 'x', true)", "TRANSACTION_REQUIRED@1:0"],
+  ["SELECT set_config('search_path', 'nowhere', false)", "NAMESPACE_NOT_FOUND@1:33"],
   ["SET LOCAL application_name = 'x'", "TRANSACTION_REQUIRED@1:0"],
 ])("%s is refused", async (sql, failure) => {
   expect(await engine.failure(sql)).toBe(failure);
@@ -92,7 +124,7 @@ test("a long value that cannot be set is refused at once, with the beginning of 
   const text = `1${" ".repeat(500_000)}x`;
   for (const name of ["statement_timeout", "timezone"]) {
     const { error } = await engine.ask(`SET ${name} = '${text}'`);
-    expect(error?.condition, name).toBe("INVALID_OPTION");
+    expect(error?.code, name).toBe("INVALID_OPTION");
     expect(error?.message, name).toContain(`Cannot set ${name} to "1   `);
     expect(error?.message.length, name).toBeLessThan(300);
   }
@@ -105,12 +137,79 @@ test("a value that cannot be set is found before anything of the text runs", asy
   expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
 });
 
-test("SET is for dba and above, as SHOW of a setting is", async () => {
-  for (const sql of ["SET timezone = 'UTC'", "SET TIME ZONE 'UTC'", "SHOW timezone", "SHOW ALL"]) {
-    engine.userId = "sam";
-    expect(await engine.failure(sql), sql).toBe("PERMISSION_DENIED@1:0");
-    engine.userId = "dora";
-    expect(await engine.run(sql), sql).toHaveLength(1);
+test("SET and SHOW of what a request sets are for everybody, the configuration is not", async () => {
+  await engine.run("CREATE USER kim INTERNAL ROLE user");
+  for (const sql of ["SET timezone = 'UTC'", "SHOW timezone", "RESET ALL", "SHOW server_version"]) {
+    for (const userId of ["kim", "sam", "dora"]) {
+      engine.userId = userId;
+      expect(await engine.run(sql), sql).toHaveLength(1);
+    }
+  }
+  engine.userId = "kim";
+  expect(await engine.failure("SHOW ALL")).toBe("PERMISSION_DENIED@1:0");
+  expect(await engine.failure("SHOW limits.max_sql_bytes")).toBe("OBJECT_NOT_FOUND@1:0");
+  engine.userId = "dora";
+  expect(await engine.rows("SHOW limits.max_sql_bytes")).toHaveLength(1);
+});
+
+test("the beginning of a dump runs as it is, and changes the namespace only if told to", async () => {
+  await engine.run("CREATE NAMESPACE dump; CREATE TABLE dump.t (id INT PRIMARY KEY)");
+  const preamble = [
+    "SET statement_timeout = 0",
+    "SET lock_timeout = 0",
+    "SET idle_in_transaction_session_timeout = 0",
+    "SET client_encoding = 'UTF8'",
+    "SET standard_conforming_strings = on",
+    "SELECT pg_catalog.set_config('search_path', '', false)",
+    "SET check_function_bodies = false",
+    "SET xmloption = content",
+    "SET client_min_messages = warning",
+    "SET row_security = off",
+    "SET default_tablespace = ''",
+    "SET default_table_access_method = heap",
+  ].join(";\n");
+  engine.userId = "sam";
+  const results = await engine.run(`${preamble}; SELECT CURRENT_NAMESPACE()`);
+  expect([results[5]?.rows, results.at(-1)?.rows]).toEqual([[[""]], [["default"]]]);
+  engine.userId = "root";
+  const entered = "SELECT set_config('search_path', 'dump', false); SELECT count(*) FROM t";
+  expect(await engine.rows(entered)).toEqual([[0]]);
+});
+
+test("current_setting returns what SHOW shows, with what SET has changed", async () => {
+  const [version] = await engine.rows("SHOW server_version");
+  expect(await engine.rows("SELECT current_setting('server_version')")).toEqual([[version?.[1]]]);
+  const changed = "SET application_name = 'x'; SELECT current_setting('APPLICATION_NAME')";
+  expect(await engine.rows(changed)).toEqual([["x"]]);
+  expect(await engine.rows("SELECT pg_catalog.current_setting('app.none', true)")).toEqual([
+    [null],
+  ]);
+  expect(await engine.failure("SELECT current_setting('app.none')")).toBe("OBJECT_NOT_FOUND@1:0");
+  const [aliased] = await engine.run("SELECT current_setting('timezone') AS zone");
+  expect(aliased?.schema?.map(({ name }) => name)).toEqual(["zone"]);
+  const local =
+    "BEGIN; SET LOCAL application_name = 'y'; SELECT current_setting('application_name'); COMMIT";
+  expect((await engine.run(local))[2]?.rows).toEqual([["y"]]);
+});
+
+test("current_setting shows the configuration only to those who may inspect it", async () => {
+  await engine.run("CREATE USER IF NOT EXISTS kim INTERNAL ROLE user");
+  engine.userId = "kim";
+  const text = "SELECT current_setting('limits.max_sql_bytes', true)";
+  expect(await engine.rows(text)).toEqual([[null]]);
+  engine.userId = "root";
+  expect((await engine.rows(text))[0]?.[0]).not.toBeNull();
+});
+
+test("current_setting within an expression says that it is a statement of its own", async () => {
+  for (const sql of [
+    "SELECT current_setting('timezone')::TEXT",
+    "SELECT 1, current_setting('timezone')",
+    "SELECT lower(current_setting('timezone'))",
+  ]) {
+    const { error } = await engine.ask(sql);
+    expect([sql, error?.code]).toEqual([sql, "FUNCTION_NOT_FOUND"]);
+    expect(error?.hint).toContain("by itself");
   }
 });
 
@@ -124,21 +223,25 @@ test("COMMIT keeps what SET changed and ends what SET LOCAL did, ROLLBACK undoes
   expect(await shownAfter(`${change}; ROLLBACK`, "application_name")).toBe("a");
 });
 
-test("SHOW ALL tells of every setting, and of what SET can change", async () => {
+test("SHOW ALL lists every setting, and the ones that SET can change", async () => {
   const shown = await engine.rows("SET statement_timeout = 7; SHOW ALL");
   const settings = await engine.rows(
     "SELECT name, value, description, category FROM system.settings",
   );
   expect(shown.slice(0, settings.length)).toEqual(settings as unknown[][]);
-  expect(shown.slice(settings.length).map(([name, value]) => [name, value])).toEqual([
+  const own = shown.slice(settings.length);
+  expect(own.slice(0, 3).map(([name, value]) => [name, value])).toEqual([
     ["statement_timeout", "7"],
     ["timezone", "UTC"],
     ["application_name", ""],
   ]);
+  expect(own.filter(([name]) => name === "server_encoding")).toEqual([
+    ["server_encoding", "UTF8", "For programs that ask; nobody can set it", "fixed"],
+  ]);
   expect(await engine.failure("SHOW nothing")).toBe("OBJECT_NOT_FOUND@1:0");
 });
 
-test("a statement ends at the time of SET, and the request goes by its own", async () => {
+test("a statement ends at the time of SET, and the request at its own", async () => {
   const endless = "SELECT count(*) FROM generate_series(1, 1000000000)";
   const start = clock.elapsedMs;
   expect(await engine.failure(`SET statement_timeout = 40; SELECT 1; ${endless}`)).toBe(
@@ -146,7 +249,7 @@ test("a statement ends at the time of SET, and the request goes by its own", asy
   );
   expect(clock.elapsedMs - start).toBeLessThan(1000);
 
-  // Each statement has its time anew, and all of them that of the request.
+  // Each statement gets its full time, and all of them share the request's time.
   const selects = Array.from({ length: 200 }, () => "SELECT 1").join(";");
   await engine.run(`SET statement_timeout = 40; ${selects}`);
   expect(

@@ -1,5 +1,6 @@
 /**
- * PG_SLEEP: that it takes its time and nobody else's, where it may stand, and what ends it.
+ * PG_SLEEP: it takes its own time and delays no other request, is allowed in certain places, and
+ * can be ended.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
@@ -19,7 +20,7 @@ afterEach(() => engine[Symbol.asyncDispose]());
 
 const RUNNING = "SELECT query_id, state FROM system.queries WHERE sql ILIKE 'SELECT pg_sl%'";
 
-/** Asks, and returns once the request sleeps; `now` says whether it has ended. */
+/** Sends a request, and returns once it sleeps; `now` says whether it has ended. */
 async function asleep(
   sql: string,
   parts: RequestParts = {},
@@ -37,7 +38,9 @@ async function asleep(
   return { answer, hasEnded };
 }
 
-/** What a statement answers that sleeps so often for so long, and not a moment less. */
+/**
+ * Returns the answer of a statement that sleeps this often for this long, and not a moment less.
+ */
 async function afterSleeps(
   sql: string,
   { ms, times }: { ms: number; times: number },
@@ -131,12 +134,12 @@ describe("PG_SLEEP in a transaction", () => {
     await engine.run("CREATE TABLE kv (a INT PRIMARY KEY, v INT); INSERT INTO kv VALUES (2, 30)");
   });
 
-  test("leaves others time for a conflict, in which the first committer wins", async () => {
+  test("gives others time for a conflict, in which the first committer wins", async () => {
     const text = "BEGIN; UPDATE kv SET v = v + 1 WHERE a = 2; SELECT PG_SLEEP(0.5); COMMIT";
     const { answer } = await asleep(text);
     await engine.run("UPDATE kv SET v = 99 WHERE a = 2");
     clock.advance(500);
-    expect((await answer).error?.condition).toBe("SERIALIZATION_FAILURE");
+    expect((await answer).error?.code).toBe("SERIALIZATION_FAILURE");
     expect(await engine.rows("SELECT v FROM kv")).toEqual([[99]]);
   });
 
@@ -158,13 +161,13 @@ describe("PG_SLEEP ends", () => {
     const [running] = await engine.rows(RUNNING);
     expect(running?.[1]).toBe("running");
     await engine.run(`KILL QUERY '${String(running?.[0])}'`);
-    expect((await answer).error?.condition).toBe("CANCELLED");
+    expect((await answer).error?.code).toBe("CANCELLED");
   });
 
   test("when the server stops", async () => {
     const { answer } = await asleep("SELECT pg_sleep(3000)");
     engine.database.sql.shutDown();
-    expect((await answer).error?.condition).toBe("SHUTTING_DOWN");
+    expect((await answer).error?.code).toBe("SHUTTING_DOWN");
   });
 
   test("when its reader leaves, also below EXPLAIN ANALYZE", async () => {
@@ -173,22 +176,22 @@ describe("PG_SLEEP ends", () => {
       const reader = { onLeave: (callback: () => void) => void (leave = callback) };
       const { answer } = await asleep(`${explain}SELECT pg_sleep(3000)`, { reader });
       leave();
-      expect((await answer).error?.condition, explain).toBe("CANCELLED");
+      expect((await answer).error?.code, explain).toBe("CANCELLED");
     }
   });
 
-  test("when the time of its statement is over", async () => {
+  test("when the time of its statement is up", async () => {
     const { answer, hasEnded } = await asleep("SELECT pg_sleep(3000)", { timeoutMs: 2000 });
     clock.advance(1999);
     expect(await hasEnded()).toBe(false);
     clock.advance(1);
-    expect((await answer).error?.condition).toBe("STATEMENT_TIMEOUT");
+    expect((await answer).error?.code).toBe("STATEMENT_TIMEOUT");
   });
 
-  test("when the time of its transaction is over", async () => {
+  test("when the time of its transaction is up", async () => {
     const { answer } = await asleep("BEGIN; SELECT pg_sleep(3000); COMMIT");
     clock.advance(100_001);
-    expect((await answer).error?.condition).toBe("TRANSACTION_LIMIT");
+    expect((await answer).error?.code).toBe("TRANSACTION_LIMIT");
   });
 
   test("after an hour of a request without a time, whatever it calls", async () => {
@@ -214,8 +217,10 @@ describe("PG_SLEEP is refused", () => {
     engine.userId = "ann";
     for (const sql of ["SELECT pg_sleep(0)", "SELECT nap FROM app.naps"]) {
       const { error } = await engine.ask(sql);
-      expect(error?.condition, sql).toBe("PERMISSION_DENIED");
-      expect(error?.message, sql).toBe("Cannot call PG_SLEEP: it takes role service or higher");
+      expect(error?.code, sql).toBe("PERMISSION_DENIED");
+      expect(error?.message, sql).toBe(
+        "Cannot call PG_SLEEP: this requires role service or higher",
+      );
     }
     expect(await engine.rows("SELECT table_name FROM information_schema.views")).toEqual([]);
   });
@@ -230,7 +235,7 @@ describe("PG_SLEEP is refused", () => {
   ])("where nobody can wait for it: %s", async (sql) => {
     await engine.run("CREATE TABLE t (id INT PRIMARY KEY, x TEXT)");
     const { error } = await engine.ask(sql);
-    expect(error?.condition).toBe("UNSUPPORTED_FEATURE");
+    expect(error?.code).toBe("UNSUPPORTED_FEATURE");
     expect(error?.message).toStartWith("Cannot call PG_SLEEP");
     expect(error?.hint).toMatch(/SELECT PG_SLEEP|select list/);
   });

@@ -1,16 +1,12 @@
 /**
- * Rows on disk by their keys: a partition gives its rows back in the order in which they came, few
- * as each batch has for it; what is read together is large however small the batches were; damage
- * of any of its bytes is noticed.
+ * Rows on disk, partitioned by key: a partition returns its rows in their original order, although
+ * each batch contains few of them; the rows are read in large pieces however small the batches
+ * were; and damage to any of the bytes is noticed.
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
-import {
-  PARTITION_COUNT,
-  Partitions,
-  SpillSpace,
-  TemporaryFiles,
-} from "../../../src/sql/spill/mod.ts";
+import { SpillSpace } from "../../../src/sql/mod.ts";
+import { PARTITION_COUNT, Partitions, TemporaryFiles } from "../../../src/sql/spill/mod.ts";
 import { type Batch, BIGINT, TEXT, valueAt, vectorFromValues } from "../../../src/types/mod.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
@@ -82,7 +78,7 @@ test("a partition of many batches is read in few pieces", () => {
   partitions.close();
 });
 
-test("damage of any byte is noticed", () => {
+test("damage to any byte is noticed", () => {
   const { disk, partitions } = opened();
   addRows(partitions, 120, 40);
   for (let partition = 0; partition < PARTITION_COUNT; partition += 1)

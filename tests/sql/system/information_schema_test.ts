@@ -1,6 +1,4 @@
-/**
- * What information_schema makes where a catalog holds much: each piece of work stays small.
- */
+/** The information_schema views over a large catalog: each piece of work stays small. */
 import { expect, test } from "bun:test";
 import { informationSchema } from "../../../src/sql/system/information_schema.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -21,7 +19,7 @@ test("the columns of many tables are listed in small portions, in order", async 
   expect(Math.max(...portions.map((rows) => rows.length))).toBeLessThanOrEqual(1024);
   const listed = portions.flat().map((row) => [row[2], row[4]]);
   const wide = listed.filter(([name]) => typeof name === "string" && name.startsWith("wide_"));
-  // Behind the declared columns stand the two that every stored table has.
+  // The two columns that every stored table has follow the declared ones.
   const expected = Array.from({ length: TABLES }, (_, table) =>
     Array.from({ length: COLUMNS + 3 }, (__, i) => [`wide_${table}`, i + 1]),
   ).flat();

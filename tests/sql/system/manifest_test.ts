@@ -1,5 +1,6 @@
 /**
- * SHOW MANIFEST and SHOW STATS FOR TABLE: what lies in segments and what does not, each user's own.
+ * SHOW MANIFEST and SHOW STATS FOR TABLE: which rows are in segments and which are not, for each
+ * user's own rows.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -15,7 +16,7 @@ async function rowsOf(
   return rows;
 }
 
-test("SHOW MANIFEST and SHOW STATS count what is flushed, and of others nothing", async () => {
+test("SHOW MANIFEST and SHOW STATS count the caller's flushed rows, and no rows of others", async () => {
   await using engine = await TestEngine.open();
   for (const sql of [
     "CREATE USER ann WITH PASSWORD 'Correct-horse-9'",

@@ -1,6 +1,6 @@
 /**
- * A flush that is cut short leaves nothing behind that harms the one after it, and publishes
- * nothing that a crash could still take away in part.
+ * An interrupted flush leaves nothing behind that harms the next one, and publishes nothing that a
+ * crash could still partly undo.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile } from "../../../src/base/disk.ts";
@@ -23,7 +23,7 @@ const NEXT = defineTable(2, [{ kind: "int" }]);
 
 const SEGMENTS = `${DATA_PATH}/segments/1`;
 
-/** One segment, one of whose rows was replaced since. */
+/** Creates one segment, one row of which has since been replaced. */
 async function changedSince(disk: SimulatedDisk, manifest: MemoryManifest): Promise<LocalStore> {
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
   await commit(store, 1, "insert", [
@@ -42,7 +42,7 @@ function namesIn(disk: SimulatedDisk, directory: string): string[] {
     .toSorted();
 }
 
-/** The next segment file does not get its name. */
+/** Prevents the next segment file from getting its final name. */
 function refuseNextSegment(disk: SimulatedDisk): void {
   let isRefused = false;
   disk.faultPlan = (operation, path) => {
@@ -64,7 +64,7 @@ const CHANGED = [
   [1, "c"],
 ];
 
-test("what a failed flush leaves is removed after a hold, and nothing that its retry published", async () => {
+test("the remains of a failed flush are removed after a hold, but nothing that its retry published", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await changedSince(disk, manifest);
@@ -78,9 +78,10 @@ test("what a failed flush leaves is removed after a hold, and nothing that its r
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-// Goal: files that the manifest may list stay. Method: the catalog says that a write failed, and
-// has it all the same, as after an error at its commit; what is on its disk is what a start finds.
-test("files of which nobody knows whether they are published stay until the next start", async () => {
+// Goal: files that the manifest may list are kept. Method: the catalog reports that a write failed
+// but has made it nevertheless, as after an error during its commit. The next start finds what is
+// on its disk.
+test("files that may or may not be published stay until the next start", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await changedSince(disk, manifest);
@@ -100,7 +101,7 @@ test("files of which nobody knows whether they are published stay until the next
   expect(await liveRows(disk, onDisk?.restart() ?? manifest)).toEqual(CHANGED);
 });
 
-test("a catalog that takes nothing more is not offered a segment every few seconds", async () => {
+test("a catalog that accepts nothing more is not offered a segment every few seconds", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -122,7 +123,7 @@ test("a catalog that takes nothing more is not offered a segment every few secon
   await store.close();
 });
 
-test("for a catalog that is broken no segment is written, by a flush or by a merge", async () => {
+test("for a broken catalog neither a flush nor a merge writes a segment", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -144,7 +145,7 @@ test("for a catalog that is broken no segment is written, by a flush or by a mer
   await store.close();
 });
 
-test("a flush whose publication is refused for want of room leaves no file", async () => {
+test("a flush whose publication is refused for lack of space leaves no file", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await changedSince(disk, manifest);
@@ -162,9 +163,9 @@ test("a flush whose publication is refused for want of room leaves no file", asy
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-/** Syncs of some log files hang until they are let go. */
+/** A disk on which syncs of some log files hang until they are released. */
 class SlowLogDisk extends SimulatedDisk {
-  /** How their paths end; undefined for none. */
+  /** The path ending of the files whose syncs hang; undefined for none. */
   hangs: string | undefined;
   #waiting: (() => void)[] = [];
 
@@ -217,7 +218,7 @@ test("in relaxed mode a flush waits for the log, so that a power cut takes commi
   await store.close();
 });
 
-// Goal: the last row of a table is not the end of its commit. Method: the commit goes on in the
+// Goal: the last row of a table is not the end of its commit. Method: the commit continues in the
 // next log file, whose sync hangs, while the first one was synced when the log rolled.
 test("in relaxed mode a flush waits for the whole of a commit that spans log files", async () => {
   const disk = new SlowLogDisk();

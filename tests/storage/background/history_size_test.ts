@@ -1,6 +1,6 @@
 /**
- * The look at the room that history takes: between other work, one at a time, and seldom where
- * nothing can go.
+ * The job that bounds the size of history: it yields to other work, runs one check at a time, and
+ * checks rarely where nothing can be discarded.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
@@ -11,12 +11,12 @@ import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
 
-/** Each has one segment, so that a look takes two steps for each of them. */
+/** Each table has one segment, so that a check takes two steps per table. */
 const TABLES = Array.from({ length: 10 }, (_, index) =>
   defineTable(index + 1, [{ kind: "int" }, { kind: "text" }]),
 );
 
-/** Pauses of one look at all of them. */
+/** A check of all tables has this many pauses. */
 const PAUSES = 2;
 
 async function settled(): Promise<void> {
@@ -32,7 +32,7 @@ interface Opened {
 
 const OPTIONS = { historyBytesMax: 1 };
 
-/** A store in which a row of each table was replaced. */
+/** Opens a store in which one row of each table was replaced. */
 async function openWithHistory(): Promise<Opened> {
   const clock = new CountingClock();
   const disk = new SimulatedDisk();
@@ -51,7 +51,7 @@ async function openWithHistory(): Promise<Opened> {
   return { clock, disk, manifest, store };
 }
 
-test("boundHistory lets others run, never looks twice at once, and waits where nothing can go", async () => {
+test("boundHistory yields to others, never runs two checks at once, and waits where nothing can be discarded", async () => {
   const { clock, store } = await openWithHistory();
   store.boundHistory();
   store.boundHistory();
@@ -81,7 +81,7 @@ test("boundHistory ends when its store closes", async () => {
   expect(clock.yieldCount).toBeLessThan(PAUSES);
 });
 
-test("boundHistory tells of a deletion vector that cannot be opened, and looks again", async () => {
+test("boundHistory reports a deletion vector that cannot be opened, and looks again", async () => {
   const { clock, disk, manifest, store } = await openWithHistory();
   for (const { tableId } of TABLES) await store.flush(tableId);
   await store.close();
@@ -98,7 +98,7 @@ test("boundHistory tells of a deletion vector that cannot be opened, and looks a
   disk.faultPlan = (_operation, path) => (path.endsWith(".dv") ? { code: "EMFILE" } : undefined);
   again.boundHistory();
   await settled();
-  expect(errors).toContain("cannot bound the history; it is tried again");
+  expect(errors).toContain("cannot bound the history; will try again");
   disk.faultPlan = undefined;
   clock.advance(2 * HOUR_MS);
   again.boundHistory();

@@ -1,25 +1,27 @@
 /**
- * Goal: whatever the size of flushes, a table has few segments, and large ones are copied few
- * times.
+ * Goal: whatever the size of flushes, a table has few segments, and large ones are copied only a
+ * few times.
  */
 import { expect, test } from "bun:test";
-import type { Seq } from "../../../src/base/seq.ts";
 import {
   MERGE_BOUNDS,
-  segmentsToCompact,
+  runsWithin,
   segmentsToMerge,
 } from "../../../src/storage/background/merge_choice.ts";
-import { SEGMENT_BYTES_MAX } from "../../../src/storage/segment/format.ts";
-import type { OpenSegment } from "../../../src/storage/table/open_segment.ts";
-import type { StoredTable } from "../../../src/storage/table/table.ts";
+
+type StoredTable = Parameters<typeof segmentsToMerge>[0];
+type OpenSegment = StoredTable["segments"][number];
 
 const ROWS = 50_000_000;
 const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
 
-/** Of a narrow row. */
+/** The size of a narrow row. */
 const ROW_BYTES = 40;
 
-/** What the choice looks at, of segments of so many rows; those at `damaged` are quarantined. */
+/**
+ * Returns the properties of segments of these sizes that the choice reads; those at `damaged` are
+ * quarantined.
+ */
 function tableOf(
   rowCounts: readonly number[],
   { damaged = [], rowBytes = ROW_BYTES }: { damaged?: readonly number[]; rowBytes?: number } = {},
@@ -35,7 +37,7 @@ function chosen(rowCounts: readonly number[], rowBytes?: number): readonly numbe
   return segmentsToMerge(table, MERGE_BOUNDS)?.map(({ entry }) => entry.rowCount);
 }
 
-/** A table after flushes of sizes that come again and again, and what it took. */
+/** Returns a table after flushes of recurring sizes, and the cost of its merges. */
 function grown(
   flushes: readonly number[],
   { rowBytes, rows: allRows }: { rowBytes: number; rows: number } = {
@@ -84,11 +86,11 @@ test.each([
 test.each([
   ["a load and a trickle", [999_999, ...repeated(24, 3000)]],
   ["a smaller load and a smaller trickle", [500_000, ...repeated(60, 500)]],
-  ["a full memtable and what is left behind it", [64_000, ...repeated(12, 50)]],
+  ["a full memtable and the rest after it", [64_000, ...repeated(12, 50)]],
   ["sizes that double", Array.from({ length: 20 }, (_, power) => 2 ** power)],
   ["loads that are never merged, and a trickle", [2_097_153, ...repeated(7, 1)]],
   [
-    "sizes that strand what lies between",
+    "sizes that strand segments in between",
     [
       2_090_000, 18_000, 7500, 4000, 500, 500_000, 18_000, 7500, 4000, 500, 500_000, 336_141, 90,
       210_000, 12, 48_000, 3, 130_000, 700, 2600, 61_000, 5, 5, 5, 250_000, 9000, 41, 170_000,
@@ -101,7 +103,7 @@ test.each([
   expect(longestRun).toBeLessThanOrEqual(32);
 });
 
-// Of 100 GB each.
+// Each segment has 100 GB.
 test.each([
   [2000, 10_000],
   [30_000, 300],
@@ -116,15 +118,14 @@ test.each([
   },
 );
 
-test("segmentsToCompact makes runs of which each fits one file", () => {
+test("runsWithin makes runs that each fit one file", () => {
   const rowBytes = 10_000;
   const { segments } = tableOf(repeated(30, 50_000), { rowBytes });
-  const table = { segments } as unknown as StoredTable;
-  const runs = segmentsToCompact(table, 0 as Seq, MERGE_BOUNDS);
+  const runs = runsWithin(segments, MERGE_BOUNDS);
   const runBytes = runs.map((run) => run.reduce((sum, { entry }) => sum + entry.bytes, 0));
   expect(runs.flat()).toEqual([...segments]);
   expect(runs.length).toBe(8);
-  expect(Math.max(...runBytes)).toBeLessThanOrEqual(SEGMENT_BYTES_MAX / 2);
+  expect(Math.max(...runBytes)).toBeLessThanOrEqual(MERGE_BOUNDS.bytesMax);
 });
 
 test("segmentsToMerge takes fewer than eight when they fill a segment and each is at most half", () => {
@@ -135,28 +136,28 @@ test("segmentsToMerge takes fewer than eight when they fill a segment and each i
   expect(chosen([4_000_000, 100_000, 4_000_000])).toBeUndefined();
 });
 
-test("segmentsToMerge leaves a large segment alone while little has come behind it", () => {
+test("segmentsToMerge leaves a large segment alone while little has come after it", () => {
   const large = 1_000_000;
   expect(chosen([large, ...Array.from({ length: 7 }, () => 5000)])).toBeUndefined();
   expect(chosen([large, ...Array.from({ length: 8 }, () => 5000)])).toHaveLength(8);
   expect(chosen([large, ...Array.from({ length: 7 }, () => 150_000)])).toHaveLength(8);
-  // Of the smallest, it matters to none what is beside it.
+  // For the smallest segments, their neighbours do not matter.
   const tiny = repeated(7, 1);
   expect(chosen([4000, ...tiny])).toHaveLength(8);
-  // But the rows of a small one may be wide.
+  // The rows of a small segment may be wide, however.
   expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
   expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
   expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);
 });
 
-test("segmentsToMerge takes what lies between two that stay as they are, once", () => {
+test("segmentsToMerge takes the segments between two that stay unchanged, once", () => {
   expect(chosen([3_000_000, 5, 900_000, 3_000_000])).toEqual([5, 900_000]);
   expect(chosen([5, 900_000, 3_000_000])).toEqual([5, 900_000]);
   expect(chosen([3_000_000, 5, 900_000])).toBeUndefined();
   expect(chosen([3_000_000, 900_005, 3_000_000])).toBeUndefined();
 });
 
-test("segmentsToMerge leaves quarantined segments out, and merges what lies between two of them", () => {
+test("segmentsToMerge leaves quarantined segments out, and merges the segments between two of them", () => {
   const eight = repeated(8, 5000);
   expect(segmentsToMerge(tableOf(eight), MERGE_BOUNDS)).toHaveLength(8);
   const between = tableOf([...eight, 5000], { damaged: [0, 4] });

@@ -1,16 +1,13 @@
-/**
- * Which rows a merge takes, in what order and how many at a time.
- */
+/** The rows that a merge takes, their order, and how many at a time. */
 import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { portions } from "../../../src/storage/background/merge_order.ts";
 import { mergedPieces } from "../../../src/storage/background/merge_rows.ts";
-import { SegmentReader } from "../../../src/storage/segment/reader.ts";
-import { DISCARDED, History, type HistoryLimits } from "../../../src/storage/table/history.ts";
 import { type DataType, INT, TEXT, type Vector, vectorFromValues } from "../../../src/types/mod.ts";
 import { encodeSegment } from "../../support/encoded_segment.ts";
+import { type Fate, type HistoryLimits, historyOf, NOT_CURRENT } from "../../support/histories.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
-import { SimulatedDisk } from "../../support/simulated_disk.ts";
+import { readerOver } from "../../support/segment_files.ts";
 
 interface Version {
   readonly owner: number;
@@ -18,8 +15,14 @@ interface Version {
   readonly isDeleted: boolean;
 }
 
-/** @param value Of the only column. */
-function segmentOf(versions: readonly Version[], type: DataType, value: Vector) {
+/** @param value The value of the only column. @param replacingSeqs Given for a history segment. */
+// oxlint-disable-next-line max-params -- a test reads best with one short line for each segment
+function segmentOf(
+  versions: readonly Version[],
+  type: DataType,
+  value: Vector,
+  replacingSeqs?: Float64Array,
+) {
   const seqs = Float64Array.from(versions, ({ seq }) => seq);
   const bytes = encodeSegment({
     segmentId: 1,
@@ -31,29 +34,38 @@ function segmentOf(versions: readonly Version[], type: DataType, value: Vector) 
     prevs: new Float64Array(versions.length),
     commitSeqs: seqs,
     deleted: Uint8Array.from(versions, ({ isDeleted }) => (isDeleted ? 1 : 0)),
+    isHistory: replacingSeqs !== undefined,
+    replacingSeqs,
   });
-  const disk = new SimulatedDisk();
-  disk.open("/1.seg", { create: true }).write(bytes, 0);
-  return SegmentReader.open(disk, "/1.seg", bytes.length);
+  return readerOver(bytes);
 }
 
 const KEEPS_ALL: HistoryLimits = {
-  horizonSeq: 0,
+  retentionFloorSeq: 0,
   expiredSeq: 0,
-  isOldest: true,
+  settledSeq: 0,
   replaced: [],
 };
 
-/** What portions say, row by row: source and row in its segment; and the rows of each portion. */
-function taken(readers: readonly SegmentReader[], type: DataType, limits: HistoryLimits) {
+/**
+ * Returns the contents of portions: source and row in its segment, row by row, and the number of
+ * rows per portion.
+ */
+// oxlint-disable-next-line max-params -- a test reads best with one short line for each pass
+function taken(
+  readers: readonly ReturnType<typeof readerOver>[],
+  type: DataType,
+  limits: HistoryLimits,
+  output: "current" | "past" = "current",
+) {
   const rowCounts = readers.map(({ rowCount }) => rowCount);
   const newRows = rowCounts.map((rowCount) => new Uint32Array(rowCount));
-  const history = new History(limits, rowCounts);
+  const history = historyOf(limits, rowCounts);
   const columns = [{ columnId: 1, name: "c1", type, missing: null }];
   const rows: { source: number; row: number; owner: number }[] = [];
   const lengths: number[] = [];
   let stretchCount = 0;
-  for (const portion of portions({ readers, columns, history, newRows })) {
+  for (const portion of portions({ readers, columns, history, newRows, output })) {
     const sides = portion.stretches.flatMap(({ source, group, start, end }) => {
       const first = (readers[source]?.groupStart(group) ?? 0) + start;
       return Array.from({ length: end - start }, (_, index) => ({ source, row: first + index }));
@@ -65,10 +77,25 @@ function taken(readers: readonly SegmentReader[], type: DataType, limits: Histor
     }
     lengths.push(portion.rowCount);
   }
-  return { rows, lengths, newRows, stretchCount, discardedCount: history.discardedCount };
+  const { discardedCount, pastCount } = history;
+  return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** Neighbours: the seqs of one are above those of the one before. */
+/** The rule in its plain form. */
+function plainFate(
+  { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
+  limits: HistoryLimits,
+): Fate {
+  const { rows, seqs } = limits.replaced[source] ?? {};
+  const replacedBy = seqs?.[rows?.indexOf(row) ?? -1];
+  if (seq <= limits.expiredSeq || owner === limits.erasedOwner) return "discarded";
+  if (replacedBy === undefined && !isDeleted) return "current";
+  const obsoleteSince = replacedBy ?? seq;
+  if (obsoleteSince <= limits.retentionFloorSeq) return "discarded";
+  return obsoleteSince <= limits.settledSeq ? "past" : "current";
+}
+
+/** Returns adjacent sources: the seqs of each are above those of the preceding one. */
 function randomSources(random: SeededRandom, sourceCount: number, ownersMax: number): Version[][] {
   return Array.from({ length: sourceCount }, (_, source) => {
     const owners = Array.from({ length: 1 + random.below(400) }, () => random.below(ownersMax));
@@ -82,7 +109,7 @@ function randomSources(random: SeededRandom, sourceCount: number, ownersMax: num
   });
 }
 
-function readersOf(sources: readonly (readonly Version[])[]): SegmentReader[] {
+function readersOf(sources: readonly (readonly Version[])[]): ReturnType<typeof readerOver>[] {
   return sources.map((versions) =>
     segmentOf(
       versions,
@@ -95,10 +122,10 @@ function readersOf(sources: readonly (readonly Version[])[]): SegmentReader[] {
   );
 }
 
-// Goal: every row that is kept is taken once, by owner and then by seq, and newRows says where it
-// went. Method: random owners, replacements, times to live and horizons, against a sort of all
-// rows.
-test("rows are taken in ascending order of owner and seq, without what history leaves out", () => {
+// Goal: every row that is kept is taken once, into its output, by owner and then by seq, and
+// newRows gives its position among the current ones. Method: random owners, replacements, times to
+// live and retention floors, compared with a sort of all rows.
+test("rows are taken in ascending order of owner and seq, each into its output or none", () => {
   const random = new SeededRandom(5);
   for (let round = 0; round < 60; round += 1) {
     const sources = randomSources(random, 1 + random.below(9), 1 + random.below(200));
@@ -107,41 +134,91 @@ test("rows are taken in ascending order of owner and seq, without what history l
       const rows = versions.flatMap((_, row) => (random.chance(replaceChance) ? [row] : []));
       return {
         rows: Uint32Array.from(rows),
-        seqs: Float64Array.from(rows, () => 1 + random.below(10_000)),
+        seqs: Float64Array.from(
+          rows,
+          (row) => (versions[row]?.seq ?? 0) + 1 + random.below(random.pick([10, 10_000])),
+        ),
       };
     });
     const limits = {
-      horizonSeq: random.pick([0, 3000, 20_000]),
+      retentionFloorSeq: random.pick([0, 3000, 20_000]),
       expiredSeq: random.pick([0, 0, 1200]),
       erasedOwner: random.pick([undefined, random.below(3)]),
-      isOldest: random.chance(0.5),
+      settledSeq: random.pick([0, 0, 5000, 20_000]),
       replaced,
     };
     const readers = readersOf(sources);
-    const { rows, newRows, discardedCount } = taken(readers, INT, limits);
-    const judge = new History(
-      limits,
-      sources.map(({ length }) => length),
-    );
+    const current = taken(readers, INT, limits);
+    const past = taken(readers, INT, limits, "past");
     const all = sources.flatMap((versions, source) =>
       versions.map((version, row) => ({ ...version, source, row })),
     );
-    const kept = all.filter((version) => !judge.discards(version));
-    kept.sort((a, b) => a.owner - b.owner || a.seq - b.seq);
-    const expected = kept.map(({ source, row, owner }) => ({ source, row, owner }));
-    expect(rows, `round ${round}`).toEqual(expected);
-    const places = sources.map(({ length }) => new Uint32Array(length).fill(DISCARDED));
-    for (const [place, { source, row }] of expected.entries()) {
+    const expected = (wanted: Fate): { source: number; row: number; owner: number }[] =>
+      all
+        .filter((version) => plainFate(version, limits) === wanted)
+        .toSorted((a, b) => a.owner - b.owner || a.seq - b.seq)
+        .map(({ source, row, owner }) => ({ source, row, owner }));
+    expect(current.rows, `round ${round}`).toEqual(expected("current"));
+    expect(past.rows, `round ${round}`).toEqual(expected("past"));
+    const places = sources.map(({ length }) => new Uint32Array(length).fill(NOT_CURRENT));
+    for (const [place, { source, row }] of current.rows.entries()) {
       const into = places[source];
       if (into !== undefined) into[row] = place;
     }
-    expect(newRows, `round ${round}`).toEqual(places);
+    expect(current.newRows, `round ${round}`).toEqual(places);
+    expect(current.discardedCount, `round ${round}`).toBe(expected("discarded").length);
+    expect(current.pastCount, `round ${round}`).toBe(past.rows.length);
+    expect([past.discardedCount, past.pastCount]).toEqual([0, 0]);
+    for (const reader of readers) reader.close();
+  }
+});
+
+// Goal: the history of many segments with overlapping seqs is returned as if it were one, without
+// the versions that are obsolete by the retention floor. Method: each version of a random table
+// lies in a random segment.
+test("rows of history are merged by seq, without those that are obsolete by the retention floor", () => {
+  const random = new SeededRandom(6);
+  for (let round = 0; round < 60; round += 1) {
+    const sourceCount = 1 + random.below(6);
+    const all = Array.from({ length: 1 + random.below(1500) }, (_, index) => {
+      const isDeleted = random.chance(0.2);
+      const obsoleteSince = index + 1 + (isDeleted ? 0 : 1 + random.below(500));
+      const [owner, source] = [random.below(5), random.below(sourceCount)];
+      return { owner, seq: index + 1, isDeleted, obsoleteSince, source };
+    }).toSorted((a, b) => a.owner - b.owner || a.seq - b.seq);
+    const sources = Array.from({ length: sourceCount }, (_, source) =>
+      all.filter((version) => version.source === source),
+    ).filter((versions) => versions.length > 0);
+    const readers = sources.map((versions) =>
+      segmentOf(
+        versions,
+        INT,
+        vectorFromValues(
+          INT,
+          versions.map(({ seq }) => seq),
+        ),
+        Float64Array.from(versions, ({ obsoleteSince }) => obsoleteSince),
+      ),
+    );
+    const retentionFloorSeq = random.pick([0, 700, 5000]);
+    const erasedOwner = random.pick([undefined, 2]);
+    const limits = {
+      ...KEEPS_ALL,
+      retentionFloorSeq,
+      ...(erasedOwner === undefined ? {} : { erasedOwner }),
+    };
+    const { rows, discardedCount } = taken(readers, INT, limits, "past");
+    const found = rows.map(({ source, row }) => sources[source]?.[row]?.seq);
+    const expected = all.filter(
+      ({ obsoleteSince, owner }) => obsoleteSince > retentionFloorSeq && owner !== erasedOwner,
+    );
+    expect(found, `round ${round}`).toEqual(expected.map(({ seq }) => seq));
     expect(discardedCount, `round ${round}`).toBe(all.length - expected.length);
     for (const reader of readers) reader.close();
   }
 });
 
-test("rows of many owners are read as one stretch a source, and a portion is a row group", () => {
+test("rows of many owners are read as one stretch per source, and a portion is a row group", () => {
   const sourceRows = 50_000;
   const sources = [0, 1, 2].map((source) =>
     Array.from({ length: sourceRows }, (_, row) => ({
@@ -157,8 +234,11 @@ test("rows of many owners are read as one stretch a source, and a portion is a r
   for (const reader of readers) reader.close();
 });
 
-/** A segment of one owner whose rows have texts of these lengths, in millions of characters. */
-function textSegmentOf(lengths: readonly number[], firstSeq: number): SegmentReader {
+/** Returns a segment of one owner with texts of these lengths, in units of 125,000 characters. */
+function textSegmentOf(
+  lengths: readonly number[],
+  firstSeq: number,
+): ReturnType<typeof readerOver> {
   const values = [...new Set(lengths)];
   return segmentOf(
     lengths.map((_, row) => ({ owner: 0, seq: firstSeq + row, isDeleted: false })),
@@ -166,16 +246,16 @@ function textSegmentOf(lengths: readonly number[], firstSeq: number): SegmentRea
     {
       kind: "dict",
       length: lengths.length,
-      values: values.map((length) => "x".repeat(length * 1e6)),
+      values: values.map((length) => "x".repeat(length * 125_000)),
       codes: Uint8Array.from(lengths, (length) => values.indexOf(length)),
       nulls: undefined,
     },
   );
 }
 
-// Goal: a merge holds few bytes at a time. Method: texts that fill some groups of 64 MiB, one that
-// is more than a group alone, and a source of short ones behind them.
-test("portions end where their bytes are many, and keep the order", () => {
+// Goal: a merge holds few bytes at a time. Method: texts that fill some groups of 8 MiB, one that
+// exceeds a group alone, and a source of short texts after them.
+test("portions end where they have many bytes, and keep the order", () => {
   const lengths = [
     Array.from({ length: 15 }, () => 6),
     [...Array.from({ length: 4 }, () => 6), 90, 0, 0, 90],
@@ -186,14 +266,15 @@ test("portions end where their bytes are many, and keep the order", () => {
   expect(rows.map(({ source, row }) => [source, row])).toEqual(
     lengths.flatMap((segment, source) => segment.map((_, row) => [source, row])),
   );
-  // 67 million bytes are a group: 11 of 6, then 4 + 4 of 6, and each of 90 alone.
+  // A group has 67 units: 11 texts of 6, then 4 + 4 of 6, and each text of 90 alone.
   expect(rowCounts).toEqual([11, 8, 1, 2, 1, 4]);
   for (const reader of readers) reader.close();
 });
 
-// Goal: neither do rows that are heavy where all sources begin, though their groups are not.
-// Method: long texts of the first owner of each source, before many short ones of the next.
-test("portions weigh the rows that they take, not those of their groups", () => {
+// Goal: the same holds for rows that are large at the beginning of all sources, although their
+// groups are not. Method: long texts of the first owner of each source, before many short ones of
+// the next.
+test("portions weigh the rows that they take, not the groups of those", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>
     segmentOf(
@@ -207,19 +288,19 @@ test("portions weigh the rows that they take, not those of their groups", () => 
         kind: "any",
         length: perSource,
         values: Array.from({ length: perSource }, (_, row) =>
-          row < 10 ? `${row}`.repeat(5e6) : `${source} ${row}`,
+          row < 10 ? `${row}`.repeat(625_000) : `${source} ${row}`,
         ),
       },
     ),
   );
   const { lengths, rows } = taken(readers, TEXT, KEEPS_ALL);
-  // 13 texts of 5 million bytes are a group, and there are 40 of them.
+  // A group has 13 texts of 625,000 bytes, and there are 40 texts.
   expect(lengths.slice(0, 3)).toEqual([13, 13, 13]);
   expect(rows.length).toBe(4 * perSource);
   for (const reader of readers) reader.close();
 });
 
-test("mergedPieces leaves off before a segment is longer than it may be", () => {
+test("mergedPieces stops before a segment is longer than allowed", () => {
   const versions = Array.from({ length: 1000 }, (_, row) => ({
     owner: 0,
     seq: row + 1,
@@ -234,8 +315,9 @@ test("mergedPieces leaves off before a segment is longer than it may be", () => 
     const source = {
       readers: [reader],
       columns,
-      history: new History(KEEPS_ALL, [1000]),
+      history: historyOf(KEEPS_ALL, [1000]),
       newRows: [new Uint32Array(1000)],
+      output: "current" as const,
     };
     return [...mergedPieces(source, outline, bytesMax)].reduce(
       (sum, { length }) => sum + length,
@@ -247,7 +329,7 @@ test("mergedPieces leaves off before a segment is longer than it may be", () => 
   expect(lengthWithin(enough)).toBeGreaterThan(100_000);
   expect(() => lengthWithin(100_000)).toThrow(
     expect.objectContaining({
-      condition: "LIMIT_EXCEEDED",
+      code: "LIMIT_EXCEEDED",
       message: "Cannot write segment 2 of table 7: it would have more than 100000 bytes",
     }),
   );

@@ -1,6 +1,6 @@
 /**
- * While the names of new files are on their way to the disk, in a flush or a merge, nobody waits
- * for that but the flush or merge itself: rows are changed, and tables dropped, in between.
+ * While a flush or a merge waits for the names of its new files to become durable, no other work
+ * waits for them: rows are changed, and tables dropped, in between.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -19,20 +19,23 @@ import {
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const SEGMENTS = `${DATA_PATH}/segments/1`;
 
-/** What the work makes. */
+/** The segment that the work creates. */
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
 
-/** Once it is shut, directories are synced when a test says so; none may be waited for in place. */
+/**
+ * Once it is shut, it syncs directories only when a test says so. No caller may wait for one
+ * synchronously.
+ */
 class GatedDisk extends ForwardingDisk {
   isShut = false;
   readonly reached: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly opened: PromiseWithResolvers<void> = Promise.withResolvers<void>();
-  /** Paths of drafts whose writes did not wait for the disk. */
+  /** Paths of pending segments whose writes did not wait for the disk. */
   readonly delayed: string[] = [];
 
   override open(path: string, options: OpenOptions): DiskFile {
-    const isDraft = options.create === true && path.endsWith(".seg");
-    if (isDraft && options.writesThrough !== true) this.delayed.push(path);
+    const isPending = options.create === true && path.endsWith(".seg");
+    if (isPending && options.writesThrough !== true) this.delayed.push(path);
     return super.open(path, options);
   }
 
@@ -63,7 +66,7 @@ async function opened(disk: GatedDisk, manifest: MemoryManifest): Promise<LocalS
 }
 
 describe.each(["flush", "compact"] as const)("in a %s", (work) => {
-  /** Begins it, and comes back when its names are on their way. */
+  /** Starts the work, and returns when its names are being synced. */
   async function begun(): Promise<{
     disk: GatedDisk;
     manifest: MemoryManifest;
@@ -85,7 +88,7 @@ describe.each(["flush", "compact"] as const)("in a %s", (work) => {
 
   const rowsOf = (store: LocalStore): unknown => readRows(store, TABLE).map(([, ...row]) => row);
 
-  test("rows that are changed meanwhile stay so, there and behind a start", async () => {
+  test("rows that are changed in the meantime stay changed, there and after a restart", async () => {
     const { disk, ended, manifest, store } = await begun();
     await commit(store, 1, "update", [[1, "c"]]);
     await commit(store, 1, "delete", [[2, null]]);
@@ -100,7 +103,7 @@ describe.each(["flush", "compact"] as const)("in a %s", (work) => {
     expect(rowsOf(await opened(disk, manifest.restart()))).toEqual([[1, "c"]]);
   });
 
-  test("a table that is dropped meanwhile leaves no file", async () => {
+  test("a table that is dropped in the meantime leaves no file", async () => {
     const { disk, ended, store } = await begun();
     store.dropTable(1);
     disk.opened.resolve();

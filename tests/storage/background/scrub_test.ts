@@ -1,9 +1,7 @@
-/**
- * Segments are read for damage once a week, whoever else reads them.
- */
+/** Segments are read for damage once a week, whether or not anything else reads them. */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
-import { dataPathsOf } from "../../../src/storage/directory/file_names.ts";
+import { dataPathsOf } from "../../../src/storage/files.ts";
 import { JobList, type LocalStore } from "../../../src/storage/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
@@ -20,7 +18,7 @@ const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const OTHER = defineTable(2, [{ kind: "int" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 const WEEK_HOURS = 168;
-/** Between two turns of a segment. */
+/** The time between two scrubs of a segment, in hours. */
 const PERIOD_HOURS = 151;
 
 interface World {
@@ -31,7 +29,9 @@ interface World {
   readonly jobs: JobList;
 }
 
-/** Three segments of one table, the first with a deletion vector, and one of another. */
+/**
+ * Returns three segments of one table, the first with a deletion vector, and one of another table.
+ */
 async function world(): Promise<World> {
   const clock = new ManualClock();
   const disk = new SimulatedDisk();
@@ -49,7 +49,7 @@ async function world(): Promise<World> {
   return { store, manifest, clock, disk, jobs };
 }
 
-/** Lets hours pass, each with a scrub; calls `after` behind each. */
+/** Advances hour by hour, with a scrub in each, and calls `after` after each. */
 async function pass(
   hours: number,
   { store, clock, jobs }: World,
@@ -59,7 +59,7 @@ async function pass(
     clock.advance(HOUR_MS);
     store.scrub();
     await Promise.all(jobs.all().map(({ ended }) => ended));
-    // A scrub has ended a little later than its job.
+    // A scrub ends a little later than its job.
     await clock.yield();
     after();
   }
@@ -90,20 +90,23 @@ test("every segment is read within a week, each in its hour", async () => {
   await all.store.close();
 });
 
-test.each(["1.seg", "1.1.dv"])("damage of %s is found, and only its segment goes", async (name) => {
-  const all = await world();
-  const { disk, store } = all;
-  disk.damage(`${PATHS.segments}/1/${name}`, 40);
-  await pass(PERIOD_HOURS, all);
-  const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
-  // A vector that is in memory is whole, and written anew.
-  const first = name === "1.seg" ? "1 quarantined" : "1 live";
-  expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
-  expect(readRows(store, OTHER).length).toBe(1);
-  const messages = all.jobs.all().map(({ message }) => message);
-  expect(messages).toContain("1 of 1 segment(s) read, 1 damaged");
-  await store.close();
-});
+test.each(["1.seg", "1.1.dv"])(
+  "damage of %s is found, and only its segment is removed",
+  async (name) => {
+    const all = await world();
+    const { disk, store } = all;
+    disk.damage(`${PATHS.segments}/1/${name}`, 40);
+    await pass(PERIOD_HOURS, all);
+    const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
+    // A vector that is in memory is intact, and is written again.
+    const first = name === "1.seg" ? "1 quarantined" : "1 live";
+    expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
+    expect(readRows(store, OTHER).length).toBe(1);
+    const messages = all.jobs.all().map(({ message }) => message);
+    expect(messages).toContain("1 of 1 segment(s) read, 1 damaged");
+    await store.close();
+  },
+);
 
 test("hours without a scrub are made up for, and a clock that is set back does no harm", async () => {
   const all = await world();
@@ -121,7 +124,7 @@ test("hours without a scrub are made up for, and a clock that is set back does n
   await all.store.close();
 });
 
-test("what has its turn at night, a server reads that is on by day only, and not at weekends", async () => {
+test("a server that runs only by day, and not at weekends, reads segments whose turn is at night", async () => {
   const { clock, disk, manifest, store } = await world();
   await store.close();
   const hourOfWeek = (): number => Math.floor(clock.nowMs() / HOUR_MS) % WEEK_HOURS;
@@ -146,7 +149,7 @@ test("what has its turn at night, a server reads that is on by day only, and not
   expect(read.size).toBe(4);
 });
 
-test("a segment that cannot be opened keeps no other from being read, and fails its job", async () => {
+test("a segment that cannot be opened does not keep the others from being read, and fails its job", async () => {
   const all = await world();
   const { clock, disk, jobs, store } = all;
   clock.advance(WEEK_HOURS * HOUR_MS);

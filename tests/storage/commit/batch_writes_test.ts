@@ -1,14 +1,11 @@
 /**
- * A write that is given by columns says the same as one by rows: in the log byte for byte, and in
- * the columns of a memtable; and a store takes and refuses the same.
+ * A columnar write has the same effect as one by rows: in the log byte for byte, and in the columns
+ * of a memtable. A store accepts and refuses the same writes in both forms.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { COMMIT_BYTES_MAX } from "../../../src/base/limits.ts";
-import type { StoredColumn, TableWrite } from "../../../src/storage/contract/store.ts";
-import { FrameEncoder } from "../../../src/storage/local_wal/frame_encoder.ts";
-import { MemColumn } from "../../../src/storage/memtable/mem_column.ts";
-import type { LocalStore } from "../../../src/storage/mod.ts";
+import type { LocalStore, StoredColumn, TableWrite } from "../../../src/storage/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -26,6 +23,7 @@ import {
 } from "../../../src/types/mod.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { defineTable, openStore, readRows } from "../../support/store_fixture.ts";
+import { frameEncoder, memColumn } from "../../support/write_parts.ts";
 
 const ROWS = 900;
 const TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, BOOLEAN, TEXT, BYTES, JSONB];
@@ -54,7 +52,7 @@ function valueOf({ kind }: DataType, random: SeededRandom): Value {
   }
 }
 
-/** The values as a vector: text as UTF-8, with a few bytes before the first. */
+/** Returns the values as a vector: text as UTF-8 that begins a few bytes into its buffer. */
 function vectorOf(type: DataType, values: readonly Value[]): Vector {
   if (type.kind !== "text") return vectorFromValues(type, values);
   const texts = values.map((value) => Buffer.from(typeof value === "string" ? value : ""));
@@ -72,11 +70,11 @@ interface EncodedOptions {
 }
 
 function encoded(
-  add: (encoder: FrameEncoder) => void,
+  add: (encoder: ReturnType<typeof frameEncoder>) => void,
   write: TableWrite,
   { columns = COLUMNS, fileBytes = 65536, rowBytesMax = 4096 }: EncodedOptions = {},
 ): Uint8Array[] {
-  const encoder = new FrameEncoder({
+  const encoder = frameEncoder({
     fileBytes,
     rowBytesMax,
     commitBytesMax: COMMIT_BYTES_MAX,
@@ -97,7 +95,7 @@ function encoded(
   return groups;
 }
 
-test("addBatch writes what addRow writes, also when a commit is split", () => {
+test("addBatch writes the same as addRow, also when a commit is split", () => {
   const random = new SeededRandom(11);
   const rows = Array.from({ length: ROWS }, (): Row => TYPES.map((it) => valueOf(it, random)));
   const columns = TYPES.map((type, at) =>
@@ -118,7 +116,7 @@ test("addBatch writes what addRow writes, also when a commit is split", () => {
   expect(byRows.length).toBeGreaterThan(1);
 });
 
-/** What is written column by column: numbers and texts, of every length that is told apart. */
+/** Types that are written column by column: numbers and texts, of every distinguished length. */
 const PLAIN_TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, TEXT, TEXT];
 const PLAIN_COLUMNS = COLUMNS.slice(0, PLAIN_TYPES.length);
 const LENGTHS = [0, 1, 16, 17, 127, 128, 300, 16_383, 16_384, 20_000];
@@ -201,10 +199,10 @@ test("addBatch refuses a row that is too large", () => {
   );
 });
 
-test.each(TYPES)("appendVector of %p holds what appendFrom holds", (type) => {
+test.each(TYPES)("appendVector of %p has the same contents as appendFrom", (type) => {
   const random = new SeededRandom(12);
-  const byRows = new MemColumn(1, type);
-  const byVectors = new MemColumn(1, type);
+  const byRows = memColumn(1, type);
+  const byVectors = memColumn(1, type);
   for (let round = 0; round < 20; round += 1) {
     const values = Array.from({ length: 1 + random.below(40) }, () => valueOf(type, random));
     const count = random.between(0, values.length);
@@ -220,7 +218,7 @@ test.each(TYPES)("appendVector of %p holds what appendFrom holds", (type) => {
       byVectors.truncate(kept);
     }
   }
-  const all = (column: MemColumn): Value[] =>
+  const all = (column: ReturnType<typeof memColumn>): Value[] =>
     Array.from({ length: column.length }, (_, row) => column.valueAt(row));
   expect(all(byVectors)).toEqual(all(byRows));
   expect(valuesOf(byVectors.vector())).toEqual(valuesOf(byRows.vector()));
@@ -234,7 +232,7 @@ const KEYED = [
   ["no key", defineTable(1, [BIGINT, TEXT], [])],
 ] as const;
 
-/** Applies an insert; returns what it was refused with. */
+/** Applies an insert. Returns its refusal. */
 async function refusalOf(store: LocalStore, write: TableWrite): Promise<string | undefined> {
   try {
     await store.durable(store.apply({ writes: [write] }).lastSeq);
@@ -245,41 +243,46 @@ async function refusalOf(store: LocalStore, write: TableWrite): Promise<string |
   }
 }
 
-test.each(KEYED)("a store takes and refuses batches as it does rows, with %s", async (_, table) => {
-  const random = new SeededRandom(13);
-  const types = table.columns.map(({ type }) => type);
-  const byRows = await openStore({ definitions: [table] });
-  const byColumns = await openStore({ definitions: [table] });
-  const refusals = new Set<string>();
-  let next = 1;
-  for (let round = 0; round < 120; round += 1) {
-    // Mostly above all others, else among them; some twice, or too large behind others.
-    const from = random.chance(0.6) ? next : random.below(next + 1);
-    const step = random.between(1, 3);
-    const keys = Array.from({ length: random.between(1, 90) }, (__, i) => from + i * step);
-    if (random.chance(0.15)) keys.push(keys[0] ?? 0);
-    next = Math.max(next, ...keys) + random.below(3);
-    const isLarge = random.chance(0.1);
-    const rows = keys.map((key, at): Row => {
-      const text = isLarge && at === keys.length - 1 ? "x".repeat(9000) : `${round}`;
-      return [types[0]?.kind === "text" ? `k${key}` : key, text];
-    });
-    const columns = types.map((type, at) =>
-      vectorOf(
-        type,
-        rows.map((row) => row[at] ?? null),
-      ),
-    );
-    const write = { tableId: 1, owner: 0, operation: "insert" as const };
-    const refusal = await refusalOf(byRows, { ...write, rows });
-    const batch = { rowCount: rows.length, columns };
-    expect(await refusalOf(byColumns, { ...write, rows: [], batch })).toBe(refusal);
-    if (refusal !== undefined) refusals.add(refusal.slice(0, 20));
-    if (random.chance(0.05)) await Promise.all([byRows.flush(1), byColumns.flush(1)]);
-    const found = (store: LocalStore): Value[][] => readRows(store, table).map(([, ...row]) => row);
-    expect(found(byColumns)).toEqual(found(byRows));
-  }
-  expect(refusals.size).toBe(table.keyColumnIds.length === 0 ? 1 : 2);
-  await byRows.close();
-  await byColumns.close();
-});
+test.each(KEYED)(
+  "a store accepts and refuses batches as it does rows, with %s",
+  async (_, table) => {
+    const random = new SeededRandom(13);
+    const types = table.columns.map(({ type }) => type);
+    const byRows = await openStore({ definitions: [table] });
+    const byColumns = await openStore({ definitions: [table] });
+    const refusals = new Set<string>();
+    let next = 1;
+    for (let round = 0; round < 120; round += 1) {
+      // Most ids are above all others, and the rest lie among them. Some occur twice, or are too
+      // large.
+      const from = random.chance(0.6) ? next : random.below(next + 1);
+      const step = random.between(1, 3);
+      const keys = Array.from({ length: random.between(1, 90) }, (__, i) => from + i * step);
+      if (random.chance(0.15)) keys.push(keys[0] ?? 0);
+      next = Math.max(next, ...keys) + random.below(3);
+      const isLarge = random.chance(0.1);
+      const rows = keys.map((key, at): Row => {
+        const text = isLarge && at === keys.length - 1 ? "x".repeat(9000) : `${round}`;
+        return [types[0]?.kind === "text" ? `k${key}` : key, text];
+      });
+      const columns = types.map((type, at) =>
+        vectorOf(
+          type,
+          rows.map((row) => row[at] ?? null),
+        ),
+      );
+      const write = { tableId: 1, owner: 0, operation: "insert" as const };
+      const refusal = await refusalOf(byRows, { ...write, rows });
+      const batch = { rowCount: rows.length, columns };
+      expect(await refusalOf(byColumns, { ...write, rows: [], batch })).toBe(refusal);
+      if (refusal !== undefined) refusals.add(refusal.slice(0, 20));
+      if (random.chance(0.05)) await Promise.all([byRows.flush(1), byColumns.flush(1)]);
+      const found = (store: LocalStore): Value[][] =>
+        readRows(store, table).map(([, ...row]) => row);
+      expect(found(byColumns)).toEqual(found(byRows));
+    }
+    expect(refusals.size).toBe(table.keyColumnIds.length === 0 ? 1 : 2);
+    await byRows.close();
+    await byColumns.close();
+  },
+);

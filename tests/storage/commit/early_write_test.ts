@@ -1,13 +1,13 @@
 /**
- * What is written as soon as the disk is free: a large commit that is given by columns in its own
- * turn, before its values are in the memtable; what waited for a sync before the writers of that
- * sync are answered. Either is taken back or acknowledged like any other.
+ * Writes that begin as soon as the disk is free: a large columnar commit is written in its own
+ * turn, before its values are in the memtable. Commits that waited for a sync are written before
+ * the writers of that sync are answered. Either kind is rolled back or acknowledged like any other.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
 import { INT, type Row, TEXT } from "../../../src/types/mod.ts";
-import { laterConditionOf } from "../../support/conditions.ts";
+import { laterErrorCodeOf } from "../../support/error_codes.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { RecordingDisk } from "../../support/recording_disk.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -22,16 +22,16 @@ import {
 
 const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
-/** Room for all early writes of a test in one log file. */
+/** One log file has space for all early writes of a test. */
 const ONE_FILE = { walSegmentBytes: 1_048_576 };
-/** Two hundred rows of more than 200 bytes are more than an early write asks for. */
+/** Two hundred rows of more than 200 bytes exceed the threshold of an early write. */
 const LARGE = 200;
 
 function rowsFrom(first: number, count: number): Row[] {
   return Array.from({ length: count }, (_, index) => [first + index, `${TEXT_OF_ROW}${index}`]);
 }
 
-/** Hands rows over by columns; returns the seq of the last. */
+/** Inserts rows in columnar form. Returns the seq of the last row. */
 function insert(store: LocalStore, rows: readonly Row[]): Seq {
   const write = { tableId: 1, owner: 0, operation: "insert", rows } as const;
   return store.apply({ writes: [byColumns(write, TABLE)] }).lastSeq;
@@ -41,13 +41,13 @@ function contentOf(store: LocalStore): Row[] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
-/** Expects events, given by their indexes, to be there and in this order. */
+/** Expects events, given by their indexes, to exist and to be in this order. */
 function expectInOrder(disk: RecordingDisk, events: readonly number[]): void {
   expect(events, disk.describe().join("\n")).toEqual(events.toSorted((a, b) => a - b));
   expect(events.includes(-1)).toBe(false);
 }
 
-test("a large batch is written before its writer goes on, a small one with its company", async () => {
+test("a large batch is written before its writer continues, a small one with its group", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   const small = insert(store, rowsFrom(0, 1));
@@ -72,7 +72,7 @@ test("a large batch is written before its writer goes on, a small one with its c
   await store.close();
 });
 
-test("a large batch waits for the sync before it, and what follows for its own", async () => {
+test("a large batch waits for the sync before it, and later writes for their own", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   const seqs = [0, 1, 2, 3, 4].map((index) => insert(store, rowsFrom(index * 1000, LARGE)));
@@ -86,7 +86,7 @@ test("a large batch waits for the sync before it, and what follows for its own",
   await Promise.all([store.close(), again.close()]);
 });
 
-test("what waits for a sync is written before the writers of that sync are answered", async () => {
+test("commits that wait for a sync are written before the writers of that sync are answered", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   disk.mark("begin");
@@ -114,16 +114,16 @@ test.each([
   ["ENOSPC", "DISK_FULL"],
   ["EIO", "COMMIT_UNKNOWN"],
 ] as const)(
-  "%p while what waited is written leaves what was synced acknowledged",
-  async (code, condition) => {
+  "%p while waiting commits are written leaves the synced ones acknowledged",
+  async (code, errorCode) => {
     const disk = new SimulatedDisk();
     const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
     const first = insert(store, rowsFrom(0, LARGE));
     const hasFailed = failNextLogWrite(disk, { code });
-    const second = laterConditionOf(() => store.durable(insert(store, rowsFrom(1000, 1))));
+    const second = laterErrorCodeOf(() => store.durable(insert(store, rowsFrom(1000, 1))));
     await store.durable(first);
     expect(hasFailed(), "the second was written by then").toBe(true);
-    expect(await second).toBe(condition);
+    expect(await second).toBe(errorCode);
     expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
     await store.close();
     const again = await openStore({ disk: disk.crash({ keep: "all" }), definitions: [TABLE] });
@@ -132,7 +132,7 @@ test.each([
   },
 );
 
-test("a full disk takes a batch back that was written early, and all that came behind it", async () => {
+test("a full disk takes a batch back that was written early, and everything after it", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE], options: ONE_FILE });
@@ -143,12 +143,13 @@ test("a full disk takes a batch back that was written early, and all that came b
   const update = commit(store, 1, "update", [[1001, "changed"]]);
   const waiting = [early, ...behind].map((seq) => store.durable(seq));
   const refusals = await Promise.all(
-    [...waiting, update].map((durable) => laterConditionOf(() => durable)),
+    [...waiting, update].map((durable) => laterErrorCodeOf(() => durable)),
   );
   expect(refusals).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
   expect(store.appliedSeq).toBe(store.visibleSeq);
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
-  // The same keys are free again, and nothing of the batch is found behind the next frame.
+  // The keys of the refused batch are free again, and the log contains nothing of it after the
+  // next frame.
   await store.durable(insert(store, rowsFrom(1000, 3)));
   const expected = [...rowsFrom(0, LARGE), ...rowsFrom(1000, 3)];
   expect(contentOf(store)).toEqual(expected);
@@ -161,7 +162,7 @@ test("a full disk takes a batch back that was written early, and all that came b
   await Promise.all([store.close(), again.close()]);
 });
 
-test("an early write that fails otherwise is fatal: nobody is told that it was refused", async () => {
+test("an early write that fails otherwise is fatal: no writer is told that it was refused", async () => {
   const disk = new SimulatedDisk();
   let fatal: unknown;
   const onFatal = (cause: unknown): void => {
@@ -173,10 +174,10 @@ test("an early write that fails otherwise is fatal: nobody is told that it was r
     operation === "write" && path.endsWith(".wal") ? { code: "EIO" } : undefined;
   const seqs = [insert(store, rowsFrom(1000, LARGE)), insert(store, rowsFrom(2000, 1))];
   expect(fatal, "its events belong to a later turn").toBeUndefined();
-  const conditions = await Promise.all(
-    seqs.map((seq) => laterConditionOf(() => store.durable(seq))),
+  const errorCodes = await Promise.all(
+    seqs.map((seq) => laterErrorCodeOf(() => store.durable(seq))),
   );
-  expect(conditions).toEqual(["COMMIT_UNKNOWN", "COMMIT_UNKNOWN"]);
+  expect(errorCodes).toEqual(["COMMIT_UNKNOWN", "COMMIT_UNKNOWN"]);
   expect(fatal).toMatchObject({ code: "EIO" });
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
   await store.close();
@@ -188,12 +189,12 @@ test("closing waits for the refusal of an early write", async () => {
   disk.faultPlan = (operation, path) =>
     operation === "write" && path.endsWith(".wal") ? { code: "ENOSPC" } : undefined;
   const seq = insert(store, rowsFrom(0, LARGE));
-  const refusal = laterConditionOf(() => store.durable(seq));
+  const refusal = laterErrorCodeOf(() => store.durable(seq));
   await store.close();
   expect(["DISK_FULL", "COMMIT_UNKNOWN"]).toContain((await refusal) ?? "none");
 });
 
-test("early writes go on over the ends of log files", async () => {
+test("early writes continue over the ends of log files", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({

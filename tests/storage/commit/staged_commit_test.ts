@@ -1,13 +1,13 @@
 /**
- * A commit that is prepared over many turns: what others do meanwhile, and what is left of it after
- * a crash. Large enough ones bring a memtable of their own, so some have a row more than fits.
+ * A commit that is prepared over many turns: what others do in the meantime, and what remains of it
+ * after a crash. Large commits bring their own memtable, so some here have one row more than fits.
  */
 import { describe, expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
-import { dataPathsOf } from "../../../src/storage/directory/file_names.ts";
+import { dataPathsOf } from "../../../src/storage/files.ts";
 import type { LocalStore, StagedCommit, TableWrite } from "../../../src/storage/mod.ts";
 import { INT, type Row, TEXT, vectorFromTexts, vectorFromValues } from "../../../src/types/mod.ts";
-import { conditionOf, laterConditionOf } from "../../support/conditions.ts";
+import { errorCodeOf, laterErrorCodeOf } from "../../support/error_codes.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -42,15 +42,15 @@ function valuesOf(store: LocalStore): unknown[][] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
-/** Of many rows: to show how they differ would take minutes. */
+/** Compares many rows. Printing their differences would take minutes. */
 function expectRows(store: LocalStore, rows: readonly (readonly unknown[])[]): void {
   expect(JSON.stringify(valuesOf(store)) === JSON.stringify(rows)).toBe(true);
 }
 
-/** How rows are given to a staged commit. */
+/** The forms in which rows are given to a staged commit. */
 const FORMS = ["by rows", "by columns", "by columns, over known versions"] as const;
 
-/** Begins a commit that is given its rows in a form. */
+/** Begins a commit whose rows are given in one of these forms. */
 function stagedBy(
   form: (typeof FORMS)[number],
   store: LocalStore,
@@ -78,7 +78,7 @@ function stagedBy(
 }
 
 describe.each(FORMS)("%s", (form) => {
-  test("nobody sees anything of it before its commit, and all of it after", async () => {
+  test("it is invisible before its commit, and visible as a whole afterwards", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
@@ -97,7 +97,7 @@ describe.each(FORMS)("%s", (form) => {
 
   test.each([
     ["into an empty memtable", 0],
-    ["behind the rows of another commit", 1],
+    ["after the rows of another commit", 1],
   ])(
     "rows of several owners and without values come %s, and are found again",
     async (_, others) => {
@@ -126,7 +126,7 @@ describe.each(FORMS)("%s", (form) => {
         [1, "of another"],
         [3, null],
       ]);
-      expect(conditionOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
+      expect(errorCodeOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
         "DUPLICATE_KEY",
       );
       await store.flush(1);
@@ -135,11 +135,11 @@ describe.each(FORMS)("%s", (form) => {
     },
   );
 
-  test("a start reads the same rows, under the same seqs, from the log", async () => {
+  test("startup reads the same rows, under the same seqs, from the log", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const definitions = [TABLE];
-    // A millisecond has so few seqs that they end within a slice.
+    // A millisecond has so few seqs that they run out within a slice.
     const options = { nodeId: 1, nodeBits: 2 };
     const store = await openStore({ disk, manifest, definitions, options });
     await commit(store, 1, "insert", numbered(3000, "old"));
@@ -162,7 +162,7 @@ describe.each(FORMS)("%s", (form) => {
     await again.close();
   });
 
-  test("one that is given up has left nothing", async () => {
+  test("an abandoned commit leaves nothing", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -191,7 +191,7 @@ describe.each(FORMS)("%s", (form) => {
       add(write(operation, [[id, "new"]]));
       await commit(store, 1, other, [[id, "theirs"]]);
       const before = valuesOf(store);
-      expect(await laterConditionOf(async () => finish(store, staged))).toBe(
+      expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe(
         "SERIALIZATION_FAILURE",
       );
       expect(valuesOf(store)).toEqual(before);
@@ -205,7 +205,7 @@ describe.each(FORMS)("%s", (form) => {
     ["delete", "update", "in memory"],
     ["insert", "insert", "stored"],
   ] as const)(
-    "an %s of a key is refused after an %s that was flushed meanwhile: %s",
+    "an %s of a key is refused after an %s that was flushed in the meantime: %s",
     async (operation, other, place) => {
       const store = await openStore({ definitions: [TABLE] });
       await commit(store, 1, "insert", numbered(3, "old"));
@@ -216,7 +216,7 @@ describe.each(FORMS)("%s", (form) => {
       await commit(store, 1, other, [[id, "theirs"]]);
       await store.flush(1);
       const before = valuesOf(store);
-      expect(await laterConditionOf(async () => finish(store, staged))).toBe(
+      expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe(
         "SERIALIZATION_FAILURE",
       );
       expect(valuesOf(store)).toEqual(before);
@@ -224,7 +224,7 @@ describe.each(FORMS)("%s", (form) => {
     },
   );
 
-  test("flushes of other keys meanwhile refuse nothing", async () => {
+  test("flushes of other keys in the meantime refuse nothing", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
@@ -242,14 +242,14 @@ describe.each(FORMS)("%s", (form) => {
     await store.close();
   });
 
-  test("what was committed before a key was looked at, and after the snapshot, is met at once", async () => {
+  test("rows committed before a key was looked up, and after the snapshot, conflict at once", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
     const { add } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
     await commit(store, 1, "update", [[1, "theirs"]]);
     add(write("update", [[2, "new"]]));
     const adding = async (): Promise<void> => add(write("update", [[1, "new"]]));
-    expect(await laterConditionOf(adding)).toBe("SERIALIZATION_FAILURE");
+    expect(await laterErrorCodeOf(adding)).toBe("SERIALIZATION_FAILURE");
     await store.close();
   });
 
@@ -257,11 +257,11 @@ describe.each(FORMS)("%s", (form) => {
     const store = await openStore({ definitions: [TABLE] });
     const { add } = stagedBy(form, store, {});
     const adding = async (): Promise<void> => add(write("insert", [...numbered(2, "x"), [1, "y"]]));
-    expect(await laterConditionOf(adding)).toBe("DUPLICATE_KEY");
+    expect(await laterErrorCodeOf(adding)).toBe("DUPLICATE_KEY");
     await store.close();
   });
 
-  test("a large one brings its own memtable; flushes and merges meanwhile are no matter", async () => {
+  test("a large one brings its own memtable, and flushes and merges meanwhile do not matter", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const clock = new ManualClock();
@@ -270,7 +270,7 @@ describe.each(FORMS)("%s", (form) => {
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
     for (let from = 0; from < MANY; from += 4096) {
       add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
-      // The version that it is going to replace moves from the memtable to a segment, and on.
+      // The version to be replaced moves from the memtable to a segment, and further.
       if (from === 8192) await store.flush(1);
       if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
       if (from === 32_768) {
@@ -358,10 +358,10 @@ describe.each(FORMS)("%s", (form) => {
       return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
     };
     const { lastSeq } = staged.commit();
-    // Behind it in the log, so it goes with it.
+    // This commit is later in the log, so it is rolled back too.
     const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
     const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
-      laterConditionOf(() => durable),
+      laterErrorCodeOf(() => durable),
     );
     expect(await Promise.all(failures)).toEqual(["DISK_FULL", "DISK_FULL"]);
     disk.faultPlan = undefined;
@@ -373,7 +373,7 @@ describe.each(FORMS)("%s", (form) => {
     await again.close();
   });
 
-  test("a full disk that takes back what was read in between refuses the rest of it", async () => {
+  test("a full disk that rolls back rows that were read in between refuses the rest of it", async () => {
     const disk = new SimulatedDisk();
     const store = await openStore({ disk, definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(1, "old"));
@@ -381,11 +381,11 @@ describe.each(FORMS)("%s", (form) => {
     const { lastSeq } = store.apply({ writes: [write("insert", [[5, "refused"]])] });
     const { add } = stagedBy(form, store, {});
     add(write("update", [[5, "changed"]]));
-    expect(await laterConditionOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
-    // It takes the place in the memtable that the refused one had.
+    expect(await laterErrorCodeOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
+    // This row takes the memtable position that the refused one had.
     await commit(store, 1, "insert", [[6, "other"]]);
     const update = write("update", [[6, "changed"]]);
-    expect(conditionOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
+    expect(errorCodeOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
     expect(valuesOf(store)).toEqual([
       [0, "old"],
       [6, "other"],
@@ -394,7 +394,25 @@ describe.each(FORMS)("%s", (form) => {
   });
 });
 
-test("what is added after the table was altered is refused before it is looked up", async () => {
+test("a row of the turn in which it is added conflicts only with later commits", async () => {
+  const other = defineTable(3, [{ kind: "int" }, { kind: "text" }]);
+  const store = await openStore({ definitions: [TABLE, other] });
+  await commit(store, 3, "insert", [[1, "a"]]);
+  const current = { ...write("update", [[1, "mine"]], 3), isCurrent: true };
+  const staged = store.stage({ snapshotSeq: store.appliedSeq });
+  staged.add(write("insert", [[1, "row"]]));
+  await commit(store, 3, "update", [[1, "b"]]);
+  staged.add(current);
+  await finish(store, staged);
+  expect(readRows(store, other).map(([, ...row]) => row)).toEqual([[1, "mine"]]);
+  const late = store.stage({ snapshotSeq: store.appliedSeq });
+  late.add(current);
+  await commit(store, 3, "update", [[1, "c"]]);
+  expect(await laterErrorCodeOf(() => finish(store, late))).toBe("SERIALIZATION_FAILURE");
+  await store.close();
+});
+
+test("rows added after the table was altered are refused before they are looked up", async () => {
   const keyLast = defineTable(1, [{ kind: "int" }, { kind: "int" }], [2]);
   const store = await openStore({ definitions: [keyLast] });
   await commit(store, 1, "insert", [
@@ -405,14 +423,14 @@ test("what is added after the table was altered is refused before it is looked u
   await commit(store, 1, "delete", [[7, 2]]);
   const staged = store.stage({ snapshotSeq: store.appliedSeq });
   staged.add(write("update", [[8, 1]]));
-  // The key moves to the front, where this row has the number of one that is deleted.
+  // The key moves to the front, where this row has the number of a deleted one.
   store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
   const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
-  expect(await laterConditionOf(add)).toBe("SERIALIZATION_FAILURE");
+  expect(await laterErrorCodeOf(add)).toBe("SERIALIZATION_FAILURE");
   await store.close();
 });
 
-test("a damaged deletion vector is met before the commit, of which nothing is left", async () => {
+test("a damaged deletion vector is found before the commit, of which nothing remains", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const definitions = [TABLE];
@@ -431,7 +449,7 @@ test("a damaged deletion vector is met before the commit, of which nothing is le
   await again.close();
 });
 
-test("a row that goes twice from a table without a key is refused", async () => {
+test("a row that is deleted twice from a table without a key is refused", async () => {
   const store = await openStore({ definitions: [LOG] });
   const { firstSeq } = await commit(store, 2, "insert", [[1], [2]]);
   const removal = { ...write("delete", [[1]], 2), replacedSeqs: [firstSeq] };
@@ -439,12 +457,12 @@ test("a row that goes twice from a table without a key is refused", async () => 
   staged.add(removal);
   const { lastSeq } = store.apply({ writes: [removal] });
   await store.durable(lastSeq);
-  expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
   expect(readRows(store, LOG).map(([, ...row]) => row)).toEqual([[2]]);
   await store.close();
 });
 
-test("an insert by columns meets the keys of all memtables that wait for a flush", async () => {
+test("an insert by columns finds the keys of all memtables that wait for a flush", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[5, "in the first"]]);
   for (const key of [2_000_000, 1_000_000]) {
@@ -461,7 +479,7 @@ test("an insert by columns meets the keys of all memtables that wait for a flush
       ),
     );
     const batch = { rowCount: keys.length, columns };
-    return conditionOf(() => store.apply({ writes: [{ ...write("insert", []), batch }] }));
+    return errorCodeOf(() => store.apply({ writes: [{ ...write("insert", []), batch }] }));
   };
   expect(insert(1_500_000, 2_000_007)).toBe("DUPLICATE_KEY");
   expect(insert(1_500_000, 5)).toBe("DUPLICATE_KEY");
@@ -473,7 +491,7 @@ test("an insert by columns meets the keys of all memtables that wait for a flush
   await store.close();
 }, 30_000);
 
-test("what an owner began before being erased is refused", async () => {
+test("a commit that an owner began before being erased is refused", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const mine: TableWrite = {
     ...write("insert", numbered(3, "mine")),
@@ -487,15 +505,15 @@ test("what an owner began before being erased is refused", async () => {
   const staged = store.stage({});
   staged.add({ ...mine, rows: numbered(3, "later", 10) });
   expect(await store.erase(1, 5)).toBeGreaterThan(0);
-  expect(await laterConditionOf(async () => finish(store, staged))).toBe("PERMISSION_DENIED");
+  expect(await laterErrorCodeOf(async () => finish(store, staged))).toBe("PERMISSION_DENIED");
   const late = { ...mine, rows: numbered(1, "late", 20) };
-  expect(conditionOf(() => store.apply({ writes: [late] }))).toBe("PERMISSION_DENIED");
+  expect(errorCodeOf(() => store.apply({ writes: [late] }))).toBe("PERMISSION_DENIED");
   await store.durable(store.apply({ writes: [{ ...theirs, rows: [[7, "more"]] }] }).lastSeq);
   expect(store.owners(1)).toEqual([6]);
   await store.close();
 });
 
-/** Fifty rows of 4 KB, which are more than the bound and several parts of small log files. */
+/** Fifty rows of 4 KB exceed the bound, and several parts of small log files. */
 const WIDE: readonly Row[] = numbered(50, "x".repeat(4000));
 
 test.each([
@@ -514,16 +532,16 @@ test.each([
       store.apply({ writes: [{ ...write("insert", []), batch }] });
     },
   ],
-])("a commit %s that is larger than one may be is refused, and leaves nothing", async (_, make) => {
+])("a commit %s that is larger than allowed is refused, and leaves nothing", async (_, make) => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const options = { walSegmentBytes: 32_768, rowBytesMax: 8192, commitBytesMax: 100_000 };
   const parts = { disk, manifest, definitions: [TABLE], options };
   const store = await openStore(parts);
   await commit(store, 1, "insert", [[0, "before"]]);
-  expect(conditionOf(() => make(store))).toBe("DUPLICATE_KEY");
+  expect(errorCodeOf(() => make(store))).toBe("DUPLICATE_KEY");
   await commit(store, 1, "delete", [[0, "before"]]);
-  expect(conditionOf(() => make(store))).toBe("LIMIT_EXCEEDED");
+  expect(errorCodeOf(() => make(store))).toBe("LIMIT_EXCEEDED");
   expect(valuesOf(store)).toEqual([]);
   await commit(store, 1, "insert", WIDE.slice(0, 20));
   await store.close();
@@ -532,7 +550,7 @@ test.each([
   await reopened.close();
 });
 
-test("few rows that are long keep the memtable that they are in", async () => {
+test("a few long rows stay in the current memtable", async () => {
   const options = { walSegmentBytes: 4 << 20, rowBytesMax: 2 << 20 };
   const store = await openStore({ definitions: [TABLE], options });
   await commit(store, 1, "insert", [[99, "before"]]);
@@ -543,13 +561,13 @@ test("few rows that are long keep the memtable that they are in", async () => {
   await commit(store, 1, "update", [[99, "after"]]);
   expectRows(store, [...long, [99, "after"]]);
   await store.flush(1);
-  // The row from before is in a segment by itself.
+  // The earlier row is in a segment by itself.
   expect(store.segments()[0]?.rowCount).toBe(1);
   expectRows(store, [...long, [99, "after"]]);
   await store.close();
 });
 
-test("a start puts much of one table into several memtables, each of whole commits", async () => {
+test("startup puts a large commit of one table into several memtables, each of whole commits", async () => {
   const parts = { disk: new SimulatedDisk(), manifest: new MemoryManifest(), definitions: [TABLE] };
   const options = { walSegmentBytes: 32_768, rowBytesMax: 8192, replayedBytesMax: 100_000 };
   const store = await openStore({ ...parts, options });

@@ -7,7 +7,7 @@ import type { Disk } from "../../../src/base/disk.ts";
 import { DiskError } from "../../../src/base/errors.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { BlobPath } from "../../../src/storage/contract/blob_store.ts";
-import { LocalBlobStore } from "../../../src/storage/directory/local_blob_store.ts";
+import { LocalBlobStore } from "../../../src/storage/mod.ts";
 import { RecordingDisk } from "../../support/recording_disk.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { failNth, SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -39,7 +39,10 @@ async function put(store: LocalBlobStore, change: Partial<BlobPath> = {}): Promi
   return path;
 }
 
-/** The directories that are synced meanwhile, in their order, below the data directory. */
+/**
+ * Returns the directories that are synced during the work, in order and relative to the data
+ * directory.
+ */
 async function syncedBy(disk: SimulatedDisk, work: () => Promise<unknown>): Promise<string[]> {
   const synced: string[] = [];
   disk.faultPlan = (operation, path) => {
@@ -51,7 +54,7 @@ async function syncedBy(disk: SimulatedDisk, work: () => Promise<unknown>): Prom
   return synced;
 }
 
-test("stage tells size and hash, and publish puts the bytes in their place", async () => {
+test("stage returns size and hash, and publish moves the bytes to their place", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   const staged = await store.stage(BYTES);
@@ -84,7 +87,7 @@ test("a published blob survives a crash after a process that was killed had made
   expect(storeOn(disk.crash({ keep: "none" })).read(PATH)).toBeDefined();
 });
 
-test("publish moves only what was synced, and syncs the directory after", async () => {
+test("publish moves only synced bytes, and syncs the directory afterwards", async () => {
   const disk = new RecordingDisk(newDisk());
   const store = storeOn(disk);
   const staged = await store.stage(BYTES);
@@ -96,7 +99,7 @@ test("publish moves only what was synced, and syncs the directory after", async 
   expect([written, synced, moved, named].every((at) => at >= 0)).toBe(true);
 });
 
-test("publish syncs each directory once for all that it moves, those above first", async () => {
+test("publish syncs each directory once for everything that it moves, the upper ones first", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   const placed = await Promise.all(
@@ -117,7 +120,7 @@ test("publish syncs each directory once for all that it moves, those above first
   }
 });
 
-test("publish syncs no directory for names of which it knows that they are durable", async () => {
+test("publish syncs no directory whose names are known to be durable", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   await put(store);
@@ -125,12 +128,12 @@ test("publish syncs no directory for names of which it knows that they are durab
   expect(again).toEqual(["/files/4/12/f0001"]);
   const another = await syncedBy(disk, () => put(store, { sub: "f0002" }));
   expect(another).toEqual(["/files/4/12", "/files/4/12/f0002"]);
-  // A store that opens knows of none.
+  // A newly opened store knows no owner directories.
   const opened = await syncedBy(disk, () => put(storeOn(disk), { storedName: "3.bin" }));
   expect(opened).toEqual(["", "/files", "/files/4", "/files/4/12", "/files/4/12/f0001"]);
 });
 
-test("publish knows nothing of a directory whose sync failed, or that was removed", async () => {
+test("publish does not rely on a directory whose sync failed, or that was removed", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   const failToPut = async (unsynced: string): Promise<void> => {
@@ -179,7 +182,7 @@ test("a failed write or sync leaves nothing behind", async () => {
   }
 });
 
-test("remove and removeTable remove, also what is not there", async () => {
+test("remove and removeTable remove, and accept what does not exist", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   for (const [index, owner] of [12, 13, 13].entries()) {
@@ -215,7 +218,7 @@ test("removeOwner removes what an owner has in any table; tableIds names the tab
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeDefined();
   release();
-  // Behind what was put off.
+  // This runs after the postponed removals.
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeUndefined();
   expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);

@@ -1,6 +1,4 @@
-/**
- * The list of jobs: which one is open, and which ended ones stay.
- */
+/** The job list: which job is open, and which ended ones are kept. */
 import { expect, test } from "bun:test";
 import { Bugs, inDoubt } from "../../../src/base/bugs.ts";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -8,7 +6,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import { JobList, runJob } from "../../../src/storage/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
-test("openOf is the job that somebody started of a kind and a table, until it has ended", async () => {
+test("openOf returns the started job of a kind and a table, until it has ended", async () => {
   const jobs = new JobList(new ManualClock());
   jobs.begin({ kind: "flush", tableId: 1 });
   expect(jobs.openOf("flush", 1)).toBeUndefined();
@@ -55,15 +53,15 @@ test("begin forgets the jobs that ended first beyond a thousand, and none that i
   expect(jobs.find(begun[1499]?.jobId ?? "")).toBeUndefined();
 });
 
-test("runJob fails the job of a bug, which is counted, and lets an error in doubt through", async () => {
+test("runJob fails the job of a bug, which is counted, and passes an error of unknown outcome on", async () => {
   const bugs = new Bugs(silentLog);
   const jobs = new JobList(new ManualClock(), {
     onBug: (error, what, fields) => bugs.contain(error, what, fields),
   });
   const thrown = [
-    new TypeError("a planted bug"),
+    new TypeError("an injected fault"),
     new DatabaseError("DISK_FULL", "no room"),
-    inDoubt(new TypeError("a planted bug")),
+    inDoubt(new TypeError("an injected fault")),
   ];
   const ended = thrown.map(async (error) => {
     const job = jobs.begin({ kind: "merge" });
@@ -77,7 +75,7 @@ test("runJob fails the job of a bug, which is counted, and lets an error in doub
       return [job.status, job.error?.message, "stops the process"];
     }
   });
-  const byBug = "Cannot finish the job (merge): it hit a bug in the server, see the server's log";
+  const byBug = "Cannot finish the job (merge): it hit a bug in the server; see the server's log";
   expect(await Promise.all(ended)).toEqual([
     ["failed", byBug, "goes on"],
     ["failed", "no room", "goes on"],

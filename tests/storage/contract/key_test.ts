@@ -1,6 +1,6 @@
 /**
  * Keys of every type and of several columns: the newest version of a key is found in memory, in
- * segments and after a restart, and no two keys are taken for one.
+ * segments and after a restart, and no two keys are mistaken for each other.
  */
 import { expect, test } from "bun:test";
 import { keyOfRow, keyOfValues } from "../../../src/storage/contract/key.ts";
@@ -29,7 +29,7 @@ const CASES: readonly (readonly [types: readonly DataType[], keys: readonly Row[
 
 test.each(
   CASES.map(([types, keys]) => [types.map(({ kind }) => kind).join(), types, keys] as const),
-)("the newest version of a key of %s is found wherever it lies", async (_name, types, keys) => {
+)("the newest version of a key of %s is found wherever it is", async (_name, types, keys) => {
   const columnIds = types.map((_, index) => index + 1);
   const definition = defineTable(1, [...types, { kind: "text" }], columnIds);
   const disk = new SimulatedDisk();
@@ -64,12 +64,12 @@ test.each(
   const rows = [[...(keys[0] ?? []), "again"]];
   const again = { tableId: 1, owner: 5, operation: "insert", rows } as const;
   expect(() => store.apply({ writes: [again] })).toThrow("already");
-  // Another owner has none of them.
+  // Another owner has none of these rows.
   expect(store.liveRowCount(1, 4)).toBe(0);
   await store.close();
 });
 
-test("different keys are different, whatever is in them", () => {
+test("different keys are different, whatever they contain", () => {
   const texts = ["", "a", "a,b", "1", '"', "\\", "\u0000", "null", "é", "e\u0301"];
   const values: Value[] = [...texts, 0, 1, -1, 0.5, 2 ** 53, true, false, null, 2n ** 70n];
   const pairs = texts.flatMap((left) => texts.map((right): Row => [left, right]));

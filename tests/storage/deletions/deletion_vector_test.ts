@@ -1,5 +1,6 @@
 /**
- * Deletion vectors against a plain map, in memory and through the file, and damaged at every byte.
+ * Deletion vectors compared with a plain map, in memory and through the file, and damaged at every
+ * byte.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -90,7 +91,7 @@ test("prepared replacements get their seqs and join those that are there, few or
         if (chance < known) expected.push([row, row + 1]);
         else if (chance < known + added) expected.push([row, 2 ** 50 + (notes.length - 1) * 3]);
       }
-      // In any order, as a search after a merge may find them.
+      // The order is random, as a search after a merge may find them.
       for (const [row, offset] of notes.toSorted(() => random.unit() - 0.5)) {
         prepared.note(row, offset);
       }
@@ -107,7 +108,7 @@ test("prepared replacements get their seqs and join those that are there, few or
   }
 });
 
-test("what is replaced by somebody else is not replaced by what was prepared", () => {
+test("rows replaced by another commit are not replaced by the prepared replacements", () => {
   const vector = new DeletionVector({ segmentId: 3, rowCount: 10 });
   const prepared = new PreparedReplacements();
   prepared.note(4, 0);
@@ -119,7 +120,7 @@ test("what is replaced by somebody else is not replaced by what was prepared", (
   expect(() => vector.replaceAll(prepared)).toThrow(AssertionError);
 });
 
-test("a file has what was replaced up to a seq, whatever comes and goes while it is made", () => {
+test("a file has the replacements up to a seq, whatever comes and goes while it is written", () => {
   const rowCount = 100_000;
   const vector = new DeletionVector({ segmentId: 3, rowCount });
   const expected: [number, number][] = [];
@@ -147,7 +148,7 @@ test("a file has what was replaced up to a seq, whatever comes and goes while it
   expect(found).toEqual(expected);
 });
 
-test("a row is replaced once, and only what is replaced is taken back", () => {
+test("a row is replaced once, and only a replaced one is restored", () => {
   const vector = new DeletionVector({ segmentId: 1, rowCount: 10 });
   vector.replace(3, 100);
   expect(() => vector.replace(3, 101)).toThrow(AssertionError);
@@ -173,7 +174,7 @@ test("decode throws CorruptionError whichever byte is damaged, and wherever the 
   }
 });
 
-test("visitSteps visits what visitAll does, a bounded number of rows a step", () => {
+test("visitSteps visits the same as visitAll, a bounded number of rows per step", () => {
   const vector = new DeletionVector({ segmentId: 3, rowCount: 200_000 });
   for (let row = 0; row < 200_000; row += 3) vector.replace(row, 10 + row);
   const found: [number, number][] = [];

@@ -1,9 +1,9 @@
 /**
- * What who names a directory is told that the configuration does not allow.
+ * The refusal of a directory that the configuration does not allow.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
-import { requireAllowedPath } from "../../../src/storage/directory/allowed_paths.ts";
+import { requireAllowedPath } from "../../../src/storage/mod.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 function hintWith(allowedRoots: readonly string[]): string | undefined {
@@ -16,9 +16,9 @@ function hintWith(allowedRoots: readonly string[]): string | undefined {
   return undefined;
 }
 
-test("requireAllowedPath says where directories are allowed, and how when none is", () => {
+test("requireAllowedPath says where directories are allowed, and how to allow one if none is", () => {
   expect(hintWith(["/mnt/a", "/mnt/b"])).toBe("storage.allowed_roots lists them: /mnt/a, /mnt/b");
   expect(hintWith([])).toBe(
-    "storage.allowed_roots of the configuration is empty: name one there, and restart the server",
+    "storage.allowed_roots in the configuration is empty: add a directory to it, and restart the server",
   );
 });

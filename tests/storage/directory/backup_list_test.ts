@@ -1,8 +1,8 @@
-/** What is said of a file that differs from its entry in the list of a backup. */
+/** The description of a file that differs from its entry in a backup's file list. */
 import { expect, test } from "bun:test";
-import { listedFault } from "../../../src/storage/directory/backup_list.ts";
+import { listedFault } from "../../../src/storage/files.ts";
 
-test("listedFault compares the length first, then the checksum where it is known", () => {
+test("listedFault compares the length first, then the checksum if it is known", () => {
   const file = { path: "wal/1.wal", bytes: 10, crc: 7 };
   const said = (found: Parameters<typeof listedFault>[2]): string | undefined =>
     listedFault(file, "b/wal/1.wal", found)?.message;
@@ -14,9 +14,9 @@ test("listedFault compares the length first, then the checksum where it is known
     said({ bytes: 11, crc: 7 }),
     said({ bytes: 10, crc: 8 }),
   ]).toEqual([
-    "Cannot read b/wal/1.wal at byte 0: it is missing, and listed in backup.json",
-    "Cannot read b/wal/1.wal at byte 9: the file has 9 bytes and should have 10",
-    "Cannot read b/wal/1.wal at byte 10: the file has 11 bytes and should have 10",
+    "Cannot read b/wal/1.wal at byte 0: it is missing, but listed in backup.json",
+    "Cannot read b/wal/1.wal at byte 9: the file has 9 bytes, but should have 10",
+    "Cannot read b/wal/1.wal at byte 10: the file has 11 bytes, but should have 10",
     "Cannot read b/wal/1.wal at byte 0: it does not match its checksum in backup.json",
   ]);
 });

@@ -1,6 +1,4 @@
-/**
- * The ballast when it is released while it is taken: whoever takes it next has it, with its file.
- */
+/** Releasing the ballast while it is being allocated: the next attempt has it, with its file. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { Ballast } from "../../../src/storage/directory/ballast.ts";
@@ -16,7 +14,7 @@ function ballastOn(disk: SimulatedDisk): Ballast {
   return new Ballast({ bytes: BYTES, clock, disk, log: silentLog, path: PATH });
 }
 
-/** Lets an attempt go on from its piece to its sync. */
+/** Waits until an attempt has moved from writing its piece to syncing it. */
 async function piecesWritten(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -42,7 +40,7 @@ for (const wait of ["piece", "sync"] as const) {
   });
 }
 
-test("Ballast.take is given up for no failure of an earlier attempt", async () => {
+test("Ballast.take is not abandoned for the failure of an earlier attempt", async () => {
   const disk = new SimulatedDisk();
   const ballast = ballastOn(disk);
   disk.holdsSyncs = true;

@@ -1,5 +1,6 @@
 /**
- * Which errors of the system are damage of a file, and which say only that it cannot be opened.
+ * Distinguishes system errors that mean damage to a file from those that only prevent it from being
+ * opened.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError, DiskError, UnreadableError } from "../../../src/base/errors.ts";
@@ -16,29 +17,29 @@ function failing(code: string): () => never {
 test.each(["ENOENT", "ENOTDIR", "EISDIR", "ELOOP", "EIO", "EBADMSG", "ENODATA", "EUCLEAN"])(
   "readable and available take %s for damage",
   (code) => {
-    const damage = `Cannot read ${PATH} at byte 0: the disk says ${code}`;
+    const damage = `Cannot read ${PATH} at byte 0: the disk reports ${code}`;
     expect(() => readable(PATH, failing(code))).toThrow(UnreadableError);
     expect(() => available(PATH, failing(code))).toThrow(damage);
   },
 );
 
 test.each([
-  ["EMFILE", /limit of open files/],
-  ["ENFILE", /limit of open files/],
-  ["EACCES", /the user that the server runs as/],
-  ["EPERM", /the user that the server runs as/],
-  ["ENOMEM", /look at the file and its directory/],
+  ["EMFILE", /limit on open files/],
+  ["ENFILE", /limit on open files/],
+  ["EACCES", /the server's user/],
+  ["EPERM", /the server's user/],
+  ["ENOMEM", /check the file and its directory/],
 ])("available says that a file cannot be opened for %s, and what to do", (code, hint) => {
   expect(() => readable(PATH, failing(code))).toThrow(DiskError);
   expect(() => available(PATH, failing(code))).toThrow(
     expect.objectContaining({
-      condition: "STORAGE_UNAVAILABLE",
+      code: "STORAGE_UNAVAILABLE",
       hint: expect.stringMatching(hint),
     }),
   );
 });
 
-test("available passes on what is no failure of the disk", () => {
+test("available passes on errors that are not disk failures", () => {
   const error = new DatabaseError("CANCELLED", "Cannot go on: it was stopped");
   const stopped = (): never => {
     throw error;

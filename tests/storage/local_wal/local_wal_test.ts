@@ -1,29 +1,33 @@
 /**
- * The log's files: what is written is read back, and whatever becomes of the bytes, a start either
- * finds every acknowledged commit or refuses.
+ * The log's files: written bytes are read back, and whatever happens to the bytes, the next start
+ * either finds every acknowledged commit or refuses to open.
  */
+
 import { expect, test } from "bun:test";
 import { ByteWriter } from "../../../src/base/byte_writer.ts";
 import { CorruptionError } from "../../../src/base/errors.ts";
 import { COMMIT_BYTES_MAX } from "../../../src/base/limits.ts";
 import { type Log, type LogFields, silentLog } from "../../../src/base/log.ts";
-import { dataPathsOf, walFilePath } from "../../../src/storage/directory/file_names.ts";
+import {
+  dataPathsOf,
+  decodeWalHeader,
+  WAL_HEADER_BYTES,
+  walFilePath,
+} from "../../../src/storage/files.ts";
 import {
   beginFrame,
   decodeFrame,
-  decodeWalHeader,
   encodeWalHeader,
   type Frame,
   onlyTableOf,
   sealFrame,
-  WAL_HEADER_BYTES,
 } from "../../../src/storage/local_wal/format.ts";
 import { FrameEncoder } from "../../../src/storage/local_wal/frame_encoder.ts";
 import { openHighWater } from "../../../src/storage/local_wal/high_water.ts";
 import { decodeWrites, WriteReader } from "../../../src/storage/local_wal/logged_writes.ts";
-import { readValue } from "../../../src/storage/local_wal/value_codec.ts";
 import type { LocalStore, TableWrite } from "../../../src/storage/mod.ts";
 import type { Row, Value } from "../../../src/types/mod.ts";
+import { readValue } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -48,7 +52,7 @@ interface TakenRow {
   readonly row: readonly Value[];
 }
 
-/** Rows of a frame above a seq of their table, with what they replace; of other tables none. */
+/** Returns the rows of a frame above a seq of their table, with the versions that they replace. */
 function rowsAbove(frame: Frame, skips: Readonly<Record<number, number>>): TakenRow[] {
   const taken: TakenRow[] = [];
   new WriteReader().read(frame, ({ columns, tableId }) => {
@@ -115,7 +119,7 @@ const VALUES: Row = [
   new Float32Array([1.5, -2]),
 ];
 
-test("a commit's frame gives back every kind of value, seq, prev, owner and form", () => {
+test("a commit's frame returns every kind of value, seq, prev, owner and form", () => {
   const rows = [VALUES, VALUES.map(() => null)];
   const write = { tableId: 9, owner: 2 ** 40, operation: "update", rows } as const;
   const bytes = encodeCommit([
@@ -147,7 +151,7 @@ test("a commit's frame gives back every kind of value, seq, prev, owner and form
   }
 });
 
-test("rows up to a seq of their table are passed over, and leave the others as they are", () => {
+test("rows up to a seq of their table are skipped, and the others stay unchanged", () => {
   const rows = [VALUES, VALUES.map(() => null), VALUES];
   const write = { tableId: 9, owner: 3, operation: "update", rows } as const;
   const bytes = encodeCommit([
@@ -198,7 +202,7 @@ test("onlyTableOf names the table of a frame whose rows are all of one write", (
   expect(tableOf(one)).toBe(9);
   expect(tableOf(other)).toBe(4);
   expect(tableOf(one, other)).toBeUndefined();
-  // With a gap there may be another write; nothing is lost by looking.
+  // A gap may belong to another write, and checking costs nothing.
   expect(tableOf({ ...one, seqs: [10, 11, 14] })).toBeUndefined();
 });
 
@@ -244,7 +248,7 @@ test("the high-water file keeps the last seq when the slot being written is torn
   }
 });
 
-/** A store with three acknowledged commits, each in a group of its own, and its disk. */
+/** Returns a store with three acknowledged commits, each in its own group, and its disk. */
 async function threeCommits(): Promise<{
   disk: SimulatedDisk;
   store: LocalStore;
@@ -288,7 +292,7 @@ test("damage in the middle of the log is refused, naming the file and the offset
   await store.close();
 });
 
-test("damage in the last, acknowledged frame is refused, for the high-water file knows it", async () => {
+test("damage in the last, acknowledged frame is refused, because the high-water file knows it", async () => {
   const { disk, store, offsets } = await threeCommits();
   const [, , third = 0, end = 0] = offsets;
   for (let byte = third; byte < end; byte += 1) {
@@ -301,7 +305,7 @@ test("damage in the last, acknowledged frame is refused, for the high-water file
   await store.close();
 });
 
-test("a torn last frame is cut and logged with its offset, and the log goes on there", async () => {
+test("a torn last frame is cut and logged with its offset, and the log continues there", async () => {
   const { disk, store } = await threeCommits();
   disk.holdsSyncs = true;
   const torn = store.apply({
@@ -330,10 +334,10 @@ test("a torn last frame is cut and logged with its offset, and the log goes on t
   await Promise.all([store, again, third].map((each) => each.close()));
 });
 
-test("a torn group is cut even where a later frame of it is whole, and never comes back", async () => {
+test("a torn group is cut even if a later frame of it is intact, and never reappears", async () => {
   const { disk, store } = await threeCommits();
   disk.holdsSyncs = true;
-  // The first is under way; the other two make one group behind it.
+  // The first commit is in progress; the other two form one group after it.
   const applied = [4, 5, 6].map((id) =>
     store.apply({
       writes: [{ tableId: 1, owner: 0, operation: "insert", rows: [[id, "same size"]] }],
@@ -350,7 +354,7 @@ test("a torn group is cut even where a later frame of it is whole, and never com
   crashed.damage(WAL_1, offset + 60);
   const again = await reopen(crashed);
   expect(idsOf(again)).toEqual([1, 2, 3]);
-  // A frame of the same size ends exactly where the whole frame of the torn group began.
+  // A frame of the same size ends exactly where the intact frame of the torn group began.
   await commit(again, 1, "insert", [[7, "same size"]]);
   const third = await reopen(crashed.crash({ keep: "none" }));
   expect(idsOf(third)).toEqual([1, 2, 3, 7]);
@@ -400,7 +404,7 @@ test("a part of a commit keeps the files of the parts before it, also after a re
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const definitions = [TABLE, other];
   const first = await openStore({ disk, manifest, definitions, options });
-  // The rows of table 1 fill the first file; that of table 2 is in the last part.
+  // The rows of table 1 fill the first file; the row of table 2 is in the last part.
   const rows = Array.from({ length: 12 }, (_, id): Row => [id, "y".repeat(2000)]);
   const { lastSeq } = first.apply({
     writes: [
@@ -437,7 +441,7 @@ test("log files are recycled once every table is flushed, and stale frames in th
   await store.close();
 });
 
-test("log files that a flush lets go at once are all written again, without their zeros", async () => {
+test("log files that a flush releases at once are all written again, without their zeros", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -456,7 +460,7 @@ test("log files that a flush lets go at once are all written again, without thei
     return undefined;
   };
   await fillFiles(4);
-  // The header of each.
+  // The header of each spare file is written.
   expect(sparesWritten).toBe(4);
   expect(numbersIn(disk)).toEqual([5, 6, 7, 8, 9]);
   disk.faultPlan = undefined;
@@ -464,7 +468,7 @@ test("log files that a flush lets go at once are all written again, without thei
   expect(disk.list(PATHS.tmp)).toEqual([]);
 });
 
-test("a disk with little room gets the spare log files back but one", async () => {
+test("a disk with little space gets all but one of the spare log files back", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -478,7 +482,7 @@ test("a disk with little room gets the spare log files back but one", async () =
   await store.close();
 });
 
-test("the next log file is made at the first rest behind a quarter of the current one", async () => {
+test("the next log file is made in the first pause after a quarter of the current one", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
@@ -495,7 +499,7 @@ test("the next log file is made at the first rest behind a quarter of the curren
   clock.advance(60);
   await commit(store, 1, "insert", [[4, "x"]]);
   clock.advance(60);
-  // It was written to since, so the rest begins anew.
+  // The file has been written to since then, so the pause starts over.
   expect(await spares()).toBe(0);
   clock.advance(100);
   expect(await spares()).toBe(1);

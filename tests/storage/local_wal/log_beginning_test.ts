@@ -1,6 +1,6 @@
 /**
- * The log begins where the manifest says: neither a file that is gone, nor a catalog from before,
- * nor a catalog that cannot be written, loses an acknowledged row without a word.
+ * The log begins where the manifest says: neither a missing file, nor an older catalog, nor a
+ * catalog that cannot be written, silently loses an acknowledged row.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -21,7 +21,9 @@ const OTHER = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
 const definitions = [TABLE, OTHER];
 const options = { walSegmentBytes: 16384, rowBytesMax: 8192 };
 
-/** Rows that fill several log files; those of the second table are in the first. */
+/**
+ * Writes rows that fill several log files. The first file contains the rows of the second table.
+ */
 async function written(): Promise<{ disk: SimulatedDisk; manifest: MemoryManifest }> {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -40,7 +42,7 @@ function logFiles(disk: SimulatedDisk): string[] {
     .toSorted();
 }
 
-/** Why a store does not open. */
+/** Returns the reason why a store does not open. */
 async function refusal(disk: SimulatedDisk, manifest: MemoryManifest): Promise<string> {
   const parts = { disk, manifest, definitions, options };
   return openStore(parts).then(
@@ -62,7 +64,7 @@ test("LocalStore.open refuses when the whole log is missing", async () => {
   expect(await refusal(disk, manifest)).toContain("it is missing, and so is the rest of the log");
 });
 
-test("LocalStore.open refuses a manifest from before files were let go, and moves nothing", async () => {
+test("LocalStore.open refuses a manifest from before files were released, and moves nothing", async () => {
   const { disk, manifest } = await written();
   const before = manifest.restart();
   const store = await openStore({ disk, manifest, definitions, options });
@@ -77,8 +79,8 @@ test("LocalStore.open refuses a manifest from before files were let go, and move
   await again.close();
 });
 
-// Files that are let go together lose their names one by one until the directory is synced.
-test("LocalStore.open takes no notice of a log file from before the beginning, and removes it", async () => {
+// Files that are released together lose their names one by one until the directory is synced.
+test("LocalStore.open ignores a log file from before the beginning, and removes it", async () => {
   for (const isTableDropped of [false, true]) {
     const { disk, manifest } = await written();
     const store = await openStore({ disk, manifest, definitions, options });
@@ -132,7 +134,7 @@ test("a flush and a merge that the manifest refuses are tried again, and lose no
     expect(await store.flush(1).catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
     manifest.onPublish = () => {};
     await store.flush(1);
-    // A merge may follow the flush, and meets the same refusal.
+    // A merge may follow the flush, and encounters the same refusal.
     manifest.onPublish = refuse;
     for (let turn = 0; turn < 20; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));

@@ -1,6 +1,6 @@
 /**
- * A log that comes to the end of its file while the next one is being made: what begins that file
- * waits for it, in order, and nobody makes another one.
+ * A log that reaches the end of its file while the next one is being made: the commits that begin
+ * that file wait for it, in order, and no commit makes another file.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -15,11 +15,11 @@ const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 /** Seven rows of a test fill a file. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096 };
 
-/** Holds the sync of log files that are made ahead until a test lets it end. */
+/** Delays the sync of log files that are made ahead until a test lets it end. */
 class GatedDisk extends ForwardingDisk {
   readonly gate = Promise.withResolvers<void>();
   aheadCount = 0;
-  /** Log files that were made within a turn. */
+  /** The number of log files that were made synchronously, within a turn. */
   atOnceCount = 0;
 
   override open(path: string, options: OpenOptions): DiskFile {
@@ -53,15 +53,15 @@ interface Writing {
   readonly disk: GatedDisk;
   readonly below: SimulatedDisk;
   readonly store: LocalStore;
-  /** Ids whose writers were answered, in order. */
+  /** The ids whose writers were answered, in order. */
   readonly answered: number[];
-  /** Settles when all were. */
+  /** Settles once all writers are answered. */
   readonly all: Promise<unknown>;
 }
 
 const IDS: readonly number[] = Array.from({ length: 12 }, (_, index) => index + 1);
 
-/** Begins twelve commits, which need two files, and comes to the end of the first. */
+/** Begins twelve commits, which need two files, and reaches the end of the first. */
 async function writeToEnd(durability: "sync" | "relaxed"): Promise<Writing> {
   const below = new SimulatedDisk();
   const disk = new GatedDisk(below);
@@ -104,7 +104,7 @@ test.each(["sync", "relaxed"] as const)(
   },
 );
 
-test("a log whose next file could not be made ahead makes it then, and goes on", async () => {
+test("a log whose next file could not be made ahead makes it then, and continues", async () => {
   const { all, answered, below, disk, store } = await writeToEnd("sync");
   disk.gate.reject(new DiskError("ENOSPC", "wal.2", "sync"));
   await all;
@@ -114,7 +114,7 @@ test("a log whose next file could not be made ahead makes it then, and goes on",
   await store.close();
 });
 
-test("a log that closes waits for what waits for its next file", async () => {
+test("a log that closes waits for the commits that wait for its next file", async () => {
   const { all, answered, below, disk, store } = await writeToEnd("sync");
   let isClosed = false;
   const close = async (): Promise<void> => {

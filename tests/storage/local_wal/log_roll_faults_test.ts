@@ -1,9 +1,7 @@
-/**
- * What commits come to when one disk operation fails while the log goes on to another file.
- */
+/** The outcome of commits when one disk operation fails while the log moves on to another file. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
-import { dataPathsOf } from "../../../src/storage/directory/file_names.ts";
+import { dataPathsOf } from "../../../src/storage/files.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { type Fault, SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -19,18 +17,18 @@ import { shareOf } from "../../support/thoroughness.ts";
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 
-/** What became of the rows that somebody wanted to write. */
+/** The answers to the writers, by row. */
 interface Told {
   readonly acknowledged: Set<number>;
   readonly refused: Set<number>;
-  /** Nobody knows. */
+  /** Rows whose outcome is unknown. */
   readonly unknown: Set<number>;
 }
 
-/** A disk as the next process may find it. */
+/** A disk in a state that the next process may find. */
 interface Find {
   readonly disk: SimulatedDisk;
-  /** Whether everything that was acknowledged must be there. */
+  /** Whether everything that was acknowledged must be present. */
   readonly isWhole: boolean;
 }
 
@@ -43,22 +41,22 @@ interface Run extends Told {
 
 interface Story {
   readonly durability: "sync" | "relaxed";
-  /** Rows of a commit; many go over several files. */
+  /** The number of rows in a commit. A large commit spans several files. */
   readonly rowsPerCommit: number;
-  /** Whether the failing operation goes on to fail, until the writers have all been told. */
+  /** Whether the operation keeps failing until all writers are answered. */
   readonly lasts: boolean;
   readonly code: Fault["code"];
-  /** Fails the operation of this number on the log; none if it is negative. */
+  /** The index of the log operation to fail; negative for none. */
   readonly nth: number;
 }
 
-/** They commit at once. */
+/** The writers commit at once. */
 const WRITERS = 3;
 
-/** Nothing is flushed. */
+/** No table is flushed. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096, walMaxBytes: 1 << 30 };
 
-/** Commits over several log files, some of them at once, with one fault. */
+/** Makes commits over several log files, some of them at once, with one fault. */
 async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Promise<Run> {
   const disk = new SimulatedDisk();
   const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
@@ -90,7 +88,7 @@ async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Pro
   const finds = findsOf(disk, durability === "sync");
   if (!isFatal) {
     await write(store, [10_000], told);
-    expect(told.acknowledged.has(10_000), "a log that goes on takes commits again").toBe(true);
+    expect(told.acknowledged.has(10_000), "a log that continues accepts commits again").toBe(true);
     await store.close();
     finds.push(...findsOf(disk, true));
   }
@@ -113,12 +111,12 @@ async function write(store: LocalStore, ids: readonly number[], told: Told): Pro
     for (const id of ids) told.acknowledged.add(id);
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
-    const isUnknown = error.condition === "COMMIT_UNKNOWN";
+    const isUnknown = error.code === "COMMIT_UNKNOWN";
     for (const id of ids) (isUnknown ? told.unknown : told.refused).add(id);
   }
 }
 
-/** Opens what the next process may find, and compares. */
+/** Opens the disks that the next process may find, and compares them with the answers. */
 async function judge({ acknowledged, finds, refused }: Run, where: string): Promise<void> {
   for (const { disk, isWhole } of finds) {
     const store = await openStore({ disk, definitions: [TABLE], options: OPTIONS });
@@ -159,7 +157,7 @@ test.each([
 );
 
 test.each(["sync", "relaxed"] as const)(
-  "a log that is %s and finds no descriptor for its next file takes commits again once there is one",
+  "a log that is %s and finds no descriptor for its next file accepts commits again once there is one",
   async (durability) => {
     const base = { durability, rowsPerCommit: 1, code: "EMFILE" as const };
     const whole = await tell({ ...base, lasts: false, nth: -1 });
@@ -178,7 +176,7 @@ test.each(["sync", "relaxed"] as const)(
   },
 );
 
-test("what is acknowledged after a kill anywhere in a roll outlives the loss of power behind it", async () => {
+test("commits acknowledged after a kill anywhere in a roll survive a later loss of power", async () => {
   const disk = new SimulatedDisk();
   const options = { ...OPTIONS, durability: "sync" as const };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -205,7 +203,7 @@ test("what is acknowledged after a kill anywhere in a roll outlives the loss of 
   }
 });
 
-test("a log file that can neither be made nor removed refuses commits, and the log goes on", async () => {
+test("a log file that can neither be made nor removed refuses commits, and the log continues", async () => {
   const disk = new SimulatedDisk();
   let isFatal = false;
   const onFatal = (): void => {

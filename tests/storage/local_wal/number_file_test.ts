@@ -1,19 +1,16 @@
 /**
- * The small files that hold one growing number: which of their bytes are damage, and what a repair
- * makes of them.
+ * The small files that each hold one growing number: which of their bytes count as damage, and how
+ * a repair changes them.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
-import {
-  checkNumberFile,
-  openHighWater,
-  rewriteNumberFile,
-} from "../../../src/storage/local_wal/high_water.ts";
+import { rewriteNumberFile } from "../../../src/storage/files.ts";
+import { checkNumberFile, openHighWater } from "../../../src/storage/local_wal/high_water.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/HWM";
 
-/** A disk with the file after so many numbers: 1001, 1002, … */
+/** Returns a disk with the file after this many numbers: 1001, 1002, … */
 function diskAfter(numberCount: number): SimulatedDisk {
   const disk = new SimulatedDisk();
   const { file } = openHighWater(disk, PATH);
@@ -31,7 +28,7 @@ test.each([
   expect(checkNumberFile(diskAfter(numberCount), PATH)).toEqual({ value, damage: [] });
 });
 
-test("checkNumberFile finds whichever byte is damaged, and still tells a number", () => {
+test("checkNumberFile finds whichever byte is damaged, and still returns a number", () => {
   for (let offset = 0; offset < 32; offset += 1) {
     const disk = diskAfter(3);
     disk.damage(PATH, offset);
@@ -51,7 +48,7 @@ test("checkNumberFile finds a file that is missing, too short or too long", () =
   }
 });
 
-test("rewriteNumberFile makes any file whole", () => {
+test("rewriteNumberFile makes any file valid", () => {
   for (const spoil of [
     (disk: SimulatedDisk) => disk.remove(PATH),
     (disk: SimulatedDisk) => disk.damage(PATH, 20),
@@ -73,8 +70,7 @@ test("write keeps the last good number when one write fails and the next is torn
   expect(() => file.write(1004)).toThrow(DiskError);
   disk.faultPlan = undefined;
   file.write(1005);
-  // What a torn write leaves of the slot it was for: the first, as the third number is in the
-  // second.
+  // A torn write has damaged its slot: the first one, since the third number is in the second.
   disk.damage(PATH, 3);
   expect(checkNumberFile(disk, PATH).value).toBe(1003);
 });

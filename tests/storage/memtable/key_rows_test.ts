@@ -1,11 +1,11 @@
-/**
- * The rows of keys against a Map: numbers of every form, other keys, and keys that are forgotten.
- */
+/** Rows by key, compared with a Map: numbers of every form, other keys, and forgotten keys. */
 import { expect, test } from "bun:test";
 
-import type { Key } from "../../../src/storage/contract/key.ts";
 import { KeyRows } from "../../../src/storage/memtable/key_rows.ts";
+import { cpuMs } from "../../support/cpu_time.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
+
+type Key = Parameters<KeyRows["set"]>[0];
 
 function entriesOf(rows: KeyRows): [Key, number][] {
   const entries: [Key, number][] = [];
@@ -46,6 +46,26 @@ test.each(KEYS)("keeps the newest row of %s", (_, keyOf) => {
   expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));
 });
 
+test.each(KEYS)("keeps many rows of %s, and forgets some", (_, keyOf) => {
+  const random = new SeededRandom(11);
+  const rows = new KeyRows();
+  const model = new Map<Key, number>();
+  for (let row = 0; row < 90_000; row += 1) {
+    const key = keyOf(Math.floor(random.unit() * 60_000));
+    if (random.unit() < 0.1) {
+      rows.forget(key);
+      model.delete(key);
+    } else {
+      rows.set(key, row);
+      model.set(key, row);
+    }
+  }
+  for (let n = 0; n < 60_100; n += 1) {
+    if (rows.get(keyOf(n)) !== model.get(keyOf(n))) expect(n).toBe(-1);
+  }
+  expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));
+});
+
 test("keeps keys that ascend, those that come between them, and those that do so again", () => {
   const rows = new KeyRows();
   for (let n = 0; n < 1000; n += 1) rows.set(2 * n, n);
@@ -69,7 +89,7 @@ test("keeps keys that ascend, those that come between them, and those that do so
   expect(entriesOf(rows)).toHaveLength(2001);
 });
 
-test("takes numbers that differ in nothing for one key", () => {
+test("takes numbers that do not differ for one key", () => {
   const rows = new KeyRows();
   rows.set(0, 1);
   rows.set(-0, 2);
@@ -88,4 +108,23 @@ test("has no key at first, and none again when the only one is forgotten", () =>
   rows.forget(1);
   expect(rows.get(1)).toBeUndefined();
   expect(entriesOf(rows)).toEqual([]);
+});
+
+test("KeyRows finds keys that were made to share a hash like others", () => {
+  // Unsalted, this took a second or more.
+  const keyCount = 40_000;
+  const view = new DataView(new ArrayBuffer(8));
+  const keys = Array.from({ length: keyCount }, (_, i) => {
+    const high = 0x43300000 + keyCount - i;
+    view.setInt32(4, high, true);
+    view.setInt32(0, 0x777 ^ Math.imul(high, 0x85ebca6b), true);
+    return view.getFloat64(0, true);
+  });
+  expect(keys.every(Number.isSafeInteger)).toBe(true);
+  const rows = new KeyRows();
+  const took = cpuMs(() => {
+    for (const [row, key] of keys.entries()) rows.set(key, row);
+  });
+  expect(rows.get(keys[keyCount - 1] ?? 0)).toBe(keyCount - 1);
+  expect(took).toBeLessThan(400);
 });

@@ -1,8 +1,6 @@
-/**
- * A column of a memtable gives back what it was given, also after rows were taken back.
- */
+/** A memtable column returns the values it was given, even after rows were rolled back. */
 import { expect, test } from "bun:test";
-import { MemColumn, roomFor } from "../../../src/storage/memtable/mem_column.ts";
+import { MemColumn, newGrowth } from "../../../src/storage/memtable/mem_column.ts";
 import { type DataType, type Value, valuesOf } from "../../../src/types/mod.ts";
 
 const LONG = "ab".repeat(5000);
@@ -24,18 +22,21 @@ test.each(CASES)("%p keeps its values, by row and as a vector", (type, values) =
   expect(valuesOf(column.vector())).toEqual([...values]);
 });
 
-test.each(CASES)("%p is as it was when rows are taken back, and takes others", (type, values) => {
-  const column = new MemColumn(1, type);
-  const rows = values.map((value) => [value]);
-  column.appendFrom(rows, 0, rows.length);
-  const bytes = column.bytes;
-  column.truncate(1);
-  expect(column.length).toBe(1);
-  expect(valuesOf(column.vector())).toEqual([values[0] ?? null]);
-  column.appendFrom(rows, 0, rows.length);
-  expect(valuesOf(column.vector())).toEqual([values[0] ?? null, ...values]);
-  expect(column.bytes).toBeGreaterThanOrEqual(bytes);
-});
+test.each(CASES)(
+  "%p is unchanged after rows are rolled back, and accepts others",
+  (type, values) => {
+    const column = new MemColumn(1, type);
+    const rows = values.map((value) => [value]);
+    column.appendFrom(rows, 0, rows.length);
+    const bytes = column.bytes;
+    column.truncate(1);
+    expect(column.length).toBe(1);
+    expect(valuesOf(column.vector())).toEqual([values[0] ?? null]);
+    column.appendFrom(rows, 0, rows.length);
+    expect(valuesOf(column.vector())).toEqual([values[0] ?? null, ...values]);
+    expect(column.bytes).toBeGreaterThanOrEqual(bytes);
+  },
+);
 
 test("a vector of text keeps its rows while the column grows", () => {
   const column = new MemColumn(1, { kind: "text" });
@@ -45,36 +46,19 @@ test("a vector of text keeps its rows while the column grows", () => {
   expect(valuesOf(before)).toEqual(["first", "first"]);
 });
 
-test("roomFor, an array whose room costs nothing until it is written grows by more", () => {
-  expect(roomFor(4096, 4095, 0)).toBe(8190);
-  expect(roomFor(4097, 4096, 0)).toBe(65_536);
-  expect(roomFor(10_001, 10_000, 0)).toBe(131_072);
-  expect(roomFor(65_537, 65_536, 7)).toBe(131_072);
-  expect(roomFor(131_073, 131_072, 7)).toBe(262_144);
+test("an array whose capacity costs nothing until it is written grows by more", () => {
+  const growth = newGrowth((capacity) => new Uint8Array(capacity));
+  const roomOf = (capacity: number): number =>
+    growth.arrayFor(new Uint8Array(capacity), capacity, capacity + 1).length;
+  expect([0, 5, 4095, 4096, 10_000, 131_072].map(roomOf)).toEqual([
+    8, 10, 8190, 65_536, 131_072, 262_144,
+  ]);
 });
 
-test("bytes count what was written, and no room beyond it", () => {
+test("bytes count the written bytes, and no capacity beyond them", () => {
   const column = new MemColumn(1, { kind: "bigint" });
   column.appendRepeated(7, 5000);
   expect(column.bytes).toBe(40_000);
   column.truncate(5);
   expect(column.bytes).toBe(40);
-});
-
-test("roomFor, large arrays of one table grow at different rows, and each before it must", () => {
-  expect(roomFor(1024, 1024, 0)).toBeUndefined();
-  expect(roomFor(1025, 1024, 0)).toBe(2048);
-  expect(roomFor(9000, 1024, 0)).toBe(9000);
-  const room = 131_072;
-  const growAt = Array.from({ length: 8 }, (_, index) => {
-    for (let needed = 0; needed <= room; needed += 1024) {
-      const larger = roomFor(needed, room, index);
-      if (larger === undefined) continue;
-      expect(larger).toBe(2 * room);
-      return needed;
-    }
-    return room;
-  });
-  expect(new Set(growAt).size).toBe(8);
-  expect(Math.max(...growAt)).toBeLessThan(room);
 });

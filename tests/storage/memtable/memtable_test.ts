@@ -1,5 +1,5 @@
 /**
- * Goal: the newest rows of an owner are found from any position, wherever it lies.
+ * Goal: the newest rows of an owner are found from any position.
  */
 import { expect, test } from "bun:test";
 import { Memtable } from "../../../src/storage/memtable/memtable.ts";
@@ -21,4 +21,34 @@ test("Memtable.indexAfter finds the first row above a seq, among few rows and ma
       expect(memtable.indexAfter(partition, at), `${count} rows, after ${at}`).toBe(expected);
     }
   }
+});
+
+test("Memtable.firstAlive skips blocks of an owner that are not visible at a seq", () => {
+  const memtable = new Memtable([]);
+  const count = 4096;
+  memtable.reserve(2 * count);
+  const partition = memtable.partition(1);
+  const other = memtable.partition(2);
+  for (let row = 0; row < count; row += 1) {
+    memtable.push(other, { seq: 2 * row + 1, prev: 0, isDeleted: false });
+    memtable.push(partition, { seq: 2 * row + 2, prev: 0, isDeleted: row % 3 === 0 });
+  }
+  const rowAt = (index: number): number => partition.rows[index] ?? 0;
+  const all = { start: 0, end: count };
+  for (let index = 0; index < 3000; index += 1) {
+    if (index % 3 !== 0) memtable.replace(rowAt(index), 10_000 + index);
+  }
+  // A bound below some of the replacements, before and after a reader has seen all of them.
+  expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
+  // In the first two blocks every row is replaced; in the third, only the first rows are.
+  expect(memtable.firstAlive(partition, all, 20_000)).toBe(2048);
+  expect(memtable.firstAlive(partition, { start: 5, end: 1500 }, 20_000)).toBe(1500);
+  expect(memtable.firstAlive(other, all, 20_000)).toBe(0);
+  // A reader below the last replacement of a block still sees its row, even once others know more.
+  expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
+  expect(memtable.firstAlive(partition, all, 10_000)).toBe(0);
+  // A replacement that is rolled back makes its row visible again.
+  memtable.revert(rowAt(700));
+  expect(memtable.firstAlive(partition, all, 20_000)).toBe(0);
+  expect(memtable.firstAlive(partition, { start: 1024, end: count }, 20_000)).toBe(2048);
 });

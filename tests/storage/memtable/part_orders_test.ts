@@ -1,21 +1,15 @@
-/**
- * Orders of parts of a memtable count in the cache of chunks, and go with it.
- */
+/** Orders of memtable parts count toward the chunk cache, and disappear with it. */
 import { expect, test } from "bun:test";
-import { defined } from "../../../src/base/assert.ts";
 import { type MemPart, PartOrders } from "../../../src/storage/memtable/part_orders.ts";
-import { ChunkCache } from "../../../src/storage/segment/chunk_cache.ts";
-import { type ColumnOrder, orderOf } from "../../../src/storage/segment/column_order.ts";
-import { BIGINT, vectorFromValues } from "../../../src/types/mod.ts";
+import { newCache, orderOfNumbers } from "../../support/chunk_caches.ts";
 
 const ROWS = 1000;
 
-function someOrder(): ColumnOrder {
-  const values = Array.from({ length: ROWS }, (_, row) => (row * 7919) % ROWS);
-  return defined(orderOf(vectorFromValues(BIGINT, values)), "numbers have an order");
+function someOrder(): ReturnType<typeof orderOfNumbers> {
+  return orderOfNumbers(Array.from({ length: ROWS }, (_, row) => (row * 7919) % ROWS));
 }
 
-/** Parts of `ROWS` rows each, with their orders, of a column. */
+/** Adds parts of `ROWS` rows each, with their orders by a column. */
 function addParts(orders: PartOrders, columnId: number, count: number): readonly MemPart[] {
   for (let index = 0; index < count; index += 1) {
     orders.add(columnId, { start: index * ROWS, end: (index + 1) * ROWS });
@@ -26,8 +20,8 @@ function addParts(orders: PartOrders, columnId: number, count: number): readonly
   return parts;
 }
 
-test("PartOrders.keep counts an order in the cache until its part goes, whatever ends it", () => {
-  const cache = new ChunkCache();
+test("PartOrders.keep counts an order in the cache until its part is gone, whatever ends it", () => {
+  const cache = newCache();
   const orders = new PartOrders(cache);
   addParts(orders, 1, 2);
   const ofTwo = cache.byteCount;
@@ -42,8 +36,8 @@ test("PartOrders.keep counts an order in the cache until its part goes, whatever
   expect([orders.partsOf(1), orders.partsOf(2), cache.byteCount]).toEqual([[], [], 0]);
 });
 
-test("PartOrders.orderOf has no order any more that had to make room for others", () => {
-  const cache = new ChunkCache(ROWS * 10 * 5);
+test("PartOrders.orderOf no longer has an order that was evicted for others", () => {
+  const cache = newCache(ROWS * 10 * 5);
   const orders = new PartOrders(cache);
   const parts = addParts(orders, 1, 8);
   expect(cache.byteCount).toBeLessThanOrEqual(cache.bytesMax);

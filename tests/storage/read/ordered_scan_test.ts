@@ -1,6 +1,6 @@
 /**
- * Goal: rows in the order of a column are those of a scan, sorted. Method: random versions of two
- * owners, replaced, deleted, taken back, flushed and merged, beside a sort of what a scan reads.
+ * Goal: rows in a column's order are those of a scan, sorted. Method: random versions of two
+ * owners, replaced, deleted, rolled back, flushed and merged, compared with a sort of a scan.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -11,7 +11,6 @@ import {
   SEQ_COLUMN_ID,
   type TableDefinition,
 } from "../../../src/storage/mod.ts";
-import { sharedCache } from "../../../src/storage/segment/chunk_cache.ts";
 import {
   BIGINT,
   comparatorFor,
@@ -21,6 +20,7 @@ import {
   type Value,
   valuesOf,
 } from "../../../src/types/mod.ts";
+import { evictSharedCache, sharedCacheBytes } from "../../support/chunk_caches.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { commit, defineTable, openStore, readRows } from "../../support/store_fixture.ts";
@@ -56,7 +56,7 @@ function open(store: LocalStore, { tableId, columns }: TableDefinition, asked: A
     after: after as Seq,
     columnIds: [SEQ_COLUMN_ID, ...columns.map(({ columnId }) => columnId)],
   };
-  // Only who asks again is given an order.
+  // Only the second request gets an order.
   const scan = store.scanOrdered(tableId, options) ?? store.scanOrdered(tableId, options);
   return defined(scan, "there is an order");
 }
@@ -76,7 +76,7 @@ function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): V
   return rows;
 }
 
-/** The same rows, and in order; those of equal values may come in any. */
+/** Expects the same rows, in order; rows with equal values may come in any order. */
 function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): void {
   const { columnId, isDescending = false, max, min, owner = 0, upTo = store.visibleSeq } = asked;
   const column = defined(table.columns[columnId - 1], "a column of the table");
@@ -94,7 +94,7 @@ function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): vo
   });
   expect(isInOrder).toBe(true);
   const bySeq = (left: Row, right: Row): number => Number(left[0]) - Number(right[0]);
-  // As texts: to compare so many rows one by one takes seconds.
+  // Texts are compared, since comparing so many rows one by one takes seconds.
   const textOf = (rows: readonly Row[]): string => rows.toSorted(bySeq).map(String).join("\n");
   expect(textOf(found)).toBe(textOf(expected));
 }
@@ -110,7 +110,7 @@ function expectSameOfAll(store: LocalStore, upTo: number): void {
   }
 }
 
-/** A store with versions of every kind, in every place; and the seqs between its steps. */
+/** Returns a store with versions of every kind, in every place, and the seqs between its steps. */
 async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
   const random = new SeededRandom(3);
   const store = await openStore({ definitions: [TABLE] });
@@ -133,16 +133,19 @@ async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
 }
 
 describe("scanOrdered", () => {
-  test("reads what a scan reads, in order, at every seq and after a merge", async () => {
+  test("reads the rows of a scan, in order, at every seq and after a merge", async () => {
     const { store, seqs } = await filledStore();
     for (const seq of seqs.slice(-amountOf({ usual: 1, thorough: 3 }))) expectSameOfAll(store, seq);
     await store.flush(1);
     await store.compact(1);
-    for (const seq of seqs.slice(-amountOf({ usual: 1, thorough: 2 }))) expectSameOfAll(store, seq);
+    expectSameOfAll(store, store.visibleSeq);
+    // Rows that were replaced since are in history, which has no orders.
+    const older = { columnId: 1, upTo: defined(seqs.at(-2), "there is an earlier state") };
+    expect(() => open(store, TABLE, older)).toThrow("there is an order");
     await store.close();
   });
 
-  test("reads none at or below its lower bound on seq, and what came since its last order", async () => {
+  test("reads no rows at or below its lower bound on seq, and the rows since its last order", async () => {
     const { store, seqs } = await filledStore();
     const after = seqs[1] ?? 0;
     for (const columnId of [1, 2, 3]) expectSame(store, TABLE, { columnId, after });
@@ -153,7 +156,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("goes on while its rows are replaced, flushed and merged", async () => {
+  test("continues while its rows are replaced, flushed and merged", async () => {
     const { store } = await filledStore();
     const expected = readRows(store, TABLE).map(([seq]) => Number(seq));
     const scan = open(store, TABLE, { columnId: 1 });
@@ -180,7 +183,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("puts only the groups in order that it comes to", async () => {
+  test("orders only the groups that it reaches", async () => {
     const store = await openStore({ definitions: [TABLE] });
     for (let start = 0; start < 20_000; start += 5000) {
       const rows = Array.from({ length: 5000 }, (_, i): Row => [start + i, "t", 0]);
@@ -188,7 +191,7 @@ describe("scanOrdered", () => {
       await store.flush(1);
     }
     const scan = open(store, TABLE, { columnId: 1, min: 7000 });
-    // The first step puts a group in order, the second reads of it; no third one is needed.
+    // The first step orders a group and the second reads it; no third one is needed.
     expect(scan.next(10)?.rowCount).toBe(0);
     expect(valuesOf(defined(scan.next(10)?.columns[1], "there is a key"))[0]).toBe(7000);
     expect(scan.rowsPassed).toBe(10);
@@ -196,7 +199,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("skip passes by the rows that next would read", async () => {
+  test("skip skips the rows that next would read", async () => {
     const { store } = await filledStore();
     const all = readOrdered(store, TABLE, { columnId: 1 }).map(([, key]) => key ?? null);
     const scan = open(store, TABLE, { columnId: 1 });
@@ -212,7 +215,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("a scan between two values reads on where a group turns out to have no order", async () => {
+  test("a scan between two values reads on if a group turns out to have no order", async () => {
     const store = await openStore({ definitions: [TABLE] });
     const rows = Array.from({ length: 5000 }, (_, i): Row => [i, `${"a".repeat(i % 500)}b${i}`, 0]);
     await commit(store, 1, "insert", rows);
@@ -229,14 +232,14 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("gives up where rows turn out to have no order, in segments and memtables", async () => {
+  test("gives up if rows turn out to have no order, in segments and memtables", async () => {
     const store = await openStore({ definitions: [TABLE] });
     const options = { owner: 0, columnIds: [1], columnId: 2, isDescending: false };
     const ask = (): OrderedScan | undefined =>
       store.scanOrdered(1, { ...options, upTo: store.visibleSeq });
     const rowsFrom = (start: number): Row[] =>
       Array.from({ length: 5000 }, (_, i) => [start + i, `${"a".repeat(i % 500)}b${i}`, 0]);
-    // Until somebody comes to them, rows in memory are in no order either.
+    // Rows in memory have no order either until a scan reaches them.
     await commit(store, 1, "insert", rowsFrom(0));
     ask()?.close();
     const inMemory = defined(ask(), "there may be an order");
@@ -254,7 +257,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("puts rows in memory in order a part at a time", async () => {
+  test("orders rows in memory one part at a time", async () => {
     const flush = { ...TABLE.flush, rowsMax: 1_000_000 };
     const store = await openStore({ definitions: [{ ...TABLE, flush }] });
     for (let start = 0; start < 70_000; start += 35_000) {
@@ -269,8 +272,8 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("has an order of the long texts of one owner among the short ones of another", async () => {
-    // Packed texts are put in no order.
+  test("has an order for the long texts of one owner among the short ones of another", async () => {
+    // Packed texts are not ordered.
     const flush = { ...TABLE.flush, rowsMax: 100_000 };
     const table: TableDefinition = { ...TABLE, flush, compression: "none" };
     const store = await openStore({ definitions: [table] });
@@ -286,7 +289,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("has no order of few rows, of a column with a NULL or without an order, or at first", async () => {
+  test("has no order for few rows, for a column with a NULL or without an order, or at first", async () => {
     const definition = defineTable(2, [BIGINT, BIGINT, JSON_TEXT]);
     const store = await openStore({ definitions: [definition], clock: new ManualClock() });
     const ask = (columnId: number): OrderedScan | undefined =>
@@ -315,18 +318,117 @@ describe("scanOrdered", () => {
   });
 });
 
-test("the order of rows in memory counts in the cache, and is made again where it had to go", async () => {
+test("the order of rows in memory counts in the cache, and is made again after an eviction", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const rows = Array.from({ length: 20_000 }, (_, i): Row => [(i * 7919) % 20_011, "a", i % 50]);
   await commit(store, 1, "insert", rows);
-  const before = sharedCache.byteCount;
+  const before = sharedCacheBytes();
   expectSame(store, TABLE, { columnId: 1 });
-  expect(sharedCache.byteCount - before).toBeGreaterThan(rows.length * 9);
-  const { bytesMax } = sharedCache;
-  sharedCache.bound(0);
-  expect(sharedCache.byteCount).toBe(0);
-  sharedCache.bound(bytesMax);
+  expect(sharedCacheBytes() - before).toBeGreaterThan(rows.length * 9);
+  evictSharedCache();
+  expect(sharedCacheBytes()).toBe(0);
   expectSame(store, TABLE, { columnId: 1, isDescending: true });
-  expect(sharedCache.byteCount).toBeGreaterThan(rows.length * 9);
+  expect(sharedCacheBytes()).toBeGreaterThan(rows.length * 9);
+  await store.close();
+});
+
+test("an ordered scan skips few deleted rows, and has all rows at any bound", async () => {
+  const idsOf = (first: number, count: number): Row[] =>
+    Array.from({ length: count }, (_, index) => [first + index, "text", 1]);
+  for (const isFlushed of [true, false]) {
+    const store = await openStore({
+      definitions: [{ ...TABLE, flush: { rowsMax: 999_999, ageMsMax: 86_399_000 } }],
+    });
+    await commit(store, 1, "insert", idsOf(0, 20_000));
+    if (isFlushed) await store.flush(1);
+    const all = store.visibleSeq;
+    const order = { columnId: 1 };
+    expect(readOrdered(store, TABLE, order)).toHaveLength(20_000);
+    const bounds: Seq[] = [all];
+    // An order is made again once half of its rows, and at least 512, are deleted.
+    for (const [first, count, passedMax] of [
+      [0, 9000, 9001],
+      [9000, 6000, 1],
+      [15_000, 300, 301],
+      [15_300, 4000, 1],
+    ] as const) {
+      await commit(store, 1, "delete", idsOf(first, count));
+      bounds.push(store.visibleSeq);
+      const scan = open(store, TABLE, order);
+      let batch = scan.next(1);
+      // Ordering the rows is a separate step.
+      while (batch?.rowCount === 0) batch = scan.next(1);
+      expect(valuesOf(defined(batch?.columns[1], "there is a row"))).toEqual([first + count]);
+      expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
+      scan.close();
+    }
+    // A reader at a lower seq gets the rows of that seq, even after the current order was made.
+    for (const upTo of bounds.toReversed()) {
+      expectSame(store, TABLE, { ...order, upTo });
+      expectSame(store, TABLE, { ...order, upTo, min: 8000, max: 15_500, isDescending: true });
+    }
+    expectSame(store, TABLE, order);
+    await store.close();
+  }
+});
+
+function expectNewest(store: LocalStore, { max, min, ...asked }: Omit<Asked, "columnId">): void {
+  const { owner = 0, upTo = store.visibleSeq, after = 0 } = asked;
+  const expected = readRows(store, TABLE, { owner, upTo, after }).filter(
+    ([seq]) => Number(seq) >= Number(min ?? 0) && Number(seq) <= Number(max ?? Infinity),
+  );
+  const order = { ...asked, columnId: SEQ_COLUMN_ID, isDescending: true };
+  const found = readOrdered(store, TABLE, {
+    ...order,
+    ...(max === undefined ? {} : { max }),
+    ...(min === undefined ? {} : { min }),
+  });
+  expect(found.map(String)).toEqual(expected.toReversed().map(String));
+}
+
+test("rows come from the newest one on, at every seq and within bounds, wherever they lie", async () => {
+  const { seqs, store } = await filledStore();
+  for (const isFlushed of [false, true]) {
+    if (isFlushed) await store.flush(1);
+    for (const owner of [...OWNERS, 99]) {
+      for (const upTo of [...seqs.slice(-4), store.visibleSeq])
+        expectNewest(store, { owner, upTo });
+      const [first = 0, second = 0, third = 0, fourth = 0] = seqs;
+      expectNewest(store, { owner, after: second, batchRows: 7 });
+      expectNewest(store, { owner, min: first, max: fourth });
+      expectNewest(store, { owner, min: second + 0.5, max: third - 0.5 });
+    }
+  }
+  await store.compact(1);
+  for (const owner of OWNERS) expectNewest(store, { owner });
+  await store.close();
+});
+
+test("the newest rows are read without visiting earlier ones, even if all are deleted", async () => {
+  const { store } = await filledStore();
+  const expected = readRows(store, TABLE).map(([seq]) => Number(seq));
+  const order = { columnId: SEQ_COLUMN_ID, isDescending: true };
+  const scan = open(store, TABLE, order);
+  expect(scan.skip(10)).toBe(10);
+  const found: number[] = [];
+  const take = (): void => {
+    const batch = scan.next(1000);
+    const [seqs] = batch?.columns ?? [];
+    if (seqs !== undefined) found.push(...valuesOf(seqs).map(Number));
+  };
+  take();
+  expect(scan.rowsPassed).toBe(1010);
+  const rows = readRows(store, TABLE).map(([, ...row]) => row);
+  await commit(store, 1, "delete", rows);
+  take();
+  await store.flush(1);
+  take();
+  await store.compact(1);
+  for (let i = 0; i < 40; i += 1) take();
+  expect(scan.next(1)).toBeUndefined();
+  expect(scan.skip(1)).toBeUndefined();
+  scan.close();
+  expect(found).toEqual(expected.toReversed().slice(10));
+  expectNewest(store, {});
   await store.close();
 });

@@ -1,9 +1,10 @@
 /**
- * A scan of a table of which most rows are not current lets others run in between, and who leaves
- * out rows has only the others decoded.
+ * A scan of a table in which most rows are not current yields to others in between, and a scan that
+ * skips rows decodes only the others.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
+import type { Seq } from "../../../src/base/seq.ts";
 import type { LocalStore, Scan } from "../../../src/storage/mod.ts";
 import { take, valuesOf } from "../../../src/types/mod.ts";
 import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
@@ -11,7 +12,10 @@ import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
 const TABLE = defineTable(1, [{ kind: "int" }]);
 const ROWS = 150_000;
 
-/** A table of which only the last row was not deleted, whose rows lie in a segment or in memory. */
+/**
+ * Returns a table in which every row but the last is deleted, with its rows in a segment or in
+ * memory.
+ */
 async function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
   const store = await openStore({ definitions: [TABLE] });
   const rows = Array.from({ length: ROWS + 1 }, (_, id) => [id]);
@@ -26,7 +30,7 @@ function scanOf(store: LocalStore, options: { mayBeEmpty?: boolean; batchRows?: 
   return store.scan(1, { owner: 0, upTo, columnIds: [1], ...options });
 }
 
-/** How many batches without a row come before the one row. */
+/** Returns how many empty batches precede the only row. */
 function emptyBatchesOf(scan: Scan): number {
   let count = 0;
   for (let batch = scan.next(); batch?.rowCount === 0; batch = scan.next()) count += 1;
@@ -53,7 +57,7 @@ for (const isFlushed of [true, false]) {
   });
 }
 
-test("a scan with defersNumbers decodes what was not chosen once it is looked at", async () => {
+test("a scan with defersNumbers decodes values that were not chosen once they are read", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const ids = [7, 1, 200, 5];
   await commit(
@@ -75,10 +79,47 @@ test("a scan with defersNumbers decodes what was not chosen once it is looked at
   await store.close();
 });
 
-test("a scan that is asked for one row at a time passes many hidden ones at once", async () => {
+test("a scan that is asked for one row at a time skips many hidden ones at once", async () => {
   const store = await mostlyDeleted({ isFlushed: true });
   const scan = scanOf(store, { mayBeEmpty: true, batchRows: 1 });
   expect(emptyBatchesOf(scan)).toBeLessThan(10);
   scan.close();
   await store.close();
+});
+
+test("a scan prunes row groups whose rows were all replaced by then, and no others", async () => {
+  for (const isFlushed of [true, false]) {
+    const store = await mostlyDeleted({ isFlushed: true });
+    const before = (store.visibleSeq - ROWS) as Seq;
+    if (isFlushed) await store.flush(1);
+    const newest = scanOf(store, {});
+    expect(newest.next()?.rowCount).toBe(1);
+    expect(newest.next()).toBeUndefined();
+    expect(newest.groupsRead).toBe(1);
+    expect(newest.groupsPruned).toBe(isFlushed ? 5 : 2);
+    newest.close();
+    const older = store.scan(1, { owner: 0, upTo: before, columnIds: [1] });
+    let rowCount = 0;
+    for (let batch = older.next(); batch !== undefined; batch = older.next()) {
+      rowCount += batch.rowCount;
+    }
+    expect(rowCount).toBe(ROWS + 1);
+    expect(older.groupsRead).toBe(3);
+    older.close();
+    // A reader that asks for tombstones finds them.
+    const all = store.scan(1, {
+      owner: 0,
+      upTo: store.visibleSeq,
+      columnIds: [1],
+      withTombstones: true,
+      after: before,
+    });
+    let tombstoneCount = 0;
+    for (let batch = all.next(); batch !== undefined; batch = all.next()) {
+      tombstoneCount += batch.rowCount;
+    }
+    expect(tombstoneCount).toBe(ROWS);
+    all.close();
+    await store.close();
+  }
 });

@@ -1,6 +1,6 @@
 /**
- * Goal: the order of a column is that of its values, whatever they look like. Method: random
- * vectors of every kind that has one, beside a sort of their values.
+ * Goal: the order of a column is that of its values, whatever their form. Method: random vectors of
+ * every kind that has an order, compared with a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {
@@ -42,7 +42,7 @@ function textOf(alphabet: readonly string[], length: number): string {
   return Array.from({ length }, () => random.pick(alphabet)).join("");
 }
 
-/** Equal values stand in the order of their rows. */
+/** Equal values stay in row order. */
 function expectOrder(vector: Vector, type: DataType): void {
   const values = valuesOf(vector);
   const compare = comparatorFor(type);
@@ -96,12 +96,12 @@ describe("orderOf orders texts by their bytes", () => {
   });
 });
 
-test("orderOf orders as many rows as a group has", () => {
+test("orderOf orders as many rows as a group can have", () => {
   const values = Float64Array.from({ length: 65_536 }, (_, row) => (row * 40_503) % 65_536);
   expectOrder({ kind: "f64", length: 65_536, values, nulls: undefined }, BIGINT);
 });
 
-test("orderOf of one value in every row is their order", () => {
+test("orderOf of one value in every row is the order of the rows", () => {
   expectOrder(constVector(5, ROWS), BIGINT);
   expectOrder(constVector("a", ROWS), TEXT);
 });
@@ -114,7 +114,7 @@ test("areTextsShort bounds the mean of the bytes of texts", () => {
   expect(areTextsShort(vectorFromValues(BIGINT, [1]))).toBe(true);
 });
 
-test("orderOf gives up where texts begin alike in many lengths", () => {
+test("orderOf gives up if texts share beginnings of many lengths", () => {
   const nested = Array.from({ length: ROWS }, (_, row) => `${"a".repeat(row % 500)}b`);
   expect(orderOf(utf8(nested))).toBeUndefined();
   const alike = Array.from({ length: ROWS }, (_, row) => `${"a".repeat(490)}${row}`);

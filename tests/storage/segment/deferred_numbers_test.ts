@@ -1,6 +1,6 @@
 /**
- * Numbers that are decoded when they are looked at are those that would be decoded at once, and
- * chosen ones are decoded without the others.
+ * Numbers that are decoded lazily equal those that are decoded at once, and chosen numbers are
+ * decoded without the others.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -21,14 +21,14 @@ import { encodeSegment } from "../../support/encoded_segment.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/1.seg";
-/** Enough for a run. */
+/** Enough rows for a run. */
 const ROW_COUNT = 300;
 const COLUMN_ID = 9;
 
-/** Marks memory that nothing was decoded to. */
+/** Marks memory into which nothing was decoded. */
 const UNTOUCHED = -2_000_000_000;
 
-/** Numbers without an order, so that they are no runs: below `limit`. */
+/** Returns numbers below `limit` in no order, so that they do not form runs. */
 function scattered(limit: number): (row: number) => number {
   return (row) => ((row + 1) * 7919 * 7919) % limit;
 }
@@ -37,7 +37,10 @@ const byBytes = scattered(200);
 const byShorts = scattered(50_000);
 const byLongs = scattered(90_000_000);
 
-/** A column for each encoding of numbers, and one for each that is decoded at once. */
+/**
+ * One column for each encoding of numbers that are decoded lazily, and one for each that is decoded
+ * at once.
+ */
 const COLUMNS: readonly (readonly [string, DataType, (row: number) => Value])[] = [
   ["i32", INT, (row) => byLongs(row) - 40_000_000],
   ["offset8", INT, (row) => byBytes(row) - 100],
@@ -100,14 +103,14 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
   expect(untouched.length).toBe(end - start);
   const chosen = [0, 2, 11, 12, 139].map((row) => wanted[row] ?? null);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
-  // Behind the chosen ones the others are still to be had, and then some of them again.
+  // After the chosen numbers, the others can still be read, and then some of them again.
   expect(valuesOf(untouched)).toEqual(wanted);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
   expect(valuesOf(read())).toEqual(wanted);
   reader.close();
 });
 
-test("columnRows decodes only what is chosen, as long as nobody looks at the others", () => {
+test("columnRows decodes only the chosen rows, as long as the others are not read", () => {
   for (const [encoding, type, valueAt] of COLUMNS) {
     if (!/^(?:offset|scaled|f32)/.test(encoding)) continue;
     const reader = readerOf(

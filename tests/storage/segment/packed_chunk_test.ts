@@ -1,18 +1,17 @@
 /**
- * Packed chunks: what is written comes back, whole, in part and one by one; what is not worth it
- * stays as it was; no damaged byte is served, nor one that does not unpack to what it says.
+ * Packed chunks: written values are read back, whole, in part and one by one; chunks that are not
+ * worth packing stay plain; and no damaged byte is served, nor one that does not unpack correctly.
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
  */
 
 import { describe, expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
-import type { Compression } from "../../../src/storage/contract/store.ts";
 import { ChunkCache } from "../../../src/storage/segment/chunk_cache.ts";
 import { ENCODING_NAMES } from "../../../src/storage/segment/encodings.ts";
 import {
   encodeHeader,
-  SEGMENT_FORMAT,
+  PACKED_FORMAT,
   segmentFormatOf,
 } from "../../../src/storage/segment/format.ts";
 import {
@@ -66,8 +65,12 @@ function readAll(bytes: Uint8Array): void {
   }
 }
 
-/** Rows of one owner, without a key, in one column with the id 1. */
-function inputOf(type: DataType, values: readonly Value[], compression: Compression): SegmentInput {
+/** Returns rows of one owner, without a key, in one column with the id 1. */
+function inputOf(
+  type: DataType,
+  values: readonly Value[],
+  compression: SegmentInput["compression"],
+): SegmentInput {
   const seqs = Float64Array.from({ length: values.length }, (_, row) => row + 1);
   return {
     segmentId: 5,
@@ -87,7 +90,7 @@ function isPacked(reader: SegmentReader, columnId = 1): boolean {
   return reader.chunkEntry(columnId, 0)?.isPacked === true;
 }
 
-/** Text of so many letters, no two alike, that shrinks to less than half. */
+/** Returns a unique text of this many letters that shrinks to less than half. */
 function longText(random: SeededRandom, length: number): string {
   const words = ["tide ", "mark ", "ebb ", "flow ", "moon ", "shore "];
   let text = "";
@@ -133,7 +136,7 @@ describe("round trip", () => {
           }
         }
       }
-      // None of each shape in one row, or all NULL, or constant; most of the others.
+      // A chunk with one row, only NULLs, or a constant is not packed; most others are.
       expect(packedCount).toBeGreaterThan(type.kind === "boolean" ? 2 : 8);
     },
   );
@@ -145,7 +148,7 @@ describe("round trip", () => {
       const { input } = randomSegment(random, { rowCount, ownerCount: 9, keyTypes: [TEXT, INT] });
       const plain = open(encodeSegment(input));
       const packed = open(encodeSegment({ ...input, compression: "zstd" }));
-      expect([plain.format, packed.format]).toEqual([2, SEGMENT_FORMAT]);
+      expect([plain.format, packed.format]).toEqual([2, PACKED_FORMAT]);
       expect(isPacked(packed, -1)).toBe(true);
       for (let row = 0; row < rowCount; row += 1) {
         const owner = input.owners[row] ?? 0;
@@ -174,11 +177,11 @@ describe("round trip", () => {
     }
   });
 
-  test("text over many blocks comes back, whichever rows are asked for", () => {
+  test("text over many blocks is read back, whichever rows are requested", () => {
     const random = new SeededRandom(seedOf(9));
     const values = Array.from({ length: 3000 }, (_, row): Value => {
       if (row % 7 === 3) return null;
-      // Some lie in several blocks, and some are empty.
+      // Some texts span several blocks, and some are empty.
       return row % 500 === 8 ? longText(random, 100_000) : longText(random, random.below(300));
     });
     for (const type of [TEXT, BYTES]) {
@@ -220,7 +223,7 @@ describe("round trip", () => {
   });
 });
 
-/** Some rows of a span: looked up one by one where they are few, and else not at all. */
+/** Checks some rows of a span. A few rows are looked up one by one, but many are not. */
 function expectChosen(
   reader: SegmentReader,
   {
@@ -244,10 +247,10 @@ function bytesOfText(value: Value): Value {
   return typeof value === "string" ? new TextEncoder().encode(value) : null;
 }
 
-describe("what is packed", () => {
+describe("the choice of packing", () => {
   const random = new SeededRandom(2);
 
-  /** Rows of one text each, so that a chunk has so many bytes with its offsets. */
+  /** Returns rows of one text each, so that a chunk has this many bytes including its offsets. */
   function textsOf(byteCount: number, rowCount: number): string[] {
     const textBytes = byteCount - 8 * Math.ceil((rowCount + 1) / 2);
     const each = Math.floor(textBytes / rowCount);
@@ -256,7 +259,7 @@ describe("what is packed", () => {
     return texts;
   }
 
-  test("of auto, text from a size of the chunk and of its values on", () => {
+  test("auto packs text from a size of the chunk and of its values on", () => {
     const rowCount = Math.floor(AUTO_CHUNK_BYTES_MIN / AUTO_VALUE_BYTES_MIN) - 5;
     for (const [byteCount, rows, expected] of [
       [AUTO_CHUNK_BYTES_MIN, rowCount, true],
@@ -273,7 +276,7 @@ describe("what is packed", () => {
       ]);
       const bytes = encodeSegment(inputOf(TEXT, texts, "auto"));
       expect(isPacked(open(bytes)), `${byteCount} bytes`).toBe(expected);
-      // What has no packed chunk is what it would have been before there were any.
+      // A segment without a packed chunk has the same bytes as before packing existed.
       if (!expected) expect(bytes).toEqual(plain);
       expect(isPacked(open(encodeSegment(inputOf(TEXT, texts, "zstd"))))).toBe(true);
     }
@@ -282,8 +285,8 @@ describe("what is packed", () => {
   test.each([
     ["small", 200],
     ["sampled", 6000],
-  ])("of auto, text that shrinks much: a %s chunk", (_name, rowCount) => {
-    /** A part of each text is chance, in hex, which packs to half. */
+  ])("auto packs text that shrinks much: a %s chunk", (_name, rowCount) => {
+    /** A part of each text is random hex, which packs to half its size. */
     const share = (noiseChars: number): number => {
       const values = Array.from({ length: rowCount }, (_, row) => {
         const noise = Buffer.from(random.bytes(noiseChars)).toString("base64").slice(0, noiseChars);
@@ -300,7 +303,7 @@ describe("what is packed", () => {
     expect(share(450)).toBeGreaterThan(AUTO_SHARE_MAX);
   });
 
-  test("of auto, neither numbers nor dictionaries nor embeddings, but JSON and bytes", () => {
+  test("auto packs neither numbers nor dictionaries nor embeddings, but JSON and bytes", () => {
     const rows = Array.from({ length: 5000 }, (_, row) => row);
     const embedding: DataType = { kind: "embedding", dimensions: 64 };
     const cases: [DataType, Value[], boolean][] = [
@@ -320,7 +323,7 @@ describe("what is packed", () => {
     }
   });
 
-  test("of zstd, nothing that would not shrink", () => {
+  test("zstd packs nothing that would not shrink", () => {
     const noise = Array.from({ length: 300 }, () => random.bytes(200));
     expect(isPacked(open(encodeSegment(inputOf(BYTES, noise, "zstd"))))).toBe(false);
     expect(isPacked(open(encodeSegment(inputOf(INT, [1], "zstd"))))).toBe(false);
@@ -332,7 +335,7 @@ describe("memory", () => {
   const values = Array.from({ length: 20_000 }, () => longText(random, 200));
   const file = encodeSegment(inputOf(TEXT, values, "auto"));
 
-  test("zone maps and flags are read without unpacking, and a row unpacks its blocks alone", () => {
+  test("zone maps and flags are read without unpacking, and a row unpacks only its blocks", () => {
     const cache = new ChunkCache();
     const input = inputOf(TEXT, values, "zstd");
     const numbers = Float64Array.from({ length: 20_000 }, (_, row) => (row * 7919) % 20_000);
@@ -375,7 +378,7 @@ describe("memory", () => {
     const full = roomy.byteCount;
     again.columnRows(1, 0, { start: 3, end: 15_000 });
     expect(roomy.byteCount).toBe(full);
-    // The whole is made of what is there, and kept as a whole.
+    // The whole chunk is assembled from the cached blocks, and kept as a whole.
     const whole = again.column(1, 0);
     expect(whole?.length).toBe(20_000);
     expect(again.column(1, 0)).toBe(defined(whole));
@@ -384,7 +387,7 @@ describe("memory", () => {
     expect(roomy.byteCount).toBe(0);
   });
 
-  test("chosen rows unpack their blocks alone", () => {
+  test("chosen rows unpack only their blocks", () => {
     const cache = new ChunkCache();
     const reader = open(file, cache);
     const selection = { rows: Uint32Array.of(40, 3000, 4000, 9999), count: 3 };
@@ -438,13 +441,13 @@ describe("damage", () => {
     }
   });
 
-  test("a forged file that changes nothing is read", () => {
+  test("a forged file without a change is read", () => {
     const same = forgedSegment(good, 1, () => undefined);
     expect(same).toEqual(good);
     expect(blockCount).toBe(7);
   });
 
-  test("a length that lies is damage, under a checksum that holds", () => {
+  test("a false length is damage, even under a valid checksum", () => {
     const lies = [0, 1, 7, BLOCK_BYTES, unpackedBytes - 8, unpackedBytes - 1, unpackedBytes + 1];
     const more = [unpackedBytes + 8, blockCount * BLOCK_BYTES, 2 * unpackedBytes, 2 ** 32 - 1];
     for (const lie of [...lies, ...more]) {
@@ -455,12 +458,12 @@ describe("damage", () => {
       expect(() => reader.column(1, 0), message).toThrow(
         /^Cannot read \/1\.seg at byte \d+: .*packed/,
       );
-      // The other columns are as they were.
+      // The other columns are unchanged.
       expect(reader.seqs(0).length).toBe(400);
     }
   });
 
-  test("an end of a block that lies is damage", () => {
+  test("a false end of a block is damage", () => {
     for (let block = 0; block < blockCount; block += 1) {
       for (const by of [-4000, -1, 1, 8, 4000, 2 ** 31]) {
         const bytes = forgedSegment(good, 1, (chunk) => {
@@ -473,7 +476,7 @@ describe("damage", () => {
     }
   });
 
-  test("ends of blocks that go back, or beyond the chunk, are damage before a block is unpacked", () => {
+  test("ends of blocks that decrease, or exceed the chunk, are damage before a block is unpacked", () => {
     const lastAt = 4 * blockCount;
     for (const lie of [
       (chunk: DataView) => chunk.setUint32(8, chunk.getUint32(4, true), true),
@@ -489,7 +492,7 @@ describe("damage", () => {
     }
   });
 
-  test("a block that does not unpack is damage, which names its place; the others are read", () => {
+  test("a block that does not unpack is damage, with its place; the others are read", () => {
     const headBytes = 4 + 4 * blockCount;
     for (const inFrame of [0, 3, 4, 5, 6]) {
       let secondAt = 0;
@@ -513,7 +516,7 @@ describe("damage", () => {
     bytes.set(encodeHeader({ format: 2, segmentId: 5, tableId: 7 }));
     const reader = open(bytes);
     expect(() => reader.column(1, 0)).toThrow(
-      `Cannot read /1.seg at byte ${offset}: a chunk is packed, and the file is of format 2`,
+      `Cannot read /1.seg at byte ${offset}: a chunk is packed, but the file has format 2, which has no packed chunks`,
     );
   });
 });

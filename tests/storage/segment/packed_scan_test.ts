@@ -1,6 +1,6 @@
 /**
- * Tables whose segments are packed: what is not looked at is not unpacked, and damage that only
- * unpacking meets puts the segment out of use.
+ * Tables with packed segments: values that are not read are not unpacked, and damage that only
+ * unpacking finds quarantines the segment.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
@@ -20,7 +20,7 @@ function textOf(row: number): string {
   return `${row} `.repeat(120);
 }
 
-/** A store whose one segment has a second block of text that does not unpack. */
+/** Returns a store with one segment, whose second block of text does not unpack. */
 async function withBrokenBlock(): Promise<{ store: LocalStore; manifest: MemoryManifest }> {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -41,7 +41,7 @@ async function withBrokenBlock(): Promise<{ store: LocalStore; manifest: MemoryM
   return { store: await openStore({ disk, manifest, definitions: [TABLE] }), manifest };
 }
 
-/** What each batch of a scan is for somebody, before the next. */
+/** Calls `see` for each batch of a scan, before the next is read. */
 function batches<T>(store: LocalStore, batchRows: number, see: (batch: ScanBatch) => T): T[] {
   const columnIds = [1, 2, SEQ_COLUMN_ID];
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds, batchRows });
@@ -54,7 +54,7 @@ function batches<T>(store: LocalStore, batchRows: number, see: (batch: ScanBatch
   }
 }
 
-test("rows are scanned beside text that cannot be unpacked, as long as nobody looks at it", async () => {
+test("rows with text that cannot be unpacked are scanned, as long as the text is not read", async () => {
   const { store, manifest } = await withBrokenBlock();
   const counts = batches(store, 64, ({ columns, rowCount }) => {
     expect(columns[1]?.length).toBe(rowCount);
@@ -68,7 +68,7 @@ test("rows are scanned beside text that cannot be unpacked, as long as nobody lo
   await store.close();
 });
 
-test("a batch is as short as what is unpacked for it, in a scan and in changes", async () => {
+test("a batch is as short as its unpacked bytes require, in a scan and in changes", async () => {
   const store = await openStore({
     definitions: [TABLE],
     options: { rowBytesMax: 1 << 20, walSegmentBytes: 1 << 24, walMaxBytes: 1 << 26 },
@@ -97,7 +97,7 @@ test("a batch is as short as what is unpacked for it, in a scan and in changes",
   await store.close();
 });
 
-test("text of other blocks is read, and what does not unpack puts the segment out of use", async () => {
+test("text of other blocks is read, and a block that does not unpack quarantines the segment", async () => {
   const { store, manifest } = await withBrokenBlock();
   const read = (): unknown =>
     batches(store, 16, ({ columns: [ids, texts] }) => {

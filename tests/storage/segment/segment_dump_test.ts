@@ -7,14 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dumpLines } from "../../../scripts/dump_segment.ts";
 import { CorruptionError } from "../../../src/base/errors.ts";
-import { DeletionVector } from "../../../src/storage/deletions/deletion_vector.ts";
 import { vectorFromValues } from "../../../src/types/mod.ts";
-import { encodeSegment } from "../../support/encoded_segment.ts";
+import { encodeSegment, type SegmentInput } from "../../support/encoded_segment.ts";
+import { noDeletions } from "../../support/segment_files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-dump-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-const segment = encodeSegment({
+const INPUT: SegmentInput = {
   segmentId: 3,
   tableId: 7,
   keyColumnIds: [1],
@@ -40,9 +40,22 @@ const segment = encodeSegment({
   prevs: Float64Array.from([0, 4096]),
   commitSeqs: Float64Array.from([4096, 8193]),
   deleted: Uint8Array.from([0, 1]),
+};
+
+const segment = encodeSegment(INPUT);
+
+test("dumpLines prints of a history segment by which seq each row was replaced", () => {
+  const path = join(directory, "5.seg");
+  const replacingSeqs = Float64Array.from([8192, 8192]);
+  writeFileSync(path, encodeSegment({ ...INPUT, isHistory: true, replacingSeqs }));
+  const text = [...dumpLines(path, 2)].join("\n");
+  expect(text).toContain("format 4");
+  expect(text).toContain("column -5 (replaced by): ");
+  expect(text).toContain("row 0: seq 4096 replaced by 8192 commit 4096 1=5");
+  expect(text).toContain("row 1: seq 8192 deleted replaces 4096 replaced by 8192 commit 8193");
 });
 
-test("dumpLines tells what is in a segment", () => {
+test("dumpLines prints the contents of a segment", () => {
   const path = join(directory, "3.seg");
   writeFileSync(path, segment);
   const text = [...dumpLines(path, 2)].join("\n");
@@ -61,9 +74,9 @@ test("dumpLines tells what is in a segment", () => {
   }
 });
 
-test("dumpLines tells what is in a deletion vector", () => {
+test("dumpLines prints the contents of a deletion vector", () => {
   const path = join(directory, "3.1.dv");
-  const vector = new DeletionVector({ segmentId: 3, rowCount: 9 });
+  const vector = noDeletions({ segmentId: 3, rowCount: 9 });
   vector.replace(4, 12_288);
   vector.replace(5, 12_289);
   writeFileSync(path, vector.encode());
@@ -74,7 +87,7 @@ test("dumpLines tells what is in a deletion vector", () => {
   ]);
 });
 
-test("dumpLines throws CorruptionError for a damaged chunk, after what it could tell", () => {
+test("dumpLines throws CorruptionError for a damaged chunk, after the lines before it", () => {
   const path = join(directory, "4.seg");
   const damaged = segment.slice();
   damaged[64] = (damaged[64] ?? 0) ^ 1;

@@ -16,7 +16,7 @@ import {
   sortKeys,
 } from "../../../src/storage/segment/key_places.ts";
 import { type Row, type Value, type Vector, vectorFromValues } from "../../../src/types/mod.ts";
-import { COLUMN_TYPES, randomValues, randomVector } from "../../support/random_segment.ts";
+import { randomValues, randomVector, SCALAR_TYPES } from "../../support/random_segment.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 
 function finish<T>(steps: Generator<void, T>): T {
@@ -26,7 +26,7 @@ function finish<T>(steps: Generator<void, T>): T {
   }
 }
 
-/** Hashes over the whole range, some of them equal. */
+/** Returns hashes over the whole range, some of them equal. */
 function randomHashes(random: SeededRandom, count: number): Uint32Array {
   return Uint32Array.from({ length: count }, () =>
     random.chance(0.1) ? random.below(3) * 2_147_483_647 : random.u32(),
@@ -50,7 +50,7 @@ test("findHash finds the first of equal hashes, and touches what it reads", () =
   const random = new SeededRandom(2);
   for (const count of [1, 2, 5, 300, 5000]) {
     const uniform = randomHashes(random, count);
-    // Far from uniform: every guess is wrong.
+    // The hashes are far from uniform: every guess is wrong.
     const crowded = uniform.map((hash) => 4_000_000_000 + (hash % 1000));
     for (const hashes of [uniform.toSorted(), crowded.toSorted()]) {
       const isTouched = new Uint8Array(count);
@@ -70,7 +70,7 @@ test("findHash finds the first of equal hashes, and touches what it reads", () =
   }
 });
 
-test("the filter has every key, and says so for few others", () => {
+test("the filter has every key, and reports few others", () => {
   const random = new SeededRandom(3);
   for (const count of [1, 50, 20_000]) {
     const hashes = randomHashes(random, count).toSorted();
@@ -88,7 +88,7 @@ test("the filter has every key, and says so for few others", () => {
 
 test("hashKeys and hashOfKey agree for every type and kind of vector", () => {
   const random = new SeededRandom(4);
-  for (const type of COLUMN_TYPES) {
+  for (const type of SCALAR_TYPES) {
     if (type.kind === "embedding") continue;
     const values = randomValues(random, type, { shape: "any", nulls: "none", count: 50 });
     const keyVectors = [
@@ -115,7 +115,7 @@ test("hashOfKey is the same for text however the runtime holds it", () => {
   expect(() => hashOfKey(1, [null])).toThrow(AssertionError);
 });
 
-test("unpackBits returns what packBits got, for every range", () => {
+test("unpackBits returns what packBits was given, for every range", () => {
   const random = new SeededRandom(5);
   for (const count of [0, 1, 7, 8, 9, 63, 64, 65]) {
     const flags = Uint8Array.from({ length: count }, () => random.below(2));
@@ -145,7 +145,7 @@ test("groupEnd ends after the rows, the bytes, or a single row that has too many
   expect(groupEnd([dictionary], 1, 3)).toBe(2);
 });
 
-test("ChunkCache keeps what was used last, within its bound, and forgets a reader", () => {
+test("ChunkCache keeps the most recently used chunks within its bound, and forgets a reader", () => {
   const cache = new ChunkCache(4000);
   const vector: Vector = vectorFromValues(
     { kind: "double" },

@@ -1,11 +1,16 @@
 /**
- * Versions that are older than history: what is discarded, what stays readable, and from where on
- * every change can still be replayed.
+ * Versions that are older than history: which are discarded, which stay readable, and the position
+ * from which every change can still be replayed.
  */
 import { expect, test } from "bun:test";
 import { SEQ_ZERO, type Seq, SeqGenerator, unixMsFromSeq } from "../../../src/base/seq.ts";
 import type { LocalStore, LocalStoreOptions, TableDefinition } from "../../../src/storage/mod.ts";
-import { History, horizonSeqOf, LowWater } from "../../../src/storage/table/history.ts";
+import {
+  History,
+  type HistoryLimits,
+  LowWatermark,
+  retentionFloorSeqOf,
+} from "../../../src/storage/table/history.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -46,57 +51,86 @@ function plain(rows: readonly (readonly unknown[])[]): unknown[] {
   return rows.map(([, ...row]) => row);
 }
 
-test("horizonSeqOf keeps the history of a table, and an hour at least", () => {
+test("retentionFloorSeqOf keeps the history of a table, and an hour at least", () => {
   const nowMs = Date.UTC(2026, 5, 1);
   const clock = new ManualClock(nowMs);
   const ids = new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last: SEQ_ZERO });
-  expect(unixMsFromSeq(horizonSeqOf(ids, 24 * HOUR_MS))).toBe(nowMs - 24 * HOUR_MS);
-  expect(unixMsFromSeq(horizonSeqOf(ids, 5))).toBe(nowMs - HOUR_MS);
-  expect(horizonSeqOf(ids, nowMs)).toBe(SEQ_ZERO);
+  expect(unixMsFromSeq(retentionFloorSeqOf(ids, 24 * HOUR_MS))).toBe(nowMs - 24 * HOUR_MS);
+  expect(unixMsFromSeq(retentionFloorSeqOf(ids, 5))).toBe(nowMs - HOUR_MS);
+  expect(retentionFloorSeqOf(ids, nowMs)).toBe(SEQ_ZERO);
 });
 
-test("History discards what was replaced by the horizon, and tombstones of the oldest segment", () => {
-  const version = { owner: 7, source: 0, row: 0, seq: 5, isDeleted: false };
-  const replacedAt = (seq: number, isOldest = true): History =>
-    new History(
-      {
-        horizonSeq: 100,
-        expiredSeq: 0,
-        isOldest,
-        replaced: [{ rows: Uint32Array.of(0), seqs: Float64Array.of(seq) }],
-      },
-      [2],
-    );
-  expect(replacedAt(100).discards(version)).toBe(true);
-  expect(replacedAt(101).discards(version)).toBe(false);
-  expect(replacedAt(100).discards({ ...version, row: 1 })).toBe(false);
-  const tombstone = { ...version, row: 1, isDeleted: true };
-  expect(replacedAt(9).discards({ ...tombstone, seq: 100 })).toBe(true);
-  expect(replacedAt(9).discards({ ...tombstone, seq: 101 })).toBe(false);
-  expect(replacedAt(9, false).discards({ ...tombstone, seq: 100 })).toBe(false);
-  expect(replacedAt(101).discards({ ...tombstone, row: 0 })).toBe(false);
-  const history = replacedAt(60);
-  history.discards(version);
-  history.discards({ ...tombstone, seq: 50 });
-  history.discards({ ...tombstone, owner: 8, seq: 70 });
-  expect([...history.lowWaters]).toEqual([
+function historyOf(limits: Partial<HistoryLimits>): History {
+  const none = { retentionFloorSeq: 0, expiredSeq: 0, settledSeq: 0 };
+  return new History({ ...none, replaced: [], ...limits }, [2]);
+}
+
+const VERSION = { owner: 7, source: 0, row: 0, seq: 5, isDeleted: false, isPast: false };
+
+test("History says from which seq on a version is over", () => {
+  const replaced = [{ rows: Uint32Array.of(0), seqs: Float64Array.of(60) }];
+  const history = historyOf({ replaced });
+  expect(history.obsoleteSince(VERSION)).toBe(60);
+  expect(history.obsoleteSince({ ...VERSION, isDeleted: true })).toBe(60);
+  expect(history.obsoleteSince({ ...VERSION, row: 1 })).toBe(0);
+  expect(history.obsoleteSince({ ...VERSION, row: 1, isDeleted: true })).toBe(5);
+});
+
+test("History discards versions that are obsolete by the retention floor, and separates those by the flushed seq", () => {
+  const history = historyOf({ retentionFloorSeq: 100, settledSeq: 200 });
+  const fates = [0, 100, 101, 200, 201].map((obsoleteSince) =>
+    history.fateOf(VERSION, obsoleteSince),
+  );
+  expect(fates).toEqual(["current", "discarded", "past", "past", "current"]);
+  const past = { ...VERSION, isPast: true };
+  const ofHistory = historyOf({ retentionFloorSeq: 100 });
+  expect([100, 101].map((obsoleteSince) => ofHistory.fateOf(past, obsoleteSince))).toEqual([
+    "discarded",
+    "past",
+  ]);
+});
+
+test("History discards expired versions and erased owners in any case, and moves nothing", () => {
+  const expired = historyOf({ expiredSeq: 5 });
+  const erased = historyOf({ erasedOwner: 7 });
+  for (const history of [expired, erased]) {
+    expect(history.fateOf(VERSION, 0)).toBe("discarded");
+    history.note(VERSION, { fate: "discarded", obsoleteSince: 60 });
+    expect([history.discardedCount, history.lowWatermarks.size]).toEqual([1, 0]);
+  }
+  expect(expired.fateOf({ ...VERSION, seq: 6 }, 0)).toBe("current");
+  expect(erased.fateOf({ ...VERSION, owner: 8 }, 0)).toBe("current");
+});
+
+test("History notes for each owner the highest seq from which on a discarded version is over", () => {
+  const history = historyOf({ retentionFloorSeq: 100 });
+  for (const [owner, obsoleteSince] of [
+    [7, 60],
+    [7, 50],
+    [8, 70],
+  ] as const) {
+    history.note({ ...VERSION, owner }, { fate: "discarded", obsoleteSince });
+  }
+  history.note(VERSION, { fate: "past", obsoleteSince: 80 });
+  history.note(VERSION, { fate: "current", obsoleteSince: 0 });
+  expect([...history.lowWatermarks]).toEqual([
     [7, 60],
     [8, 70],
   ]);
-  expect(history.discardedCount).toBe(3);
+  expect([history.discardedCount, history.pastCount]).toEqual([3, 1]);
 });
 
-test("LowWater never falls, and owners beyond the limit share the highest", () => {
-  const some = new LowWater().raisedBy(new Map([[1, 50]]));
+test("LowWatermark never falls, and owners beyond the limit share the highest", () => {
+  const some = new LowWatermark().raisedBy(new Map([[1, 50]]));
   expect([some.of(1), some.of(2)]).toEqual([50, 0]);
   expect(some.raisedBy(new Map([[1, 40]])).of(1)).toBe(50);
-  expect(new LowWater(some.floor, some.entries()).of(1)).toBe(50);
+  expect(new LowWatermark(some.floor, some.entries()).of(1)).toBe(50);
   const many = Array.from({ length: 1001 }, (_, owner): [number, number] => [owner, owner + 1]);
   const shared = some.raisedBy(new Map(many));
   expect([shared.floor, shared.of(5000), shared.entries().length]).toEqual([1001, 1001, 0]);
 });
 
-test("COMPACT discards old versions and tombstones, of each owner by itself", async () => {
+test("COMPACT discards old versions and tombstones, for each owner separately", async () => {
   const { store, clock, disk, manifest } = await open();
   await commit(
     store,
@@ -118,7 +152,7 @@ test("COMPACT discards old versions and tombstones, of each owner by itself", as
   expect(store.earliestSeq(1, 1)).toBe(0 as Seq);
 
   expect(await store.compact(1)).toEqual({ mergedSegments: 2, discardedVersions: 3 });
-  expect(store.stats(1).segments).toBe(1);
+  expect(store.segments().map(({ kind }) => kind)).toEqual(["current", "history"]);
   expect([store.earliestSeq(1, 1), store.earliestSeq(1, 2)]).toEqual([deletedSeq, 0 as Seq]);
   const check = (opened: LocalStore): void => {
     expect(plain(readRows(opened, TABLE, { owner: 1, withTombstones: true }))).toEqual([[1, "a3"]]);
@@ -152,15 +186,16 @@ test("COMPACT discards old versions and tombstones, of each owner by itself", as
   await again.close();
 });
 
-test("what is left of a table without rows is no segment, and seqs go on above it", async () => {
+test("a table without rows keeps no segment, and its seqs continue above it", async () => {
   const { store, clock, disk, manifest } = await open();
   await commit(store, 1, "insert", [[1, "a"]]);
   const { lastSeq } = await commit(store, 1, "delete", [[1, "a"]]);
   await store.flush(1);
   clock.advance(25 * HOUR_MS);
-  // One segment: nothing was replaced above it, and its only live version is a tombstone.
+  // The result is one segment: nothing was replaced above it, and its only live version is a
+  // tombstone.
   expect(await store.compact(1)).toEqual({ mergedSegments: 1, discardedVersions: 2 });
-  expect(store.stats(1).segments).toBe(0);
+  expect(store.segments()).toEqual([]);
   expect(disk.list("/data/segments/1")).toEqual([]);
   expect(disk.list("/data/tmp")).toEqual([]);
   expect(store.earliestSeq(1, 0)).toBe(lastSeq);
@@ -173,7 +208,7 @@ test("what is left of a table without rows is no segment, and seqs go on above i
   await again.close();
 });
 
-test("history that is old enough goes by itself where it is a good part of a segment", async () => {
+test("history that is old enough is discarded by itself if it is a good part of a segment", async () => {
   const { store, clock } = await open();
   const keys = Array.from({ length: 10 }, (_, key) => key);
   await commit(
@@ -202,7 +237,7 @@ test("history that is old enough goes by itself where it is a good part of a seg
   await store.close();
 });
 
-test("history that takes too much room goes before its time, the oldest first", async () => {
+test("history that takes too much space is discarded early, the oldest first", async () => {
   const { store, clock } = await open({ historyBytesMax: 1 });
   const settled = async (): Promise<void> => {
     for (let round = 0; round < 50; round += 1) await new Promise((done) => setImmediate(done));
@@ -220,7 +255,7 @@ test("history that takes too much room goes before its time, the oldest first", 
     seqs.push((await commit(store, 1, "update", [[key, "new"]])).lastSeq);
     clock.advance(pauseMs);
   }
-  // Nothing of the last hour goes, whatever its size.
+  // Nothing of the last hour is discarded, whatever its size.
   store.boundHistory();
   await settled();
   expect(store.earliestSeq(1, 0)).toBe(seqs[1] as Seq);
@@ -235,11 +270,11 @@ test("history that takes too much room goes before its time, the oldest first", 
 
 const HISTORIES = amountOf({ usual: 12, thorough: 40 });
 
-test("whatever is written, flushed and compacted, all that history holds reads as before", async () => {
+test("everything within history reads as before, whatever is written, flushed and compacted", async () => {
   for (let seed = 1; seed <= HISTORIES; seed += 1) await oneHistory(new SeededRandom(seed));
 });
 
-/** A random life of a table, and all that may be asked of it compared before and after COMPACT. */
+/** Compares all possible reads of a random table history before and after COMPACT. */
 async function oneHistory(random: SeededRandom): Promise<void> {
   const { store, clock, disk, manifest } = await open();
   const live = new Map<string, number>();
@@ -261,12 +296,12 @@ async function oneHistory(random: SeededRandom): Promise<void> {
     if (choose(5) === 0) await store.flush(1);
     if (choose(4) === 0) clock.advance(choose(12) * HOUR_MS);
   }
-  const horizonSeq = store.agedSeq(TABLE.historyMs);
+  const retentionFloorSeq = store.agedSeq(TABLE.historyMs);
   const seen = (opened: LocalStore): unknown =>
     [0, 1, 2].map((owner) => {
-      const changes = readChanges(opened, TABLE, { owner, after: horizonSeq });
-      const states = [horizonSeq, ...changes.map(({ seq }) => seq), opened.visibleSeq].map((upTo) =>
-        readRows(opened, TABLE, { owner, upTo }),
+      const changes = readChanges(opened, TABLE, { owner, after: retentionFloorSeq });
+      const states = [retentionFloorSeq, ...changes.map(({ seq }) => seq), opened.visibleSeq].map(
+        (upTo) => readRows(opened, TABLE, { owner, upTo }),
       );
       return { changes, states, count: opened.liveRowCount(1, owner) };
     });
@@ -274,7 +309,7 @@ async function oneHistory(random: SeededRandom): Promise<void> {
   await store.compact(1);
   expect(seen(store)).toEqual(before);
   for (const owner of [0, 1, 2]) {
-    expect(store.earliestSeq(1, owner)).toBeLessThanOrEqual(horizonSeq);
+    expect(store.earliestSeq(1, owner)).toBeLessThanOrEqual(retentionFloorSeq);
   }
   const crashed = disk.crash({ keep: "none" });
   const again = await openStore({

@@ -1,6 +1,6 @@
 /**
- * Files of segments that nobody lists any more go one at a time, off the event loop where the disk
- * does that, and before the store is closed.
+ * Segment files that are no longer listed are removed one at a time, off the event loop if the disk
+ * supports it, and before the store is closed.
  */
 import { expect, test } from "bun:test";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -30,7 +30,7 @@ test("the segments of a dropped table are removed one after the other, and close
   const closing = store.close().finally(() => {
     isClosed = true;
   });
-  // One that the disk refuses keeps no other from going.
+  // A file that the disk refuses to remove does not keep the others from being removed.
   await disk.finish();
   expect([disk.asked.length, isClosed]).toEqual([3, false]);
   await disk.finish();

@@ -1,6 +1,6 @@
 /**
- * What a table says of itself: counts, owners, bounds and the spread of a column, wherever its rows
- * lie, and after an owner was erased or rows have expired.
+ * Table statistics: counts, owners, bounds and the spread of a column, wherever its rows are, and
+ * after an owner was erased or rows have expired.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../../src/storage/mod.ts";
@@ -14,7 +14,7 @@ function idRows(first: number, count: number): [number, string][] {
   return Array.from({ length: count }, (_, index) => [first + index, `row ${first + index}`]);
 }
 
-/** Segments with rows of all owners, of which some were replaced or deleted, and rows in memory. */
+/** Returns segments with rows of all owners, some replaced or deleted, and rows in memory. */
 async function filled(definition: TableDefinition, clock = new ManualClock()): Promise<LocalStore> {
   const store = await openStore({ definitions: [definition], clock });
   for (const owner of OWNERS) await commit(store, 1, "insert", idRows(10 * owner, 10), owner);
@@ -28,13 +28,13 @@ async function filled(definition: TableDefinition, clock = new ManualClock()): P
   return store;
 }
 
-test("live rows are those that a scan finds, of an owner and of all", async () => {
+test("live rows are those that a scan finds, for an owner and for all", async () => {
   const store = await filled(TABLE);
   const countOf = (owner: number): number => readRows(store, TABLE, { owner }).length;
   for (const owner of [...OWNERS, 4]) expect(store.liveRowCount(1, owner)).toBe(countOf(owner));
   expect(OWNERS.map((owner) => store.liveRowCount(1, owner))).toEqual([9, 13, 15]);
   expect(store.liveRowCount(1, undefined)).toBe(37);
-  // Commits keep the count of all.
+  // Commits maintain the total count.
   await commit(store, 1, "delete", [[5000, null]], 9);
   await commit(store, 1, "insert", idRows(6000, 3), 3);
   expect(store.liveRowCount(1, undefined)).toBe(39);
@@ -42,7 +42,7 @@ test("live rows are those that a scan finds, of an owner and of all", async () =
   await store.close();
 });
 
-test("versions are counted where they lie, of an owner and of all", async () => {
+test("versions are counted where they are, for an owner and for all", async () => {
   const store = await filled(TABLE);
   expect(store.owners(1)).toEqual(OWNERS);
   const all = store.flushedStats(1, undefined);
@@ -69,7 +69,7 @@ test("versions are counted where they lie, of an owner and of all", async () => 
   await store.close();
 });
 
-test("the spread of a column is that of its numbers in segments, where they are numbers", async () => {
+test("the spread of a column is that of its numbers in segments, if they are numbers", async () => {
   const store = await filled(TABLE);
   expect(store.valueSpan(1, 1)).toBe(1003 - 30 + 1);
   expect(store.valueSpan(1, 2)).toBeUndefined();
@@ -81,10 +81,10 @@ test("the spread of a column is that of its numbers in segments, where they are 
   await empty.close();
 });
 
-test("an owner that is erased has no version left, and the others have theirs", async () => {
+test("an erased owner has no versions left, and the others have theirs", async () => {
   const store = await filled(TABLE);
   const kept = OWNERS.slice(0, 2).map((owner) => readRows(store, TABLE, { owner }));
-  // In memory and in a segment.
+  // The owner's rows are in memory and in a segment.
   expect(await store.erase(1, 9)).toBe(15);
   expect(store.owners(1)).toEqual([3, 7]);
   expect(store.liveRowCount(1, undefined)).toBe(22);
@@ -94,7 +94,7 @@ test("an owner that is erased has no version left, and the others have theirs", 
   await store.close();
 });
 
-test("segments of which every row has expired go, and one that is half expired is rewritten", async () => {
+test("segments in which every row has expired are removed, and one that is half expired is rewritten", async () => {
   const clock = new ManualClock();
   const ttlMs = 60_000;
   const definition = { ...defineTable(1, [{ kind: "int" }, { kind: "text" }], []), ttlMs };
@@ -109,7 +109,7 @@ test("segments of which every row has expired go, and one that is half expired i
   expect(store.liveRowCount(1, undefined)).toBe(20);
   store.dropExpired();
   await untilSegments(store, [20]);
-  // Ten rows of the other one are past their time now, at the beginning of its 30 seconds.
+  // At this point, early in its 30 seconds, ten rows of the other table have expired.
   clock.advance(46_000);
   expect(store.liveRowCount(1, undefined)).toBe(10);
   store.dropExpired();
@@ -121,7 +121,7 @@ test("segments of which every row has expired go, and one that is half expired i
   await store.close();
 });
 
-test("segments that have expired go, although the clock was set back since", async () => {
+test("segments that have expired are removed, although the clock was set back since", async () => {
   const clock = new ManualClock();
   const definition = { ...defineTable(1, [{ kind: "int" }, { kind: "text" }], []), ttlMs: 60_000 };
   const store = await openStore({ definitions: [definition], clock });

@@ -1,19 +1,27 @@
 /**
- * ON CONFLICT: its target is the primary key, its actions see the stored and the proposed row.
+ * Binds ON CONFLICT. The conflict target is the primary key or a unique index, and the actions see
+ * both the stored and the proposed row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { keyNameOf, type TableEntry } from "../../../catalog/mod.ts";
+import { type IndexEntry, keyNameOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { OnConflictAction } from "../../parse/ast/ast.ts";
-import type { Place } from "../binding.ts";
+import type { ExpressionContext } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
-import { queriesAround } from "../query/select_world.ts";
+import { queriesAround } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
-import { type BoundSet, bindSets, type DmlWorld, nameOf, type Target } from "./dml_target.ts";
+import { type BoundSet, bindSets, type DmlDeps, nameOf, type Target } from "./dml_target.ts";
+
+/**
+ * The keys whose conflicts are handled: the primary key, a unique index, or all of them. Other
+ * conflicts are errors.
+ */
+export type ConflictTarget = "key" | "any" | IndexEntry;
 
 export interface BoundConflict {
+  readonly target: ConflictTarget;
   readonly action: "nothing" | "update";
-  /** Columns of the stored row, then of the proposed one (`excluded`). */
+  /** The columns of the stored row, then those of the proposed row (`excluded`). */
   readonly columns: readonly BoundColumn[];
   readonly sets: readonly BoundSet[];
   readonly where: BoundExpression | undefined;
@@ -22,18 +30,18 @@ export interface BoundConflict {
 export function bindConflict(
   action: OnConflictAction,
   target: Target,
-  world: DmlWorld,
+  deps: DmlDeps,
 ): BoundConflict {
-  const { statement } = world;
+  const { statement } = deps;
   const { table } = target;
-  checkConflictTarget(action, table);
+  const conflictTarget = targetOf(action, table);
   if (action.do === "do nothing") {
-    return { action: "nothing", columns: [], sets: [], where: undefined };
+    return { target: conflictTarget, action: "nothing", columns: [], sets: [], where: undefined };
   }
   if (action.on === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot run ON CONFLICT DO UPDATE: it must name the primary key columns",
+      "Cannot run ON CONFLICT DO UPDATE: it must name the columns of the primary key or a unique index",
       { position: action._location.start },
     );
   }
@@ -46,33 +54,38 @@ export function bindConflict(
     columns: excluded,
     systemColumns: [],
   };
-  // Either row may be meant by a name alone, as in PostgreSQL: it is ambiguous.
+  // An unqualified name may refer to either row, so it is ambiguous, as in PostgreSQL.
   const { relations, visible } = target.from.scope;
   const scope = new Scope([...relations, proposed], [...visible, ...excluded]);
-  const place: Place = {
+  const context: ExpressionContext = {
     statement,
     scope,
     clause: "ON CONFLICT",
     sink: undefined,
     allowsFiles: true,
-    ...queriesAround(world),
+    ...queriesAround(deps),
   };
+  // If the primary keys conflict, both rows have the same primary key.
+  const kept = conflictTarget === "key" ? [...target.columns, ...excluded] : target.columns;
   return {
+    target: conflictTarget,
     action: "update",
     columns: [...target.columns, ...excluded],
-    sets: bindSets(action.do.sets, table, place),
-    where: action.where === undefined ? undefined : bindCondition(action.where, place),
+    sets: bindSets(action.do.sets, { table, columns: kept }, context),
+    where: action.where === undefined ? undefined : bindCondition(action.where, context),
   };
 }
 
-function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {
-  if (on === undefined) return;
-  const keyNames = table.primaryKey.map(
-    (columnId) => table.columns.find((column) => column.columnId === columnId)?.name ?? "",
+function targetOf({ on, _location }: OnConflictAction, table: TableEntry): ConflictTarget {
+  const unique = (table.indexes ?? []).filter(
+    ({ isUnique, state }) => isUnique && state === "ready",
   );
+  if (on === undefined) return unique.length === 0 ? "key" : "any";
   if (on.type === "on constraint") {
     const { name } = on.constraint;
-    if (name === keyNameOf(table)) return;
+    if (name === keyNameOf(table)) return "key";
+    const index = unique.find((each) => each.name === name);
+    if (index !== undefined) return index;
     const isCheck = table.checks.some((check) => check.name === name);
     throw new DatabaseError(
       isCheck ? "INVALID_QUERY" : "OBJECT_NOT_FOUND",
@@ -81,11 +94,22 @@ function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEn
     );
   }
   const named = on.exprs.map(({ name }) => name);
-  const isKey = named.length === keyNames.length && keyNames.every((name) => named.includes(name));
-  if (isKey) return;
+  const isNamed = (columnIds: readonly number[]): boolean => {
+    const names = namesOf(table, columnIds);
+    return new Set(named).size === names.length && names.every((name) => named.includes(name));
+  };
+  if (isNamed(table.primaryKey)) return "key";
+  const index = unique.find(({ columnIds }) => isNamed(columnIds));
+  if (index !== undefined) return index;
+  const keys = [table.primaryKey, ...unique.map(({ columnIds }) => columnIds)];
+  const listed = keys.map((columnIds) => `(${namesOf(table, columnIds).join(", ")})`).join(" or ");
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use ON CONFLICT (${named.join(", ")}): the target must be the primary key (${keyNames.join(", ")})`,
+    `Cannot use ON CONFLICT (${named.join(", ")}): the target must be the primary key or the columns of a unique index: ${listed}`,
     { position: _location.start },
   );
+}
+
+function namesOf({ columns }: TableEntry, columnIds: readonly number[]): string[] {
+  return columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name ?? "");
 }

@@ -1,42 +1,44 @@
 /**
- * What INSERT, UPDATE and DELETE share: the table that is written, and the values of its columns.
+ * The parts that INSERT, UPDATE and DELETE share: the target table, and the values of its columns.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../../parse/ast/ast.ts";
-import type { Place, StatementBinding } from "../binding.ts";
+import type { ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { bindRowQuery } from "../expression/subquery_binder.ts";
 import { tableResult } from "../query/from_binder.ts";
 import type { FromResult } from "../query/join_binder.ts";
-import { queriesAround, type SelectWorld } from "../query/select_world.ts";
+import { queriesAround, type SelectDeps } from "../query/select_deps.ts";
 import { storedNumber } from "../stored_numbers.ts";
+import { withAssignedPart } from "./assigned_parts.ts";
 
 /** A value for a column, or its default. */
 export type BoundCell = BoundExpression | "default";
 
-/** A new value for the column at a position of the table. */
+/** A new value for the table column at the given position. */
 export interface BoundSet {
   readonly position: number;
   readonly value: BoundCell;
 }
 
-export interface DmlWorld extends SelectWorld {
-  /** limits.require_where */
+export interface DmlDeps extends SelectDeps {
+  /** The value of the setting limits.require_where. */
   readonly requiresWhere: boolean;
 }
 
-/** A table that a statement writes, as a relation. */
+/** The target table of a statement, as a relation. */
 export interface Target {
   readonly table: TableEntry;
   readonly from: FromResult;
   readonly columns: readonly BoundColumn[];
 }
 
-export function bindTarget(name: QNameAliased, { source, statement }: DmlWorld): Target {
+export function bindTarget(name: QNameAliased, { source, statement }: DmlDeps): Target {
   const namespace = name.schema ?? source.namespace;
   if (source.systemView(namespace, name.name) !== undefined) {
     throw new DatabaseError(
@@ -70,32 +72,38 @@ export function bindTarget(name: QNameAliased, { source, statement }: DmlWorld):
 
 export function bindCell(
   cell: Expr,
-  { place, position, table }: { table: TableEntry; position: number; place: Place },
+  {
+    context,
+    ...target
+  }: Pick<ColumnAssignment, "isAllowed" | "position" | "table"> & { context: ExpressionContext },
 ): BoundCell {
   if (cell.type === "default") return "default";
-  const { statement } = place;
-  return assigned(bindExpression(cell, place), { table, position, node: cell, statement });
+  const { statement } = context;
+  return assigned(bindExpression(cell, context), { ...target, node: cell, statement });
 }
 
-interface Assignment {
+interface ColumnAssignment {
   readonly table: TableEntry;
   readonly position: number;
   readonly node: Expr;
   readonly statement: StatementBinding;
+  /** Whether OVERRIDING SYSTEM VALUE allows a value of the column although it is generated. */
+  readonly isAllowed?: boolean;
 }
 
-/** A value as the column at a position takes it. @throws {DatabaseError} */
+/** Converts a value to the type of the column at a position. @throws {DatabaseError} */
 function assigned(
   bound: BoundExpression,
-  { node, position, statement, table }: Assignment,
+  { isAllowed = false, node, position, statement, table }: ColumnAssignment,
 ): BoundExpression {
   const column = table.columns[position];
   if (column === undefined) return bound;
-  if (column.generatedAlways) throw generatedAlways(table, column, node._location.start);
+  if (column.generatedAlways && !isAllowed)
+    throw generatedAlways(table, column, node._location.start);
   if (bound.type.kind === "file" && column.type.kind !== "file") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot write a file to column "${column.name}" of ${nameOf(table)}: it is no FILE column`,
+      `Cannot write a file to column "${column.name}" of ${nameOf(table)}: it is not a FILE column`,
       { position: node._location.start },
     );
   }
@@ -103,7 +111,7 @@ function assigned(
   return castTo(bound, { to: column.type, mode: "assignment", node });
 }
 
-/** Notes a number that a timestamp column takes unchanged. */
+/** Records a number that a timestamp column stores unchanged. */
 export function noteNumber(
   value: BoundExpression,
   column: ColumnEntry,
@@ -115,76 +123,136 @@ export function noteNumber(
 
 export function generatedAlways(
   table: TableEntry,
-  { name }: ColumnEntry,
+  { generatedSql, name }: ColumnEntry,
   position: number,
 ): DatabaseError {
+  const isIdentity = generatedSql === undefined;
   return new DatabaseError(
     "INVALID_OPERATION",
     `Cannot write column "${name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
-    { position, hint: "leave it out, or write DEFAULT" },
+    {
+      position,
+      hint: isIdentity
+        ? "leave it out, or write DEFAULT; INSERT … OVERRIDING SYSTEM VALUE takes the value"
+        : "leave it out, or write DEFAULT",
+    },
   );
 }
 
+/**
+ * Binds SET. A column that is set to itself stays unchanged, which is also allowed for key columns.
+ *
+ * @param own.columns The columns that have the values of the row itself.
+ */
 export function bindSets(
   sets: readonly SetStatement[],
-  table: TableEntry,
-  place: Place,
+  { columns, table }: { table: TableEntry; columns: readonly BoundColumn[] },
+  context: ExpressionContext,
 ): BoundSet[] {
-  checkTwice(sets.flatMap((set) => (set.type === "set" ? [set.column] : set.columns)));
-  const { statement } = place;
-  const cellPlace: Place = { ...place, allowsFiles: true };
-  return sets.flatMap((set): BoundSet[] => {
+  checkTwice(assignedColumns(sets));
+  const { statement } = context;
+  const cellPlace: ExpressionContext = { ...context, allowsFiles: true };
+  const parts = new Map<number, BoundExpression>();
+  const whole = sets.flatMap((set): BoundSet[] => {
     if (set.type === "set") {
-      const position = settablePosition(table, set.column);
       const { value: node } = set;
+      const isKept =
+        set.subscripts === undefined && isKey(table, set.column) && node.type === "ref";
+      if (isKept && namesItself(bindExpression(node, cellPlace), set.column, columns)) return [];
+      const position = settablePosition(table, set.column);
+      if (set.subscripts !== undefined) {
+        const before = parts.get(position) ?? targetColumn(context, position);
+        parts.set(position, withAssignedPart(before, set, context));
+        return [];
+      }
       if (node.type === "default") return [{ position, value: "default" }];
       const bound = bindExpression(node, cellPlace);
       return [{ position, value: assignedBySet(bound, { table, position, node, statement }) }];
     }
     const positions = set.columns.map((column) => settablePosition(table, column));
-    const values = bindRowQuery(set.select, { width: positions.length, place });
+    const values = bindRowQuery(set.select, { width: positions.length, context });
     return positions.map((position, i) => {
       const value = defined(values[i], "a row query has a value for each column");
       const target = { table, position, node: set.select, statement };
       return { position, value: assignedBySet(value, target) };
     });
   });
+  const ofParts = [...parts].map(([position, value]): BoundSet => {
+    const column = defined(table.columns[position], "an assigned column exists").name;
+    return { position, value: castInColumn(value, { column, source: "set" }) };
+  });
+  return [...whole, ...ofParts];
 }
 
-/** As {@linkcode assigned}, with the name of the column in what computing the value throws. */
-function assignedBySet(bound: BoundExpression, target: Assignment): BoundExpression {
+/** Lists the columns that are assigned. A column that is assigned in parts is listed once. */
+function assignedColumns(sets: readonly SetStatement[]): Name[] {
+  const inParts = new Map<string, Name>();
+  const whole = sets.flatMap((set) => {
+    if (set.type === "set columns") return set.columns;
+    if (set.subscripts === undefined) return [set.column];
+    inParts.set(set.column.name, set.column);
+    return [];
+  });
+  return [...whole, ...inParts.values()];
+}
+
+/** Returns a column of the row that is changed. The target is the first relation in scope. */
+function targetColumn({ scope }: ExpressionContext, position: number): BoundExpression {
+  const column = scope.relations[0]?.columns[position];
+  return columnValue(defined(column, "the target has the columns of its table"));
+}
+
+function isKey(table: TableEntry, { name }: Name): boolean {
+  const column = table.columns.find((entry) => entry.name === name);
+  return column !== undefined && table.primaryKey.includes(column.columnId);
+}
+
+function namesItself(
+  bound: BoundExpression,
+  { name }: Name,
+  columns: readonly BoundColumn[],
+): boolean {
+  return bound.kind === "column" && bound.column.name === name && columns.includes(bound.column);
+}
+
+/**
+ * Converts a value as {@linkcode assigned} does, but errors in computing the value also name the
+ * column.
+ */
+function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundExpression {
   const value = assigned(bound, target);
   const column = target.table.columns[target.position];
   return column === undefined ? value : castInColumn(value, { column: column.name, source: "set" });
 }
 
-/** The position of a column that may be assigned. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Returns the position of a column that may be assigned. @throws {DatabaseError} INVALID_OPERATION
+ */
 function settablePosition(table: TableEntry, column: Name): number {
   const position = positionOf(table, column);
-  const columnId = table.columns[position]?.columnId ?? 0;
-  if (!table.primaryKey.includes(columnId)) return position;
+  if (!isKey(table, column)) return position;
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
-    { position: column._location.start, hint: "delete the row and insert it anew" },
+    { position: column._location.start, hint: "delete the row and insert it again" },
   );
 }
 
 export function placeIn(
   { scope }: FromResult,
-  { clause, world }: { clause: string; world: DmlWorld },
-): Place {
+  { clause, deps }: { clause: string; deps: DmlDeps },
+): ExpressionContext {
   return {
-    statement: world.statement,
+    statement: deps.statement,
     scope,
     clause,
     sink: undefined,
-    ...queriesAround(world),
+    ...queriesAround(deps),
   };
 }
 
 /**
- * Where a column stands that is written.
+ * Returns the position of a written column.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
  */
 export function positionOf(table: TableEntry, name: Name): number {
@@ -192,7 +260,7 @@ export function positionOf(table: TableEntry, name: Name): number {
 }
 
 /**
- * A column that a statement writes or alters.
+ * Returns a column that a statement writes or alters.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
  */
 export function columnNamed(
@@ -216,7 +284,7 @@ export function columnNamed(
   });
 }
 
-/** Whether a column of this name is the server's own. */
+/** Whether a column name belongs to a server-owned column. */
 export function isSystemColumn(name: string): boolean {
   return name === "_seq" || name === "_deleted";
 }
@@ -233,7 +301,7 @@ export function checkTwice(names: readonly Name[]): void {
   }
 }
 
-/** "namespace.table", as messages show it. */
+/** Returns "namespace.table", as messages show it. */
 export function nameOf(table: TableEntry): string {
   return `${table.namespace}.${table.name}`;
 }

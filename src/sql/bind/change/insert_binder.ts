@@ -1,18 +1,23 @@
 /**
- * INSERT: which column each value goes to, with its cast.
+ * Binds INSERT: the target column of each value, with its cast.
  *
- * How wide a source is says which columns it fills when none are listed; only then is it known what
- * each value is cast to. So a source is bound in two steps.
+ * If no columns are listed, the width of the source decides which columns it fills, and therefore
+ * the type to which each value is cast. For this reason, a source is bound in two steps.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import type { TableEntry } from "../../../catalog/mod.ts";
+import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
 import { isNumeric, TEXT } from "../../../types/mod.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import type {
+  CopySettings,
+  CopySourceStatement,
   Expr,
+  ExprRef,
   InsertStatement,
   LiteralValuesStatement,
+  OnConflictAction,
   SelectStatement,
+  SetColumn,
   ValuesStatement,
 } from "../../parse/ast/ast.ts";
 import { LiteralCell } from "../../parse/ast/ast.ts";
@@ -20,60 +25,67 @@ import { holdsQuery } from "../../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { literalPosition } from "../../parse/text/literal_list.ts";
 import { literalValuesToRows } from "../../parse/text/literal_nodes.ts";
-import type { Place, StatementBinding } from "../binding.ts";
+import type { ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import { selectFromQuery } from "../bound_nodes.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
 import { bindInSteps } from "../query/select_binder.ts";
-import { queriesAround } from "../query/select_world.ts";
+import { queriesAround } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
+import { hasSubquery } from "../walk.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
   type BoundCell,
   bindCell,
   bindTarget,
   checkTwice,
-  type DmlWorld,
+  type DmlDeps,
   generatedAlways,
   nameOf,
   noteNumber,
   notUpdatable,
   positionOf,
+  type Target,
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 
-/** Rows that are bound at a step: a row of a few expressions takes a dozen microseconds. */
+/** The number of rows bound in one step. A row of a few expressions takes a dozen microseconds. */
 const ROWS_PER_STEP = 16;
 
 export type InsertSource =
-  | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
+  | {
+      readonly kind: "rows";
+      readonly rows: readonly (readonly BoundCell[])[];
+      readonly holdsQuery: boolean;
+    }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
-  /** Outputs are cast to the target columns already. */
+  /** The rows arrive with the request. */
+  | { readonly kind: "copy"; readonly options: CopySettings }
+  /** The outputs are already cast to the target columns. */
   | { readonly kind: "query"; readonly query: BoundSelect };
 
 export interface BoundInsert {
   readonly kind: "insert";
   readonly table: TableEntry;
-  /** Table positions that the source fills, in its order. */
+  /** The table positions that the source fills, in source order. */
   readonly targets: readonly number[];
   readonly source: InsertSource;
   readonly conflict: BoundConflict | undefined;
   readonly returning: BoundReturning | undefined;
 }
 
-/** Yields behind every few rows of a list: a long one takes longer than a turn may. */
-export function* bindInsert(
-  insert: InsertStatement,
-  world: DmlWorld,
-): Generator<void, BoundInsert> {
-  const target = bindTarget(insert.into, world);
+/** Yields after every few rows, because a long list would exceed a time slice. */
+export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<void, BoundInsert> {
+  const target = bindTarget(insert.into, deps);
   const { table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
   const listed = insert.columns?.map((name) => positionOf(table, name));
   checkTwice(insert.columns ?? []);
-  const source = yield* bindSource(insert, world);
+  const given = insert.insert;
+  if (given.type === "copy source") return bindCopy(insert, given, { target, deps });
+  const source = yield* bindSource(given, deps);
   const { width } = source;
   const targets = listed ?? table.columns.slice(0, width).map((_, position) => position);
   if (width !== targets.length) {
@@ -84,61 +96,168 @@ export function* bindInsert(
       { position: insert.insert._location.start },
     );
   }
-  const placed = source.into({ table, targets });
+  const { overriding } = insert;
+  const placed = source.into({ table, targets, overriding });
   return {
     kind: "insert",
     table,
-    targets,
+    targets: targetsOf(insert, { table, targets, overriding }),
     source: "next" in placed ? yield* placed : placed,
     conflict:
-      insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, world),
-    returning: bindReturning(insert.returning, { target, from: target.from, world }),
+      insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, deps),
+    returning: bindReturning(insert.returning, { target, from: target.from, deps }),
   };
 }
 
-/** Table positions of the columns that a source fills, in its order. */
+/**
+ * Binds COPY FROM, which may write all columns except computed columns, because a dump contains the
+ * values of all other columns.
+ */
+function bindCopy(
+  { columns, into, _location }: InsertStatement,
+  { options }: CopySourceStatement,
+  { deps, target }: { target: Target; deps: DmlDeps },
+): BoundInsert {
+  const { table } = target;
+  const targets =
+    columns?.map((name) => positionOf(table, name)) ?? table.columns.map((_, position) => position);
+  const forced = [options.forceNotNull, options.forceNull, options.forceQuote];
+  for (const name of forced.flatMap((named) => (named === "all" ? [] : named))) {
+    if (targets.includes(positionOf(table, name))) continue;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot copy into ${nameOf(table)}: column "${name.name}" is in an option, but not in the list of columns`,
+      { position: name._location.start },
+    );
+  }
+  const files = targets.find((position) => table.columns[position]?.type.kind === "file");
+  if (files !== undefined && columns !== undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot copy into column "${table.columns[files]?.name}": files are uploaded by INSERT`,
+      { position: into._location.start },
+    );
+  }
+  const computed = targets.flatMap((position) => table.columns[position] ?? []).find(isComputed);
+  if (computed !== undefined && columns !== undefined) {
+    throw generatedAlways(table, computed, into._location.start);
+  }
+  const written = targets.filter((position) => {
+    const column = table.columns[position];
+    return column !== undefined && !isComputed(column);
+  });
+  const action = conflictOf(options, { table, targets: written, _location });
+  return {
+    kind: "insert",
+    table,
+    targets: columns === undefined ? written.filter((at) => !isFile(table, at)) : written,
+    source: { kind: "copy", options },
+    conflict: action === undefined ? undefined : bindConflict(action, target, deps),
+    returning: undefined,
+  };
+}
+
+function isComputed({ generatedSql }: ColumnEntry): boolean {
+  return generatedSql !== undefined;
+}
+
+function isFile(table: TableEntry, position: number): boolean {
+  return table.columns[position]?.type.kind === "file";
+}
+
+/** Returns what COPY does with a row whose key exists: an update sets every copied column. */
+function conflictOf(
+  { onConflict }: CopySettings,
+  {
+    _location,
+    table,
+    targets,
+  }: Pick<Filled, "table" | "targets"> & { readonly _location: InsertStatement["_location"] },
+): OnConflictAction | undefined {
+  if (onConflict === "error") return undefined;
+  const key = table.columns.filter(({ columnId }) => table.primaryKey.includes(columnId));
+  const copied = targets.flatMap((position) => table.columns[position] ?? []);
+  const sets = copied.flatMap((column): SetColumn[] => {
+    if (key.includes(column)) return [];
+    const { name } = column;
+    const excluded = { name: "excluded", _location };
+    const value: Expr = { type: "ref", table: excluded, name, _location };
+    return [{ type: "set", column: { name, _location }, value, _location }];
+  });
+  if (onConflict === "nothing" || sets.length === 0) return { do: "do nothing", _location };
+  const exprs = key.map(({ name }): ExprRef => ({ type: "ref", name, _location }));
+  return { on: { type: "on expr", exprs, _location }, do: { sets }, _location };
+}
+
+/** The table positions of the columns that a source fills, in source order. */
 interface Filled {
   readonly table: TableEntry;
   readonly targets: readonly number[];
+  readonly overriding: InsertStatement["overriding"];
 }
 
-/** The source of an INSERT before it is known which columns it fills. */
+/**
+ * Returns the targets without the columns whose values from a query OVERRIDING USER VALUE drops.
+ */
+function targetsOf({ insert }: InsertStatement, filled: Filled): readonly number[] {
+  const isList = insert.type === "values" || insert.type === "literal values";
+  const isQuery = !isList || ("orderBy" in insert && insert.orderBy !== undefined);
+  if (!isQuery) return filled.targets;
+  return filled.targets.filter((position) => !isOverridden(filled, position));
+}
+
+/**
+ * Whether OVERRIDING USER VALUE replaces the given values of an identity column by generated
+ * numbers.
+ */
+function isOverridden({ overriding, table }: Filled, position: number): boolean {
+  return overriding === "user" && table.columns[position]?.identity !== undefined;
+}
+
+/** Whether an explicit value of a column is refused. */
+function isRefused({ overriding }: Filled, column: ColumnEntry | undefined): boolean {
+  if (column?.generatedAlways !== true) return false;
+  return overriding !== "system" || column.generatedSql !== undefined;
+}
+
+/** The source of an INSERT before its target columns are known. */
 interface UnplacedSource {
-  /** Values in a row. */
+  /** The number of values in a row. */
   readonly width: number;
   into(filled: Filled): InsertSource | Generator<void, InsertSource>;
 }
 
 function* bindSource(
-  { insert }: InsertStatement,
-  world: DmlWorld,
+  insert: Exclude<InsertStatement["insert"], CopySourceStatement>,
+  deps: DmlDeps,
 ): Generator<void, UnplacedSource> {
   switch (insert.type) {
     case "default values":
-      return { width: 0, into: () => ({ kind: "rows", rows: [[]] }) };
+      return { width: 0, into: () => ({ kind: "rows", rows: [[]], holdsQuery: false }) };
     case "literal values":
       return {
         width: insert.columnCount,
         into: (filled) => {
-          if (!areCastable(insert, filled)) {
-            return bindCells(literalValuesToRows(insert), filled, world);
+          const isChanged = filled.targets.some((position) => isOverridden(filled, position));
+          if (isChanged || !areCastable(insert, filled)) {
+            return bindCells(literalValuesToRows(insert), filled, deps);
           }
           requireWritable(insert, filled);
           return { kind: "literals", literals: insert };
         },
       };
     case "values":
-      // Which of the rows are written, and in which order, is the matter of a query.
+      // A query decides which of its rows are written, and in which order.
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
-        return yield* bindQuerySource(insert, world);
+        return yield* bindQuerySource(insert, deps);
       }
-      if (isQuery(insert)) return yield* bindQuerySource(asSelect(insert), world, true);
+      if (givesRows(insert)) return yield* bindQuerySource(asSelect(insert), deps);
       return {
         width: insert.values[0]?.length ?? 0,
-        into: (filled) => bindCells(insert, filled, world),
+        into: (filled) => bindCells(insert, filled, deps),
       };
     default:
-      return yield* bindQuerySource(insert, world);
+      return yield* bindQuerySource(insert, deps);
   }
 }
 
@@ -146,22 +265,15 @@ function ownParts(part: object): readonly unknown[] {
   return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
-/**
- * Whether a single VALUES row is bound as a query: it calls a table function, and so may produce
- * several rows, or holds a query, which may take long and is read where other rows are read.
- */
-function isQuery({ values }: ValuesStatement): boolean {
+/** Whether a single VALUES row calls a table function and so may produce several rows. */
+function givesRows({ values }: ValuesStatement): boolean {
   if (values.length !== 1) return false;
-  let readsRows = false;
   for (const part of partsOf(values, ownParts)) {
-    if (holdsQuery(part)) readsRows = true;
     const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
     const name = call.type === "call" ? call.function?.name : undefined;
     if (typeof name === "string" && isTableFunction(name)) return true;
-    // Only a list of cells takes these.
-    if (name === "file" || call.type === "default") return false;
   }
-  return readsRows;
+  return false;
 }
 
 function asSelect({ _location, values }: ValuesStatement): SelectStatement {
@@ -169,52 +281,56 @@ function asSelect({ _location, values }: ValuesStatement): SelectStatement {
   return { type: "select", columns, _location };
 }
 
-/** @param isRow Whether it stands for a row of VALUES. */
-function* bindQuerySource(
-  node: SelectStatement,
-  world: DmlWorld,
-  isRow = false,
-): Generator<void, UnplacedSource> {
-  const query = yield* bindInSteps(node, { ...world, isOutermost: false, keepsUntyped: true });
-  const { statement } = world;
+function* bindQuerySource(node: SelectStatement, deps: DmlDeps): Generator<void, UnplacedSource> {
+  const query = yield* bindInSteps(node, { ...deps, isOutermost: false, keepsUntyped: true });
+  const { statement } = deps;
   return {
     width: query.outputs.length,
     into: (filled) => ({
       kind: "query",
-      query: castOutputs(query, { ...filled, statement, node, isRow }),
+      query: castOutputs(query, { ...filled, statement, node }),
     }),
   };
 }
 
 function* bindCells(
   { _location, values }: ValuesStatement,
-  { table, targets }: Filled,
-  world: DmlWorld,
+  filled: Filled,
+  deps: DmlDeps,
 ): Generator<void, InsertSource> {
-  const place: Place = {
-    statement: world.statement,
+  const { table, targets } = filled;
+  const context: ExpressionContext = {
+    statement: deps.statement,
     scope: new Scope([]),
     clause: "VALUES",
     sink: undefined,
     allowsFiles: true,
-    ...queriesAround(world),
+    ...queriesAround(deps),
   };
   const rows: BoundCell[][] = [];
+  let hasQuery = false;
   for (const row of values) {
     if (row.length !== targets.length) {
       throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
         position: _location.start,
       });
     }
-    rows.push(row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place })));
+    const cells = row.map((cell, i): BoundCell => {
+      const position = targets[i] ?? 0;
+      if (isOverridden(filled, position)) return "default";
+      const isAllowed = !isRefused(filled, table.columns[position]);
+      return bindCell(cell, { table, position, context, isAllowed });
+    });
+    hasQuery ||= cells.some((cell) => cell !== "default" && hasSubquery(cell));
+    rows.push(cells);
     if (rows.length % ROWS_PER_STEP !== 0) continue;
-    place.statement.endStep();
+    context.statement.endStep();
     yield;
   }
-  return { kind: "rows", rows };
+  return { kind: "rows", rows, holdsQuery: hasQuery };
 }
 
-/** Whether numbers and booleans stand only where there is a cast for every one of them. */
+/** Whether every number and boolean can be cast to the type of its column. */
 function areCastable(
   { columnCount, kinds }: LiteralValuesStatement,
   { table, targets }: Filled,
@@ -234,12 +350,13 @@ function areCastable(
   return true;
 }
 
-/** GENERATED ALWAYS takes DEFAULT only. */
-function requireWritable(literals: LiteralValuesStatement, { table, targets }: Filled): void {
+/** GENERATED ALWAYS accepts only DEFAULT. */
+function requireWritable(literals: LiteralValuesStatement, filled: Filled): void {
+  const { table, targets } = filled;
   const { columnCount, kinds } = literals;
   for (const [column, position] of targets.entries()) {
     const entry = table.columns[position];
-    if (entry?.generatedAlways !== true) continue;
+    if (entry === undefined || !isRefused(filled, entry)) continue;
     for (let cell = column; cell < kinds.length; cell += columnCount) {
       if (kinds[cell] !== LiteralCell.default)
         throw generatedAlways(table, entry, literalPosition(literals, cell));
@@ -249,28 +366,25 @@ function requireWritable(literals: LiteralValuesStatement, { table, targets }: F
 
 function castOutputs(
   query: BoundSelect,
-  {
-    isRow,
-    node,
-    statement,
-    table,
-    targets,
-  }: Filled & { statement: StatementBinding; node: Expr; isRow: boolean },
+  { node, statement, ...filled }: Filled & { statement: StatementBinding; node: Expr },
 ): BoundSelect {
-  // The casts stand above DISTINCT and ORDER BY of the query: they must not change what it yields.
+  const { table, targets } = filled;
+  // The casts are applied above DISTINCT and ORDER BY so that the casts do not change the query's
+  // result.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;
-  const outputs = source.outputs.map(({ name, expression }, i) => {
-    const column = table.columns[targets[i] ?? 0];
-    if (column?.generatedAlways === true) {
+  const taken = source.outputs.flatMap((output, i) => {
+    const position = targets[i] ?? 0;
+    return isOverridden(filled, position) ? [] : [{ ...output, column: table.columns[position] }];
+  });
+  const outputs = taken.map(({ column, expression, name }) => {
+    if (column !== undefined && isRefused(filled, column)) {
       throw generatedAlways(table, column, node._location.start);
     }
     if (column === undefined) return { name, expression };
     noteNumber(expression, column, statement);
     const cast = castTo(expression, { to: column.type, mode: "assignment", node });
-    const row = { rowIndex: 0, columnIndex: i, rowCount: 1 };
-    const place = { column: column.name, source: isRow ? row : ("query" as const) };
-    return { name, expression: castInColumn(cast, place) };
+    return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
   });
   return { ...source, outputs };
 }

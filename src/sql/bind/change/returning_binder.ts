@@ -1,33 +1,31 @@
-/**
- * RETURNING: what a statement that writes answers of each row that it wrote.
- */
+/** Binds RETURNING, which gives a result for each row that a statement wrote. */
 import type { SelectedColumn } from "../../parse/ast/ast.ts";
 import type { BoundOutput } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import type { FromResult } from "../query/join_binder.ts";
 import { bindSelectedColumns } from "../query/select_binder.ts";
 import { columnIdsIn } from "../walk.ts";
-import { type DmlWorld, placeIn, type Target } from "./dml_target.ts";
+import { type DmlDeps, placeIn, type Target } from "./dml_target.ts";
 
 export interface BoundReturning {
   /**
-   * The layout of a returned row: declared columns of the table, `_seq` and, but of a STREAM
-   * table, `_deleted`, then `carried`.
+   * The layout of a returned row: the declared columns of the table, `_seq`, `_deleted` unless the
+   * table is a STREAM table, and then `carried`.
    */
   readonly columns: readonly BoundColumn[];
   readonly outputs: readonly BoundOutput[];
-  /** What the outputs read of the items of FROM or USING. */
+  /** The columns of the items of FROM or USING that the outputs read. */
   readonly carried: readonly BoundColumn[];
 }
 
-/** @param from The target, beside the items of FROM or USING. */
+/** @param from The target, together with the items of FROM or USING. */
 export function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
-  { world, from, target }: { target: Target; from: FromResult; world: DmlWorld },
+  { deps, from, target }: { target: Target; from: FromResult; deps: DmlDeps },
 ): BoundReturning | undefined {
   if (returning === undefined) return undefined;
   const outputs = bindSelectedColumns(returning, {
-    place: placeIn(from, { clause: "RETURNING", world }),
+    context: placeIn(from, { clause: "RETURNING", deps }),
     withSystemColumns: true,
   });
   const used = new Set<number>();

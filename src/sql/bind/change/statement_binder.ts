@@ -1,12 +1,10 @@
-/**
- * Binds a statement of rows, whichever kind it is.
- */
+/** Binds a statement that reads or writes rows. */
 import type { QueryStatement } from "../../parse/ast/ast.ts";
 import { isChangeNode } from "../../parse/ast/query_nodes.ts";
 import type { BoundSelect } from "../bound.ts";
 import { bindInSteps } from "../query/select_binder.ts";
-import { worldWith } from "../query/with_binder.ts";
-import type { DmlWorld } from "./dml_target.ts";
+import { depsWith } from "../query/with_binder.ts";
+import type { DmlDeps } from "./dml_target.ts";
 import { type BoundInsert, bindInsert } from "./insert_binder.ts";
 import { type BoundDelete, type BoundUpdate, bindDelete, bindUpdate } from "./update_binder.ts";
 
@@ -17,22 +15,22 @@ export type BoundStatement = BoundChange | { readonly kind: "query"; readonly se
 /** Binds in small steps. @throws {DatabaseError} */
 export function* bindStatement(
   node: QueryStatement,
-  world: DmlWorld,
+  deps: DmlDeps,
 ): Generator<void, BoundStatement> {
   switch (node.type) {
     case "insert":
-      return yield* bindInsert(node, world);
+      return yield* bindInsert(node, deps);
     case "update":
-      return bindUpdate(node, world);
+      return bindUpdate(node, deps);
     case "delete":
-      return bindDelete(node, world);
+      return bindDelete(node, deps);
     case "with":
     case "with recursive":
       if (isChangeNode(node.in)) {
-        return yield* bindStatement(node.in, { ...world, ...worldWith(node, world) });
+        return yield* bindStatement(node.in, { ...deps, ...depsWith(node, deps) });
       }
-      return { kind: "query", select: yield* bindInSteps(node, world) };
+      return { kind: "query", select: yield* bindInSteps(node, deps) };
     default:
-      return { kind: "query", select: yield* bindInSteps(node, world) };
+      return { kind: "query", select: yield* bindInSteps(node, deps) };
   }
 }

@@ -1,12 +1,12 @@
 /**
- * UPDATE and DELETE: the query that finds the rows to change, and what is written in their place.
+ * Binds UPDATE and DELETE: the query that finds the rows to change, and their new values.
  *
- * The table that is written comes first in it, beside the items of FROM or USING, and however many
- * rows of those a row of the table meets, it is changed once.
+ * The target table comes first in the query, beside the items of FROM or USING. Each of its rows is
+ * changed once, however many rows of those items it matches.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import { inOneTurn } from "../../../base/steps.ts";
+import { runToCompletion } from "../../../base/steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -21,7 +21,7 @@ import { columnIdsIn } from "../walk.ts";
 import {
   bindSets,
   bindTarget,
-  type DmlWorld,
+  type DmlDeps,
   notUpdatable,
   placeIn,
   type Target,
@@ -32,8 +32,8 @@ export interface BoundUpdate {
   readonly kind: "update";
   readonly table: TableEntry;
   /**
-   * Yields the declared columns, `_seq`, one value for each set that is not DEFAULT, then what
-   * RETURNING carries; no row of the table twice.
+   * Yields the declared columns, `_seq`, one value for each set that is not DEFAULT, and then the
+   * columns that RETURNING carries. No table row appears twice.
    */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
@@ -43,20 +43,23 @@ export interface BoundUpdate {
 export interface BoundDelete {
   readonly kind: "delete";
   readonly table: TableEntry;
-  /** Yields the declared columns, `_seq`, and what RETURNING carries; no row of the table twice. */
+  /**
+   * Yields the declared columns, `_seq`, and the columns that RETURNING carries. No table row
+   * appears twice.
+   */
   readonly rows: BoundSelect;
   readonly returning: BoundReturning | undefined;
 }
 
-export function bindUpdate(update: UpdateStatement, world: DmlWorld): BoundUpdate {
-  const target = bindTarget(update.table, world);
+export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate {
+  const target = bindTarget(update.table, deps);
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
-  requireWhere(update.where, world, update);
-  const from = joined(target, update.from, world);
-  const sets = bindSets(update.sets, table, placeIn(from, { clause: "SET", world }));
+  requireWhere(update.where, deps, update);
+  const from = joined(target, update.from, deps);
+  const sets = bindSets(update.sets, target, placeIn(from, { clause: "SET", deps }));
   const values = sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
-  const returning = bindReturning(update.returning, { target, from, world });
+  const returning = bindReturning(update.returning, { target, from, deps });
   return {
     kind: "update",
     table,
@@ -64,18 +67,18 @@ export function bindUpdate(update: UpdateStatement, world: DmlWorld): BoundUpdat
       from,
       where: update.where,
       extra: [columnValue(seqColumnOf(target)), ...values, ...carriedBy(returning)],
-      world,
+      deps,
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
     returning,
   };
 }
 
-export function bindDelete(remove: DeleteStatement, world: DmlWorld): BoundDelete {
-  const target = bindTarget(remove.from, world);
-  requireWhere(remove.where, world, remove);
-  const from = joined(target, remove.using, world);
-  const returning = bindReturning(remove.returning, { target, from, world });
+export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete {
+  const target = bindTarget(remove.from, deps);
+  requireWhere(remove.where, deps, remove);
+  const from = joined(target, remove.using, deps);
+  const returning = bindReturning(remove.returning, { target, from, deps });
   return {
     kind: "delete",
     table: target.table,
@@ -83,22 +86,22 @@ export function bindDelete(remove: DeleteStatement, world: DmlWorld): BoundDelet
       from,
       where: remove.where,
       extra: [columnValue(seqColumnOf(target)), ...carriedBy(returning)],
-      world,
+      deps,
     }),
     returning,
   };
 }
 
-/** The table that is written, beside the items of FROM or USING: those do not see it. */
-function joined({ from }: Target, items: readonly From[] | undefined, world: DmlWorld): FromResult {
-  return items === undefined ? from : product(from, inOneTurn(bindFrom(items, world)));
+/** Joins the target table with the items of FROM or USING, which cannot read it. */
+function joined({ from }: Target, items: readonly From[] | undefined, deps: DmlDeps): FromResult {
+  return items === undefined ? from : product(from, runToCompletion(bindFrom(items, deps)));
 }
 
-/** The rows that a statement changes: declared columns first, then what it computes from them. */
+/** Returns the rows that a statement changes: declared columns first, then the computed values. */
 function rowsOf(
   target: Target,
   {
-    world,
+    deps,
     extra,
     from,
     where,
@@ -106,21 +109,21 @@ function rowsOf(
     from: FromResult;
     where: Expr | undefined;
     extra: readonly BoundExpression[];
-    world: DmlWorld;
+    deps: DmlDeps;
   },
 ): BoundSelect {
   const { columns, table } = target;
   const declared = columns.slice(0, table.columns.length).map(columnOutput);
-  const place = placeIn(from, { clause: "WHERE", world });
+  const context = placeIn(from, { clause: "WHERE", deps });
   const rows = plainSelect({
     from: from.from,
-    where: where === undefined ? undefined : liveOnly(bindCondition(where, place), columns),
+    where: where === undefined ? undefined : liveOnly(bindCondition(where, context), columns),
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
   });
   return from === target.from ? rows : { ...rows, distinct: { on: identityOf(target) } };
 }
 
-/** What tells a row of the table from its others, however many rows of FROM it meets. */
+/** Returns the columns that identify a row of the table, however many rows of FROM it matches. */
 function identityOf(target: Target): BoundExpression[] {
   const { columns, table } = target;
   const key = columns.filter(
@@ -129,7 +132,7 @@ function identityOf(target: Target): BoundExpression[] {
   return (key.length === 0 ? [seqColumnOf(target)] : key).map(columnValue);
 }
 
-/** Tombstones that a condition on `_deleted` lets in are no rows to change. */
+/** Excludes tombstones that a condition on `_deleted` admits, since they cannot be changed. */
 function liveOnly(condition: BoundExpression, columns: readonly BoundColumn[]): BoundExpression {
   const deleted = columns.find(({ origin }) => origin?.columnId === DELETED_COLUMN_ID);
   if (deleted === undefined || !columnIdsIn(condition).has(deleted.id)) return condition;
@@ -148,7 +151,7 @@ function carriedBy(returning: BoundReturning | undefined): BoundExpression[] {
 
 function requireWhere(
   where: Expr | undefined,
-  { requiresWhere }: DmlWorld,
+  { requiresWhere }: DmlDeps,
   node: { readonly _location: { readonly start: number } },
 ): void {
   if (where !== undefined || !requiresWhere) return;

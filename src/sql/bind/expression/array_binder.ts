@@ -1,68 +1,174 @@
 /**
- * `a[i]` and `a[i:j]`: elements count from 1, and what lies outside of the array is nothing.
- * `j['key']` and `j[i]` of JSON are a step of a path: there elements count from 0.
+ * `a[i]`, `a[i][j]` and slices such as `a[i:j][k:l]`: elements count from 1, and positions outside
+ * the array have no element. For JSON, `j['key']` and `j[i]` are path steps, and elements count
+ * from 0.
+ *
+ * All subscripts after one array are read together, because an element of an array of two
+ * dimensions has two of them. If one subscript is a slice, all subscripts are slices, and `[n]` is
+ * short for `[1:n]`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { INT, isInteger, JSONB, TEXT, typeName, type Value } from "../../../types/mod.ts";
+import {
+  type ArrayValue,
+  INT,
+  isArrayValue,
+  isInteger,
+  JSONB,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../../types/mod.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
-import type { Bind, Place } from "../binding.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { bindFunction } from "./call_binder.ts";
 import { castTo } from "./casts.ts";
 
-export function bindElement(
-  node: Extract<Expr, { type: "arrayIndex" }>,
-  place: Place,
+type SubscriptExpr = Extract<Expr, { type: "arrayIndex" | "arraySlice" }>;
+
+export function bindSubscript(
+  node: SubscriptExpr,
+  context: ExpressionContext,
   bind: Bind,
 ): BoundExpression {
-  const { array: arrayNode, index: indexNode } = node;
-  const array = bind(arrayNode, place);
-  if (array.type.kind === "json") return bindMember(array, bind(indexNode, place), node);
-  const element = elementType(array, arrayNode);
-  const index = asPosition(bind(indexNode, place), indexNode);
+  const { base, subscripts } = subscriptsOf(node);
+  const array = bind(base, context);
+  if (array.type.kind === "json") return bindMembers(array, subscripts, { context, bind });
+  if (array.type.kind !== "array") {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot take an element of a value of type ${typeName(array.type)}: the value must be an array`,
+      { position: base._location.start },
+    );
+  }
+  const isSlice = subscripts.some(({ type }) => type === "arraySlice");
+  return isSlice
+    ? bindSlice(array, subscripts, { context, bind })
+    : bindElement(array, subscripts, { context, bind });
+}
+
+function subscriptsOf(node: SubscriptExpr): { base: Expr; subscripts: readonly SubscriptExpr[] } {
+  const subscripts: SubscriptExpr[] = [];
+  let base: Expr = node;
+  while (base.type === "arrayIndex" || base.type === "arraySlice") {
+    const { array, ofWhole }: SubscriptExpr = base;
+    subscripts.unshift(base);
+    base = array;
+    if (ofWhole === true) break;
+  }
+  return { base, subscripts };
+}
+
+interface BoundPlace {
+  readonly context: ExpressionContext;
+  readonly bind: Bind;
+}
+
+function bindElement(
+  array: BoundExpression,
+  subscripts: readonly SubscriptExpr[],
+  { context, bind }: BoundPlace,
+): BoundExpression {
+  const positions = subscripts.flatMap((each) =>
+    each.type === "arrayIndex" ? [asPosition(bind(each.index, context), each.index)] : [],
+  );
   return {
     kind: "call",
-    type: element,
+    type: array.type.kind === "array" ? array.type.element : array.type,
     name: "element",
-    args: [array, index],
-    evaluate: ([items = null, position = null]) => {
-      if (!Array.isArray(items)) return null;
-      return (items as readonly Value[])[Number(position) - 1] ?? null;
-    },
+    args: [array, ...positions],
+    evaluate: ([items = null, ...at]) => elementAt(items, at),
     seesNull: false,
     volatility: "immutable",
   };
 }
 
-/** A bound that is left out is the end of the array; one that is NULL makes the slice NULL. */
-export function bindSlice(
-  { array: arrayNode, from, to }: Extract<Expr, { type: "arraySlice" }>,
-  place: Place,
-  bind: Bind,
+/** Returns NULL outside the array, and if there are fewer or more positions than dimensions. */
+function elementAt(array: Value, positions: readonly Value[]): Value {
+  let value = array;
+  for (const position of positions) {
+    if (!isArrayValue(value)) return null;
+    value = value[Number(position) - 1] ?? null;
+  }
+  return isArrayValue(value) ? null : value;
+}
+
+interface BoundRange {
+  readonly from: BoundExpression | undefined;
+  readonly to: BoundExpression | undefined;
+}
+
+/** An omitted bound is the end of the array; a NULL bound makes the slice NULL. */
+function bindSlice(
+  array: BoundExpression,
+  subscripts: readonly SubscriptExpr[],
+  { context, bind }: BoundPlace,
 ): BoundExpression {
-  const array = bind(arrayNode, place);
-  elementType(array, arrayNode);
-  const bounds = [from, to].map((node) =>
-    node === undefined ? undefined : asPosition(bind(node, place), node),
+  const bound = (node: Expr | undefined): BoundExpression | undefined =>
+    node === undefined ? undefined : asPosition(bind(node, context), node);
+  const bounds = subscripts.map(
+    (each): BoundRange =>
+      each.type === "arraySlice"
+        ? { from: bound(each.from), to: bound(each.to) }
+        : { from: undefined, to: bound(each.index) },
   );
-  const hasStart = bounds[0] !== undefined;
+  const shape = bounds.map(({ from, to }) => `${from ? "from" : ""}:${to ? "to" : ""}`).join(" ");
   return {
     kind: "call",
     type: array.type,
-    name: `slice ${hasStart ? "from" : ""}:${bounds[1] === undefined ? "" : "to"}`,
-    args: [array, ...bounds.flatMap((bound) => bound ?? [])],
+    name: `slice ${shape}`,
+    args: [array, ...bounds.flatMap(({ from, to }) => [from ?? [], to ?? []].flat())],
     evaluate: ([items = null, ...given]) => {
-      if (!Array.isArray(items)) return null;
-      const start = hasStart ? Number(given[0]) : 1;
-      const end = bounds[1] === undefined ? items.length : Number(given[hasStart ? 1 : 0]);
-      return (items as readonly Value[]).slice(Math.max(start, 1) - 1, Math.max(end, 0));
+      let next = 0;
+      const ranges = bounds.map(({ from, to }): SliceRange => {
+        const start = from === undefined ? 1 : Number(given[next++]);
+        const end = to === undefined ? undefined : Number(given[next++]);
+        return { start: Math.max(start, 1), end };
+      });
+      return isArrayValue(items) ? slicedBy(items, ranges) : null;
     },
     seesNull: false,
     volatility: "immutable",
   };
 }
 
-/** A member or an element of JSON, as JSONB: a number is a key where there is an object. */
+interface SliceRange {
+  /** The first position, 1 or more. */
+  readonly start: number;
+  /** The last position; undefined for the end of the dimension. */
+  readonly end: number | undefined;
+}
+
+/**
+ * A dimension without a range is kept whole. Too many ranges, or an empty range, leave no element.
+ */
+function slicedBy(array: ArrayValue, [range, ...inner]: readonly SliceRange[]): ArrayValue {
+  if (range === undefined) return array;
+  const kept = array.slice(range.start - 1, Math.max(range.end ?? array.length, 0));
+  if (inner.length === 0) return kept;
+  if (!kept.every(isArrayValue)) return [];
+  const parts = kept.map((part) => slicedBy(part, inner));
+  return parts.every((part) => part.length === 0) ? [] : parts;
+}
+
+/** Returns a member or an element of JSON, as JSONB. In an object, a number is a key. */
+function bindMembers(
+  json: BoundExpression,
+  subscripts: readonly SubscriptExpr[],
+  { context, bind }: BoundPlace,
+): BoundExpression {
+  let found = json;
+  for (const node of subscripts) {
+    if (node.type === "arraySlice") {
+      throw new DatabaseError("TYPE_MISMATCH", "Cannot take a slice of JSON: it has no slices", {
+        position: node._location.start,
+      });
+    }
+    found = bindMember(found, bind(node.index, context), node);
+  }
+  return found;
+}
+
 function bindMember(
   json: BoundExpression,
   index: BoundExpression,
@@ -72,7 +178,7 @@ function bindMember(
   if (kind !== "text" && kind !== "unknown" && !isInteger(index.type)) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot take a part of JSON by a value of type ${typeName(index.type)}: a text or an integer is needed`,
+      `Cannot subscript JSON with a value of type ${typeName(index.type)}: a text or an integer is needed`,
       { position: node.index._location.start },
     );
   }
@@ -84,17 +190,11 @@ function bindMember(
 }
 
 /**
- * A position is assigned, as in PostgreSQL: a fraction is rounded, and a larger number must fit.
+ * The position is converted as in an assignment, as in PostgreSQL: a fraction is rounded, and the
+ * value must be in range.
  */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {
-  // A literal is read before its statement runs, and not with its row.
+  // A literal is read before its statement runs, not together with its row.
   const mode = index.type.kind === "unknown" ? "implicit" : "assignment";
   return castTo(index, { to: INT, mode, node });
-}
-
-function elementType({ type }: BoundExpression, node: Expr): BoundExpression["type"] {
-  if (type.kind === "array") return type.element;
-  throw new DatabaseError("TYPE_MISMATCH", "Cannot take an element: an array is needed", {
-    position: node._location.start,
-  });
 }

@@ -1,28 +1,32 @@
 /**
- * Binary operators over bound operands: which form serves their types, and whether the evaluator
- * has a loop of its own for it.
+ * Binary operators over bound operands: selects the form for the operand types and, if available,
+ * its evaluator loop.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
+  DATE,
   type DataType,
   DECIMAL_PRECISION_MAX,
   decimalType,
   isInteger,
   sameType,
+  splitTimestamp,
   typeName,
+  type Value,
+  type Whole,
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../../functions/base/function.ts";
 import { resolveBinary } from "../../functions/operator/operators.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
-import type { BoundExpression, ComparisonOperator } from "../bound_expressions.ts";
-import { comparedByDay } from "./day_comparison.ts";
+import type { BoundComparison, BoundExpression, ComparisonOperator } from "../bound_expressions.ts";
+import { readsColumn } from "../walk.ts";
+import { numberAsTimeHint } from "./casts.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
 import { castArgument } from "./integer_parameters.ts";
-import { numberAsTimeHint } from "./time_hints.ts";
 
-/** Magnitude up to which whole numbers are exact in doubles. */
+/** The magnitude up to which integers are exact in doubles. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
 
 const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, ComparisonOperator>([
@@ -35,7 +39,7 @@ const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, Com
   [">=", ">="],
 ]);
 
-/** The same test with its sides exchanged. */
+/** Each comparison with its sides exchanged. */
 export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
   "=": "=",
   "<>": "<>",
@@ -45,7 +49,7 @@ export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> 
   ">=": "<=",
 };
 
-/** The comparison that an operator is, if it is one; `!=` is `<>`. */
+/** Returns the comparison that an operator denotes, if any; `!=` is `<>`. */
 export function comparisonOf(op: string): ComparisonOperator | undefined {
   return COMPARISONS.get(op);
 }
@@ -56,14 +60,16 @@ export interface BinaryOperands {
   readonly right: BoundExpression;
 }
 
-/** The form of an operator, and its operands in the types of the form. */
+/** The form of an operator, with its operands cast to the types of the form. */
 export interface FormedOperands {
   readonly form: OperatorForm;
   readonly left: BoundExpression;
   readonly right: BoundExpression;
 }
 
-/** Casts operands for an operator. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
+/**
+ * Casts operands for an operator. @throws {DatabaseError} TYPE_MISMATCH if no form accepts them.
+ */
 export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands {
   const comparison = comparisonOf(operands.op);
   const op = comparison ?? operands.op;
@@ -90,7 +96,10 @@ export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands
   };
 }
 
-/** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
+/**
+ * Applies an operator to bound operands. @throws {DatabaseError} TYPE_MISMATCH if no form accepts
+ * them.
+ */
 export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
   const comparison = comparisonOf(operands.op);
   const op = comparison ?? operands.op;
@@ -136,8 +145,8 @@ function asCompared(
 }
 
 /**
- * Sums and differences of decimals of two scales, over operands of the larger one: so the
- * evaluator's loops serve them.
+ * Brings sums and differences of decimals with two scales to the larger scale, so that the
+ * evaluator's loops apply.
  */
 function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | undefined {
   if (form === undefined || (op !== "+" && op !== "-")) return form;
@@ -151,7 +160,10 @@ function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | 
   return resolveBinary(op, widened, widened);
 }
 
-/** The types of a comparison: a literal without one has that of a DECIMAL beside it. */
+/**
+ * Returns the types of a comparison: an untyped literal takes the type of a DECIMAL on the other
+ * side.
+ */
 function comparedTypes(
   { type: left }: BoundExpression,
   { type: right }: BoundExpression,
@@ -163,7 +175,7 @@ function isUntypedBeside(type: DataType, other: DataType): boolean {
   return type.kind === "unknown" && other.kind === "decimal";
 }
 
-/** An untyped literal that is compared with a DECIMAL; undefined for every other operand. */
+/** Returns an untyped literal that is compared with a DECIMAL; undefined for any other operand. */
 function comparedLiteral(
   operand: BoundExpression,
   operator: ComparisonOperator | undefined,
@@ -176,7 +188,9 @@ function comparedLiteral(
   return decimalLiteral(operand, { operator, type });
 }
 
-/** Largest result that doubles compute exactly as the form does; undefined where none is. */
+/**
+ * Returns the largest result that doubles compute exactly, or undefined if doubles cannot be exact.
+ */
 function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): number | undefined {
   const [left, right] = operands;
   if (left === undefined || right === undefined) return undefined;
@@ -197,30 +211,109 @@ function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): nu
   return scaleFits ? Math.min(WHOLE_MAX, 10 ** result.precision - 1) : undefined;
 }
 
-/** The type of array elements, or undefined for another type. */
+/** Returns the type of array elements, or undefined for any other type. */
 export function elementOf(type: DataType): DataType | undefined {
   return type.kind === "array" ? type.element : undefined;
 }
 
-/** Suggests the form that was probably meant when an operator does not accept these types. */
+/** Suggests the intended form when an operator does not accept the given types. */
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   switch (op) {
     case "||":
-      if (kinds.includes("boolean")) return "|| concatenates texts: write a OR b";
+      if (kinds.includes("boolean")) return "|| concatenates texts: combine conditions with OR";
       break;
     case "&&":
-      if (!kinds.includes("array")) return "&& tests whether arrays overlap: write a AND b";
+      if (!kinds.includes("array"))
+        return "&& tests whether arrays overlap: combine conditions with AND";
       break;
     case "<=>":
-      return "write a IS NOT DISTINCT FROM b";
+      return "write name IS NOT DISTINCT FROM other_name";
     case "+":
-      if (kinds.every((kind) => kind === "text" || kind === "unknown")) return "write a || b";
+      if (kinds.every((kind) => kind === "text" || kind === "unknown"))
+        return "write first_name || last_name";
       break;
   }
   const timeHint =
     numberAsTimeHint(left.type, right.type) ?? numberAsTimeHint(right.type, left.type);
   if (timeHint === undefined) return "cast one side explicitly";
-  if (op === "+" || op === "-") return "write a + INTERVAL '1 day'";
+  if (op === "+" || op === "-") return "write sent_at + INTERVAL '1 day'";
   return kinds.includes("int") ? "write a date in quotes: '2026-01-31'" : timeHint;
 }
+
+/**
+ * Rewrites a comparison between a DATE and a moment that reads no columns as a comparison of days.
+ *
+ *     date <  moment   =   date <  the first day that begins at the moment or later
+ *     date <= moment   =   date <= the day of the moment              (>= and > alike)
+ *
+ * The column is then compared as stored: no row needs a conversion, and the column's bounds let a
+ * scan skip row groups. `date < DATE '1994-01-01' + INTERVAL '1 year'` is such a comparison.
+ *
+ * @param mirrored The operator with the sides exchanged.
+ */
+function comparedByDay(comparison: BoundComparison, mirrored: ComparisonOperator): BoundComparison {
+  const { left, operator, right } = comparison;
+  if (operator === "=" || operator === "<>") return comparison;
+  const leftDate = dateUnder(left);
+  if (leftDate !== undefined && isMoment(right)) {
+    return {
+      ...comparison,
+      left: leftDate,
+      right: dayOf(right, operator),
+      evaluate: orderOf(operator),
+    };
+  }
+  const rightDate = dateUnder(right);
+  if (rightDate !== undefined && isMoment(left)) {
+    const day = dayOf(left, mirrored);
+    return { ...comparison, left: day, right: rightDate, evaluate: orderOf(operator) };
+  }
+  return comparison;
+}
+
+function dateUnder(expression: BoundExpression): BoundExpression | undefined {
+  if (expression.kind !== "cast" || !isMomentType(expression)) return undefined;
+  const { operand } = expression;
+  return operand.type.kind === "date" && readsColumn(operand) ? operand : undefined;
+}
+
+function isMoment(expression: BoundExpression): boolean {
+  return isMomentType(expression) && !readsColumn(expression);
+}
+
+function isMomentType({ type }: BoundExpression): boolean {
+  return type.kind === "timestamp" || type.kind === "datetime";
+}
+
+/** Returns the day that replaces a moment on the right side of a comparison. */
+function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpression {
+  const isUpper = operator === "<" || operator === ">=";
+  return {
+    kind: "call",
+    type: DATE,
+    // Named like a cast, so that EXPLAIN shows the moment as it was written.
+    name: isUpper ? "cast to the next day" : "cast to its day",
+    args: [moment],
+    evaluate: ([value = null]) => {
+      const { days, micros } = splitTimestamp(value as Whole);
+      return isUpper && micros > 0 ? days + 1 : days;
+    },
+    seesNull: false,
+    volatility: "immutable",
+  };
+}
+
+function orderOf(operator: ComparisonOperator): (values: readonly Value[]) => Value {
+  const test = ORDERS[operator];
+  return ([left = null, right = null]) => test(left as number, right as number);
+}
+
+const ORDERS: Readonly<Record<ComparisonOperator, (left: number, right: number) => boolean>> = {
+  "=": (left, right) => left === right,
+  "<>": (left, right) => left !== right,
+  "<": (left, right) => left < right,
+  "<=": (left, right) => left <= right,
+  ">": (left, right) => left > right,
+  ">=": (left, right) => left >= right,
+};

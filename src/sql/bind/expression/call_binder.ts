@@ -1,73 +1,84 @@
 /**
- * Calls: scalar functions, aggregates, and the forms that look like calls.
+ * Binds calls: scalar functions, aggregates, and forms that look like calls.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { casterFor, type DataType, INT, isInteger, type Value } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
-import { functionExists, resolveFunction } from "../../functions/registry.ts";
+import { functionExists, parameterNames, resolveFunction } from "../../functions/registry.ts";
+import {
+  NEXTVAL,
+  NUMBERING_FUNCTIONS,
+  nextOfDefault,
+  SEQUENCE_FUNCTIONS_BY_NAME,
+} from "../../functions/sequences.ts";
 import { SLEEP } from "../../functions/session.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
-import type { AstNode, ExprCall } from "../../parse/ast/ast.ts";
-import { type Bind, type Place, unknownFunction } from "../binding.ts";
+import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
+import { type Bind, type ExpressionContext, unknownFunction } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { insteadOfFunction } from "../other_names.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
+import { countsOfHypothetical } from "../query/hypothetical_sets.ts";
 import { bindExpansion } from "../query/table_function_binder.ts";
 import { bindWindowCall } from "../query/window_binder.ts";
-import { castAlike } from "./casts.ts";
+import { operandsOf } from "./binary_forms.ts";
+import { castToCommonType } from "./casts.ts";
+import { bindFunctionalCast } from "./functional_casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
-import { bindArguments, checkNames } from "./named_arguments.ts";
-import { bindNullif } from "./nullif.ts";
 import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
 
-export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {
   const { name, schema } = call.function;
-  if (schema !== undefined) throw unknownFunction(`${schema}.${name}`, [], call);
+  if (schema !== undefined && schema !== SYSTEM_SCHEMA)
+    throw unknownFunction(`${schema}.${name}`, [], call);
   if (call.argNames !== undefined) checkNames(call);
-  if (call.over !== undefined) return bindWindowCall(call, place, bind);
+  if (call.over !== undefined) return bindWindowCall(call, context, bind);
   switch (name) {
     case "coalesce": {
       if (call.args.length === 0) throw unknownFunction(name, [], call);
-      const inner = withoutExpansions(place, "COALESCE");
+      const inner = withoutExpansions(context, "COALESCE");
       const operands = call.args.map((argument) => bind(argument, inner));
-      const { type, expressions } = castAlike(operands, call.args, "COALESCE");
+      const { type, expressions } = castToCommonType(operands, call.args, "COALESCE");
       return { kind: "coalesce", type, operands: expressions };
     }
     case "exists":
-      return bindExists(call, place);
+      return bindExists(call, context);
     case "any":
     case "some":
     case "all":
       throw new DatabaseError(
         "INVALID_QUERY",
-        `Cannot use ${name.toUpperCase()} here: it stands on the right of a comparison`,
+        `Cannot use ${name.toUpperCase()} here: it is allowed only on the right of a comparison`,
         { position: call._location.start },
       );
     case "grouping":
-      return bindGrouping(call, place, bind);
+      return bindGrouping(call, context, bind);
     case "file":
-      return bindFile(call, place);
+      return bindFile(call, context);
     case "row_to_json":
-      return bindRowToJson(call, place, bind);
+      return bindRowToJson(call, context, bind);
     default:
       break;
   }
-  if (isTableFunction(name)) return bindExpansion(call, place, bind);
-  if (isAggregate(name)) return bindAggregate(call, place, bind);
+  if (isTableFunction(name)) return bindExpansion(call, context, bind);
+  if (isAggregate(name)) return bindAggregate(call, context, bind);
+  const counts = countsOfHypothetical(call);
+  if (counts !== undefined) return bind(counts, context);
   if (isWindowName(name)) {
     throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without OVER`, {
       position: call._location.start,
       hint: `write ${name}(…) OVER (ORDER BY …)`,
     });
   }
-  return bindScalar(call, place, bind);
+  return bindScalar(call, context, bind);
 }
 
-function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {
   const { name } = call.function;
   const position = call._location.start;
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
@@ -78,19 +89,38 @@ function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
       { position },
     );
   }
-  // The arguments may be keywords that only the other system knows, so they are not bound.
+  const cast = bindFunctionalCast(call, context, bind);
+  if (cast !== undefined) return cast;
+  // The arguments may be keywords that only the other database system knows, so they are not bound.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }
-  if (name === SLEEP) place.statement.requirements.push({ action: "sleep", position });
-  if (name === SNOWFLAKE_ID) place.statement.requirements.push({ action: "take-id" });
-  const bindArgument: Bind = takesRows(name) ? (node, at) => bindWithRows(node, at, bind) : bind;
-  const args = bindArguments(call, place, bindArgument);
+  if (name === SLEEP) context.statement.requirements.push({ action: "sleep", position });
+  if (name === SNOWFLAKE_ID || NUMBERING_FUNCTIONS.has(name)) {
+    context.statement.requirements.push({ action: "take-id" });
+  }
+  const bindArgument: Bind = takesRows(name)
+    ? (node, at) => bindWithRows(node, at, bind)
+    : SEQUENCE_FUNCTIONS_BY_NAME.has(name)
+      ? (node, at) => bind(withoutRegclass(node), at)
+      : bind;
+  const args = bindArguments(call, context, bindArgument);
   const [value, other] = args;
   if (name === "nullif" && value !== undefined && other !== undefined && args.length === 2) {
     return bindNullif(value, other, call);
   }
-  return bindFunction({ name, args, node: call });
+  const bound = bindFunction({ name, args, node: call });
+  const isOfDefault = name === NEXTVAL && context.clause === "DEFAULT";
+  return isOfDefault && bound.kind === "call" ? { ...bound, evaluate: nextOfDefault } : bound;
+}
+
+/** Functions of PostgreSQL may be written with its schema, as pg_dump does. */
+const SYSTEM_SCHEMA = "pg_catalog";
+
+/** Returns the name in `'name'::regclass`, which pg_dump writes for a sequence. */
+function withoutRegclass(node: Expr): Expr {
+  if (node.type !== "cast" || node.to.kind === "array" || node.to.name !== "regclass") return node;
+  return node.operand;
 }
 
 export interface FunctionCall {
@@ -99,33 +129,32 @@ export interface FunctionCall {
   readonly node: AstNode;
 }
 
-/** A scalar function over bound arguments. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+/** Applies a scalar function to bound arguments. @throws {DatabaseError} FUNCTION_NOT_FOUND */
 export function bindFunction({ name, args, node }: FunctionCall): BoundExpression {
   const types = args.map((argument) => argument.type);
-  // The digits of round(x, 2) decide the scale of the result.
+  // The digits argument of round(x, 2) determines the scale of the result.
   const constants = args.map((argument) =>
     argument.kind === "constant" ? argument.value : undefined,
   );
   const resolved = fittingOf(args, (given) => resolveFunction(name, given, constants));
   if (resolved === undefined) throw unknownFunction(name, types, node);
   const { argumentTypes, overload, result } = resolved;
-  if (result.kind === "array") arrayTypeOf(result.element, node);
   return {
     kind: "call",
-    type: result,
+    type: result.kind === "array" ? arrayTypeOf(result.element) : result,
     name,
     args: args.map((argument, i) =>
       castArgument(argument, { to: argumentTypes[i] ?? argument.type, node }),
     ),
-    evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
+    evaluate: (values, deps) => overload.evaluate(values, deps, argumentTypes),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
     evaluateVector: overload.evaluateVector,
   };
 }
 
-/** FILE('part') reads the reference that the executor made of the part, as a slot by its name. */
-function bindFile(call: ExprCall, place: Place): BoundExpression {
+/** FILE('part') becomes a named slot for the reference that the executor has made to the part. */
+function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   const [argument] = call.args;
   const position = call._location.start;
   if (argument?.type !== "string" || call.args.length !== 1) {
@@ -133,12 +162,125 @@ function bindFile(call: ExprCall, place: Place): BoundExpression {
       position,
     });
   }
-  if (place.allowsFiles !== true) {
+  if (context.allowsFiles !== true) {
     throw new DatabaseError(
       "INVALID_INPUT",
       "Cannot use FILE here: it is a value of INSERT VALUES and UPDATE SET only",
       { position },
     );
   }
-  return place.statement.file(argument.value);
+  return context.statement.file(argument.value);
+}
+
+/**
+ * NULLIF(value, other): NULL if the operator gives `value = other`; otherwise the value.
+ *
+ *     NULLIF(int, bigint)   → integer     the two can be compared as they are
+ *     NULLIF(int, decimal)  → numeric     only decimals can be compared, so the value becomes one
+ *
+ * This is PostgreSQL's rule for the type of the result.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
+function bindNullif(
+  value: BoundExpression,
+  other: BoundExpression,
+  node: ExprCall,
+): BoundExpression {
+  const { form, left, right } = operandsOf({ op: "=", left: value, right: other }, node);
+  const isKept = keepsType(value.type, left.type);
+  const returned = isKept ? value : left;
+  const convert = isKept ? casterFor(value.type, left.type, "implicit") : undefined;
+  return {
+    kind: "call",
+    type: returned.type,
+    name: "nullif",
+    args: [returned, right],
+    evaluate: ([first = null, second = null]: readonly Value[]): Value => {
+      if (first === null || second === null) return first;
+      const compared = convert === undefined ? first : convert(first);
+      return form.evaluate([compared, second]) === true ? null : first;
+    },
+    seesNull: true,
+    volatility: "immutable",
+  };
+}
+
+/** Whether the value is returned in its own type although it is compared in another type. */
+function keepsType(own: DataType, compared: DataType): boolean {
+  if (own.kind === compared.kind) return true;
+  if (isInteger(own)) return isInteger(compared);
+  if (own.kind === "float") return compared.kind === "double";
+  return isMoment(own) && isMoment(compared);
+}
+
+function isMoment({ kind }: DataType): boolean {
+  return kind === "date" || kind === "timestamp" || kind === "datetime";
+}
+
+/**
+ * Refuses argument names in a call of a function that has no named parameters.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
+function checkNames(call: ExprCall): void {
+  const name = call.argNames?.find((given) => given !== undefined);
+  if (name === undefined || parameterNames(call.function.name) !== undefined) return;
+  throw unknownParameter(call, name, []);
+}
+
+/**
+ * Binds the arguments of a scalar function call in the order of its parameters. An argument that
+ * names its parameter, as in `make_interval(days => 3)`, is moved to the position of the parameter;
+ * omitted parameters before it are 0.
+ */
+function bindArguments(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression[] {
+  return inOrder(call).map((argument) =>
+    argument === undefined ? { kind: "constant", type: INT, value: 0 } : bind(argument, context),
+  );
+}
+
+/**
+ * Returns the arguments in parameter order.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND, unless names and parameters agree.
+ */
+function inOrder(call: ExprCall): readonly (Expr | undefined)[] {
+  const { argNames = [], args } = call;
+  if (!argNames.some((name) => name !== undefined)) return args;
+  const parameters = parameterNames(call.function.name) ?? [];
+  const ordered: (Expr | undefined)[] = [];
+  let isNamed = false;
+  for (const [i, argument] of args.entries()) {
+    const name = argNames[i];
+    if (name === undefined && isNamed)
+      throw misused(call, "an argument without a name follows one");
+    isNamed ||= name !== undefined;
+    const index = name === undefined ? i : parameters.indexOf(name);
+    if (index === -1) throw unknownParameter(call, name ?? "", parameters);
+    if (ordered[index] !== undefined) throw misused(call, `"${name ?? ""}" is given twice`);
+    ordered[index] = argument;
+  }
+  return Array.from(ordered);
+}
+
+function misused(call: ExprCall, why: string): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot call ${call.function.name}: ${why}`, {
+    position: call._location.start,
+  });
+}
+
+function unknownParameter(
+  call: ExprCall,
+  name: string,
+  parameters: readonly string[],
+): DatabaseError {
+  const hint =
+    parameters.length === 0
+      ? "give its arguments in their order, without names"
+      : `its parameters are ${parameters.join(", ")}`;
+  return new DatabaseError(
+    "FUNCTION_NOT_FOUND",
+    `Cannot call ${call.function.name}: it has no parameter named "${name}"`,
+    { position: call._location.start, hint },
+  );
 }

@@ -1,5 +1,5 @@
 /**
- * Casts that the binder writes into expressions.
+ * Casts that the binder adds to expressions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -15,6 +15,7 @@ import {
   type IntervalLimit,
   intervalFromText,
   isInteger,
+  isNumeric,
   limitedInterval,
   sameType,
   typeName,
@@ -24,16 +25,15 @@ import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import type { CellPlace } from "../cell_error.ts";
 import { mayFail } from "../walk.ts";
-import { mixedTimesHint, numberAsTimeHint } from "./time_hints.ts";
 
 export interface CastTarget {
   readonly to: DataType;
   readonly mode: CastMode;
-  /** For the position of an error. */
+  /** The node that gives an error its position. */
   readonly node: AstNode | undefined;
 }
 
-/** The expression as a value of another type. @throws {DatabaseError} TYPE_MISMATCH */
+/** Returns the expression cast to another type. @throws {DatabaseError} TYPE_MISMATCH */
 export function castTo(
   expression: BoundExpression,
   { to, mode, node }: CastTarget,
@@ -71,7 +71,7 @@ export function castTo(
   };
 }
 
-/** The same value, written to a column: what computing it throws names the column. */
+/** Returns the value converted for a column. Errors in computing it name the column. */
 export function castInColumn(expression: BoundExpression, cell: CellPlace): BoundExpression {
   if (!mayFail(expression)) return expression;
   if (expression.kind === "cast") return { ...expression, cell };
@@ -86,12 +86,13 @@ export function castInColumn(expression: BoundExpression, cell: CellPlace): Boun
   };
 }
 
-/** An explicit cast to some fields of an interval. @throws {DatabaseError} TYPE_MISMATCH */
+/** Adds an explicit cast to some fields of an interval. @throws {DatabaseError} TYPE_MISMATCH */
 export function castToInterval(
   expression: BoundExpression,
   { limit, node }: { limit: IntervalLimit; node: AstNode },
 ): BoundExpression {
-  // Only a literal counts its number in the fields: a text is an interval first.
+  // Only in a literal does a bare number count in the last field. Other text is first read as a
+  // plain interval.
   const isLiteral = expression.type.kind === "unknown";
   const operand = isLiteral
     ? expression
@@ -120,7 +121,10 @@ function sameValue(value: Value): Value {
   return value;
 }
 
-/** Literals such as 'now' and 'today' have their value at the time of the statement. */
+/**
+ * Whether a cast depends on the current time: literals such as 'now' and 'today' take the time of
+ * the statement.
+ */
 function dependsOnNow(from: DataType, to: DataType): boolean {
   if (from.kind !== "unknown" && from.kind !== "text") return false;
   return (
@@ -149,8 +153,9 @@ function castWithNow(
 }
 
 /**
- * Has an untyped literal read before its statement runs, unless it is a constant that can be read.
- * What is assigned is read with its row: the first faulty row decides.
+ * Schedules an untyped literal to be read before its statement runs, unless it is a readable
+ * constant. Assigned literals are read with their row, so that the first faulty row determines the
+ * error.
  */
 export function noteLiteral(literal: BoundExpression, read: (value: Value) => Value): void {
   if (literal.kind !== "constant" && literal.kind !== "slot") return;
@@ -164,7 +169,9 @@ export function noteLiteral(literal: BoundExpression, read: (value: Value) => Va
   }
 }
 
-/** A constant that does not convert keeps its cast, so that it fails when its turn comes. */
+/**
+ * A constant that cannot be converted keeps its cast, so that it fails only when it is evaluated.
+ */
 function tryConvert(
   value: Value,
   convert: ((value: Value) => Value) | undefined,
@@ -173,13 +180,16 @@ function tryConvert(
   try {
     return convert(value);
   } catch (error) {
-    // The cast raises the same error again where the statement runs.
+    // The cast raises the same error again when the statement runs.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** Widening among numbers that are held alike: the double or int32 stays as it is. */
+/**
+ * Whether the cast only widens numbers within the same representation, so that the double or int32
+ * stays unchanged.
+ */
 function isNumericIdentity(from: DataType, to: DataType): boolean {
   if (isInteger(from)) {
     if (to.kind === "double") return from.kind !== "bigint";
@@ -192,7 +202,10 @@ function isNumericIdentity(from: DataType, to: DataType): boolean {
   return false;
 }
 
-/** What makes a whole number one of more digits behind the point, where each of its values fits. */
+/**
+ * Returns the factor that adds digits after the point, or undefined unless all resulting values
+ * fit.
+ */
 function factorOf(from: DataType, to: DataType): number | undefined {
   if (to.kind !== "decimal" || (from.kind !== "decimal" && !isInteger(from))) return undefined;
   const { precision, scale } = decimalOf(from);
@@ -201,30 +214,33 @@ function factorOf(from: DataType, to: DataType): number | undefined {
   return precision - scale <= to.precision - to.scale ? 10 ** digits : undefined;
 }
 
-/** Powers of ten up to this one are exact, and leave room for the number. */
+/** Powers of ten up to this exponent are exact and leave room for the number. */
 const FACTOR_DIGITS_MAX = 15;
 
 function widthOf(type: DataType): number {
   return type.kind === "smallint" ? 1 : type.kind === "int" ? 2 : 3;
 }
 
-export interface Alike {
+export interface CommonCast {
   readonly type: DataType;
   readonly expressions: BoundExpression[];
 }
 
-/** Casts all to their common type. @throws {DatabaseError} TYPE_MISMATCH if there is none. */
-export function castAlike(
+/**
+ * Casts all expressions to their common type. @throws {DatabaseError} TYPE_MISMATCH if there is
+ * none.
+ */
+export function castToCommonType(
   expressions: readonly BoundExpression[],
   nodes: readonly AstNode[],
   what: string,
-): Alike {
+): CommonCast {
   return castAllTo(commonType(typesOf(expressions)), { expressions, nodes, what });
 }
 
 /**
- * Casts all to the type in which they are compared: 64 bits hold a 32-bit number and what is
- * beside it.
+ * Casts all expressions to the type in which they are compared: 64 bits can represent both a 32-bit
+ * number and the value compared with it.
  *
  * @throws {DatabaseError} TYPE_MISMATCH if there is none.
  */
@@ -232,12 +248,12 @@ export function castToCompare(
   expressions: readonly BoundExpression[],
   nodes: readonly AstNode[],
   what: string,
-): Alike {
+): CommonCast {
   const type = commonType(typesOf(expressions));
   if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
     return castAllTo(type, { expressions, nodes, what });
   }
-  // An integer next to a FLOAT keeps its digits; a DECIMAL becomes the nearest FLOAT.
+  // An integer compared with a FLOAT keeps its digits; a DECIMAL becomes the nearest FLOAT.
   const narrowed = expressions.map((expression, i) =>
     expression.type.kind === "decimal"
       ? castTo(expression, { to: type, mode: "implicit", node: nodes[i] })
@@ -261,7 +277,7 @@ function castAllTo(
     readonly nodes: readonly AstNode[];
     readonly what: string;
   },
-): Alike {
+): CommonCast {
   if (type === undefined) {
     const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
     const [node] = nodes;
@@ -273,4 +289,27 @@ function castAllTo(
     castTo(expression, { to: type, mode: "implicit", node: nodes[i] }),
   );
   return { type, expressions: cast };
+}
+
+const FORMS: Readonly<Partial<Record<DataType["kind"], string>>> = {
+  timestamp: "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  datetime: "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  date: "send text such as '2026-01-31'",
+  time: "send text such as '14:30:00'",
+};
+
+/**
+ * Returns a hint for types without a common type because numbers are mixed with dates or times.
+ * Numbers do not cast to dates or times, because the unit would be a guess. The hint names the
+ * accepted forms.
+ */
+function mixedTimesHint(types: readonly DataType[]): string | undefined {
+  const number = types.find(isNumeric);
+  const time = types.find(({ kind }) => FORMS[kind] !== undefined);
+  return number === undefined || time === undefined ? undefined : FORMS[time.kind];
+}
+
+/** Returns the hint for a number used as a date or time, or undefined for other types. */
+export function numberAsTimeHint(number: DataType, time: DataType): string | undefined {
+  return isNumeric(number) ? FORMS[time.kind] : undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * The values of a column of literals, without a bound expression for any of them: a list of a
- * hundred thousand is bound in one turn. Columns of mixed forms go the way of every expression.
+ * Reads the values of a column of literals without a bound expression for each, because a list of a
+ * hundred thousand literals is bound in one tick. Columns of mixed forms are bound as ordinary
+ * expressions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -19,17 +20,18 @@ import { LiteralCell, type LiteralList } from "../../parse/ast/ast.ts";
 import { literalText } from "../../parse/text/literal_list.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
-/** Digits of an integer that is surely BIGINT at most, and exact as a number. */
+/** An integer with this many digits certainly fits BIGINT, and is exact as a number. */
 const DIGITS_MAX = 15;
 
 export interface LiteralColumn {
-  /** What each of its literals would have. */
+  /** The type that each literal of the column would have. */
   readonly type: DataType;
   readonly values: readonly Value[];
 }
 
 /**
- * Undefined unless all are whole numbers of few digits, or all are strings; NULL may be among them.
+ * Returns the column, or undefined unless all literals are short integers or all are strings; both
+ * kinds may include NULL.
  */
 export function literalColumnOf(list: LiteralList, column: number): LiteralColumn | undefined {
   const { columnCount, ends, kinds, rowCount, starts } = list;
@@ -43,7 +45,7 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
       values.push(null);
     } else if (kind === LiteralCell.integer) {
       if ((ends[cell] ?? 0) - (starts[cell] ?? 0) > DIGITS_MAX) return undefined;
-      // A sum: there is no -0 among whole numbers.
+      // Adding 0 turns -0, which is not an integer, into 0.
       const value = Number(literalText(list, cell)) + 0;
       if (!fitsInteger("int", value)) isWide = true;
       hasNumbers = true;
@@ -59,7 +61,7 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
   return { type: hasTexts ? UNKNOWN : isWide ? BIGINT : INT, values };
 }
 
-/** An array of many literals of one form; undefined where they have to be bound one by one. */
+/** Returns an array of many literals of one form, or undefined if they must be bound one by one. */
 export function constantArray(list: LiteralList): BoundExpression | undefined {
   const column = literalColumnOf(list, 0);
   const element = column === undefined ? undefined : commonType([column.type]);
@@ -69,7 +71,7 @@ export function constantArray(list: LiteralList): BoundExpression | undefined {
   return { kind: "constant", type: { kind: "array", element }, value: [...values] };
 }
 
-/** The values as those of another type; undefined unless each of them is one. */
+/** Converts the values to another type. Returns undefined unless all can be converted. */
 export function constantsOf(
   { type, values }: LiteralColumn,
   to: DataType,
@@ -81,7 +83,7 @@ export function constantsOf(
   try {
     return values.map((value) => (value === null ? null : convert(value)));
   } catch (error) {
-    // The cast raises the same error again where the statement runs.
+    // The cast raises the same error again when the statement runs.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

@@ -1,9 +1,9 @@
 /**
- * Untyped literals beside a DECIMAL, as in `price >= '9.995'` or `price = $1` with text.
+ * Untyped literals compared with a DECIMAL, as in `price >= '9.995'` or `price = $1` with text.
  *
- * The literal becomes a value of the other side's very type, so that the comparison keeps its fast
- * form, its key and its ranges. It is not rounded: between two steps of the scale it moves to the
- * step from which the comparison says the same, and equals nothing.
+ * The literal gets exactly the type of the other side, so that the comparison keeps its fast form,
+ * its key and its ranges. It is not rounded. A literal between two steps of the scale moves to the
+ * step that gives the comparison the same result, but it equals nothing.
  */
 import {
   addWhole,
@@ -25,7 +25,7 @@ import { noteLiteral } from "./casts.ts";
 
 export type DecimalDataType = Extract<DataType, { kind: "decimal" }>;
 
-/** The literal as the right side of `value operator literal`. */
+/** Returns the literal as the right side of `value operator literal`. */
 export function decimalLiteral(
   literal: BoundExpression,
   { operator, type }: { operator: ComparisonOperator; type: DecimalDataType },
@@ -38,7 +38,7 @@ export function decimalLiteral(
 
 function comparedAs(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
   const digits = digitsFromText(text.trim());
-  // Not a number: the cast says so.
+  // The text is not a number, which the cast reports.
   if (digits === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
   const whole = wholeFromBigint(digits.unscaled);
   const cut = truncateScale(whole, digits.scale, type.scale);
@@ -70,7 +70,7 @@ function stepBeside(
   }
 }
 
-/** Above every value of the type, so that none equals it. */
+/** Returns a value above all values of the type, so that none equals it. */
 function beyond({ precision }: DecimalDataType): Whole {
   return wholeFromBigint(10n ** BigInt(precision));
 }

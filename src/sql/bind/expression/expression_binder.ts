@@ -1,11 +1,12 @@
 /**
- * Expressions of the syntax tree → bound expressions: names, types, casts.
+ * Binds expressions of the syntax tree: names, types, casts.
  *
  * The rules of each form of expression are in `operator_binder.ts`, `predicates.ts` and
- * `call_binder.ts`; this file knows literals and columns and sends every other node to its room.
+ * `call_binder.ts`; this file handles literals and columns, and passes every other node on.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  arrayOfArrays,
   BOOLEAN,
   BYTES,
   type DataType,
@@ -16,28 +17,34 @@ import {
   valueFromNumberText,
 } from "../../../types/mod.ts";
 import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast/ast.ts";
-import type { Bind, Place } from "../binding.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { resolveOuter } from "../query/correlation.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { bindField } from "../query/table_function_binder.ts";
-import { bindElement, bindSlice } from "./array_binder.ts";
+import { bindSubscript } from "./array_binder.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
-import { castAlike, castTo, castToInterval } from "./casts.ts";
+import { castTo, castToCommonType, castToInterval } from "./casts.ts";
 import { constantArray } from "./constant_columns.ts";
 import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindRow, misusedRow } from "./row_values.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
-import { arrayTypeOf, intervalLimitOf, resolveType } from "./types.ts";
+import {
+  arrayTypeOf,
+  bareDecimalOf,
+  intervalLimitOf,
+  isBareDecimal,
+  resolveType,
+} from "./types.ts";
 
-/** Binds one expression where it stands. @throws {DatabaseError} */
-export const bindExpression: Bind = (expression, place) => {
-  place.statement.notePart();
+/** Binds one expression in its context. @throws {DatabaseError} */
+export const bindExpression: Bind = (expression, context) => {
+  context.statement.notePart();
   switch (expression.type) {
     case "ref":
-      return bindColumn(expression, place);
+      return bindColumn(expression, context);
     case "integer":
     case "numeric":
       return bindNumber(expression.text, expression);
@@ -46,7 +53,7 @@ export const bindExpression: Bind = (expression, place) => {
         kind: "constant",
         type: UNKNOWN,
         value: expression.value,
-        untyped: { position: expression._location.start, reads: place.statement.literals },
+        untyped: { position: expression._location.start, reads: context.statement.literals },
       };
     case "bytes":
       return constant(BYTES, Uint8Array.from(Buffer.from(expression.hex, "hex")));
@@ -55,43 +62,49 @@ export const bindExpression: Bind = (expression, place) => {
     case "null":
       return constant(UNKNOWN_NULL, null);
     case "literal slot":
-      return place.statement.literal(expression);
+      return context.statement.literal(expression);
     case "parameter":
-      return place.statement.parameter(expression.index, expression);
+      return context.statement.parameter(expression.index, expression);
     case "binary":
-      return bindBinary(expression, place, bindExpression);
+      return bindBinary(expression, context, bindExpression);
     case "unary":
-      return bindUnary(expression, place, bindExpression);
+      return bindUnary(expression, context, bindExpression);
     case "ternary":
-      return bindBetween(expression, place, bindExpression);
+      return bindBetween(expression, context, bindExpression);
     case "cast": {
-      const to = resolveType(expression.to);
-      const operand = bindExpression(expression.operand, place);
+      const declared = resolveType(expression.to);
+      const operand = bindExpression(expression.operand, context);
+      const to = isBareDecimal(expression.to) ? bareDecimalFor(operand) : declared;
       const limit = intervalLimitOf(expression.to);
       if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
       return castTo(operand, { to, mode: "explicit", node: expression });
     }
     case "case":
-      return bindCase(expression, place);
+      return bindCase(expression, context);
     case "call":
-      return bindCall(expression, place, bindExpression);
+      return bindCall(expression, context, bindExpression);
     default:
-      return bindRarer(expression, place);
+      return bindRarer(expression, context);
   }
 };
 
-/** Binds a condition: it must be boolean. @throws {DatabaseError} TYPE_MISMATCH */
-export function bindCondition(expression: Expr, place: Place): BoundExpression {
-  const bound = bindExpression(expression, place);
+function bareDecimalFor(operand: BoundExpression): DataType {
+  const value = operand.kind === "constant" ? operand.value : undefined;
+  return bareDecimalOf(operand.type, typeof value === "string" ? value : undefined);
+}
+
+/** Binds a condition, which must be boolean. @throws {DatabaseError} TYPE_MISMATCH */
+export function bindCondition(expression: Expr, context: ExpressionContext): BoundExpression {
+  const bound = bindExpression(expression, context);
   return castTo(bound, { to: BOOLEAN, mode: "implicit", node: expression });
 }
 
-/** An expression whose type nobody asks for: an untyped literal is text. */
-export function bindValue(expression: Expr, place: Place): BoundExpression {
-  return settled(bindExpression(expression, place));
+/** Binds an expression without a required type: an untyped literal becomes text. */
+export function bindValue(expression: Expr, context: ExpressionContext): BoundExpression {
+  return settled(bindExpression(expression, context));
 }
 
-/** Gives untyped literals a type. */
+/** Gives an untyped literal its default type. */
 export function settled(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;
   return castTo(expression, { to: TEXT, mode: "implicit", node: undefined });
@@ -119,20 +132,21 @@ type RarerExpr = Exclude<
   }
 >;
 
-function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
+function bindRarer(expression: RarerExpr, context: ExpressionContext): BoundExpression {
   switch (expression.type) {
     case "keyword":
     case "extract":
     case "substring":
     case "overlay":
     case "trim":
-      return bindKeywordCall(expression, place);
+      return bindKeywordCall(expression, context);
     case "collate":
-      return bindCollate(expression, place);
+      return bindCollate(expression, context);
     case "array":
-      return bindArray(expression, place);
+      return bindArray(expression, context);
     case "arrayIndex":
-      return bindElement(expression, place, bindExpression);
+    case "arraySlice":
+      return bindSubscript(expression, context, bindExpression);
     case "list":
       throw misusedRow(expression, "a row");
     case "default":
@@ -141,14 +155,12 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
         "Cannot use DEFAULT here: it is a value of INSERT and UPDATE only",
         { position: expression._location.start },
       );
-    case "arraySlice":
-      return bindSlice(expression, place, bindExpression);
     case "field":
-      return bindField(expression, place, bindExpression);
+      return bindField(expression, context, bindExpression);
     case "array select":
-      return bindArrayQuery(expression, place);
+      return bindArrayQuery(expression, context);
     default:
-      return bindScalar(expression, place);
+      return bindScalar(expression, context);
   }
 }
 
@@ -157,10 +169,10 @@ type KeywordCall = Extract<
   { type: "keyword" | "extract" | "substring" | "overlay" | "trim" }
 >;
 
-/** Functions that SQL writes with words between their arguments, or without parentheses. */
-function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression {
+/** Binds functions that SQL writes with keywords between their arguments or without parentheses. */
+function bindKeywordCall(expression: KeywordCall, context: ExpressionContext): BoundExpression {
   const part = (inner: Expr | undefined): BoundExpression[] =>
-    inner === undefined ? [] : [bindExpression(inner, place)];
+    inner === undefined ? [] : [bindExpression(inner, context)];
   const call = (name: string, args: readonly BoundExpression[]): BoundExpression =>
     bindFunction({ name, args, node: expression });
 
@@ -203,26 +215,26 @@ function bindNumber(text: string, node: Expr): BoundExpression {
   });
 }
 
-function bindColumn(ref: ExprRef, place: Place): BoundExpression {
+function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
   if (ref.star === true) {
     throw new DatabaseError("INVALID_QUERY", 'Cannot use "*" here: name a column', {
       position: ref._location.start,
     });
   }
-  const column = place.scope.lookup(ref);
+  const column = context.scope.lookup(ref);
   if (column === undefined) {
-    const outer = resolveOuter(ref, place.outer);
+    const outer = resolveOuter(ref, context.outer);
     if (outer !== undefined) return outer;
-    if (bindRow(ref, place, bindExpression) !== undefined) {
+    if (bindRow(ref, context, bindExpression) !== undefined) {
       throw misusedRow(ref, `row "${ref.name}"`);
     }
-    return columnValue(place.scope.resolve(ref));
+    return columnValue(context.scope.resolve(ref));
   }
   return columnValue(column);
 }
 
-function bindCase(expression: ExprCase, around: Place): BoundExpression {
-  const place = withoutExpansions(around, "CASE");
+function bindCase(expression: ExprCase, around: ExpressionContext): BoundExpression {
+  const context = withoutExpansions(around, "CASE");
   const whens = expression.whens.map(({ when, value }) => {
     const condition: Expr =
       expression.value === undefined
@@ -234,12 +246,12 @@ function bindCase(expression: ExprCase, around: Place): BoundExpression {
             right: when,
             _location: when._location,
           };
-    return { when: bindCondition(condition, place), value };
+    return { when: bindCondition(condition, context), value };
   });
   const nodes = expression.whens.map(({ value }) => value);
   if (expression.else !== undefined) nodes.push(expression.else);
-  const values = nodes.map((node) => bindExpression(node, place));
-  const { type, expressions } = castAlike(values, nodes, "CASE");
+  const values = nodes.map((node) => bindExpression(node, context));
+  const { type, expressions } = castToCommonType(values, nodes, "CASE");
   const branches = whens.map(({ when }, i) => ({
     when,
     value: expressions[i] ?? constant(type, null),
@@ -250,9 +262,9 @@ function bindCase(expression: ExprCase, around: Place): BoundExpression {
 
 function bindCollate(
   { operand, collation }: Extract<Expr, { type: "collate" }>,
-  place: Place,
+  context: ExpressionContext,
 ): BoundExpression {
-  if (collation.name === "C" || collation.name === "c") return bindExpression(operand, place);
+  if (collation.name === "C" || collation.name === "c") return bindExpression(operand, context);
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot use collation "${collation.name}": text is ordered by code point`,
@@ -260,17 +272,17 @@ function bindCollate(
   );
 }
 
-function bindArray(list: ExprList, place: Place): BoundExpression {
+function bindArray(list: ExprList, context: ExpressionContext): BoundExpression {
   const known = list.literals === undefined ? undefined : constantArray(list.literals);
   if (known !== undefined) return known;
-  const items = list.expressions.map((item) => bindExpression(item, place));
-  const { type, expressions } = castAlike(items, list.expressions, "ARRAY");
+  const items = list.expressions.map((item) => bindExpression(item, context));
+  const { type, expressions } = castToCommonType(items, list.expressions, "ARRAY");
   return {
     kind: "call",
-    type: arrayTypeOf(type, list),
+    type: arrayTypeOf(type),
     name: "array",
     args: expressions,
-    evaluate: (values) => [...values],
+    evaluate: type.kind === "array" ? arrayOfArrays : (values) => [...values],
     seesNull: true,
     volatility: "immutable",
   };

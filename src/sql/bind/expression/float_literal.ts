@@ -3,7 +3,7 @@
  *
  * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: a value stored from the
  * same digits then equals it, whatever the source of the DECIMAL. Compared as DOUBLE, the two would
- * never be equal. A numeric parameter also stands for its digits; any other DOUBLE keeps its 64
+ * never be equal. A numeric parameter also represents its digits, but any other DOUBLE keeps its 64
  * bits.
  */
 import { type DataType, DOUBLE, FLOAT, type Value } from "../../../types/mod.ts";
@@ -12,8 +12,8 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "./casts.ts";
 
 /**
- * The operand of a comparison with `other`, converted to the nearest FLOAT where the header says
- * so.
+ * Returns the operand of a comparison with `other`, converted to the nearest FLOAT if `other` is a
+ * FLOAT and the operand is a DECIMAL or a DOUBLE parameter.
  */
 export function comparedWith(
   other: BoundExpression,
@@ -36,7 +36,7 @@ export function comparedWith(
   };
 }
 
-/** The types in which an operand is compared with the elements of an array. */
+/** Returns the types in which an operand is compared with the elements of an array. */
 export function comparedWithElements(
   operand: BoundExpression,
   element: DataType,
@@ -47,7 +47,8 @@ export function comparedWithElements(
 }
 
 /**
- * Returns the value itself if no FLOAT is near: out of range, or between 0 and the smallest FLOAT.
+ * Returns the nearest FLOAT, or the value itself if no FLOAT is near: the value is out of range, or
+ * between 0 and the smallest FLOAT.
  */
 function nearestFloat(value: Value): number {
   const number = value as number;

@@ -1,18 +1,18 @@
 /**
- * Integer parameters in places that take INT only: `left(name, $1)`, `8 << $1`.
+ * Integer parameters in places that accept only INT: `left(name, $1)`, `8 << $1`.
  *
- * An integer of a request is BIGINT, however small it is: a plan serves every value, and what is
- * computed has the same type each time. So one that is an argument by itself is narrowed where
- * nothing else fits, and its range is checked when the statement runs.
+ * An integer in a request is BIGINT, however small, so that a plan serves every value and results
+ * always have the same type. If nothing else fits, a parameter that forms a whole argument is
+ * therefore narrowed, and its range is checked when the statement runs.
  */
 import { type DataType, INT } from "../../../types/mod.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { type CastTarget, castTo } from "./casts.ts";
 
 /**
- * What fits arguments: by their types, or else with integer parameters as INT.
+ * Finds the match for arguments by their types. If none fits, treats integer parameters as INT.
  *
- * @param find Undefined where nothing fits these types.
+ * @param find Returns undefined if nothing fits these types.
  */
 export function fittingOf<Found>(
   args: readonly BoundExpression[],
@@ -25,7 +25,7 @@ export function fittingOf<Found>(
   );
 }
 
-/** An argument in the type of its place. @throws {DatabaseError} TYPE_MISMATCH */
+/** Casts an argument to the required type. @throws {DatabaseError} TYPE_MISMATCH */
 export function castArgument(
   argument: BoundExpression,
   { to, node }: Pick<CastTarget, "to" | "node">,
@@ -38,7 +38,7 @@ function isOfInt(type: DataType): boolean {
   return type.kind === "int" || (type.kind === "array" && type.element.kind === "int");
 }
 
-/** An integer parameter, or an array of nothing else. */
+/** Matches an integer parameter, or an array that contains only such parameters. */
 function isNarrowable(argument: BoundExpression): boolean {
   if (argument.kind === "call" && argument.name === "array") {
     return argument.args.length > 0 && argument.args.every(isIntegerParameter);

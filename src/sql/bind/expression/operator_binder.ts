@@ -1,13 +1,13 @@
 /**
- * Which binder an operator has. Most are a choice among forms by the types of both operands
- * (`binary_forms.ts`); those here look at an operand before it is bound, as ANY, IN and OVERLAPS
- * do, or are a chain that would nest deeper than the stack is.
+ * Selects the binder of an operator. For most operators, the types of both operands select a form
+ * (`binary_forms.ts`). The operators here examine an operand before it is bound, as ANY, IN and
+ * OVERLAPS do, or form chains that would nest deeper than the stack allows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";
 import { resolvePrefix } from "../../functions/operator/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../../parse/ast/ast.ts";
-import type { Bind, Place } from "../binding.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { conjunctionOf } from "../walk.ts";
@@ -23,38 +23,46 @@ function comparesRows({ left, op, right }: ExprBinary): boolean {
   return comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
 }
 
-export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+export function bindBinary(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { left, op, right } = expression;
-  if (isQuantifier(right)) return bindQuantified(expression, place, bind);
+  if (isQuantifier(right)) return bindQuantified(expression, context, bind);
   switch (op) {
     case "AND":
     case "OR":
-      return bindLogic(expression, place, bind);
+      return bindLogic(expression, context, bind);
     case "IN":
     case "NOT IN":
-      return bindIn(expression, place, bind);
+      return bindIn(expression, context, bind);
     case "LIKE":
     case "NOT LIKE":
     case "ILIKE":
     case "NOT ILIKE":
     case "SIMILAR TO":
     case "NOT SIMILAR TO":
-      return bindLike(expression, place, bind);
+      return bindLike(expression, context, bind);
     case "AT TIME ZONE":
-      return bindTimeZone(expression, place, bind);
+      return bindTimeZone(expression, context, bind);
     case "OVERLAPS":
-      return bindOverlaps(expression, place, bind);
+      return bindOverlaps(expression, context, bind);
     default:
       break;
   }
-  if (comparesRows(expression)) return bindRowComparison(expression, place, bind);
-  return binaryOf({ op, left: bind(left, place), right: bind(right, place) }, expression);
+  if (comparesRows(expression)) return bindRowComparison(expression, context, bind);
+  return binaryOf({ op, left: bind(left, context), right: bind(right, context) }, expression);
 }
 
-function bindTimeZone(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+function bindTimeZone(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { left, right } = expression;
-  const zone = bind(right, place);
-  const moment = bind(left, place);
+  const zone = bind(right, context);
+  const moment = bind(left, context);
   const args = [
     zone.type.kind === "interval"
       ? zone
@@ -67,7 +75,11 @@ function bindTimeZone(expression: ExprBinary, place: Place, bind: Bind): BoundEx
 }
 
 /** `(start, end) OVERLAPS (start, length)`. */
-function bindOverlaps(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+function bindOverlaps(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const args = [expression.left, expression.right].flatMap((side) => {
     if (side.type === "list" && side.expressions.length === 2) return side.expressions;
     throw new DatabaseError(
@@ -76,20 +88,24 @@ function bindOverlaps(expression: ExprBinary, place: Place, bind: Bind): BoundEx
       { position: side._location.start, hint: "(start, end) OVERLAPS (start, end)" },
     );
   });
-  const bound = args.map((argument) => bind(argument, place));
+  const bound = args.map((argument) => bind(argument, context));
   return bindFunction({ name: "overlaps", args: bound, node: expression });
 }
 
-/** `op ANY (…)` and `op ALL (…)` stand as calls on the right side. */
+/** `op ANY (…)` and `op ALL (…)` are parsed as calls on the right side. */
 function isQuantifier(expression: Expr): boolean {
   if (expression.type !== "call" || expression.function.schema !== undefined) return false;
   return ["any", "some", "all"].includes(expression.function.name);
 }
 
-/** AND and OR chains as one node each, so that long ones do not nest. */
-function bindLogic(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+/** Binds chains of AND and OR as one node each, so that long ones do not nest. */
+function bindLogic(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const operands: BoundExpression[] = [];
-  const inner = withoutExpansions(place, expression.op);
+  const inner = withoutExpansions(context, expression.op);
   const visit = (node: Expr): void => {
     if (node.type === "binary" && node.op === expression.op) {
       visit(node.left);
@@ -113,15 +129,19 @@ const TESTS: ReadonlyMap<string, { test: "null" | "true" | "false"; negated: boo
   ["IS NOT UNKNOWN", { test: "null", negated: true }],
 ]);
 
-export function bindUnary(expression: ExprUnary, place: Place, bind: Bind): BoundExpression {
+export function bindUnary(
+  expression: ExprUnary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { op } = expression;
   const test = TESTS.get(op);
-  if (test !== undefined) return bindTest(expression, test, place, bind);
+  if (test !== undefined) return bindTest(expression, test, context, bind);
   const isNegation = op === "NOT";
   const operand =
     op === "@"
-      ? bindAbsolute(expression, place, bind)
-      : bind(expression.operand, isNegation ? withoutExpansions(place, op) : place);
+      ? bindAbsolute(expression, context, bind)
+      : bind(expression.operand, isNegation ? withoutExpansions(context, op) : context);
   if (isNegation) {
     const truth = castTo(operand, { to: BOOLEAN, mode: "implicit", node: expression.operand });
     return { kind: "not", type: BOOLEAN, operand: truth };
@@ -146,39 +166,43 @@ export function bindUnary(expression: ExprUnary, place: Place, bind: Bind): Boun
 }
 
 const NO_VARIABLES =
-  "@ is the absolute value of a number; a parameter is $1, and its value stands in params";
+  "@ is the absolute value of a number; a parameter is $1, and its value is in params";
 
-/** Other servers write `@name` for a parameter, so "no such column" alone would mislead. */
-function bindAbsolute({ operand }: ExprUnary, place: Place, bind: Bind): BoundExpression {
+/** Other servers write parameters as `@name`, so "no such column" alone would mislead. */
+function bindAbsolute(
+  { operand }: ExprUnary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   try {
-    return bind(operand, place);
+    return bind(operand, context);
   } catch (error) {
     const isName = operand.type === "ref" && operand.table === undefined;
     if (!isName || !(error instanceof DatabaseError)) throw error;
-    if (error.condition !== "COLUMN_NOT_FOUND") throw error;
+    if (error.code !== "COLUMN_NOT_FOUND") throw error;
     const { position } = error;
-    throw new DatabaseError(error.condition, error.message, { position, hint: NO_VARIABLES });
+    throw new DatabaseError(error.code, error.message, { position, hint: NO_VARIABLES });
   }
 }
 
 function bindTest(
   expression: ExprUnary,
   { test, negated }: { test: "null" | "true" | "false"; negated: boolean },
-  place: Place,
+  context: ExpressionContext,
   bind: Bind,
 ): BoundExpression {
   const { op, operand } = expression;
   const needsBoolean = op !== "IS NULL" && op !== "IS NOT NULL";
-  const row = needsBoolean ? undefined : bindRow(operand, place, bind);
+  const row = needsBoolean ? undefined : bindRow(operand, context, bind);
   if (row !== undefined) {
-    // A row is NULL when all its fields are, and NOT NULL when none is.
+    // A row is NULL if all its fields are, and NOT NULL if none is.
     const operands = row.fields.map(({ value }): BoundExpression => {
       return { kind: "is", type: BOOLEAN, test, negated, operand: value };
     });
-    // One without fields is both, as in PostgreSQL.
+    // A row without fields is both, as in PostgreSQL.
     return conjunctionOf(operands) ?? { kind: "constant", type: BOOLEAN, value: true };
   }
-  const bound = bind(operand, needsBoolean ? withoutExpansions(place, op) : place);
+  const bound = bind(operand, needsBoolean ? withoutExpansions(context, op) : context);
   const inner = needsBoolean
     ? castTo(bound, { to: BOOLEAN, mode: "implicit", node: operand })
     : bound;

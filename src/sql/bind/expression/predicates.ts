@@ -1,5 +1,5 @@
 /**
- * Predicates over values: IN, BETWEEN, LIKE, ANY and ALL.
+ * Binds predicates over values: IN, BETWEEN, LIKE, ANY and ALL.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -7,6 +7,8 @@ import {
   BOOLEAN,
   commonType,
   type DataType,
+  elementsOf,
+  isArrayValue,
   sameType,
   TEXT,
   typeName,
@@ -23,7 +25,7 @@ import type {
   SelectStatement,
 } from "../../parse/ast/ast.ts";
 import { isSelectNode } from "../../parse/ast/query_nodes.ts";
-import type { Bind, Place } from "../binding.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { hasSubquery, isVolatile, readsColumn } from "../walk.ts";
@@ -35,24 +37,28 @@ import { comparedWith, comparedWithElements } from "./float_literal.ts";
 import { bindRowIn } from "./row_predicates.ts";
 import { bindQuantifiedQuery, noTruth, type Quantified } from "./subquery_binder.ts";
 
-export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+export function bindIn(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { left, op, right } = expression;
   const negated = op === "NOT IN";
   if (right.type !== "list") {
     const comparison: Quantified = {
-      operands: operandsOf(left, place, bind),
+      operands: operandsOf(left, context, bind),
       operator: negated ? "<>" : "=",
       quantifier: negated ? "all" : "any",
       query: right as SelectStatement,
       node: expression,
     };
-    return bindQuantifiedQuery(comparison, place);
+    return bindQuantifiedQuery(comparison, context);
   }
-  if (left.type === "list") return bindRowIn(left, right, { negated, place, bind });
-  const operand = bind(left, place);
+  if (left.type === "list") return bindRowIn(left, right, { negated, context, bind });
+  const operand = bind(left, context);
   const listed = right.literals && inLiterals(operand, right.literals, { expression, negated });
   if (listed !== undefined) return listed;
-  const items = right.expressions.map((item) => comparedWith(operand, bind(item, place), item));
+  const items = right.expressions.map((item) => comparedWith(operand, bind(item, context), item));
   const decimal = decimalOfList([operand, ...items]);
   if (decimal !== undefined) {
     const list = items.map((item, i) =>
@@ -76,7 +82,9 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
   };
 }
 
-/** IN with many literals of one form; undefined where they have to be bound one by one. */
+/**
+ * Binds IN with many literals of one form, or returns undefined if they must be bound one by one.
+ */
 function inLiterals(
   operand: BoundExpression,
   literals: LiteralList,
@@ -92,20 +100,23 @@ function inLiterals(
   return { kind: "in", type: BOOLEAN, operand: tested, items: [], constants, negated };
 }
 
-/** Types to which every literal of a list is cast alike, whatever the others are. */
+/**
+ * Whether every literal of a list is cast to this type in the same way, whatever the other
+ * literals.
+ */
 function isListable({ kind }: DataType): boolean {
   return kind === "smallint" || kind === "int" || kind === "bigint" || kind === "text";
 }
 
-/** One value, or those of a row. */
-function operandsOf(node: Expr, place: Place, bind: Bind): BoundExpression[] {
+/** Binds a single value or the values of a row. */
+function operandsOf(node: Expr, context: ExpressionContext, bind: Bind): BoundExpression[] {
   return node.type === "list"
-    ? node.expressions.map((item) => bind(item, place))
-    : [bind(node, place)];
+    ? node.expressions.map((item) => bind(item, context))
+    : [bind(node, context)];
 }
 
 /**
- * The common type, if it is DECIMAL, of an operand with a type and a list of which some have none.
+ * Returns the common type of a typed operand and a partly untyped list, if that type is DECIMAL.
  */
 function decimalOfList([operand, ...items]: readonly BoundExpression[]):
   | DecimalDataType
@@ -121,11 +132,15 @@ function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
 }
 
-export function bindBetween(expression: ExprTernary, around: Place, bind: Bind): BoundExpression {
-  const place = withoutExpansions(around, "BETWEEN");
-  const value = bind(expression.value, place);
-  const low = bind(expression.lo, place);
-  const high = bind(expression.hi, place);
+export function bindBetween(
+  expression: ExprTernary,
+  around: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
+  const context = withoutExpansions(around, "BETWEEN");
+  const value = bind(expression.value, context);
+  const low = bind(expression.lo, context);
+  const high = bind(expression.hi, context);
   const within = (from: BoundExpression, to: BoundExpression): BoundExpression => ({
     kind: "and",
     type: BOOLEAN,
@@ -142,10 +157,14 @@ export function bindBetween(expression: ExprTernary, around: Place, bind: Bind):
   return expression.op === "BETWEEN" ? result : { kind: "not", type: BOOLEAN, operand: result };
 }
 
-export function bindLike(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
-  const left = bind(expression.left, place);
-  const right = bind(expression.right, place);
-  const escape = expression.escape === undefined ? undefined : bind(expression.escape, place);
+export function bindLike(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
+  const left = bind(expression.left, context);
+  const right = bind(expression.right, context);
+  const escape = expression.escape === undefined ? undefined : bind(expression.escape, context);
   const operands = escape === undefined ? [left, right] : [left, right, escape];
   const form = resolveLike(
     expression.op,
@@ -168,7 +187,7 @@ export function bindLike(expression: ExprBinary, place: Place, bind: Bind): Boun
     evaluate: form.evaluate,
     seesNull: form.seesNull === true,
     volatility: "immutable",
-    like: LIKES.get(expression.op),
+    like: form.operands[0]?.kind === "bytes" ? undefined : LIKES.get(expression.op),
   };
 }
 
@@ -178,30 +197,34 @@ const LIKES: ReadonlyMap<string, { readonly isNegated: boolean }> = new Map([
 ]);
 
 /** `x op ANY (array)` and `x op ALL (array)`. */
-export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+export function bindQuantified(
+  expression: ExprBinary,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const call = expression.right as ExprCall;
   const [argument] = call.args;
   if (argument === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare with ${call.function.name.toUpperCase()} of nothing: a query or an array is needed`,
+      `Cannot compare with ${call.function.name.toUpperCase()} without operands: a query or an array is needed`,
       { position: call._location.start },
     );
   }
   const op = expression.op === "!=" ? "<>" : expression.op;
   if (isSelectNode(argument)) {
     const comparison: Quantified = {
-      operands: operandsOf(expression.left, place, bind),
+      operands: operandsOf(expression.left, context, bind),
       operator: op,
       quantifier: call.function.name === "all" ? "all" : "any",
       query: argument,
       node: expression,
     };
-    return bindQuantifiedQuery(comparison, place);
+    return bindQuantifiedQuery(comparison, context);
   }
-  const left = bind(expression.left, place);
-  const array = bind(argument, place);
-  // An array without a type has elements of the other side's, whatever their digits.
+  const left = bind(expression.left, context);
+  const array = bind(argument, context);
+  // The elements of an untyped array have the type of the other side, without its digits.
   const element =
     array.type.kind === "unknown" ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =
@@ -259,11 +282,13 @@ function inElements(
     negated: false,
   } as const;
   if (isListable(type)) {
-    // Nothing at all is in an empty array, whereas IN says of NULL that it is unknown.
-    if (array.kind === "constant" && Array.isArray(array.value) && array.value.length > 0) {
-      return { ...list, constants: array.value };
+    // An empty array contains nothing, whereas IN is unknown for NULL.
+    if (array.kind === "constant" && array.value !== null && isArrayValue(array.value)) {
+      const constants = elementsOf(array.value);
+      if (constants.length > 0) return { ...list, constants };
     }
-    if (array.kind === "call" && array.name === "array" && array.args.length > 0) {
+    const isFlat = array.kind === "call" && !array.args.some((item) => item.type.kind === "array");
+    if (isFlat && array.name === "array" && array.args.length > 0) {
       return {
         ...list,
         items: array.args.map((item) => castTo(item, { to: type, mode: "implicit", node })),
@@ -279,16 +304,19 @@ function settled(type: DataType): DataType {
   return type.kind === "unknown" ? TEXT : type;
 }
 
-/** Three-valued: the first settling answer decides; without one, unknown if any test was. */
+/**
+ * Three-valued logic: the first deciding result wins. Without one, the result is unknown if any
+ * test was unknown.
+ */
 function quantified(
   value: Value,
   items: Value,
   { settles, test }: { settles: boolean; test: (values: readonly Value[]) => Value },
 ): Value {
-  if (!Array.isArray(items)) return null;
+  if (!isArrayValue(items)) return null;
   if (value === null) return items.length === 0 ? !settles : null;
   let hasUnknown = false;
-  for (const item of items as readonly Value[]) {
+  for (const item of elementsOf(items)) {
     const answer = item === null ? null : test([value, item]);
     if (answer === settles) return settles;
     if (answer === null) hasUnknown = true;

@@ -1,15 +1,14 @@
-/**
- * Comparison of rows: field by field, as the conditions that it stands for.
- */
+/** Compares rows field by field, rewriting comparisons to conditions on the fields. */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { ORDERED_FIELDS_MAX } from "../../../base/limits.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { AstNode, Expr, ExprBinary, ExprList, SelectStatement } from "../../parse/ast/ast.ts";
 import { isSelectNode } from "../../parse/ast/query_nodes.ts";
-import type { Bind, Place } from "../binding.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { binaryOf } from "./binary_forms.ts";
+import { orToIn } from "./or_to_in.ts";
 import { bindRowQuery } from "./subquery_binder.ts";
 
 interface RowPair {
@@ -22,7 +21,7 @@ interface RowPair {
 export function bindRowIn(
   left: ExprList,
   right: ExprList,
-  { bind, negated, place }: { bind: Bind; negated: boolean; place: Place },
+  { bind, negated, context }: { bind: Bind; negated: boolean; context: ExpressionContext },
 ): BoundExpression {
   const alternatives = right.expressions.map((item): BoundExpression => {
     if (item.type !== "list") {
@@ -30,47 +29,53 @@ export function bindRowIn(
         position: item._location.start,
       });
     }
-    return rowEquals(left, item, place, bind);
+    return rowEquals(left, item, context, bind);
   });
-  const any: BoundExpression = { kind: "or", type: BOOLEAN, operands: alternatives };
+  // Here rather than in the planner, because the condition may also stand outside of WHERE.
+  const any = orToIn({ kind: "or", type: BOOLEAN, operands: alternatives });
   return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
 }
 
-/** `(a, b) < (c, d)`: by the first pair that differs. */
+/** `(a, b) < (c, d)`: the first pair that differs decides. */
 export function bindRowComparison(
   expression: ExprBinary,
-  place: Place,
+  context: ExpressionContext,
   bind: Bind,
 ): BoundExpression {
   const { left, op, right } = expression;
   if (left.type === "list" && isSelectNode(right)) {
-    return bindRowAgainstQuery({ row: left, query: right, expression }, place, bind);
+    return bindRowAgainstQuery({ row: left, query: right, expression }, context, bind);
   }
   if (left.type !== "list" || right.type !== "list") {
     throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
       position: expression._location.start,
     });
   }
-  if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), place, bind);
+  if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), context, bind);
   if (op === "=" || op === "!=") {
-    const equal = rowEquals(left, right, place, bind);
+    const equal = rowEquals(left, right, context, bind);
     return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
   }
   const pairs = pairsOf(left, right).map(
-    ([l, r]): RowPair => ({ left: bind(l, place), right: bind(r, place), node: r }),
+    ([l, r]): RowPair => ({ left: bind(l, context), right: bind(r, context), node: r }),
   );
   return orderedRows(op, pairs, expression);
 }
 
-function rowEquals(left: ExprList, right: ExprList, place: Place, bind: Bind): BoundExpression {
+function rowEquals(
+  left: ExprList,
+  right: ExprList,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   requireFields(left.expressions, right);
   const pairs = pairsOf(left, right).map(([l, r]) =>
-    binaryOf({ op: "=", left: bind(l, place), right: bind(r, place) }, r),
+    binaryOf({ op: "=", left: bind(l, context), right: bind(r, context) }, r),
   );
   return { kind: "and", type: BOOLEAN, operands: pairs };
 }
 
-/** Rows without a field are neither equal nor not. @throws {DatabaseError} INVALID_QUERY */
+/** Rows without fields are neither equal nor unequal. @throws {DatabaseError} INVALID_QUERY */
 function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
   if (fields.length > 0) return;
   throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
@@ -92,22 +97,28 @@ function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
   });
 }
 
-/** `(a, b) IS [NOT] DISTINCT FROM (c, d)`: whether any pair is distinct, or none. */
+/**
+ * `(a, b) IS [NOT] DISTINCT FROM (c, d)`: whether any pair is distinct, or with NOT, whether none
+ * is.
+ */
 function rowDistinct(
   op: string,
   pairs: readonly (readonly [Expr, Expr])[],
-  place: Place,
+  context: ExpressionContext,
   bind: Bind,
 ): BoundExpression {
   const operands = pairs.map(([l, r]) =>
-    binaryOf({ op, left: bind(l, place), right: bind(r, place) }, r),
+    binaryOf({ op, left: bind(l, context), right: bind(r, context) }, r),
   );
   const asksForOne = op === "IS DISTINCT FROM";
   if (operands.length === 0) return { kind: "constant", type: BOOLEAN, value: !asksForOne };
   return { kind: asksForOne ? "or" : "and", type: BOOLEAN, operands };
 }
 
-/** Rows by the first pair that differs: from the last one outwards, a < c OR (a = c AND rest). */
+/**
+ * Orders rows by the first pair that differs. The condition is built from the last pair outwards: a
+ * < c OR (a = c AND rest).
+ */
 function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundExpression {
   if (pairs.length > ORDERED_FIELDS_MAX) {
     throw new DatabaseError(
@@ -129,23 +140,23 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
     result = { kind: "or", type: BOOLEAN, operands: [before, both] };
   }
   requireFields(pairs, node);
-  return defined(result, "there is a pair");
+  return defined(result, "the rows have at least one pair of fields");
 }
 
 /** `(a, b) = (SELECT …)`: a query of at most one row. */
 function bindRowAgainstQuery(
   { expression, query, row }: { row: ExprList; query: SelectStatement; expression: ExprBinary },
-  place: Place,
+  context: ExpressionContext,
   bind: Bind,
 ): BoundExpression {
   const { op } = expression;
-  const left = row.expressions.map((item) => bind(item, place));
+  const left = row.expressions.map((item) => bind(item, context));
   requireFields(left, row);
-  const right = bindRowQuery(query, { place, width: left.length });
+  const right = bindRowQuery(query, { context, width: left.length });
   const pairs = left.map(
     (value, i): RowPair => ({
       left: value,
-      right: defined(right[i], "rows are of one width"),
+      right: defined(right[i], "both rows have the same number of fields"),
       node: query,
     }),
   );

@@ -1,11 +1,11 @@
 /**
- * Queries in expressions: scalar and row subqueries, EXISTS, IN, ANY and ALL, ARRAY(query).
+ * Binds queries in expressions: scalar and row subqueries, EXISTS, IN, ANY and ALL, ARRAY(query).
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType } from "../../../types/mod.ts";
 import type { Expr, ExprArraySelect, ExprCall, SelectStatement } from "../../parse/ast/ast.ts";
-import type { Place } from "../binding.ts";
+import type { ExpressionContext } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import type {
   BoundColumn,
@@ -15,7 +15,7 @@ import type {
   SubqueryForm,
 } from "../bound_expressions.ts";
 import { columnValue, selectFromQuery } from "../bound_nodes.ts";
-import { Captures } from "../query/correlation.ts";
+import { OuterReferences } from "../query/correlation.ts";
 import { keyedForm } from "../query/decorrelate.ts";
 import { isVolatileQuery } from "../query/query_walk.ts";
 import { mapChildren } from "../walk.ts";
@@ -24,43 +24,46 @@ import { arrayTypeOf } from "./types.ts";
 
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
-/** A query that is bound, before it is known what is asked of it. */
+/** A bound query whose use is not yet known. */
 interface InnerQuery {
   readonly query: BoundSelect;
-  readonly captures: Captures;
-  readonly place: Place;
+  readonly outerReferences: OuterReferences;
+  readonly context: ExpressionContext;
   readonly node: SelectStatement;
-  /** Which of its columns is asked for, where each is a value of its own. */
+  /** The index of the requested column, if each column is a separate value. */
   readonly column?: number;
 }
 
-function bindInner(node: SelectStatement, place: Place): InnerQuery {
-  if (place.bindInner === undefined) {
-    throw new DatabaseError("INVALID_DEFINITION", `Cannot use a subquery in ${place.clause}`, {
+function bindInner(node: SelectStatement, context: ExpressionContext): InnerQuery {
+  if (context.bindInner === undefined) {
+    throw new DatabaseError("INVALID_DEFINITION", `Cannot use a subquery in ${context.clause}`, {
       position: node._location.start,
       hint: "compute the value in the statement that writes the row",
     });
   }
-  const captures = new Captures(place);
-  return { query: place.bindInner(node, captures), captures, place, node };
+  const outerReferences = new OuterReferences(context);
+  return { query: context.bindInner(node, outerReferences), outerReferences, context, node };
 }
 
-/** `(SELECT …)` as a value: NULL without a row. */
-export function bindScalar(node: SelectStatement, place: Place): BoundExpression {
-  const inner = bindInner(node, place);
+/** `(SELECT …)` as a value, which is NULL if there is no row. */
+export function bindScalar(node: SelectStatement, context: ExpressionContext): BoundExpression {
+  const inner = bindInner(node, context);
   requireWidth(inner, 1);
   return valueOf(inner, { type: typeOfColumn(inner.query), form: { kind: "scalar" } });
 }
 
-/** The columns of a query of at most one row, each as a value; NULLs without a row. */
+/**
+ * Returns the columns of a query of at most one row as separate values, which are NULL if there is
+ * no row.
+ */
 export function bindRowQuery(
   node: SelectStatement,
-  { place, width }: { place: Place; width: number },
+  { context, width }: { context: ExpressionContext; width: number },
 ): BoundExpression[] {
-  const inner = bindInner(node, place);
+  const inner = bindInner(node, context);
   requireWidth(inner, width);
   const whole =
-    inner.query.distinct === "none" ? inner.query : selectFromQuery(inner.query, place.statement);
+    inner.query.distinct === "none" ? inner.query : selectFromQuery(inner.query, context.statement);
   return whole.outputs.map((output, column) => {
     const query = { ...whole, outputs: [output] };
     const form: SubqueryForm = { kind: "scalar" };
@@ -69,45 +72,48 @@ export function bindRowQuery(
 }
 
 /** `ARRAY(SELECT …)`, in the order of the query. */
-export function bindArrayQuery({ select }: ExprArraySelect, place: Place): BoundExpression {
-  const inner = bindInner(select, place);
+export function bindArrayQuery(
+  { select }: ExprArraySelect,
+  context: ExpressionContext,
+): BoundExpression {
+  const inner = bindInner(select, context);
   requireWidth(inner, 1);
-  const type = arrayTypeOf(typeOfColumn(inner.query), select);
+  const type = arrayTypeOf(typeOfColumn(inner.query));
   return valueOf(inner, { type, form: { kind: "array" } });
 }
 
-export function bindExists(call: ExprCall, place: Place): BoundExpression {
+export function bindExists(call: ExprCall, context: ExpressionContext): BoundExpression {
   const [node] = call.args;
-  const inner = bindInner(node as SelectStatement, place);
+  const inner = bindInner(node as SelectStatement, context);
   const { query } = inner;
-  // Whether there is a row does not hang on what it holds, unless equal ones are skipped as one.
+  // The existence of a row does not depend on its contents, unless equal rows are skipped.
   const isPlain = query.distinct === "none" && !query.withTies;
   const bare: BoundSelect = isPlain ? { ...query, outputs: [], orderBy: [] } : query;
   return valueOf({ ...inner, query: bare }, { type: BOOLEAN, form: { kind: "exists" } });
 }
 
-/** What is compared with the rows of a query. */
+/** The left side of a comparison with the rows of a query. */
 export interface Quantified {
-  /** One value, or those of a row. */
+  /** A single value or the values of a row. */
   readonly operands: readonly BoundExpression[];
   readonly operator: string;
   readonly quantifier: "any" | "all";
   readonly query: SelectStatement;
-  /** The whole comparison. */
+  /** The node of the whole comparison. */
   readonly node: Expr;
 }
 
 /** `operands operator ANY (query)`, or ALL. @throws {DatabaseError} TYPE_MISMATCH, INVALID_QUERY */
 export function bindQuantifiedQuery(
   { node, operands, operator, quantifier, query: queryNode }: Quantified,
-  place: Place,
+  context: ExpressionContext,
 ): BoundExpression {
   if (operands.length === 0) {
     throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
       position: node._location.start,
     });
   }
-  const inner = bindInner(queryNode, place);
+  const inner = bindInner(queryNode, context);
   requireWidth(inner, operands.length);
   if (operands.length > 1 && !ROW_OPERATORS.has(operator)) {
     throw new DatabaseError(
@@ -120,8 +126,8 @@ export function bindQuantifiedQuery(
     );
   }
   const tests = operands.map((left, i) => {
-    const { expression } = defined(inner.query.outputs[i], "a query has its columns");
-    const column = place.statement.newColumn({ name: "", type: expression.type });
+    const { expression } = defined(inner.query.outputs[i], "a query has a column for each output");
+    const column = context.statement.newColumn({ name: "", type: expression.type });
     const right: BoundExpression = columnValue(column);
     const test = binaryOf({ op: operator, left, right }, node);
     if (test.type.kind !== "boolean") throw noTruth(operator, node);
@@ -139,16 +145,16 @@ export function bindQuantifiedQuery(
   );
 }
 
-/** ANY and ALL ask whether an operator is true. */
+/** ANY and ALL require an operator with a boolean result. */
 export function noTruth(operator: string, node: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot ask ANY or ALL by ${operator}: an operator that is true or false is needed`,
+    `Cannot use ANY or ALL with ${operator}: an operator with a boolean result is needed`,
     { position: node._location.start },
   );
 }
 
-/** The operands of a comparison with the casts that it needs, and what compares them. */
+/** Returns the operands of a comparison with the required casts, and the comparing function. */
 function sidesOf(test: BoundExpression): {
   left: BoundExpression;
   right: BoundExpression;
@@ -163,16 +169,16 @@ function sidesOf(test: BoundExpression): {
   };
 }
 
-/** The query with its columns cast as the comparison wants them. */
+/** Returns the query with its columns cast as the comparison requires. */
 function withConverted(
   inner: InnerQuery,
   tests: readonly { readonly column: BoundColumn; readonly right: BoundExpression }[],
 ): BoundSelect {
   const { query } = inner;
-  // A cast below DISTINCT could make rows equal that differ.
+  // A cast below DISTINCT could make different rows equal.
   const isCast = tests.some(({ right }) => right.kind !== "column");
   const source =
-    isCast && query.distinct !== "none" ? selectFromQuery(query, inner.place.statement) : query;
+    isCast && query.distinct !== "none" ? selectFromQuery(query, inner.context.statement) : query;
   const isOrdered = query.limit !== undefined || query.offset !== undefined;
   const outputs = source.outputs.map(({ expression, name }, i) => {
     const test = tests[i];
@@ -192,7 +198,7 @@ function replaceColumn(
 }
 
 function valueOf(
-  { captures, column = 0, node, place, query }: InnerQuery,
+  { outerReferences, column = 0, node, context, query }: InnerQuery,
   {
     form,
     operands = [],
@@ -200,24 +206,24 @@ function valueOf(
   }: { type: DataType; form: SubqueryForm; operands?: readonly BoundExpression[] },
 ): BoundExpression {
   const isVolatile = isVolatileQuery(query);
-  const isCorrelated = captures.list.length > 0;
+  const isCorrelated = outerReferences.list.length > 0;
   const subquery: BoundSubquery = {
     form,
     query,
-    captureIds: captures.list.map(({ id }) => id),
-    captureTypes: captures.list.map(({ value }) => value.type),
-    keyed: isCorrelated && !isVolatile ? keyedForm(query, place.statement) : undefined,
-    // Without captures it is asked once, as the row around it gives it no reason to differ.
+    outerIds: outerReferences.list.map(({ id }) => id),
+    outerTypes: outerReferences.list.map(({ value }) => value.type),
+    keyed: isCorrelated && !isVolatile ? keyedForm(query, context.statement) : undefined,
+    // An uncorrelated query is evaluated once, because its result does not depend on the row.
     isVolatile: isVolatile && isCorrelated,
     position: node._location.start,
-    written: isVolatile ? undefined : { node, scope: place.scope, column },
+    written: isVolatile ? undefined : { node, scope: context.scope, column },
   };
   return {
     kind: "subquery",
     type,
     subquery,
     operands,
-    captures: captures.list.map(({ value }) => value),
+    outerReferences: outerReferences.list.map(({ value }) => value),
   };
 }
 

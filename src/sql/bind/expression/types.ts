@@ -1,5 +1,5 @@
 /**
- * Type names of SQL text → data types.
+ * Resolves type names of SQL text to data types.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
@@ -12,7 +12,10 @@ import {
   type DataType,
   DECIMAL_PRECISION_MAX,
   DOUBLE,
+  decimalOf,
+  decimalShape,
   decimalType,
+  digitsFromText,
   FILE,
   FLOAT,
   INT,
@@ -26,10 +29,10 @@ import {
   TIMESTAMP,
   UUID,
 } from "../../../types/mod.ts";
-import type { AstNode, BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
+import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 import { insteadOfType } from "../other_names.ts";
 
-/** Names without parameters. */
+/** Type names without parameters. */
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["boolean", BOOLEAN],
   ["bool", BOOLEAN],
@@ -82,8 +85,15 @@ const TEXTS: ReadonlySet<string> = new Set([
   "nchar",
 ]);
 
-/** The SERIAL family: a BIGINT NOT NULL DEFAULT SNOWFLAKE_ID(). */
-const SERIALS: ReadonlySet<string> = new Set(["serial", "bigserial", "smallserial"]);
+/** The types of columns that take their numbers from their own sequence. */
+const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
+  ["smallserial", SMALLINT],
+  ["serial2", SMALLINT],
+  ["serial", INT],
+  ["serial4", INT],
+  ["bigserial", BIGINT],
+  ["serial8", BIGINT],
+]);
 
 export function isSerial(definition: DataTypeDef): boolean {
   return definition.kind !== "array" && SERIALS.has(definition.name);
@@ -92,18 +102,18 @@ export function isSerial(definition: DataTypeDef): boolean {
 /**
  * Resolves a type as written.
  *
- * @throws {DatabaseError} UNSUPPORTED_TYPE if there is none, INVALID_DEFINITION for a parameter
- * out of range.
+ * @throws {DatabaseError} UNSUPPORTED_TYPE if the type does not exist, INVALID_DEFINITION for a
+ *   parameter
+ *   out of range.
  */
 export function resolveType(definition: DataTypeDef): DataType {
   if (definition.kind === "array") {
-    return arrayTypeOf(resolveType(definition.arrayOf), definition);
+    return arrayTypeOf(resolveType(definition.arrayOf));
   }
   const { name } = definition;
   const [first, second] = definition.config ?? [];
-  const simple = SIMPLE.get(name);
+  const simple = SIMPLE.get(name) ?? SERIALS.get(name);
   if (simple !== undefined && (first === undefined || simple.kind === "bytes")) return simple;
-  if (SERIALS.has(name)) return BIGINT;
   const time = TIMES.get(name);
   if (time !== undefined) return timeType(definition, time);
   if (TEXTS.has(name)) return textType(definition);
@@ -131,20 +141,14 @@ export function resolveType(definition: DataTypeDef): DataType {
   }
 }
 
-/**
- * The type of an array of such elements.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if they are arrays.
- */
-export function arrayTypeOf(element: DataType, { _location }: AstNode): DataType {
-  if (element.kind !== "array") return { kind: "array", element };
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    "Cannot make an array of arrays: an array has one dimension",
-    { position: _location.start, hint: "nest arrays in JSON, as jsonb_build_array does" },
-  );
+/** Returns the type of an array of such elements; an array of arrays has further dimensions. */
+export function arrayTypeOf(element: DataType): DataType {
+  return element.kind === "array" ? element : { kind: "array", element };
 }
 
-/** What a type as written leaves of an interval; undefined where all of it. */
+/**
+ * Returns the fields of an interval to which a written type limits it, or undefined for all fields.
+ */
 export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefined {
   if (definition.kind === "array" || definition.name !== "interval") return undefined;
   const { config, intervalFields } = definition;
@@ -174,6 +178,38 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
     default:
       return type;
   }
+}
+
+/** The scale of a bare NUMERIC whose value is not known beforehand. */
+const UNKNOWN_SCALE = 15;
+
+/**
+ * Returns the type of `operand::NUMERIC` without a size: as many digits as the operand may have.
+ *
+ * @param text The operand, if it is an untyped literal.
+ */
+export function bareDecimalOf(operand: DataType, text: string | undefined): DataType {
+  switch (operand.kind) {
+    case "decimal":
+    case "smallint":
+    case "int":
+    case "bigint":
+      return decimalOf(operand);
+    default:
+      break;
+  }
+  const digits = text === undefined ? undefined : digitsFromText(text.trim());
+  const shape = digits === undefined ? undefined : decimalShape(digits);
+  return shape === undefined
+    ? decimalType(DECIMAL_PRECISION_MAX, UNKNOWN_SCALE)
+    : decimalType(shape.precision, shape.scale);
+}
+
+/** Whether a type as written is NUMERIC without a size. */
+export function isBareDecimal(definition: DataTypeDef): boolean {
+  if (definition.kind === "array" || definition.config !== undefined) return false;
+  const type = resolveType(definition);
+  return type.kind === "decimal";
 }
 
 function decimalFrom(
@@ -218,5 +254,5 @@ function unsupported(definition: BasicDataTypeDef): DatabaseError {
 }
 
 function typeNames(): string[] {
-  return [...SIMPLE.keys(), ...TIMES.keys(), ...TEXTS, ...SERIALS, "decimal", "numeric"];
+  return [...SIMPLE.keys(), ...TIMES.keys(), ...TEXTS, ...SERIALS.keys(), "decimal", "numeric"];
 }

@@ -1,8 +1,8 @@
 /**
- * Untyped literals, which are read as the type of their place when the turn of their statement
- * comes, also those that no row would ever ask for: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
+ * Reads untyped literals as the required type just before their statement runs, even those that no
+ * row would ever evaluate: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
  *
- * Literals that the plan cache lifted out are other ones each time, so they are read at each run.
+ * Literals that the plan cache has lifted out differ from run to run, so they are read at each run.
  */
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
@@ -11,8 +11,8 @@ import type { LiteralRead } from "../bound_expressions.ts";
 /**
  * Reads literals before the statement runs.
  *
- * @param startOf Where the literal of a slot stands in the text.
- * @throws {DatabaseError} What reading one of them raises, with its position.
+ * @param startOf Returns the position of a slot's literal in the text.
+ * @throws {DatabaseError} The error of reading one of them, with its position.
  */
 export function readLiterals(
   reads: readonly LiteralRead[],
@@ -32,7 +32,7 @@ export function readLiterals(
   }
 }
 
-/** Whether one of them is a constant, which cannot be read: the statement fails each time. */
+/** Whether any of the literals is an unreadable constant, so that the statement fails each time. */
 export function hasFaultyLiteral(reads: readonly LiteralRead[]): boolean {
   return reads.some(({ slot }) => slot === undefined);
 }

@@ -1,7 +1,6 @@
 /**
- * Aggregate calls and GROUPING: what the block around them computes for each group.
+ * Binds aggregate calls and GROUPING, which the enclosing block computes for each group.
  */
-
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, INT } from "../../../types/mod.ts";
@@ -10,33 +9,54 @@ import {
   isOrderedSetAggregate,
   resolveAggregate,
 } from "../../functions/aggregate/aggregates.ts";
-import type { Expr, ExprCall } from "../../parse/ast/ast.ts";
+import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
+import { holdsQuery } from "../../parse/ast/query_nodes.ts";
+import { partsOf } from "../../parse/ast/tree_parts.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
-import { type Bind, type Place, unknownFunction } from "../binding.ts";
+import {
+  type Bind,
+  type Correlation,
+  type ExpressionContext,
+  unknownFunction,
+} from "../binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
-import { bindRow, jsonOfRow, misusedRow, presenceOf, takesRows } from "../expression/row_values.ts";
-import { sameExpression } from "../walk.ts";
-import { levelOf, readsOuterAlone } from "./outer_aggregates.ts";
+import {
+  bindRow,
+  jsonOfRow,
+  knowsRow,
+  misusedRow,
+  presenceOf,
+  takesRows,
+} from "../expression/row_values.ts";
+import type { Scope } from "../scope.ts";
+import { readsColumn, sameExpression } from "../walk.ts";
+import { readsOuter } from "./query_walk.ts";
 import { sortOf } from "./sort_entry.ts";
 
-/** An aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
-export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
-  const { outer, sink } = place;
-  const level = levelOf(call, place);
-  if (level === "own" && sink === undefined) throw misplaced(call, place);
+/**
+ * Binds an aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND
+ */
+export function bindAggregate(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
+  const { outer, sink } = context;
+  const level = levelOf(call, context);
+  if (level === "own" && sink === undefined) throw misplaced(call, context);
   if (outer !== undefined && level === "outer") {
-    return outer.capture(bindAggregate(call, outer.place, bind));
+    return outer.referTo(bindAggregate(call, outer.context, bind));
   }
   const undo = level === "unknown" ? outer?.mark() : undefined;
-  const made = boundAggregate(call, place, bind);
+  const made = boundAggregate(call, context, bind);
   if (outer !== undefined && undo !== undefined && readsOuterAlone(made)) {
     undo();
-    place.statement.bindAgain(call);
-    return outer.capture(bindAggregate(call, outer.place, bind));
+    context.statement.bindAgain(call);
+    return outer.referTo(bindAggregate(call, outer.context, bind));
   }
-  if (sink === undefined) throw misplaced(call, place);
+  if (sink === undefined) throw misplaced(call, context);
   const known = sink.known.find(made);
   if (known === undefined) {
     sink.aggregates.push(made);
@@ -45,17 +65,20 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
   return columnValue((known ?? made).column);
 }
 
-function misplaced({ _location, function: { name } }: ExprCall, { clause }: Place): DatabaseError {
+function misplaced(
+  { _location, function: { name } }: ExprCall,
+  { clause }: ExpressionContext,
+): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${clause}`, {
     position: _location.start,
     ...(clause === "WHERE" ? { hint: "put conditions on aggregates into HAVING" } : {}),
   });
 }
 
-function boundAggregate(call: ExprCall, place: Place, bind: Bind): BoundAggregate {
+function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind): BoundAggregate {
   const { name } = call.function;
-  const inner: Place = {
-    ...place,
+  const inner: ExpressionContext = {
+    ...context,
     sink: undefined,
     windows: undefined,
     expansions: undefined,
@@ -67,13 +90,13 @@ function boundAggregate(call: ExprCall, place: Place, bind: Bind): BoundAggregat
     form.isOrderedSet === true ? withinGroup(call, args) : ordersOf(call, given, { inner, bind });
   const [argument, ...extra] = args;
   return {
-    column: place.statement.newColumn({ name, type: form.result }),
+    column: context.statement.newColumn({ name, type: form.result }),
     form,
     argument,
     extra,
     isDistinct,
     filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
-    // Distinct values come in their order, unless the text wants another one.
+    // Distinct values arrive in their own order, unless the text requires a different one.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
 }
@@ -83,13 +106,13 @@ function ascending(expression: BoundExpression): BoundSort {
 }
 
 /**
- * ORDER BY in the parentheses; behind DISTINCT it can only be by what tells the values apart, since
- * of equal ones any might be asked for something else.
+ * Binds ORDER BY in the parentheses. With DISTINCT, only the distinguishing arguments are allowed,
+ * because another expression might be evaluated for any of several equal values.
  */
 function ordersOf(
   call: ExprCall,
   given: readonly BoundExpression[] | undefined,
-  { bind, inner }: { bind: Bind; inner: Place },
+  { bind, inner }: { bind: Bind; inner: ExpressionContext },
 ): BoundSort[] | undefined {
   if (call.distinct !== "distinct") {
     return call.orderBy?.map((sort) => sortOf(sort, bind(sort.by, inner)));
@@ -97,7 +120,7 @@ function ordersOf(
   return call.orderBy?.flatMap((sort) => {
     const { by } = sort;
     if (given === undefined) {
-      // The order of rows that are counted changes nothing.
+      // The order of counted rows does not matter.
       const [row] = call.args;
       if (row !== undefined && expressionToSql(by) === expressionToSql(row)) return [];
       throw notDistinguished(call, by);
@@ -113,28 +136,28 @@ function ordersOf(
 function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot order ${name}(DISTINCT …) by this: it must be one of its arguments`,
+    `Cannot order ${name}(DISTINCT …) by this: expected one of its arguments`,
     { position: by._location.start },
   );
 }
 
-/** The order of an ordered-set aggregate, whose last argument is what it orders by. */
+/**
+ * Returns the order of an ordered-set aggregate, whose last argument is the ordering expression.
+ */
 function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSort[] {
   const { withinGroup: sort } = call;
   const expression = args.at(-1);
   return sort === undefined || expression === undefined ? [] : [sortOf(sort, expression)];
 }
 
-/**
- * @throws {DatabaseError} INVALID_QUERY for an order where none belongs, or none where one does.
- */
+/** @throws {DatabaseError} INVALID_QUERY for an unexpected or a missing order. */
 function checkOrder(call: ExprCall, name: string): void {
   const position = call._location.start;
   if (!isOrderedSetAggregate(name)) {
     if (call.withinGroup === undefined) return;
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use WITHIN GROUP with ${name}: it is no ordered-set aggregate`,
+      `Cannot use WITHIN GROUP with ${name}: it is not an ordered-set aggregate`,
       { position, hint: `write ${name}(… ORDER BY …)` },
     );
   }
@@ -147,23 +170,25 @@ function checkOrder(call: ExprCall, name: string): void {
   if (call.distinct === undefined && call.orderBy === undefined) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses beside WITHIN GROUP`,
+    `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses together with WITHIN GROUP`,
     { position },
   );
 }
 
 export interface AggregateArguments {
   readonly form: AggregateForm;
-  /** Cast to what the form takes. */
+  /** The arguments, cast to the types of the form. */
   readonly args: readonly BoundExpression[];
-  /** As they are written; undefined for a row. */
+  /** The arguments as written, or undefined for a row. */
   readonly given: readonly BoundExpression[] | undefined;
 }
 
-/** The arguments of an aggregate. @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY */
+/**
+ * Binds the arguments of an aggregate. @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY
+ */
 export function bindAggregateArguments(
   call: ExprCall,
-  inner: Place,
+  inner: ExpressionContext,
   bind: Bind,
 ): AggregateArguments {
   const { name } = call.function;
@@ -171,7 +196,7 @@ export function bindAggregateArguments(
   const counted = countedRows(call, inner, bind);
   if (counted !== undefined) return counted;
   const isStar = call.args.length === 1 && isStarRef(call.args[0]);
-  // What an ordered-set aggregate orders by is its last argument.
+  // The ordering expression of an ordered-set aggregate is its last argument.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
   const nodes = isStar ? [] : [...call.args, ...ordered];
   const args = nodes.map((argument) => bindArgument(call, argument, inner, bind));
@@ -190,10 +215,14 @@ export function bindAggregateArguments(
 }
 
 /**
- * `count(DISTINCT (a, b))`: DISTINCT tells rows apart by all arguments, and count takes the first
- * of them, which says that there is a row.
+ * `count(DISTINCT (a, b))`: DISTINCT distinguishes rows by all arguments, and count reads the first
+ * one, which shows that there is a row.
  */
-function countedRows(call: ExprCall, inner: Place, bind: Bind): AggregateArguments | undefined {
+function countedRows(
+  call: ExprCall,
+  inner: ExpressionContext,
+  bind: Bind,
+): AggregateArguments | undefined {
   const [argument] = call.args;
   const { name } = call.function;
   if (name !== "count" || call.distinct !== "distinct" || call.args.length > 1) return undefined;
@@ -202,11 +231,16 @@ function countedRows(call: ExprCall, inner: Place, bind: Bind): AggregateArgumen
   if (row === undefined) return undefined;
   const args = [presenceOf(row), ...row.fields.map(({ value }) => value)];
   const form = resolveAggregate(name, [BOOLEAN]);
-  return { form: defined(form, "count takes any value"), args, given: undefined };
+  return { form: defined(form, "count accepts values of any type"), args, given: undefined };
 }
 
-/** count and the aggregates of JSON take rows as a whole. */
-function bindArgument(call: ExprCall, argument: Expr, inner: Place, bind: Bind): BoundExpression {
+/** count and the JSON aggregates accept whole rows. */
+function bindArgument(
+  call: ExprCall,
+  argument: Expr,
+  inner: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { name } = call.function;
   const isCount = name === "count";
   const row = isCount || takesRows(name) ? bindRow(argument, inner, bind) : undefined;
@@ -215,29 +249,37 @@ function bindArgument(call: ExprCall, argument: Expr, inner: Place, bind: Bind):
   return isCount ? presenceOf(row) : jsonOfRow(row);
 }
 
-export function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {
-  return castTo(bind(condition, place), { to: BOOLEAN, mode: "implicit", node: condition });
+export function bindFilter(
+  condition: Expr,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
+  return castTo(bind(condition, context), { to: BOOLEAN, mode: "implicit", node: condition });
 }
 
 function isStarRef(expression: Expr | undefined): boolean {
   return expression?.type === "ref" && expression.star === true && expression.table === undefined;
 }
 
-/** Arguments of GROUPING: each is a bit of a result that is an INT. */
+/** The maximum number of arguments of GROUPING, each of which is a bit of an INT. */
 const GROUPING_ARGUMENTS_MAX = 31;
 
-/** Name of the call that GROUPING is until its block knows the groups. */
+/** The placeholder name of a GROUPING call until its block knows the groups. */
 export const GROUPING = "grouping";
 
-/** GROUPING(…) stands for itself until the block knows its groups. */
-export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+/** Keeps a GROUPING call until the block knows its groups. */
+export function bindGrouping(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const position = call._location.start;
-  const { outer } = place;
-  if (outer !== undefined && levelOf(call, place) === "outer") {
-    return outer.capture(bindGrouping(call, outer.place, bind));
+  const { outer } = context;
+  if (outer !== undefined && levelOf(call, context) === "outer") {
+    return outer.referTo(bindGrouping(call, outer.context, bind));
   }
-  if (place.sink === undefined) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot use GROUPING in ${place.clause}`, {
+  if (context.sink === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use GROUPING in ${context.clause}`, {
       position,
     });
   }
@@ -248,15 +290,15 @@ export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExp
       { position },
     );
   }
-  const inner: Place = {
-    ...place,
+  const inner: ExpressionContext = {
+    ...context,
     sink: undefined,
     windows: undefined,
     expansions: undefined,
     clause: "GROUPING",
   };
   const args = call.args.map((argument) => bind(argument, inner));
-  place.sink.groupings.push({ args, start: position });
+  context.sink.groupings.push({ args, start: position });
   return {
     kind: "call",
     type: INT,
@@ -266,4 +308,63 @@ export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExp
     seesNull: true,
     volatility: "immutable",
   };
+}
+
+/**
+ * Returns whether an aggregate belongs to its own query or to an outer one. The level is unknown if
+ * the arguments contain a query, which resolves its own names. It belongs to the nearest query
+ * whose columns its arguments, ORDER BY or FILTER read, or to its own query if they read no
+ * columns.
+ *
+ *     SELECT (SELECT sum(o.v) FROM i) FROM o           one sum over o, which the inner query reads
+ *     SELECT (SELECT sum(o.v + i.w) FROM i) FROM o     a sum over i for each row of o
+ *
+ * Most arguments contain only names, which can be resolved before binding. Arguments with a
+ * subquery are bound as part of the aggregate's own query, and bound again if they turn out to
+ * belong further out.
+ */
+function levelOf(call: ExprCall, { outer, scope }: ExpressionContext): "own" | "outer" | "unknown" {
+  if (outer === undefined) return "own";
+  const refs = refsIn(expressionsOf(call));
+  if (refs === undefined) return "unknown";
+  const isOuter = refs.every((ref) => !isInScope(ref, scope) && isKnown(ref, outer));
+  return isOuter && refs.length > 0 ? "outer" : "own";
+}
+
+/** Whether a bound aggregate reads only columns of outer queries. */
+function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): boolean {
+  const sorted = orderBy.map(({ expression }) => expression);
+  const parts = [argument, filter].flatMap((part) => part ?? []).concat(extra, sorted);
+  return parts.some(readsOuter) && !parts.some(readsColumn);
+}
+
+/** Returns all expressions that determine the level; the star of `count(*)` is not a column. */
+function expressionsOf(call: ExprCall): readonly Expr[] {
+  const { args, filter, orderBy = [], withinGroup: sort } = call;
+  const sorts = sort === undefined ? orderBy : [...orderBy, sort];
+  const all = [...args, ...sorts.map(({ by }) => by)];
+  if (filter !== undefined) all.push(filter);
+  return all.filter((part) => !isStarRef(part));
+}
+
+/** Returns the column references in the expressions, or undefined if they contain a query. */
+function refsIn(expressions: readonly Expr[]): readonly ExprRef[] | undefined {
+  const refs: ExprRef[] = [];
+  for (const part of partsOf(expressions)) {
+    if (holdsQuery(part)) return undefined;
+    if ("type" in part && part.type === "ref") refs.push(part as ExprRef);
+  }
+  return refs;
+}
+
+function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
+  if (outer === undefined) return false;
+  const { context } = outer;
+  return isInScope(ref, context.scope) || isKnown(ref, context.outer);
+}
+
+/** Whether a name refers to a column or a row of this scope; `t.*` is not a column. */
+function isInScope(ref: ExprRef, scope: Scope): boolean {
+  if (ref.star === true) return scope.rowNamed(ref) !== undefined;
+  return scope.lookup(ref) !== undefined || knowsRow(scope, ref);
 }

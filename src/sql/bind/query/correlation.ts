@@ -1,33 +1,35 @@
 /**
- * Names of an outer query in an inner one.
+ * Resolves names of an outer query in an inner one.
  *
- * A query inside an expression reads what it needs of the row around it through captures: values
- * that the expression hands to it at each evaluation. A name that is two queries away is captured
- * by the one between them first, so an inner query depends on its captures and on nothing else.
+ * A query inside an expression reads values of the enclosing row through outer references: the
+ * expression passes these values to the query at each evaluation. A name from two levels out first
+ * becomes an outer reference of the query in between, so an inner query depends only on its outer
+ * references.
  */
 import { defined } from "../../../base/assert.ts";
 import type { ExprRef } from "../../parse/ast/ast.ts";
-import { ExpressionPlaces } from "../alike.ts";
-import type { Correlation, Place } from "../binding.ts";
-import type { BoundCapture, BoundExpression } from "../bound_expressions.ts";
+import type { Correlation, ExpressionContext } from "../binding.ts";
+import type { BoundExpression, OuterReference } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
+import { ExpressionPlaces } from "../equivalence.ts";
+import type { ScopeRelation } from "../scope.ts";
 
-/** Collects what one inner query reads of the expression around it. */
-export class Captures implements Correlation {
-  readonly place: Place;
-  readonly list: BoundCapture[] = [];
-  /** Where a value is in the list. */
+/** Collects the values that one inner query reads from the enclosing expression. */
+export class OuterReferences implements Correlation {
+  readonly context: ExpressionContext;
+  readonly list: OuterReference[] = [];
+  /** The position of each value in the list. */
   #places = new ExpressionPlaces();
 
-  constructor(place: Place) {
-    this.place = place;
+  constructor(context: ExpressionContext) {
+    this.context = context;
   }
 
-  capture(value: BoundExpression): BoundExpression {
+  referTo(value: BoundExpression): BoundExpression {
     const place = this.#places.find(value);
     const known = place === undefined ? undefined : this.list[place];
     if (known !== undefined) return { kind: "outer", type: value.type, id: known.id };
-    const { id } = this.place.statement.newColumn({ name: "", type: value.type });
+    const { id } = this.context.statement.newColumn({ name: "", type: value.type });
     this.list.push({ id, value });
     this.#places.add(value);
     return { kind: "outer", type: value.type, id };
@@ -35,7 +37,7 @@ export class Captures implements Correlation {
 
   mark(): () => void {
     const { length } = this.list;
-    const undoOuter = this.place.outer?.mark();
+    const undoOuter = this.context.outer?.mark();
     return () => {
       this.list.length = length;
       this.#places = new ExpressionPlaces(this.list.map(({ value }) => value));
@@ -45,25 +47,25 @@ export class Captures implements Correlation {
 }
 
 /**
- * What a query that is declared in one query and read in an inner one finds around it: names mean
- * what they mean where it is declared, and their values are handed on to where it is read.
+ * The context of a query that is declared in one query and read in an inner one. Names are resolved
+ * where the query is declared, and their values are passed on to where it is read.
  */
 export class PassedOn implements Correlation {
   readonly declared: Correlation;
   readonly #read: Correlation;
 
-  /** @param read Of a query inside the one that `declared` is around. */
+  /** @param read The context of a query inside the query that `declared` belongs to. */
   constructor(declared: Correlation, read: Correlation) {
     this.declared = declared;
     this.#read = read;
   }
 
-  get place(): Place {
-    return this.declared.place;
+  get context(): ExpressionContext {
+    return this.declared.context;
   }
 
-  capture(value: BoundExpression): BoundExpression {
-    return this.handOn(this.declared.capture(value));
+  referTo(value: BoundExpression): BoundExpression {
+    return this.handOn(this.declared.referTo(value));
   }
 
   mark(): () => void {
@@ -75,36 +77,49 @@ export class PassedOn implements Correlation {
     };
   }
 
-  /** How the inner query reads what the declaring one reads as `value`. */
+  /** Returns the expression by which the inner query reads the declaring query's `value`. */
   handOn(value: BoundExpression): BoundExpression {
     return handed(value, this.declared, this.#read);
   }
 }
 
-/**
- * The query around the declaration of a query that is read where `outer` is the query around it.
- */
+/** Returns the context of the declaration of a query that is read in the context `outer`. */
 export function declaredOf(outer: Correlation | undefined): Correlation | undefined {
   return outer instanceof PassedOn ? declaredOf(outer.declared) : outer;
 }
 
-/** A value of the query that `from` is around, as the query that `to` is around reads it. */
+/**
+ * Returns the expression by which a query in the context `to` reads a value of the context `from`.
+ */
 function handed(value: BoundExpression, from: Correlation, to: Correlation): BoundExpression {
   if (from === to) return value;
   if (to instanceof PassedOn) return to.handOn(handed(value, from, to.declared));
-  const around = defined(to.place.outer, "an inner query has the outer one around it");
-  return to.capture(handed(value, from, around));
+  const around = defined(to.context.outer, "an inner query has an outer query");
+  return to.referTo(handed(value, from, around));
 }
 
-/** What a name means that the query of the place does not know; undefined if no query does. */
+/** Returns the relation of the nearest enclosing query that `t.*` denotes. */
+export function outerRelation(
+  table: NonNullable<ExprRef["table"]>,
+  outer: Correlation | undefined,
+): ScopeRelation | undefined {
+  if (outer === undefined) return undefined;
+  const { context } = outer;
+  return context.scope.relationNamed(table) ?? outerRelation(table, context.outer);
+}
+
+/**
+ * Resolves a name that the query itself does not know. Returns undefined if no enclosing query
+ * knows it.
+ */
 export function resolveOuter(
   ref: ExprRef,
   outer: Correlation | undefined,
 ): BoundExpression | undefined {
   if (outer === undefined) return undefined;
-  const { place } = outer;
-  const column = place.scope.lookup(ref);
+  const { context } = outer;
+  const column = context.scope.lookup(ref);
   const value: BoundExpression | undefined =
-    column === undefined ? resolveOuter(ref, place.outer) : columnValue(column);
-  return value === undefined ? undefined : outer.capture(value);
+    column === undefined ? resolveOuter(ref, context.outer) : columnValue(column);
+  return value === undefined ? undefined : outer.referTo(value);
 }

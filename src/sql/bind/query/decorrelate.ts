@@ -1,11 +1,11 @@
 /**
- * Correlated queries that need not run once for each outer row.
+ * Rewrites correlated queries so that they need not run once for each outer row.
  *
  *     … WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND rest)
  *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
  *
- * This is a hash join in which the outer query has the streaming side. It serves when captures are
- * read by such equalities and nowhere else. Grouping goes by the keys first, so an aggregate is
+ * This is a hash join in which the outer query is the streaming side. It applies if outer
+ * references occur only in such equalities. Grouping uses the keys first, so an aggregate is
  * computed for each key.
  */
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -21,10 +21,13 @@ interface KeyPair {
   readonly outer: BoundExpression;
 }
 
-/** The keyed form of a query that is not volatile; undefined if it has none. */
+/**
+ * Returns the keyed form of a query that is not volatile, or undefined if the query has no keyed
+ * form.
+ */
 export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
   if (query.withTies || typeof query.distinct === "object") return undefined;
-  // Each of several groupings would need the keys.
+  // Each of several grouping sets would need the keys.
   if (query.groupingSets !== undefined) return undefined;
   const pairs: KeyPair[] = [];
   const rest: BoundExpression[] = [];
@@ -68,7 +71,10 @@ function keyPairOf(condition: BoundExpression): KeyPair | undefined {
   return undefined;
 }
 
-/** A capture, or a cast of one: what is computed from captures alone without a row. */
+/**
+ * Whether the expression is an outer reference or a cast of one, which can be computed without a
+ * row.
+ */
 function isOuterOnly(expression: BoundExpression): boolean {
   if (expression.kind === "cast") return isOuterOnly(expression.operand);
   return expression.kind === "outer";
@@ -76,7 +82,7 @@ function isOuterOnly(expression: BoundExpression): boolean {
 
 function withKeys(query: BoundSelect, keys: readonly BoundExpression[]): BoundSelect {
   const outputs = keys.map((expression) => ({ name: "", expression }));
-  // The rows of one key are what a window of the query is over.
+  // The windows of the query apply to the rows of one key.
   const windows = query.windows.map((call): BoundWindowCall => {
     const partitionBy = [...keys, ...call.window.partitionBy];
     return { ...call, window: { ...call.window, partitionBy } };

@@ -8,31 +8,33 @@
  * The last rule keeps the rows made from one ordered row together. A call in the arguments of
  * another call runs before it; calls at the same nesting level run side by side.
  */
-import { Alike, type AlikeOptions, formOfList } from "../alike.ts";
-import type { ExpansionCall, ExpansionSink, Place } from "../binding.ts";
+
+import type { ExpansionCall, ExpansionSink, ExpressionContext } from "../binding.ts";
 import type { BoundExpansion, ExpansionStage } from "../bound.ts";
 import type { BoundExpression, BoundSort, BoundWindowCall } from "../bound_expressions.ts";
+import { EquivalenceClasses, type EquivalenceOptions, formOfList } from "../equivalence.ts";
 import { columnIdsIn, sameList } from "../walk.ts";
 
-/** Makes the collector for the table functions of one query block. */
+/** Creates the collector for the table functions of one query block. */
 export function newExpansionSink(): ExpansionSink {
-  return { calls: [], known: new Alike(LIKENESS) };
+  return { calls: [], known: new EquivalenceClasses(LIKENESS) };
 }
 
-const LIKENESS: AlikeOptions<ExpansionCall> = {
+const LIKENESS: EquivalenceOptions<ExpansionCall> = {
   formOf: ({ made }) => `${made.name} ${formOfList(made.args)}`,
-  areAlike: (left, right) =>
+  areEquivalent: (left, right) =>
     left.made.name === right.made.name && sameList(left.made.args, right.made.args),
 };
 
 /**
- * The same place, for an operand that takes a single value: a table function there is refused.
+ * Returns the same context for an operand that takes a single value: table functions are refused
+ * there.
  *
  * @param form The name of the construct, for the message.
  */
-export function withoutExpansions(place: Place, form: string): Place {
-  if (place.expansions === undefined) return place;
-  return { ...place, expansions: undefined, clause: form };
+export function withoutExpansions(context: ExpressionContext, form: string): ExpressionContext {
+  if (context.expansions === undefined) return context;
+  return { ...context, expansions: undefined, clause: form };
 }
 
 /** The parts of a block that decide when its table functions run. */
@@ -41,11 +43,11 @@ export interface ExpandedBlock {
   readonly windows: readonly BoundWindowCall[];
   readonly orderBy: readonly BoundSort[];
   readonly distinctOn: readonly BoundExpression[];
-  /** Whether there is a plain DISTINCT, which compares everything selected. */
+  /** Whether the block has a plain DISTINCT, which compares all selected values. */
   readonly isDistinct: boolean;
 }
 
-/** Assigns each call to a stage, before the arguments are rewritten to read groups. */
+/** Assigns each call to a stage, before the arguments are rewritten to read the groups. */
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
   const stages = new Map<ExpansionCall, ExpansionStage>();

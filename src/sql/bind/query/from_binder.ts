@@ -1,10 +1,10 @@
 /**
- * FROM: tables, system views, derived tables and literal rows; how two are joined:
- * `join_binder.ts`.
+ * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
  *
- * A table enters a query here and nowhere else: its right to be read is asked for here.
+ * This is the only place where a table enters a query, so the right to read it is recorded here.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../../types/mod.ts";
@@ -18,83 +18,95 @@ import type {
   FromTable,
   Name,
 } from "../../parse/ast/ast.ts";
-import { notAvailable, type Place, type StatementBinding } from "../binding.ts";
-import type { BoundRelation } from "../bound.ts";
+import { relocated } from "../../parse/ast/tree_parts.ts";
+import { type ExpressionContext, notAvailable, type StatementBinding } from "../binding.ts";
+import type { BoundRelation, BoundSelect } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
-import { Captures } from "./correlation.ts";
+import { OuterReferences } from "./correlation.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
+import { groupsBeside } from "./lateral_groups.ts";
 import {
+  boundNow,
   type CteEntry,
   queriesAround,
-  type SelectWorld,
+  type SelectDeps,
   type ViewRelation,
-} from "./select_world.ts";
+} from "./select_deps.ts";
 import { bindCallItem } from "./table_function_binder.ts";
 import { bindValues } from "./values_binder.ts";
-import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 /**
- * Binds a flat list of FROM items, in small steps: an item with `join` joins everything of its
- * comma item so far.
+ * Binds a flat list of FROM items in small steps. An item with `join` joins everything before it in
+ * its comma item.
  */
-export function* bindFrom(items: readonly From[], world: SelectWorld): Generator<void, FromResult> {
+export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<void, FromResult> {
   const [first] = items;
-  if (first !== undefined) world.statement.noteSources(items.length, first);
+  if (first !== undefined) deps.statement.noteSources(items.length, first);
   let whole: FromResult | undefined;
-  let around: Captures | undefined;
+  let around: OuterReferences | undefined;
   let current: FromResult | undefined;
   for (const item of items) {
     if (item.join !== undefined && current !== undefined) {
-      const captures = isLateral(item)
-        ? capturesOf(current.scope, withOuter(world, around))
+      const outerReferences = isLateral(item)
+        ? outerReferencesOf(current.scope, withOuter(deps, around))
         : undefined;
-      const inner = captures === undefined ? world : withOuter(world, captures);
+      const inner = outerReferences === undefined ? deps : withOuter(deps, outerReferences);
       const right = holdsQuery(item) ? yield* bindNested(item, inner) : bindSource(item, inner);
-      current = joinedItem(current, right, { item, captures, world });
+      current = joinedItem(current, right, { item, outerReferences, deps });
       continue;
     }
     if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
     if (current !== undefined) {
-      whole = beside(whole, current, around);
-      around = capturesOf(whole.scope, world);
+      whole = beside(whole, current, { around, statement: deps.statement });
+      around = outerReferencesOf(whole.scope, deps);
     }
-    const inner = isLateral(item) ? withOuter(world, around) : world;
+    const inner = isLateral(item) ? withOuter(deps, around) : deps;
     current = holdsQuery(item) ? yield* bindNested(item, inner) : bindSource(item, inner);
   }
   if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
-  return beside(whole, current, around);
+  return beside(whole, current, { around, statement: deps.statement });
 }
 
-/** A comma item behind those before it, of which LATERAL in it may read. */
+/** Adds a comma item after the others, whose columns a LATERAL item may read. */
 function beside(
   whole: FromResult | undefined,
   current: FromResult,
-  around: Captures | undefined,
+  { around, statement }: { around: OuterReferences | undefined; statement: StatementBinding },
 ): FromResult {
-  return whole === undefined ? current : withCaptures(product(whole, current), around);
+  return whole === undefined
+    ? current
+    : withOuterReferences(product(whole, current), around, statement);
 }
 
-/** A comma item joined with its next part. */
+/** Joins a comma item with its next part. */
 function joinedItem(
   left: FromResult,
   right: FromResult,
-  { captures, item, world }: { item: From; captures: Captures | undefined; world: SelectWorld },
+  {
+    outerReferences,
+    item,
+    deps,
+  }: { item: From; outerReferences: OuterReferences | undefined; deps: SelectDeps },
 ): FromResult {
   const { join: clause } = item;
   if (clause === undefined) throw notAvailable(item, "a join without its kind");
-  if (captures === undefined) return joined(left, right, { clause, world });
+  if (outerReferences === undefined) return joined(left, right, { clause, deps });
   const isOpen = clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN";
-  if (isOpen && captures.list.length > 0) {
+  if (isOpen && outerReferences.list.length > 0) {
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot read columns of the left side in LATERAL of a ${clause.type}`,
       { position: item._location.start, hint: "write LEFT JOIN LATERAL or CROSS JOIN LATERAL" },
     );
   }
-  return withCaptures(joined(left, right, { clause, world }), captures);
+  return withOuterReferences(
+    joined(left, right, { clause, deps }),
+    outerReferences,
+    deps.statement,
+  );
 }
 
 /** A function may read the items before it without LATERAL. */
@@ -110,20 +122,26 @@ function isLateral(item: From): boolean {
   }
 }
 
-function capturesOf(scope: Scope, world: SelectWorld): Captures {
-  const { statement } = world;
-  const queries = queriesAround(world);
-  return new Captures({ statement, scope, clause: "LATERAL", sink: undefined, ...queries });
+function outerReferencesOf(scope: Scope, deps: SelectDeps): OuterReferences {
+  const { statement } = deps;
+  const queries = queriesAround(deps);
+  return new OuterReferences({ statement, scope, clause: "LATERAL", sink: undefined, ...queries });
 }
 
-function withOuter(world: SelectWorld, outer: Captures | undefined): SelectWorld {
-  return outer === undefined ? world : { ...world, outer };
+function withOuter(deps: SelectDeps, outer: OuterReferences | undefined): SelectDeps {
+  return outer === undefined ? deps : { ...deps, outer };
 }
 
-function withCaptures(result: FromResult, captures: Captures | undefined): FromResult {
+function withOuterReferences(
+  result: FromResult,
+  outerReferences: OuterReferences | undefined,
+  statement: StatementBinding,
+): FromResult {
   const { from } = result;
-  if (captures === undefined || captures.list.length === 0 || from.kind !== "join") return result;
-  return { ...result, from: { ...from, captures: captures.list } };
+  if (outerReferences === undefined || outerReferences.list.length === 0 || from.kind !== "join")
+    return result;
+  const lateral = { ...from, outerReferences: outerReferences.list };
+  return { ...result, from: { ...lateral, asGroups: groupsBeside(lateral, statement) } };
 }
 
 type Nested = FromStatement | FromGroup;
@@ -132,20 +150,23 @@ function holdsQuery(item: From): item is Nested {
   return item.type === "statement" || item.type === "from group";
 }
 
-function bindNested(item: Nested, world: SelectWorld): Generator<void, FromResult> {
-  return item.type === "statement" ? bindDerived(item, world) : bindGroup(item, world);
-}
-
-/** Items without a query inside are bound at once: steps cost more than binding a table. */
-function bindSource(item: Exclude<From, Nested>, world: SelectWorld): FromResult {
-  return item.type === "table" ? bindTable(item, world) : bindFunction(item, world);
+function bindNested(item: Nested, deps: SelectDeps): Generator<void, FromResult> {
+  return item.type === "statement" ? bindDerived(item, deps) : bindGroup(item, deps);
 }
 
 /**
- * A join in parentheses: under an alias its tables have no names outside, only its columns have.
+ * Items without an inner query are bound immediately, because steps cost more than binding a table.
  */
-function* bindGroup(item: FromGroup, world: SelectWorld): Generator<void, FromResult> {
-  const { from, scope } = yield* bindFrom(item.from, world);
+function bindSource(item: Exclude<From, Nested>, deps: SelectDeps): FromResult {
+  return item.type === "table" ? bindTable(item, deps) : bindFunction(item, deps);
+}
+
+/**
+ * Binds a join in parentheses. If the join has an alias, only its columns are visible outside, not
+ * its tables.
+ */
+function* bindGroup(item: FromGroup, deps: SelectDeps): Generator<void, FromResult> {
+  const { from, scope } = yield* bindFrom(item.from, deps);
   const { alias, columnNames } = item;
   if (alias === undefined) return { from, scope };
   const names = renamed(scope.visible, columnNames, item);
@@ -153,14 +174,14 @@ function* bindGroup(item: FromGroup, world: SelectWorld): Generator<void, FromRe
   return { from, scope: new Scope([{ alias, namespace: undefined, columns, systemColumns: [] }]) };
 }
 
-function bindFunction(item: FromCall | FromRows, world: SelectWorld): FromResult {
+function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   const name = item.type === "call" ? item.function.name : "ROWS FROM";
-  const place = barePlace(world, `the arguments of ${name}`);
-  const bound = bindCallItem(item, { place, bind: bindExpression });
+  const context = barePlace(deps, `the arguments of ${name}`);
+  const bound = bindCallItem(item, { context, bind: bindExpression });
   const first = item.type === "call" ? item : item.calls[0];
   const alias = item.alias?.name ?? first?.function.name ?? name;
   const columns = renamed(bound.columns, item.alias?.columns, item).map((column) =>
-    world.statement.newColumn(column),
+    deps.statement.newColumn(column),
   );
   const { functions, isValue } = bound;
   const hasOrdinality = item.withOrdinality === true;
@@ -176,17 +197,17 @@ function bindFunction(item: FromCall | FromRows, world: SelectWorld): FromResult
   );
 }
 
-/** A place that sees no columns but those around the query. */
-function barePlace(world: SelectWorld, clause: string): Place {
-  const { statement } = world;
-  return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(world) };
+/** Returns a context that sees only the columns of enclosing queries. */
+function barePlace(deps: SelectDeps, clause: string): ExpressionContext {
+  const { statement } = deps;
+  return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(deps) };
 }
 
-function bindTable(item: FromTable, world: SelectWorld): FromResult {
-  const { source, statement } = world;
+function bindTable(item: FromTable, deps: SelectDeps): FromResult {
+  const { source, statement } = deps;
   if (item.systemTime !== undefined) throw notAvailable(item, "FOR SYSTEM_TIME");
-  const entry = findEntry(item, world);
-  if (entry !== undefined) return bindEntry(entry, item, world);
+  const entry = findEntry(item, deps);
+  if (entry !== undefined) return bindEntry(entry, item, deps);
   const { name } = item;
   const namespace = name.schema ?? source.namespace;
   const alias = name.alias ?? name.name;
@@ -208,7 +229,7 @@ function bindTable(item: FromTable, world: SelectWorld): FromResult {
     );
   }
   const stored = source.view(name);
-  if (stored !== undefined) return bindStoredView(stored, item, world);
+  if (stored !== undefined) return bindStoredView(stored, item, deps);
   const table = source.table(name, item);
   statement.requirements.push({ action: "read", table });
   return tableResult(table, {
@@ -220,9 +241,9 @@ function bindTable(item: FromTable, world: SelectWorld): FromResult {
   });
 }
 
-function bindStoredView(view: ViewRelation, item: FromTable, world: SelectWorld): FromResult {
+function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): FromResult {
   const { name } = item;
-  const { columns: all, query, shown } = bindView(view, item, world);
+  const { columns: all, query, shown } = bindView(view, item, deps);
   const names = renamed(shown, name.columnNames, item);
   const alias = name.alias ?? name.name;
   const columns = shown.map((column, i) => renamedColumn(column, names[i]?.name));
@@ -234,8 +255,8 @@ function bindStoredView(view: ViewRelation, item: FromTable, world: SelectWorld)
   );
 }
 
-function bindEntry(entry: CteEntry, item: FromTable, world: SelectWorld): FromResult {
-  const relation = relationOfEntry(entry, item, world);
+function bindEntry(entry: CteEntry, item: FromTable, deps: SelectDeps): FromResult {
+  const relation = relationOfEntry(entry, item, deps);
   const names = renamed(relation.columns, item.name.columnNames, item);
   const columns = relation.columns.map((column, i) => renamedColumn(column, names[i]?.name));
   const { alias } = relation;
@@ -254,7 +275,7 @@ export interface TableInScope {
   readonly node: AstNode;
 }
 
-/** A stored table as a relation; the caller has asked for the right it needs. */
+/** Returns a stored table as a relation. The caller has recorded the required right. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
   const { alias, isAliased, names, node, statement } = options;
   checkNames(names, table.columns.length, node);
@@ -273,7 +294,7 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       origin: { table, columnId: DELETED_COLUMN_ID },
     }),
   ];
-  // Rows of a STREAM table leave no tombstones that anybody may read.
+  // A STREAM table has no readable tombstones.
   const systemColumns = table.kind === "stream" ? allSystemColumns.slice(0, 1) : allSystemColumns;
   return relationResult(
     {
@@ -317,9 +338,9 @@ function relationResult(
   };
 }
 
-function* bindDerived(item: FromStatement, world: SelectWorld): Generator<void, FromResult> {
+function* bindDerived(item: FromStatement, deps: SelectDeps): Generator<void, FromResult> {
   const alias = item.alias ?? "";
-  const { statement } = world;
+  const { statement } = deps;
   const inScope = (columns: readonly BoundColumn[]): ScopeRelation => ({
     alias,
     namespace: undefined,
@@ -328,17 +349,72 @@ function* bindDerived(item: FromStatement, world: SelectWorld): Generator<void, 
   });
   const inner = item.statement;
   if (inner.type === "values" && inner.orderBy === undefined && inner.limit === undefined) {
-    const { constants, rows, types } = bindValues(inner, world);
+    const { constants, rows, types } = bindValues(inner, deps);
     const unnamed = types.map((type, i) => ({ name: `column${i + 1}`, type }));
     const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
     return relationResult({ kind: "values", rows, constants, alias, columns }, inScope(columns));
   }
-  const query = yield* world.bindInSteps(inner, {
-    ...world,
+  const query = yield* deps.bindInSteps(inner, {
+    ...deps,
     isOutermost: false,
     keepsUntyped: false,
   });
   const unnamed = query.outputs.map(({ name, expression }) => ({ name, type: expression.type }));
   const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
   return relationResult({ kind: "query", query, alias, columns }, inScope(columns));
+}
+
+interface BoundView {
+  readonly query: BoundSelect;
+  /** The columns of the relation, one for each output of the query. */
+  readonly columns: readonly BoundColumn[];
+  /** The columns that are visible to the reader. */
+  readonly shown: readonly BoundColumn[];
+}
+
+/**
+ * Binds a view in FROM: its query is bound as if it were written there in parentheses.
+ *
+ * The query is bound again for each statement that reads the view. It therefore requires the
+ * caller's rights, reads the caller's rows, and grants nothing.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED, and the errors of its query.
+ */
+function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundView {
+  const { statement } = deps;
+  const viewDepth = (deps.viewDepth ?? 0) + 1;
+  statement.viewCount += 1;
+  if (viewDepth > VIEW_DEPTH_MAX || statement.viewCount > VIEWS_MAX) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot read view ${view.name}: the statement reads more than ${VIEWS_MAX} views, or views nested deeper than ${VIEW_DEPTH_MAX}`,
+      { position: item._location.start },
+    );
+  }
+  // The view's text is not part of the request, so every position in it is reported as that of the
+  // view's name.
+  const bind = (): BoundSelect =>
+    boundNow(relocated(view.query, item._location), {
+      statement,
+      source: view.source,
+      bindInSteps: deps.bindInSteps,
+      isOutermost: false,
+      keepsUntyped: false,
+      viewDepth,
+    });
+  const place = { name: view.name, position: item._location.start };
+  const { height, query } = statement.named(bind, place);
+  statement.readTower(height);
+  const columns = query.outputs.map(({ expression, name }, i) =>
+    statement.newColumn({ name: view.columnNames[i] ?? name, type: expression.type }),
+  );
+  const { shown } = view;
+  return {
+    query,
+    columns,
+    shown:
+      shown === undefined
+        ? columns
+        : shown.flatMap((each) => columns.find(({ name }) => name === each) ?? []),
+  };
 }

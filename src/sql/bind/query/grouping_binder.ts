@@ -1,78 +1,85 @@
 /**
- * GROUP BY: grouping expressions, grouping sets, GROUPING(…), and what a grouping block may read.
+ * GROUP BY: grouping expressions, grouping sets, GROUPING(…), and the columns that a grouping block
+ * may read.
  *
- * ROLLUP, CUBE and GROUPING SETS are written out as a list of sets of grouping expressions. An
- * expression that is not in the set of a row is NULL there, so all later clauses read the same
- * columns whatever the set.
+ * ROLLUP, CUBE and GROUPING SETS are expanded into a list of sets of grouping expressions. An
+ * expression that is not in a row's set is NULL in that row, so all later clauses read the same
+ * columns, whatever the set.
  */
-
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT } from "../../../types/mod.ts";
-import type { Expr, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
-import { ExpressionPlaces } from "../alike.ts";
-import type { AggregateSink, ExpansionSink, Place, WindowSink } from "../binding.ts";
+import { isAggregate } from "../../functions/aggregate/aggregates.ts";
+import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
+import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
+import { expressionToSql } from "../../parse/print/print_queries.ts";
+import type { AggregateSink, ExpansionSink, ExpressionContext, WindowSink } from "../binding.ts";
 import type { BoundExpansion, BoundOutput, GroupingSets } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { ExpressionPlaces } from "../equivalence.ts";
 import { bindValue } from "../expression/expression_binder.ts";
-import { startOfRead } from "../expression/read_position.ts";
 import type { Scope } from "../scope.ts";
 import { mapChildren } from "../walk.ts";
 import { GROUPING } from "./aggregate_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
-import type { queriesAround, SelectWorld } from "./select_world.ts";
+import type { queriesAround, SelectDeps } from "./select_deps.ts";
 
-/** A SELECT block while it is bound. */
+/** A SELECT block that is being bound. */
 export interface Block {
   readonly select: SelectFromStatement;
-  readonly world: SelectWorld;
+  readonly deps: SelectDeps;
   readonly scope: Scope;
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
-  /** Of the world, made once for all places of the block. */
+  /** Created once from the dependencies, for all clauses of the block. */
   readonly queries: ReturnType<typeof queriesAround>;
 }
 
-/** What an expression of a clause may hold besides. */
-type Allowed = Pick<Place, "windows" | "expansions">;
+/** Additional constructs that an expression of a clause may contain. */
+type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
-/** Where an expression of a clause of the block stands. */
+/** Returns the context of an expression in a clause of the block. */
 export function placeOf(
-  { world, queries, scope }: Block,
+  { deps, queries, scope }: Block,
   clause: string,
   { expansions, sink, windows }: Allowed & { readonly sink?: AggregateSink | undefined } = {},
-): Place {
+): ExpressionContext {
   const { bindInner, outer } = queries;
-  const { statement } = world;
+  const { statement } = deps;
   return { statement, scope, clause, sink, windows, expansions, bindInner, outer };
 }
 
-/** As many as PostgreSQL writes out. */
+/** The maximum number of grouping sets, as in PostgreSQL. */
 const SETS_MAX = 4096;
 
 /**
- * Expressions in all sets together, each counted in every set that holds it: a ROLLUP of n
- * expressions has n sets with n / 2 of them on average.
+ * The total number of expressions in all sets, each counted in every set: a ROLLUP of n expressions
+ * has n sets with n / 2 of them on average.
  */
 const SET_MEMBERS_MAX = 65_536;
 
 export interface BoundGroups {
   readonly expressions: readonly BoundExpression[];
-  /** Where each of them stands in the text. */
+  /** The position of each expression in the text. */
   readonly starts: readonly number[];
-  /** Positions of the expressions; undefined: all in one set, which GROUP BY without words is. */
+  /**
+   * The indexes of each set's expressions; undefined for plain GROUP BY, where all are in one set.
+   */
   readonly sets: readonly (readonly number[])[] | undefined;
 }
 
 export const NO_GROUPS: BoundGroups = { expressions: [], starts: [], sets: undefined };
 
-/** Binds GROUP BY in small steps; no items stand for none. @throws {DatabaseError} */
+/**
+ * Binds GROUP BY in small steps. Without items, the result has no expressions.
+ * @throws {DatabaseError}
+ */
 export function* bindGroups(
   items: readonly GroupItem[],
   outputs: readonly BoundOutput[],
   block: Block,
 ): Generator<void, BoundGroups> {
-  const { statement } = block.world;
+  const { statement } = block.deps;
   if (items.length === 0) return NO_GROUPS;
   const expressions: BoundExpression[] = [];
   const starts: number[] = [];
@@ -98,7 +105,7 @@ export function* bindGroups(
     checkMembers(both, item);
     sets = sets.flatMap((set) => further.map((more) => set.concat(more)));
   }
-  // One node may stand in many sets, and is bound once.
+  // One node may be in many sets but is bound only once.
   const positions = new Map<Expr, number>();
   const numberOf = (node: Expr): number => {
     const number = positions.get(node) ?? positionOf(node);
@@ -113,7 +120,7 @@ export function* bindGroups(
   };
 }
 
-/** The first of those that hold the same expressions, in whatever order. */
+/** Keeps the first of several sets with the same expressions, in any order. */
 function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const firsts = new Map<string, readonly number[]>();
   for (const set of sets) {
@@ -123,7 +130,7 @@ function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly 
   return [...firsts.values()];
 }
 
-/** The sets that an item of GROUP BY stands for. */
+/** Returns the sets that a GROUP BY item represents. */
 function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   if (!("groups" in item)) return [membersOf(item)];
   if (item.type === "grouping sets") return item.groups.flatMap(setsOf);
@@ -145,7 +152,7 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   checkMembers((2 ** parts.length / 2) * sum(members), item);
   const all = 2 ** parts.length - 1;
   return Array.from({ length: all + 1 }, (_, i) =>
-    // The first part is the highest bit, and all of them come first.
+    // The first part is the highest bit, and the set of all parts comes first.
     parts.filter((__, part) => ((all - i) >> (parts.length - 1 - part)) & 1).flat(),
   );
 }
@@ -154,7 +161,7 @@ function checkCount(count: number, { _location }: GroupItem): void {
   if (count <= SETS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot group by ${count} grouping sets: the most is ${SETS_MAX}`,
+    `Cannot group by ${count} grouping sets: the maximum is ${SETS_MAX}`,
     { position: _location.start },
   );
 }
@@ -163,7 +170,7 @@ function checkMembers(count: number, { _location }: GroupItem): void {
   if (count <= SET_MEMBERS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot group by grouping sets of ${count} expressions in total: the most is ${SET_MEMBERS_MAX}`,
+    `Cannot group by grouping sets of ${count} expressions in total: the maximum is ${SET_MEMBERS_MAX}`,
     { position: _location.start, hint: "group by fewer sets, or by fewer expressions in each" },
   );
 }
@@ -176,7 +183,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** `(a, b)` in GROUP BY are two expressions. */
+/** Returns the parts of an item of GROUP BY: `(a, b)` is two expressions. */
 function membersOf(item: Expr): readonly Expr[] {
   return item.type === "list" ? item.expressions : [item];
 }
@@ -195,14 +202,17 @@ function bindGroup(item: Expr, outputs: readonly BoundOutput[], block: Block): B
   return bindValue(item, placeOf(block, "GROUP BY", { expansions: block.expansions }));
 }
 
-/** What a grouping block may read: its grouping expressions, its aggregates, its windows. */
+/**
+ * Checks and rewrites expressions of a grouping block, which may read its grouping expressions, its
+ * aggregates and its windows.
+ */
 export class GroupedBlock {
   readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
-  /** Where an expression is among them. */
+  /** Finds an expression among the grouping expressions. */
   readonly #places: ExpressionPlaces;
   readonly #sets: readonly number[][] | undefined;
   readonly #setColumn: BoundColumn;
-  /** Columns that are computed from the groups or above them. */
+  /** The ids of columns that are computed from the groups, or later. */
   readonly #ownIds: ReadonlySet<number>;
   readonly #block: Block;
 
@@ -211,7 +221,7 @@ export class GroupedBlock {
     { expressions, sets, starts }: BoundGroups,
     expansions: readonly BoundExpansion[],
   ) {
-    const { statement } = block.world;
+    const { statement } = block.deps;
     this.#block = block;
     const own = [...block.sink.aggregates, ...block.windows.calls];
     const later = expansions.flatMap(({ columns, stage }) => (stage === "grouping" ? [] : columns));
@@ -236,7 +246,7 @@ export class GroupedBlock {
     return this.#sets === undefined ? undefined : { sets: this.#sets, column: this.#setColumn };
   }
 
-  /** The expression over the block's columns. @throws {DatabaseError} INVALID_QUERY */
+  /** Rewrites an expression to the block's columns. @throws {DatabaseError} INVALID_QUERY */
   rewrite(expression: BoundExpression): BoundExpression {
     if (expression.kind === "call" && expression.name === GROUPING) {
       return this.#groupingOf(expression.args);
@@ -251,7 +261,7 @@ export class GroupedBlock {
     }
     if (this.#ownIds.has(expression.column.id)) return expression;
     if (this.#isDetermined(expression.column)) {
-      const column = this.#block.world.statement.newColumn(columnLike(expression));
+      const column = this.#block.deps.statement.newColumn(columnLike(expression));
       for (const set of this.#sets ?? []) set.push(this.#columns.length);
       this.#columns.push({ column, expression });
       this.#places.add(expression);
@@ -265,7 +275,7 @@ export class GroupedBlock {
     );
   }
 
-  /** The fraction of a percentile is one for the whole group. @throws {DatabaseError} */
+  /** The fraction of a percentile must be the same for the whole group. @throws {DatabaseError} */
   checkDirectArguments(): void {
     for (const { argument, extra, form } of this.#block.sink.aggregates) {
       if (form.isOrderedSet !== true || argument === undefined || extra.length === 0) continue;
@@ -273,14 +283,20 @@ export class GroupedBlock {
     }
   }
 
-  /** One bit for each argument, the last one lowest: 1 where it is not in the set of the row. */
+  /**
+   * Returns a bit mask with one bit per argument, the last argument in the lowest bit. A bit is 1
+   * if the argument is not in the row's set.
+   */
   #groupingOf(args: readonly BoundExpression[]): BoundExpression {
     const positions = args.map((argument) => {
       const position = this.#places.find(argument);
       if (position !== undefined) return position;
       const { sink, select } = this.#block;
       const call = sink.groupings.find((each) => each.args === args) ?? select._location;
-      throw misuse("Cannot call GROUPING with what is no expression of GROUP BY", call.start);
+      throw misuse(
+        "Cannot call GROUPING with an argument that is not an expression of GROUP BY",
+        call.start,
+      );
     });
     const masks = (this.#sets ?? []).map((set) =>
       positions.reduce((mask, position) => 2 * mask + (set.includes(position) ? 0 : 1), 0),
@@ -290,7 +306,7 @@ export class GroupedBlock {
     return {
       kind: "call",
       type: INT,
-      // Masks differ where arguments do, so that two such calls are the same only if they are.
+      // The masks are in the name, so that only calls with the same masks count as equal.
       name: `grouping ${masks.join(",")}`,
       args: [{ kind: "column", type: INT, column }],
       evaluate: ([set = null]) => masks[Number(set)] ?? null,
@@ -299,7 +315,10 @@ export class GroupedBlock {
     };
   }
 
-  /** A table's whole primary key among the groups of every set fixes all of its columns. */
+  /**
+   * If every grouping set contains a table's whole primary key, the key determines all of the
+   * table's columns.
+   */
   #isDetermined({ origin, id }: BoundColumn): boolean {
     if (origin === undefined) return false;
     const relation = this.#block.scope.relations.find(({ columns, systemColumns }) =>
@@ -340,4 +359,72 @@ function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {
   if (expression.kind !== "column") return { name: "", type: expression.type };
   const { name, origin, type } = expression.column;
   return origin === undefined ? { name, type } : { name, type, origin };
+}
+
+/**
+ * Returns where a grouping block reads a column that the block may not read, for the position of
+ * the error: the first mention outside aggregates and grouping expressions, or otherwise the first
+ * mention anywhere. A bound expression does not know its position, so the clauses are searched, but
+ * only after a failure.
+ */
+function startOfRead(select: SelectFromStatement, column: BoundColumn, scope: Scope): number {
+  const { _location, columns, having, orderBy, windows } = select;
+  const alias = scope.relations.find((relation) =>
+    [...relation.columns, ...relation.systemColumns].some(({ id }) => id === column.id),
+  )?.alias;
+  const isOf = ({ name, star, table }: ExprRef): boolean =>
+    (star === true || name === column.name) && (table === undefined || table.name === alias);
+  const grouped = (select.groupBy ?? [])
+    .flatMap(expressionsIn)
+    .map((node) => outputOf(node, select));
+  const types = new Set(grouped.map(({ type }) => type));
+  const texts = new Set(grouped.map(expressionToSql));
+  const isSkipped = (node: Expr): boolean =>
+    isAggregateCall(node) || (types.has(node.type) && texts.has(expressionToSql(node)));
+  const clauses = [columns, having, orderBy, windows];
+  return (
+    startIn(clauses, { isOf, isSkipped }) ??
+    startIn(clauses, { isOf, isSkipped: () => false }) ??
+    _location.start
+  );
+}
+
+interface ReferenceSearch {
+  readonly isOf: (ref: ExprRef) => boolean;
+  readonly isSkipped: (node: Expr) => boolean;
+}
+
+function startIn(
+  clauses: readonly unknown[],
+  { isOf, isSkipped }: ReferenceSearch,
+): number | undefined {
+  const insideOf = (part: object): readonly unknown[] =>
+    isSkipped(part as Expr) ? [] : readPartsOf(part as Expr);
+  for (const part of partsOf(clauses, insideOf)) {
+    const node = part as Expr;
+    if (node.type === "ref" && isOf(node)) return node._location.start;
+  }
+  return undefined;
+}
+
+/** The star of `count(*)` reads no column. */
+function readPartsOf(node: Expr): readonly unknown[] {
+  const isOverRows =
+    node.type === "call" && node.args.some((arg) => arg.type === "ref" && arg.star === true);
+  return isOverRows ? [node.filter, node.over] : directPartsOf(node);
+}
+
+function isAggregateCall(node: Expr): boolean {
+  return node.type === "call" && node.over === undefined && isAggregate(node.function.name);
+}
+
+/** Returns the expressions by which an item of GROUP BY groups. */
+function expressionsIn(item: GroupItem): readonly Expr[] {
+  if ("groups" in item) return item.groups.flatMap(expressionsIn);
+  return item.type === "list" ? item.expressions.flatMap(expressionsIn) : [item];
+}
+
+/** Returns the output to which an ordinal of GROUP BY refers. */
+function outputOf(node: Expr, { columns = [] }: SelectFromStatement): Expr {
+  return node.type === "integer" ? (columns[node.value - 1]?.expr ?? node) : node;
 }

@@ -1,8 +1,8 @@
 /**
- * How two parts of FROM become one: which rows meet, and which columns they have by name.
+ * Joins two parts of FROM: determines the matching rows and the names of the resulting columns.
  *
- * A column that USING or NATURAL names is one column of the result: of the side that always has a
- * row, and of a full join whichever has one.
+ * A column that USING or NATURAL names appears once in the result. Its value is from the side that
+ * always has a row or, in a full join, from whichever side has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -11,12 +11,12 @@ import type { BoundFrom } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { binaryOf } from "../expression/binary_forms.ts";
-import { castAlike } from "../expression/casts.ts";
+import { castToCommonType } from "../expression/casts.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
-import { Scope } from "../scope.ts";
-import { queriesAround, type SelectWorld } from "./select_world.ts";
+import { Scope, type ScopeRelation } from "../scope.ts";
+import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
-/** A bound part of FROM, and the names that it brings. */
+/** A bound part of FROM, and the names that it adds. */
 export interface FromResult {
   readonly from: BoundFrom;
   readonly scope: Scope;
@@ -28,7 +28,7 @@ const JOIN_KINDS: Readonly<Partial<Record<JoinClause["type"], "left" | "right" |
   "FULL JOIN": "full",
 };
 
-/** Each row of one beside each of the other; neither reads of the other. */
+/** Pairs each row of one part with each row of the other. Neither part reads the other. */
 export function product(left: FromResult, right: FromResult): FromResult {
   checkAliases(left.scope, right.scope);
   return {
@@ -40,11 +40,14 @@ export function product(left: FromResult, right: FromResult): FromResult {
   };
 }
 
-/** Two parts of FROM joined as a clause says: with ON, with USING or NATURAL, or as a product. */
+/**
+ * Joins two parts of FROM as the join clause specifies: with ON, with USING or NATURAL, or as a
+ * product.
+ */
 export function joined(
   left: FromResult,
   right: FromResult,
-  { clause, world }: { clause: JoinClause; world: SelectWorld },
+  { clause, deps }: { clause: JoinClause; deps: SelectDeps },
 ): FromResult {
   const kind = JOIN_KINDS[clause.type] ?? (clause.on === undefined ? "cross" : "inner");
   const both = product(
@@ -57,27 +60,27 @@ export function joined(
   let merged: readonly MergedColumn[] | undefined;
   if (names !== undefined) {
     const pairs = mergedPairs(names, left.scope, right.scope);
-    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, world)) : undefined;
+    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, deps)) : undefined;
     const columns =
       merged?.map(({ column }) => column) ??
       pairs.map((pair) => (kind === "right" ? pair.right : pair.left));
     const mergedNames = new Set(names.map(({ name }) => name));
     const rest = both.scope.visible.filter(({ name }) => !mergedNames.has(name));
-    scope = new Scope(both.scope.relations, [...columns, ...rest]);
+    scope = new Scope(withAlias(both.scope.relations, columns, clause), [...columns, ...rest]);
     condition =
       pairs.length === 0
         ? undefined
         : { kind: "and", type: BOOLEAN, operands: pairs.map((pair) => pair.condition) };
   } else if (clause.on !== undefined) {
     condition = bindCondition(clause.on, {
-      statement: world.statement,
+      statement: deps.statement,
       scope,
       clause: "ON",
       sink: undefined,
-      ...queriesAround(world),
+      ...queriesAround(deps),
     });
   }
-  // Names lead to columns wherever these lie, so a right join is a left one of exchanged sides.
+  // Names find columns on either side, so a right join is a left join with the sides exchanged.
   const sides =
     kind === "right"
       ? { left: right.from, right: left.from }
@@ -87,6 +90,18 @@ export function joined(
   return { from: { kind: "join", join: form, ...sides, condition, merged }, scope };
 }
 
+/** Adds the relation that the alias of USING names. It has the merged columns. */
+function withAlias(
+  relations: readonly ScopeRelation[],
+  columns: readonly BoundColumn[],
+  { usingAlias }: JoinClause,
+): readonly ScopeRelation[] {
+  if (usingAlias === undefined) return relations;
+  const { name: alias } = usingAlias;
+  if (relations.some((relation) => relation.alias === alias)) throw usedTwice(alias);
+  return [...relations, { alias, namespace: undefined, columns, systemColumns: [] }];
+}
+
 function commonNames(left: Scope, right: Scope): Name[] {
   const rightNames = new Set(right.visible.map(({ name }) => name));
   return left.visible
@@ -94,7 +109,7 @@ function commonNames(left: Scope, right: Scope): Name[] {
     .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
 }
 
-/** Columns of both sides that USING or NATURAL makes one. */
+/** The columns of both sides that USING or NATURAL merges. */
 interface MergedPair {
   readonly left: BoundColumn;
   readonly right: BoundColumn;
@@ -117,10 +132,10 @@ interface MergedColumn {
   readonly expression: BoundExpression;
 }
 
-/** Either side of a full join may have no row: the column is of the one that has. */
-function mergedColumn({ left, node, right }: MergedPair, { statement }: SelectWorld): MergedColumn {
+/** Either side of a full join may have no row, so the value is taken from the side that has one. */
+function mergedColumn({ left, node, right }: MergedPair, { statement }: SelectDeps): MergedColumn {
   const sides = [columnValue(left), columnValue(right)];
-  const { expressions, type } = castAlike(sides, [node, node], "USING");
+  const { expressions, type } = castToCommonType(sides, [node, node], "USING");
   const column = statement.newColumn({ name: left.name, type });
   return { column, expression: { kind: "coalesce", type, operands: expressions } };
 }
@@ -128,8 +143,12 @@ function mergedColumn({ left, node, right }: MergedPair, { statement }: SelectWo
 function checkAliases(left: Scope, right: Scope): void {
   for (const { alias } of right.relations) {
     if (alias === "" || !left.relations.some((relation) => relation.alias === alias)) continue;
-    throw new DatabaseError("INVALID_QUERY", `Cannot use "${alias}" twice in FROM`, {
-      hint: "give one of them an alias",
-    });
+    throw usedTwice(alias);
   }
+}
+
+function usedTwice(alias: string): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot use "${alias}" twice in FROM`, {
+    hint: "give one of them an alias",
+  });
 }

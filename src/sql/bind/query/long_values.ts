@@ -1,9 +1,9 @@
 /**
- * Long VALUES of expressions in FROM, bound before the query that they stand in: a query is bound
- * in one go, and 20,000 rows of expressions take a tenth of a second.
+ * Binds long VALUES of expressions in FROM before the query that contains them. A query is bound in
+ * one go, and 20,000 rows of expressions take a tenth of a second.
  *
- * Their rows must stand for themselves. What reads something around them, holds a query or does not
- * bind is left to the query, which also knows what to say of it.
+ * This applies only to self-contained rows. Rows that read something around them, contain a query,
+ * or cannot be bound are left to the query, which also reports their faults.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { From, QueryStatement, ValuesStatement } from "../../parse/ast/ast.ts";
@@ -11,26 +11,27 @@ import type { StatementBinding } from "../binding.ts";
 import { Scope } from "../scope.ts";
 import { bindRows } from "./values_binder.ts";
 
-/** Fewer rows are bound where they stand. */
+/** Lists with fewer rows are bound in place. */
 const ROWS_MIN = 64;
 
-/** Binds them in steps, and leaves them with the statement. */
+/** Binds long VALUES in steps, and stores them in the statement. */
 export function* bindLongValues(
   node: QueryStatement,
   statement: StatementBinding,
 ): Generator<void, void> {
   for (const values of longValuesIn(node)) {
     try {
-      const place = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
-      statement.longRows.set(values.values, yield* bindRows(values, place));
+      const context = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
+      statement.longRows.set(values.values, yield* bindRows(values, context));
     } catch (error) {
-      // Safe: the rows are bound once more at their place, and what is wrong is found again.
+      // The error can be ignored here: the rows are bound once more in place, and the fault is
+      // found again.
       if (!(error instanceof DatabaseError)) throw error;
     }
   }
 }
 
-/** Those that a query reads, but for queries inside of expressions. */
+/** Returns the VALUES that a query reads, except those in queries inside expressions. */
 function longValuesIn(node: QueryStatement): readonly ValuesStatement[] {
   const found: ValuesStatement[] = [];
   const rest: QueryStatement[] = [node];
@@ -55,10 +56,10 @@ function queriesIn(query: QueryStatement): readonly QueryStatement[] {
       return queriesOf(query.using ?? []);
     case "insert": {
       const { insert } = query;
-      const isOfLiterals = insert.type === "default values" || insert.type === "literal values";
-      if (isOfLiterals) return [];
+      if (insert.type === "default values" || insert.type === "literal values") return [];
+      if (insert.type === "copy source") return [];
       const isSorted = insert.type !== "values" || insert.orderBy !== undefined;
-      // INSERT binds the rows of its own VALUES in steps, as its columns take them.
+      // INSERT binds the rows of its own VALUES in steps, for the types of its columns.
       return isSorted || insert.limit !== undefined ? [insert] : [];
     }
     case "with":

@@ -1,19 +1,22 @@
 /**
- * ORDER BY and LIMIT: what blocks and set operations share.
+ * ORDER BY and LIMIT, for blocks and set operations.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, isInteger } from "../../../types/mod.ts";
 import type { Expr, LimitStatement } from "../../parse/ast/ast.ts";
-import type { Place } from "../binding.ts";
+import type { ExpressionContext } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
 import type { BoundExpression, BoundSort } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 import { sameExpression } from "../walk.ts";
-import { queriesAround, type SelectWorld } from "./select_world.ts";
+import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
-/** `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY out of range. */
+/**
+ * Returns the output for `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY if
+ * out of range.
+ */
 export function outputByOrdinal(
   expression: Expr,
   outputs: readonly BoundOutput[],
@@ -23,7 +26,7 @@ export function outputByOrdinal(
     if (!isOtherConstant(expression)) return undefined;
     throw new DatabaseError("INVALID_QUERY", `Cannot use this constant in ${clause}`, {
       position: expression._location.start,
-      hint: "a whole number counts the columns of the select list; a name needs no quotes, or double ones",
+      hint: "a whole number is a position in the select list; a name needs no quotes or double quotes",
     });
   }
   const { value: ordinal } = expression;
@@ -37,7 +40,7 @@ export function outputByOrdinal(
 }
 
 /**
- * A constant that counts nothing: as one has the same value in all rows, another thing is meant.
+ * Matches any other constant: it has the same value in all rows, so something else was intended.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {
@@ -54,7 +57,7 @@ function isOtherConstant(expression: Expr): boolean {
 }
 
 /**
- * The output that ORDER BY or DISTINCT ON names or counts.
+ * Returns the output to which ORDER BY or DISTINCT ON refers by name or position.
  * @throws {DatabaseError} AMBIGUOUS_COLUMN
  */
 export function orderedOutput(
@@ -78,7 +81,9 @@ type NamedOutputs = ReadonlyMap<string, BoundExpression | "several">;
 
 const namedOutputs = new WeakMap<readonly BoundOutput[], NamedOutputs>();
 
-/** The expression that each output name means; outputs with one name may share an expression. */
+/**
+ * Returns the expressions for each output name. Outputs with the same name may share an expression.
+ */
 function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   const known = namedOutputs.get(outputs);
   if (known !== undefined) return known;
@@ -92,11 +97,11 @@ function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   return named;
 }
 
-/** @param orderBy What the query is ordered by; WITH TIES needs it. */
+/** @param orderBy The order of the query, which WITH TIES requires. */
 export function bindLimit(
   limit: LimitStatement | undefined,
   orderBy: readonly BoundSort[],
-  world: SelectWorld,
+  deps: SelectDeps,
 ): Pick<BoundSelect, "limit" | "offset" | "withTies"> {
   if (limit?.withTies === true && orderBy.length === 0) {
     throw new DatabaseError("INVALID_QUERY", "Cannot use WITH TIES without ORDER BY", {
@@ -104,23 +109,26 @@ export function bindLimit(
     });
   }
   if (limit === undefined) return { limit: undefined, offset: undefined, withTies: false };
-  const place: Place = {
-    statement: world.statement,
+  const context: ExpressionContext = {
+    statement: deps.statement,
     scope: new Scope([]),
     clause: "LIMIT",
     sink: undefined,
-    ...queriesAround(world),
+    ...queriesAround(deps),
   };
   return {
-    limit: countOf(limit.limit, place),
-    offset: countOf(limit.offset, place),
+    limit: countOf(limit.limit, context),
+    offset: countOf(limit.offset, context),
     withTies: limit.withTies === true,
   };
 }
 
-function countOf(expression: Expr | undefined, place: Place): BoundExpression | undefined {
+function countOf(
+  expression: Expr | undefined,
+  context: ExpressionContext,
+): BoundExpression | undefined {
   if (expression === undefined) return undefined;
-  const bound = bindExpression(expression, place);
+  const bound = bindExpression(expression, context);
   const mode = isInteger(bound.type) ? "implicit" : "assignment";
   return castTo(bound, { to: BIGINT, mode, node: expression });
 }

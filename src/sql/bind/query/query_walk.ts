@@ -1,5 +1,5 @@
 /**
- * Questions about whole bound queries.
+ * Analyses of whole bound queries.
  */
 import type {
   BoundExpansion,
@@ -13,8 +13,8 @@ import { childrenOf, isVolatile } from "../walk.ts";
 import { expressionsOfCall } from "./window_walk.ts";
 
 /**
- * The expressions of a query and of the queries in its FROM. A query inside an expression belongs
- * to that expression: it is reached through its operands and captures.
+ * Returns the expressions of a query and of the queries in its FROM. A query inside an expression
+ * belongs to that expression: it is reached through its operands and outer references.
  */
 export function expressionsIn(query: BoundSelect): BoundExpression[] {
   const { distinct, from, having, limit, offset, where } = query;
@@ -35,7 +35,7 @@ export function expressionsIn(query: BoundSelect): BoundExpression[] {
   ];
 }
 
-/** The arguments of all table functions of a block. */
+/** Returns the arguments of all table functions of a block. */
 export function argumentsOf(expansions: readonly BoundExpansion[]): BoundExpression[] {
   if (expansions.length === 0) return [];
   return expansions.flatMap(({ functions }) => functions.flatMap(({ args }) => args));
@@ -48,7 +48,7 @@ function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
       ...expressionsInFrom(from.left),
       ...expressionsInFrom(from.right),
       ...(from.condition === undefined ? [] : [from.condition]),
-      ...(from.captures ?? []).map(({ value }) => value),
+      ...(from.outerReferences ?? []).map(({ value }) => value),
       ...(from.merged ?? []).map(({ expression }) => expression),
     ];
   }
@@ -65,7 +65,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "values":
     case "function":
     case "working":
-    // It may be read at many places: what is to be known of it, it says itself.
+    // An entry may be read in many places, so its own properties are stored in it.
     case "cte":
       return [];
     case "query":
@@ -77,7 +77,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
   }
 }
 
-/** Every relation in the FROM of a query and of the queries in it. */
+/** Returns every relation in the FROM clauses of a query and of its nested queries. */
 export function relationsIn({ from }: BoundSelect): BoundRelation[] {
   const relations: BoundRelation[] = [];
   const visit = (part: BoundFrom | undefined): void => {
@@ -113,8 +113,8 @@ export function readsOuterColumns(query: BoundSelect): boolean {
 const RECURSIONS = new WeakMap<BoundSelect, ReadonlySet<BoundRecursion>>();
 
 /**
- * The enclosing recursions whose working tables a query reads, at any depth: in FROM, through WITH
- * entries, and in subqueries of its expressions.
+ * Returns the enclosing recursions whose working tables a query reads, at any depth: in FROM,
+ * through WITH entries, and in subqueries of its expressions.
  */
 export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion> {
   const known = RECURSIONS.get(query);
@@ -139,10 +139,10 @@ export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion
   return found;
 }
 
-/** What LATERAL items read of the items before them is no part of the query around. */
+/** Values that LATERAL items read from earlier items do not come from the enclosing query. */
 function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {
   if (from?.kind === "join") {
-    for (const { id } of from.captures ?? []) into.add(id);
+    for (const { id } of from.outerReferences ?? []) into.add(id);
     lateralIdsIn(from.left, into);
     lateralIdsIn(from.right, into);
   } else if (from !== undefined) {
@@ -159,12 +159,12 @@ function readsVolatileEntry(from: BoundFrom | undefined): boolean {
   return queriesIn(relation).some((query) => readsVolatileEntry(query.from));
 }
 
-/** Whether a query may answer differently each time it is asked in one run. */
+/** Whether a query may return different results each time it runs. */
 export function isVolatileQuery(query: BoundSelect): boolean {
   return expressionsIn(query).some(isVolatile) || readsVolatileEntry(query.from);
 }
 
-/** Whether an expression reads the query around its own. */
+/** Whether an expression reads a query around its own. */
 export function readsOuter(expression: BoundExpression): boolean {
   return expression.kind === "outer" || childrenOf(expression).some(readsOuter);
 }

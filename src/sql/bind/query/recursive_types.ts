@@ -2,18 +2,20 @@
  * The column types of a recursive query, which its initial and its recursive side share.
  *
  * Each step computes from the values of the previous step, so it may need more digits or a longer
- * text than the initial side has. A column keeps its kind of type and is widened to fit the
- * recursive side, which is then bound again, until it needs no more room.
+ * string than the initial side has. A column keeps its kind of type and is widened to fit the
+ * recursive side. That side is then bound again, until no column needs more room.
  *
  *     SELECT 1.0 UNION ALL SELECT x + 0.25 …     numeric(2,1) → numeric(4,2) → numeric(38,2)
  *     SELECT 1.0 UNION ALL SELECT x * 1.5 …      numeric(2,1) → numeric(4,2) → numeric(38,26)
  *
  * A product has more digits at each step, up to the limit of 38. A column whose scale keeps growing
- * gets a large scale at once. A value that needs an even larger scale fails the query, because
+ * immediately gets a large scale. A value that needs an even larger scale fails the query, because
  * rounding would be silent. The elements of an array are widened in the same way.
  */
+
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  type ArrayValue,
   castBetween,
   commonType,
   compareWhole,
@@ -24,6 +26,7 @@ import {
   decimalType,
   fitDecimal,
   isInteger,
+  mapElements,
   rescale,
   sameType,
   textFromDecimal,
@@ -36,60 +39,65 @@ import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundSelect } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
+import type { DecimalDataType } from "../expression/decimal_literal.ts";
 import { someChild } from "../walk.ts";
-
-type DecimalDataType = Extract<DataType, { kind: "decimal" }>;
 
 /** A column whose type is still being determined. */
 interface RoomyColumn {
   readonly type: DataType;
-  /** The digits of the initial side before and behind the point. */
+  /** The number of digits before and after the point on the initial side. */
   readonly wholeDigits: number;
   readonly scaleMin: number;
-  /** The index in `GROWN_SCALES` of the current scale. */
+  /** The index of the current scale in `GROWN_SCALES`. */
   readonly grown: number | undefined;
 }
 
-/** The scales that a column with a growing scale gets, tried in turn. */
+/** The scales to try in turn for a column whose scale keeps growing. */
 const GROWN_SCALES: readonly number[] = [26, 16, 10];
 const GROWN_LAST: number = GROWN_SCALES.length - 1;
 
-/** The largest scale that one step may compute; a few digits remain before the point. */
+/** The largest scale that one step may compute, which leaves a few digits before the point. */
 const STEP_SCALE_MAX = 32;
 
-/** The least number of digits before the point of a column that grows there. */
+/** The minimum number of digits before the point for a column in which they grow. */
 const WHOLE_DIGITS_MIN = 12;
 const WHOLE_DIGITS_MORE = 6;
 
-/** Columns may widen each other in turn; from this round on, each gets the maximum. */
+/** Columns may widen each other in turn. From this round on, each column gets the maximum. */
 const PATIENT_ROUNDS = 3;
 
-/** The types of the initial side, before the recursive side is bound. */
+/** Returns the types of the initial side, before the recursive side is bound. */
 export function roomyColumns(types: readonly DataType[]): readonly RoomyColumn[] {
   return types.map((type) => {
     const held = elementOf(type);
     const { precision, scale } = held.kind === "decimal" ? held : { precision: 0, scale: 0 };
-    // A DECIMAL without a declared size has 38 digits, which says nothing about its values.
+    // A DECIMAL without a declared size has 38 digits, which indicates nothing about its values.
     const isTold = precision < DECIMAL_PRECISION_MAX;
     const wholeDigits = isTold ? precision - scale : 0;
-    return { type, wholeDigits, scaleMin: scale, grown: undefined };
+    return { type: exactly(type), wholeDigits, scaleMin: scale, grown: undefined };
   });
 }
 
-/** The type of the elements of an array, however deep; any other type is its own. */
+/** Returns a variant of the type for which operations do not round. */
+function exactly(type: DataType): DataType {
+  if (type.kind === "array") return { kind: "array", element: exactly(type.element) };
+  return type.kind === "decimal" ? { ...type, isExact: true } : type;
+}
+
+/** Returns the innermost element type of an array; any other type is returned unchanged. */
 function elementOf(type: DataType): DataType {
   return type.kind === "array" ? elementOf(type.element) : type;
 }
 
-/** The same type with other elements. */
+/** Returns the same type with a different element type. */
 function withElement(type: DataType, element: DataType): DataType {
   if (type.kind !== "array") return element;
   return { kind: "array", element: withElement(type.element, element) };
 }
 
 /**
- * Widens the columns to fit the recursive side; returns the same columns if they already fit. The
- * product of two columns may need a smaller scale of both.
+ * Widens the columns to fit the recursive side. Returns the same columns if they already fit. The
+ * product of two columns may require both to have a smaller scale.
  */
 export function widened(
   columns: readonly RoomyColumn[],
@@ -125,7 +133,7 @@ function widerColumn(column: RoomyColumn, given: DataType, round: number): Roomy
   }
   const common = commonType([type, given]);
   if (common === undefined || sameType(common, type)) return column;
-  return { ...column, type: round < PATIENT_ROUNDS ? common : unbounded(common) };
+  return { ...column, type: exactly(round < PATIENT_ROUNDS ? common : unbounded(common)) };
 }
 
 function widerDecimal(
@@ -142,10 +150,10 @@ function widerDecimal(
     return grownColumn(column, grown + 1);
   }
   if (round === 0 && whole + scale <= DECIMAL_PRECISION_MAX) {
-    return { ...column, type: decimalType(whole + scale, scale) };
+    return { ...column, type: exactly(decimalType(whole + scale, scale)) };
   }
   if (scale > type.scale) return grownColumn(column, 0);
-  return { ...column, type: decimalType(DECIMAL_PRECISION_MAX, scale) };
+  return { ...column, type: exactly(decimalType(DECIMAL_PRECISION_MAX, scale)) };
 }
 
 function grownColumn(column: RoomyColumn, grown: number): RoomyColumn {
@@ -155,11 +163,11 @@ function grownColumn(column: RoomyColumn, grown: number): RoomyColumn {
     scaleMin,
     Math.min(GROWN_SCALES[grown] ?? 0, DECIMAL_PRECISION_MAX - whole),
   );
-  const type = withElement(column.type, decimalType(DECIMAL_PRECISION_MAX, scale));
+  const type = withElement(column.type, exactly(decimalType(DECIMAL_PRECISION_MAX, scale)));
   return { ...column, grown, type };
 }
 
-/** Names a recursive query and its columns in messages. */
+/** The recursive query and its columns, for use in messages. */
 export interface RecursivePlace {
   readonly name: string;
   readonly columnNames: readonly string[];
@@ -168,7 +176,7 @@ export interface RecursivePlace {
 
 /**
  * Casts the outputs of the recursive side to the column types. A quotient is rounded as usual; sums
- * and products are exact, or fail the query.
+ * and products are either exact or fail the query.
  *
  * @throws {DatabaseError} TYPE_MISMATCH
  */
@@ -198,14 +206,16 @@ export function recursiveOutputs(
   });
 }
 
-/** Whether a quotient is computed: the one operation on decimals whose digits may never end. */
+/**
+ * Whether an expression computes a quotient: the one decimal operation whose digits may never end.
+ */
 function isInexact(expression: BoundExpression): boolean {
   const { kind, type } = expression;
   if (kind === "call" && expression.name === "/" && type.kind === "decimal") return true;
   return someChild(expression, isInexact);
 }
 
-/** Converts decimals, or arrays of them, to a smaller scale; undefined for other types. */
+/** Converts decimals, or arrays of them, to a smaller scale. Returns undefined for other types. */
 function exactConversion(
   from: DataType,
   to: DataType,
@@ -214,7 +224,7 @@ function exactConversion(
   if (from.kind === "array" && to.kind === "array") {
     const convert = exactConversion(from.element, to.element, column);
     if (convert === undefined) return undefined;
-    return (value) => (value === null ? null : (value as readonly Value[]).map(convert));
+    return (value) => (value === null ? null : mapElements(value as ArrayValue, convert));
   }
   if (from.kind !== "decimal" || to.kind !== "decimal" || from.scale <= to.scale) return undefined;
   return (value) => {
@@ -248,7 +258,7 @@ function otherType(
   );
 }
 
-/** Leaves out the digits, which do not help when a different kind of type is needed. */
+/** Returns the name without digits, which do not help when a different kind of type is needed. */
 function nameOf(type: DataType): string {
   if (type.kind === "array") return `${nameOf(type.element)}[]`;
   return type.kind === "decimal" ? "numeric" : typeName(type);

@@ -1,11 +1,12 @@
 /**
- * One SELECT block: FROM, WHERE, GROUP BY, HAVING, the select list, DISTINCT, ORDER BY, LIMIT.
+ * Binds one SELECT block: FROM, WHERE, GROUP BY, HAVING, the select list, DISTINCT, ORDER BY,
+ * LIMIT.
  *
- * Aggregates and calls over windows found in the select list, HAVING and ORDER BY become columns of
- * the block. What grouping leaves of the other columns is the concern of `grouping_binder.ts`.
+ * Aggregates and window calls in the select list, HAVING and ORDER BY become columns of the block.
+ * `grouping_binder.ts` decides which other columns may be read after grouping.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { inOneTurn } from "../../../base/steps.ts";
+import { runToCompletion } from "../../../base/steps.ts";
 import type {
   Expr,
   ExprRef,
@@ -19,51 +20,59 @@ import type {
 import { holdsQuery, isChangeNode } from "../../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { valuesOfLiterals } from "../../parse/text/literal_nodes.ts";
-import { ExpressionPlaces } from "../alike.ts";
-import { notAvailable, type Place } from "../binding.ts";
+import { type AggregateSink, type ExpressionContext, notAvailable } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
-import type { BoundColumn, BoundExpression, BoundSort } from "../bound_expressions.ts";
+import type {
+  BoundAggregate,
+  BoundColumn,
+  BoundExpression,
+  BoundSort,
+} from "../bound_expressions.ts";
 import { columnOutput } from "../bound_nodes.ts";
+import { EquivalenceClasses, ExpressionPlaces, formOfList } from "../equivalence.ts";
 import { bindCondition, bindExpression, bindValue } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
-import { newAggregateSink } from "./aggregate_sink.ts";
+import { sameList, sameOptional, sameSorts } from "../walk.ts";
+import { outerRelation } from "./correlation.ts";
 import { expansionsOf, mapExpansions, newExpansionSink } from "./expansions.ts";
 import { bindFrom } from "./from_binder.ts";
 import { type Block, bindGroups, GroupedBlock, NO_GROUPS, placeOf } from "./grouping_binder.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
-import { queriesAround, type SelectWorld } from "./select_world.ts";
+import { queriesAround, type SelectDeps } from "./select_deps.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
 import { fieldsOf, refOfField } from "./table_function_binder.ts";
 import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
-import { worldWith } from "./with_binder.ts";
+import { depsWith } from "./with_binder.ts";
 
-/** Binds a query of the forms that are available, in this turn. @throws {DatabaseError} */
-export function bindQuery(query: SelectStatement, world: SelectWorld): BoundSelect {
-  return query.type === "select" ? bindSelect(query, world) : inOneTurn(bindInSteps(query, world));
+/** Binds a query in the current tick. @throws {DatabaseError} */
+export function bindQuery(query: SelectStatement, deps: SelectDeps): BoundSelect {
+  return query.type === "select"
+    ? bindSelect(query, deps)
+    : runToCompletion(bindInSteps(query, deps));
 }
 
-/** As {@linkcode bindQuery}, in small steps. @throws {DatabaseError} */
+/** Binds a query in small steps. @throws {DatabaseError} */
 export function bindInSteps(
   query: SelectStatement,
-  world: SelectWorld,
+  deps: SelectDeps,
 ): Generator<void, BoundSelect> {
   switch (query.type) {
     case "select":
-      return selectInSteps(query, world);
+      return selectInSteps(query, deps);
     case "values":
-      return selectInSteps(selectFromValues(query), { ...world, isOutermost: false });
+      return selectInSteps(selectFromValues(query), { ...deps, isOutermost: false });
     case "with":
     case "with recursive":
-      return bindWith(query, world);
+      return bindWith(query, deps);
     default:
-      return bindSetOperation(query, world);
+      return bindSetOperation(query, deps);
   }
 }
 
-function* bindWith(query: WithStatement, world: SelectWorld): Generator<void, BoundSelect> {
-  const inner = worldWith(query, world);
+function* bindWith(query: WithStatement, deps: SelectDeps): Generator<void, BoundSelect> {
+  const inner = depsWith(query, deps);
   if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
   return yield* bindInSteps(query.in, inner);
 }
@@ -95,24 +104,24 @@ function selectFromValues(
   };
 }
 
-export function bindSelect(select: SelectFromStatement, world: SelectWorld): BoundSelect {
-  return inOneTurn(selectInSteps(select, world));
+export function bindSelect(select: SelectFromStatement, deps: SelectDeps): BoundSelect {
+  return runToCompletion(selectInSteps(select, deps));
 }
 
 function* selectInSteps(
   select: SelectFromStatement,
-  world: SelectWorld,
+  deps: SelectDeps,
 ): Generator<void, BoundSelect> {
   const { from, scope: read } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
-      : yield* bindFrom(select.from, world);
+      : yield* bindFrom(select.from, deps);
   const scope = read.beside(select.columns);
   const sink = newAggregateSink();
   const windows = newWindowSink();
   const expansions = newExpansionSink();
-  const queries = queriesAround(world);
-  const block: Block = { select, world, scope, sink, windows, expansions, queries };
+  const queries = queriesAround(deps);
+  const block: Block = { select, deps, scope, sink, windows, expansions, queries };
   const where =
     select.where === undefined ? undefined : bindCondition(select.where, placeOf(block, "WHERE"));
 
@@ -122,7 +131,7 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
-  // Steps cost more than binding nothing, so a clause that is absent takes none.
+  // A step costs more than binding nothing, so an absent clause has no step.
   const outputs = yield* bindOutputs(block);
   const grouped =
     select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);
@@ -160,13 +169,13 @@ function* selectInSteps(
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
     expansions: mapExpansions(made, over),
-    // Only now have all expressions named the columns that grouping has to yield.
+    // All columns that grouping has to yield are known only at this point.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
     aggregates: sink.aggregates,
     isAggregated,
     distinct: distinctOn === undefined ? plainDistinctOf(select) : { on: distinctOn.map(over) },
-    ...bindLimit(select.limit, orderBy, world),
+    ...bindLimit(select.limit, orderBy, deps),
   };
   checkDistinct(bound, select);
   return bound;
@@ -176,23 +185,23 @@ function bindOutputs(block: Block): Generator<void, BoundOutput[]> {
   const { expansions, sink, windows } = block;
   const { columns, distinct, orderBy } = block.select;
   return selectedInSteps(columns ?? [], {
-    place: placeOf(block, "the select list", { sink, windows, expansions }),
+    context: placeOf(block, "the select list", { sink, windows, expansions }),
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
-      block.world.keepsUntyped === true && distinct === undefined && orderBy === undefined,
+      block.deps.keepsUntyped === true && distinct === undefined && orderBy === undefined,
   });
 }
 
-/** A plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
-function showsSystemColumns({ world, scope, select }: Block): boolean {
-  if (!world.isOutermost || scope.relations.length !== 1) return false;
+/** Matches a plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
+function showsSystemColumns({ deps, scope, select }: Block): boolean {
+  if (!deps.isOutermost || scope.relations.length !== 1) return false;
   if (hasWindowCall([select.columns, select.orderBy])) return false;
   return (
     select.distinct === undefined && select.groupBy === undefined && select.having === undefined
   );
 }
 
-/** Whether a call over a window stands in clauses of a block; inner queries have their own. */
+/** Whether the clauses of a block contain a window call. Inner queries have their own. */
 function hasWindowCall(clauses: readonly unknown[]): boolean {
   for (const part of partsOf(clauses, ownPartsOf)) {
     const { over, type }: { readonly type?: unknown; readonly over?: unknown } = part;
@@ -206,54 +215,70 @@ function ownPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * Outputs of a list when each `*` is expanded, which a short text may write thousands of times:
- * each is compiled in the first turn, and 16 million held it for 13 s.
+ * The maximum number of outputs in a list after expanding each `*`. A short text may contain
+ * thousands, and each output is compiled in the first time slice.
  */
 const OUTPUTS_MAX = 16_384;
 
 /**
- * Binds a select list or a RETURNING list; `*` is expanded.
+ * Binds a select list or a RETURNING list, expanding `*`.
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function bindSelectedColumns(
   columns: readonly SelectedColumn[],
   options: SelectedOptions,
 ): BoundOutput[] {
-  return inOneTurn(selectedInSteps(columns, options));
+  return runToCompletion(selectedInSteps(columns, options));
 }
 
 interface SelectedOptions {
-  readonly place: Place;
+  readonly context: ExpressionContext;
   readonly withSystemColumns: boolean;
   readonly keepsUntyped?: boolean;
 }
 
 function* selectedInSteps(
   columns: readonly SelectedColumn[],
-  { keepsUntyped = false, place, withSystemColumns }: SelectedOptions,
+  { keepsUntyped = false, context, withSystemColumns }: SelectedOptions,
 ): Generator<void, BoundOutput[]> {
   const outputs: BoundOutput[] = [];
   let starCount = 0;
   for (const { alias, expr: written } of columns) {
     const expr = written.type === "field" ? (refOfField(written) ?? written) : written;
-    if ((expr.type === "ref" || expr.type === "field") && expr.star === true) {
+    const outer = outerStar(expr, context);
+    if (outer !== undefined) {
+      starCount += outer.length;
+      if (starCount > OUTPUTS_MAX) throw tooManyOutputs(expr);
+      for (const column of outer) {
+        outputs.push({ name: column.name, expression: bindExpression(column, context) });
+      }
+    } else if ((expr.type === "ref" || expr.type === "field") && expr.star === true) {
       const expanded =
         expr.type === "ref"
-          ? starColumns(expr, place.scope, withSystemColumns)
-          : fieldsOf(expr, place, bindExpression);
+          ? starColumns(expr, context.scope, withSystemColumns)
+          : fieldsOf(expr, context, bindExpression);
       starCount += expanded.length;
       if (starCount > OUTPUTS_MAX) throw tooManyOutputs(expr);
       for (const column of expanded) outputs.push(columnOutput(column));
     } else {
-      const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
+      const expression = keepsUntyped ? bindExpression(expr, context) : bindValue(expr, context);
       outputs.push({ name: alias?.name ?? nameOf(expr), expression });
     }
-    if (place.statement.isTurnOver()) yield;
+    if (context.statement.isSliceOver()) yield;
   }
   return outputs;
 }
 
-/** What `*` or `t.*` stands for. @throws {DatabaseError} */
+/** Returns references to the columns of `t.*` if only an enclosing query has a relation `t`. */
+function outerStar(expr: Expr, { outer, scope }: ExpressionContext): ExprRef[] | undefined {
+  if (expr.type !== "ref" || expr.star !== true || expr.table === undefined) return undefined;
+  const { _location, table } = expr;
+  if (scope.relationNamed(table) !== undefined) return undefined;
+  const columns = outerRelation(table, outer)?.columns;
+  return columns?.map(({ name }) => ({ type: "ref", table, name, _location }));
+}
+
+/** Returns the columns for `*` or `t.*`. @throws {DatabaseError} */
 function starColumns(
   star: ExprRef,
   scope: Scope,
@@ -267,7 +292,7 @@ function starColumns(
     });
   }
   const columns = relation?.columns ?? scope.visible;
-  if (!withSystemColumns) return columns;
+  if (!withSystemColumns || star.isDeclared === true) return columns;
   return [...columns, ...((relation ?? scope.relations[0])?.systemColumns ?? [])];
 }
 
@@ -279,7 +304,7 @@ function tooManyOutputs({ _location }: Expr): DatabaseError {
   );
 }
 
-/** The name PostgreSQL gives a column without alias. */
+/** Returns the name that PostgreSQL would give to a column without an alias. */
 function nameOf(expression: Expr): string {
   switch (expression.type) {
     case "ref":
@@ -321,7 +346,7 @@ function nameOf(expression: Expr): string {
   }
 }
 
-/** A scalar subquery is named as its column. */
+/** Returns the name of a scalar subquery, which is the name of its column. */
 function nameOfScalar({ columns }: SelectFromStatement): string {
   const [column] = columns ?? [];
   return column === undefined ? "?column?" : (column.alias?.name ?? nameOf(column.expr));
@@ -350,7 +375,7 @@ function bindOrderBy(
   block: Block,
 ): Generator<void, BoundSort[]> {
   const at = { block, clause: "ORDER BY" };
-  const { statement } = block.world;
+  const { statement } = block.deps;
   return statement.each(sorts, (sort) => sortOf(sort, bindOrderTarget(sort.by, outputs, at)));
 }
 
@@ -360,7 +385,7 @@ function bindDistinctOn(
   block: Block,
 ): Generator<void, BoundExpression[]> {
   const at = { block, clause: "DISTINCT ON" };
-  const { statement } = block.world;
+  const { statement } = block.deps;
   return statement.each(expressions, (expression) => bindOrderTarget(expression, outputs, at));
 }
 
@@ -393,4 +418,30 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
       { position: startOf(i) },
     );
   }
+}
+
+/**
+ * Creates the collector for the aggregates of one query block. An aggregate that appears twice is
+ * computed once.
+ */
+function newAggregateSink(): AggregateSink {
+  const known = new EquivalenceClasses({ formOf: formOfAggregate, areEquivalent: isSameAggregate });
+  return { aggregates: [], known, groupings: [] };
+}
+
+function formOfAggregate(aggregate: BoundAggregate): string {
+  const { argument, extra, filter, form, orderBy } = aggregate;
+  const sorts = orderBy.map(({ expression }) => expression);
+  return `${form.name} ${formOfList([argument, ...extra, filter, ...sorts])}`;
+}
+
+function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {
+  return (
+    left.form.name === right.form.name &&
+    left.isDistinct === right.isDistinct &&
+    sameOptional(left.argument, right.argument) &&
+    sameList(left.extra, right.extra) &&
+    sameOptional(left.filter, right.filter) &&
+    sameSorts(left.orderBy, right.orderBy)
+  );
 }

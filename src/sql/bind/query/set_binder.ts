@@ -1,6 +1,6 @@
 /**
- * UNION, INTERSECT and EXCEPT: two queries as one relation, whose columns have the common types
- * of both sides and the names of the left one.
+ * UNION, INTERSECT and EXCEPT: two queries as one relation, whose columns have the common types of
+ * both sides and the names of the left one.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -8,27 +8,27 @@ import type { Expr, SelectFromUnion, SelectStatement } from "../../parse/ast/ast
 import type { BoundOutput, BoundSelect, SetOperator } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
-import { castAlike, castTo } from "../expression/casts.ts";
+import { castTo, castToCommonType } from "../expression/casts.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
-import type { SelectWorld } from "./select_world.ts";
+import type { SelectDeps } from "./select_deps.ts";
 import { sortOf } from "./sort_entry.ts";
 
 /** Binds a set operation with its ORDER BY and LIMIT, in small steps. @throws {DatabaseError} */
 export function* bindSetOperation(
   query: SelectFromUnion,
-  world: SelectWorld,
+  deps: SelectDeps,
 ): Generator<void, BoundSelect> {
-  const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: true };
-  const left = yield* world.bindInSteps(query.left, inner);
-  const right = yield* world.bindInSteps(query.right, inner);
-  return setOperationOf(query, [left, right], world);
+  const inner: SelectDeps = { ...deps, isOutermost: false, keepsUntyped: true };
+  const left = yield* deps.bindInSteps(query.left, inner);
+  const right = yield* deps.bindInSteps(query.right, inner);
+  return setOperationOf(query, [left, right], deps);
 }
 
-/** A set operation of sides that are bound already. @throws {DatabaseError} */
+/** Binds a set operation whose sides are already bound. @throws {DatabaseError} */
 export function setOperationOf(
   query: SelectFromUnion,
   [left, right]: readonly [BoundSelect, BoundSelect],
-  world: SelectWorld,
+  deps: SelectDeps,
 ): BoundSelect {
   const [word = "", all] = query.type.split(" ");
   if (left.outputs.length !== right.outputs.length) {
@@ -38,9 +38,9 @@ export function setOperationOf(
       { position: query.right._location.start },
     );
   }
-  const columns = alike(query, [left, right]);
+  const columns = withCommonTypes(query, [left, right]);
   const relation = columns.map(({ name, left: value }) =>
-    world.statement.newColumn({ name, type: value.type }),
+    deps.statement.newColumn({ name, type: value.type }),
   );
   const outputs = relation.map(columnOutput);
   const select = selectFrom(
@@ -51,12 +51,12 @@ export function setOperationOf(
       left: withOutputs(
         left,
         columns.map((column) => column.left),
-        world,
+        deps,
       ),
       right: withOutputs(
         right,
         columns.map((column) => column.right),
-        world,
+        deps,
       ),
       alias: "",
       columns: relation,
@@ -64,34 +64,37 @@ export function setOperationOf(
     outputs,
   );
   const orderBy = (query.orderBy ?? []).map((sort) => sortOf(sort, target(sort.by, outputs)));
-  return { ...select, orderBy, ...bindLimit(query.limit, orderBy, world) };
+  return { ...select, orderBy, ...bindLimit(query.limit, orderBy, deps) };
 }
 
 /** A column of both sides, cast to their common type. */
-interface ColumnPair {
+interface SetColumnPair {
   readonly name: string;
   readonly left: BoundExpression;
   readonly right: BoundExpression;
 }
 
-function alike(
+function withCommonTypes(
   query: SelectFromUnion,
   [left, right]: readonly [BoundSelect, BoundSelect],
-): ColumnPair[] {
+): SetColumnPair[] {
   const word = query.type.toUpperCase();
-  return left.outputs.map(({ expression, name }, i): ColumnPair => {
+  return left.outputs.map(({ expression, name }, i): SetColumnPair => {
     const other = defined(right.outputs[i], "the widths were compared").expression;
     const nodes: SelectStatement[] = [query.right, query.right];
-    const [l, r] = castAlike([expression, other], nodes, word).expressions;
+    const [l, r] = castToCommonType([expression, other], nodes, word).expressions;
     return { name, left: l ?? expression, right: r ?? other };
   });
 }
 
-/** A side with its outputs cast; casts stand above DISTINCT, which must not see them. */
+/**
+ * Returns a side with its outputs cast. The casts are applied above DISTINCT, which must compare
+ * the original values.
+ */
 function withOutputs(
   query: BoundSelect,
   expressions: readonly BoundExpression[],
-  { statement }: SelectWorld,
+  { statement }: SelectDeps,
 ): BoundSelect {
   const isUnchanged = expressions.every((e, i) => e === query.outputs[i]?.expression);
   if (isUnchanged) return query;
@@ -116,12 +119,12 @@ function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
     throw new DatabaseError(
       "COLUMN_NOT_FOUND",
       `Cannot find column "${node.name}": the set operation has no column of this name`,
-      { position: node._location.start, hint: "its columns have the names of the first query's" },
+      { position: node._location.start, hint: "its columns take their names from the first query" },
     );
   }
   throw new DatabaseError(
     "INVALID_QUERY",
-    "Cannot order a set operation by an expression: name or count one of its columns",
+    "Cannot order a set operation by an expression: refer to a column by name or position",
     { position: node._location.start, hint: "put the set operation into FROM" },
   );
 }

@@ -1,10 +1,10 @@
 /**
- * Calls of table functions: in FROM, and in a select list, whose rows they expand.
+ * Table function calls in FROM and in a select list, whose rows they expand.
  *
  *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
  *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
  *
- * Several calls in one select list run side by side; shorter ones are padded with NULL. See
+ * Several calls in one select list run side by side; shorter results are padded with NULL. See
  * `expansions.ts` for the order in which they run.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -26,8 +26,8 @@ import type {
 import {
   type Bind,
   type ExpansionCall,
+  type ExpressionContext,
   notAvailable,
-  type Place,
   unknownFunction,
 } from "../binding.ts";
 import type { BoundTableFunction } from "../bound.ts";
@@ -36,18 +36,24 @@ import { columnValue } from "../bound_nodes.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { resolveType } from "../expression/types.ts";
 
-/** An item of FROM that is a call, before its columns are renamed. */
+/** A call in FROM, before its columns are renamed. */
 export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
-  /** The alias alone means the one column: `json_array_elements(j) AS e` is read as `e`. */
+  /**
+   * Whether the alias alone refers to the single column: `json_array_elements(j) AS e` is read as
+   * `e`.
+   */
   readonly isValue: boolean;
 }
 
-/** @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY */
+/**
+ * Binds a table function call in FROM.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY
+ */
 export function bindCallItem(
   item: FromCall | FromRows,
-  around: { bind: Bind; place: Place },
+  around: { bind: Bind; context: ExpressionContext },
 ): BoundCallItem {
   const calls = item.type === "call" ? [item] : item.calls;
   const alone = calls.length === 1 ? item.alias?.name : undefined;
@@ -63,11 +69,11 @@ export function bindCallItem(
   };
 }
 
-/** @param alias What the one column of a call that stands alone is called. */
+/** @param alias The name of the single column of a call. */
 function bindOneCall(
   item: FromCall,
   alias: string | undefined,
-  { bind, place }: { bind: Bind; place: Place },
+  { bind, context }: { bind: Bind; context: ExpressionContext },
 ): Pick<BoundCallItem, "columns" | "functions"> {
   const { name, schema } = item.function;
   if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
@@ -79,7 +85,7 @@ function bindOneCall(
     throw notAvailable(item, `table function ${name}`);
   }
   if (name === SLEEP) throw sleepInFrom(item);
-  const args = schema === undefined ? item.args.map((arg) => bind(arg, place)) : [];
+  const args = schema === undefined ? item.args.map((arg) => bind(arg, context)) : [];
   const shown = schema === undefined ? name : `${schema}.${name}`;
   const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
   const alone = alias ?? name;
@@ -93,7 +99,7 @@ function bindOneCall(
   return { functions: bound.map((each) => each.made), columns };
 }
 
-/** The rows of FROM are made in one go. */
+/** The rows of a function in FROM are produced in one go, so PG_SLEEP is refused there. */
 function sleepInFrom(item: FromCall): DatabaseError {
   return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP in FROM", {
     position: item._location.start,
@@ -101,9 +107,13 @@ function sleepInFrom(item: FromCall): DatabaseError {
   });
 }
 
-/** A call in a select list. @throws {DatabaseError} INVALID_QUERY where it may not stand. */
-export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundExpression {
-  const columns = expandedColumns(call, place, bind);
+/** Binds a call in a select list. @throws {DatabaseError} INVALID_QUERY where it is not allowed. */
+export function bindExpansion(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
+  const columns = expandedColumns(call, context, bind);
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
   const { name } = call.function;
@@ -117,7 +127,7 @@ export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundEx
   );
 }
 
-/** `(t).c`, where t is the name of a relation, is `t.c`; undefined for any other row. */
+/** Returns `(t).c`, where t is the name of a relation, as `t.c`, or undefined for any other row. */
 export function refOfField({ name, row, star, _location }: ExprField): ExprRef | undefined {
   if (row.type !== "ref" || row.table !== undefined || row.star === true) return undefined;
   const table = { name: row.name, _location: row._location };
@@ -125,17 +135,21 @@ export function refOfField({ name, row, star, _location }: ExprField): ExprRef |
 }
 
 /** `(f(x)).c`. @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_QUERY */
-export function bindField(field: ExprField, place: Place, bind: Bind): BoundExpression {
+export function bindField(
+  field: ExprField,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { name, row, star, _location } = field;
   const ref = refOfField(field);
-  if (ref !== undefined) return bind(ref, place);
+  if (ref !== undefined) return bind(ref, context);
   if (star === true) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot use (…).* in ${place.clause}`, {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use (…).* in ${context.clause}`, {
       position: _location.start,
-      hint: "it stands alone in a select list; elsewhere name one column, as in (…).c",
+      hint: "it must be a whole item of a select list; elsewhere, name one column, as in (…).c",
     });
   }
-  const columns = fieldsOf(field, place, bind);
+  const columns = fieldsOf(field, context, bind);
   const found = columns.find((column) => column.name === name);
   if (found !== undefined) return columnValue(found);
   const names = columns.map((column) => column.name);
@@ -151,17 +165,17 @@ export function bindField(field: ExprField, place: Place, bind: Bind): BoundExpr
   );
 }
 
-/** The columns that `(f(x)).*` stands for. @throws {DatabaseError} INVALID_QUERY */
+/** Returns the columns for `(f(x)).*`. @throws {DatabaseError} INVALID_QUERY */
 export function fieldsOf(
   { row, name, _location }: ExprField,
-  place: Place,
+  context: ExpressionContext,
   bind: Bind,
 ): readonly BoundColumn[] {
   if (isTableCall(row)) {
-    const columns = expandedColumns(row, place, bind);
+    const columns = expandedColumns(row, context, bind);
     if (columns.length > 1) return columns;
   }
-  const { type } = bind(row, place);
+  const { type } = bind(row, context);
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ${typeName(type)}: it has no columns`,
@@ -179,15 +193,19 @@ function isTableCall(row: Expr): row is ExprCall {
   return row.function.schema === undefined && isTableFunction(row.function.name);
 }
 
-/** The columns that a call in a select list gives for each row. */
-function expandedColumns(call: ExprCall, place: Place, bind: Bind): readonly BoundColumn[] {
+/** Returns the columns that a select-list call yields for each row. */
+function expandedColumns(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): readonly BoundColumn[] {
   const { name } = call.function;
-  const { expansions, statement } = place;
+  const { expansions, statement } = context;
   const position = call._location.start;
   if (expansions === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} in ${place.clause}: it gives rows`,
+      `Cannot call ${name} in ${context.clause}: it returns rows`,
       { position, hint: "put it into FROM" },
     );
   }
@@ -198,7 +216,7 @@ function expandedColumns(call: ExprCall, place: Place, bind: Bind): readonly Bou
       { position },
     );
   }
-  const args = call.args.map((arg) => bind(arg, place));
+  const args = call.args.map((arg) => bind(arg, context));
   const { columns, made } = boundCall(name, args, call);
   const found: ExpansionCall = {
     made,
@@ -264,13 +282,13 @@ function columnsOf(
   if (definitions === undefined) {
     throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without its columns`, {
       position,
-      hint: `define them: ${name}(…) AS x (a INT, b TEXT)`,
+      hint: `define them: ${name}(…) AS x (id INT, name TEXT)`,
     });
   }
   return definitions.map((each) => ({ name: each.name.name, type: resolveType(each.dataType) }));
 }
 
-/** A scalar function in FROM gives one row. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+/** A scalar function in FROM yields one row. @throws {DatabaseError} FUNCTION_NOT_FOUND */
 function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
   const types = args.map(({ type }) => type);
   const found = fittingOf(args, (given) => resolveFunction(name, given));
@@ -283,7 +301,7 @@ function scalarCall(name: string, args: readonly BoundExpression[], node: AstNod
     type: result,
     name,
     args: args.map((arg, i) => castArgument(arg, { to: argumentTypes[i] ?? arg.type, node })),
-    evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
+    evaluate: (values, deps) => overload.evaluate(values, deps, argumentTypes),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
   };

@@ -1,35 +1,38 @@
 /**
- * The rows of VALUES in FROM: expressions, or, where all are literals and many, the values
- * themselves.
+ * Binds the rows of VALUES in FROM: as expressions, or as plain values if all are literals and
+ * there are many.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { inOneTurn } from "../../../base/steps.ts";
+import { runToCompletion } from "../../../base/steps.ts";
 import { commonType, type DataType, type Value } from "../../../types/mod.ts";
 import type { Expr, LiteralList, ValuesStatement } from "../../parse/ast/ast.ts";
-import type { Place } from "../binding.ts";
+import type { ExpressionContext } from "../binding.ts";
 import type { BoundRows } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
-import { castAlike } from "../expression/casts.ts";
+import { castToCommonType } from "../expression/casts.ts";
 import { constantsOf, literalColumnOf } from "../expression/constant_columns.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
-import { queriesAround, type SelectWorld } from "./select_world.ts";
+import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
-/** Cells that are bound at a step: one takes some microseconds. */
+/** The number of cells bound in one step. Each cell takes some microseconds. */
 const CELLS_PER_STEP = 32;
 
-/** @throws {DatabaseError} INVALID_QUERY when rows differ in length, and what a cell raises. */
-export function bindValues(values: ValuesStatement, world: SelectWorld): BoundRows {
+/**
+ * Binds VALUES in FROM.
+ * @throws {DatabaseError} INVALID_QUERY if rows differ in length, and the errors of cells.
+ */
+export function bindValues(values: ValuesStatement, deps: SelectDeps): BoundRows {
   const known = values.literals === undefined ? undefined : constantRows(values.literals);
-  const { statement } = world;
+  const { statement } = deps;
   const bound = known ?? statement.longRows.get(values.values);
   if (bound !== undefined) return bound;
   const scope = new Scope([]);
-  const place = { statement, scope, clause: "VALUES", sink: undefined, ...queriesAround(world) };
-  return inOneTurn(bindRows(values, place));
+  const context = { statement, scope, clause: "VALUES", sink: undefined, ...queriesAround(deps) };
+  return runToCompletion(bindRows(values, context));
 }
 
-/** VALUES of many literals, each column of one form; undefined for any other. */
+/** Returns VALUES of many literals if each column has one form; otherwise undefined. */
 function constantRows(list: LiteralList): BoundRows | undefined {
   const types: DataType[] = [];
   const columns: (readonly Value[])[] = [];
@@ -45,10 +48,10 @@ function constantRows(list: LiteralList): BoundRows | undefined {
   return { rows: [], types, constants: { rowCount: list.rowCount, columns } };
 }
 
-/** VALUES: each column has the common type of its cells. Yields behind every few of them. */
+/** Binds VALUES: each column has the common type of its cells. Yields after every few cells. */
 export function* bindRows(
   { values, _location }: ValuesStatement,
-  place: Place,
+  context: ExpressionContext,
 ): Generator<void, BoundRows> {
   const width = values[0]?.length ?? 0;
   if (values.some((row) => row.length !== width)) {
@@ -62,12 +65,12 @@ export function* bindRows(
     const nodes = values.flatMap((row): Expr[] => row.slice(column, column + 1));
     const cells: BoundExpression[] = [];
     for (const node of nodes) {
-      cells.push(bindExpression(node, place));
+      cells.push(bindExpression(node, context));
       if (cells.length % CELLS_PER_STEP !== 0) continue;
-      place.statement.endStep();
+      context.statement.endStep();
       yield;
     }
-    const { expressions, type } = castAlike(cells, nodes, "VALUES");
+    const { expressions, type } = castToCommonType(cells, nodes, "VALUES");
     types.push(type);
     for (const [i, expression] of expressions.entries()) rows[i]?.push(expression);
   }

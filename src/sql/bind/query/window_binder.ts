@@ -1,8 +1,8 @@
 /**
- * Calls over windows: `f(…) OVER (…)`, `OVER w`, and the windows that WINDOW names.
+ * Binds window calls: `f(…) OVER (…)`, `OVER w`, and the windows that WINDOW defines.
  *
- * A call becomes a column of its block, as an aggregate does. It is computed after grouping, so
- * aggregates may stand in its arguments and in its window, but no other call over a window.
+ * A call becomes a column of its block, like an aggregate. It is computed after grouping, so its
+ * arguments and its window may contain aggregates, but no other window call.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { WINDOWS_MAX } from "../../../base/limits.ts";
@@ -16,14 +16,13 @@ import type {
   CallOver,
   ExprCall,
   FrameBound,
-  NamedWindow as NamedWindowNode,
+  WindowDefinition as NamedWindowNode,
   WindowFrame,
 } from "../../parse/ast/ast.ts";
-import { Alike } from "../alike.ts";
 import {
   type Bind,
+  type ExpressionContext,
   type NamedWindow,
-  type Place,
   unknownFunction,
   type WindowSink,
 } from "../binding.ts";
@@ -36,32 +35,37 @@ import type {
   BoundWindowCall,
 } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
-import { castAlike, castTo } from "../expression/casts.ts";
+import { EquivalenceClasses } from "../equivalence.ts";
+import { castTo, castToCommonType } from "../expression/casts.ts";
 import { Scope } from "../scope.ts";
 import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
 import { sortOf } from "./sort_entry.ts";
 import { formOfCall, formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
-/** Where the calls over windows of a block are collected. */
+/** Creates the collector for the window calls of a block. */
 export function newWindowSink(): WindowSink {
-  const known = new Alike(CALL_LIKENESS);
-  const knownOrders = new Alike(ORDER_LIKENESS);
+  const known = new EquivalenceClasses(CALL_LIKENESS);
+  const knownOrders = new EquivalenceClasses(ORDER_LIKENESS);
   return { calls: [], known, orders: [], knownOrders, named: new Map() };
 }
 
-const CALL_LIKENESS = { formOf: formOfCall, areAlike: sameCall };
-const ORDER_LIKENESS = { formOf: formOfOrder, areAlike: sameOrder };
+const CALL_LIKENESS = { formOf: formOfCall, areEquivalent: sameCall };
+const ORDER_LIKENESS = { formOf: formOfOrder, areEquivalent: sameOrder };
 
 /** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
-export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+export function bindWindowCall(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression {
   const { name } = call.function;
-  const sink = place.windows;
+  const sink = context.windows;
   checkForm(call, name);
   if (sink === undefined) {
-    throw misuse(`Cannot use window function ${name} in ${place.clause}`, call);
+    throw misuse(`Cannot use window function ${name} in ${context.clause}`, call);
   }
-  const inner: Place = {
-    ...place,
+  const inner: ExpressionContext = {
+    ...context,
     windows: undefined,
     expansions: undefined,
     clause: `the arguments of window function ${name}`,
@@ -70,14 +74,14 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
     ? aggregateOver(call, inner, bind)
     : functionOver(call, inner, bind);
   const made: BoundWindowCall = {
-    column: place.statement.newColumn({ name, type }),
+    column: context.statement.newColumn({ name, type }),
     form,
     args,
     filter:
       call.filter === undefined
         ? undefined
         : bindFilter(call.filter, { ...inner, sink: undefined, clause: "FILTER" }, bind),
-    window: windowOf(call.over ?? call, place, { sink, bind }),
+    window: windowOf(call.over ?? call, context, { sink, bind }),
   };
   const known = sink.known.find(made);
   if (known === undefined) {
@@ -89,7 +93,7 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
   return columnValue(column);
 }
 
-/** @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Adds a window for a new order of rows. @throws {DatabaseError} LIMIT_EXCEEDED */
 function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call: ExprCall): void {
   if (knownOrders.find(window) !== undefined) return;
   orders.push(window);
@@ -102,15 +106,21 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
   );
 }
 
-/** @throws {DatabaseError} For what cannot stand with OVER. */
+/** Checks the form of a call with OVER. @throws {DatabaseError} For clauses that OVER excludes. */
 function checkForm(call: ExprCall, name: string): void {
   const isOfWindow = isWindowName(name);
   if (!isOfWindow && functionExists(name)) {
-    throw misuse(`Cannot use OVER with ${name}: it is no window function and no aggregate`, call);
+    throw misuse(
+      `Cannot use OVER with ${name}: it is neither a window function nor an aggregate`,
+      call,
+    );
   }
   const words = [call.filter, call.distinct, call.orderBy, call.withinGroup];
   if (isOfWindow && words.some((word) => word !== undefined)) {
-    throw misuse(`Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is no aggregate`, call);
+    throw misuse(
+      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
+      call,
+    );
   }
   const isPlain = call.orderBy === undefined && call.withinGroup === undefined;
   if (isPlain && call.distinct !== "distinct") return;
@@ -123,7 +133,7 @@ function checkForm(call: ExprCall, name: string): void {
 
 type BoundForm = Pick<BoundWindowCall, "args" | "form"> & { type: BoundExpression["type"] };
 
-function aggregateOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
+function aggregateOver(call: ExprCall, inner: ExpressionContext, bind: Bind): BoundForm {
   const { args, form } = bindAggregateArguments(call, inner, bind);
   if (form.isOrderedSet === true) {
     throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call ${form.name} OVER a window`, {
@@ -133,7 +143,7 @@ function aggregateOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
   return { args, form: { kind: "aggregate", aggregate: form }, type: form.result };
 }
 
-function functionOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
+function functionOver(call: ExprCall, inner: ExpressionContext, bind: Bind): BoundForm {
   const { name } = call.function;
   const shape = windowFunctionShape(name, call.args.length);
   const given = call.args.map((argument) => bind(argument, inner));
@@ -146,12 +156,13 @@ function functionOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
       ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
       : argument,
   );
-  // An untyped literal takes the type of the value beside it, and is text alone.
+  // An untyped literal takes the type of the value beside it, or becomes text if no value is beside
+  // it.
   const valued = [args[0], shape.alike === undefined ? undefined : args[shape.alike]];
   const present = valued.flatMap((value) => value ?? []);
   let { result: type } = shape;
   if (type === undefined) {
-    const alike = castAlike(present, call.args, name);
+    const alike = castToCommonType(present, call.args, name);
     type = alike.type;
     for (const [i, position] of [0, shape.alike ?? 0].entries()) {
       const value = alike.expressions[i];
@@ -166,25 +177,29 @@ interface Around {
   readonly bind: Bind;
 }
 
-/** Binds what WINDOW names; each may extend those before it. @throws {DatabaseError} */
+/** Binds the windows that WINDOW defines. Each may extend earlier ones. @throws {DatabaseError} */
 export function bindNamedWindows(
   windows: readonly NamedWindowNode[],
-  place: Place,
+  context: ExpressionContext,
   around: Around,
 ): void {
   const { named } = around.sink;
   for (const { name, window } of windows) {
     if (named.has(name.name)) throw misuse(`Cannot name two windows "${name.name}"`, name);
     const hasFrame = window.frame !== undefined;
-    named.set(name.name, { window: windowOf(window, place, around), hasFrame });
+    named.set(name.name, { window: windowOf(window, context, around), hasFrame });
   }
 }
 
-function windowOf(node: AstNode | CallOver, place: Place, { bind, sink }: Around): BoundWindow {
+function windowOf(
+  node: AstNode | CallOver,
+  context: ExpressionContext,
+  { bind, sink }: Around,
+): BoundWindow {
   const over: CallOver = node;
   if (over.name !== undefined) return namedWindow(over.name, sink).window;
   const base = over.base === undefined ? undefined : extended(over, namedWindow(over.base, sink));
-  const inner: Place = { ...place, windows: undefined, clause: "a window" };
+  const inner: ExpressionContext = { ...context, windows: undefined, clause: "a window" };
   const own = over.orderBy?.map((sort) => sortOf(sort, settledKey(bind(sort.by, inner))));
   const orderBy = own ?? base?.orderBy ?? [];
   return {
@@ -193,7 +208,8 @@ function windowOf(node: AstNode | CallOver, place: Place, { bind, sink }: Around
       base?.partitionBy ??
       [],
     orderBy,
-    frame: over.frame === undefined ? DEFAULT_FRAME : frameOf(over.frame, { orderBy, bind, place }),
+    frame:
+      over.frame === undefined ? DEFAULT_FRAME : frameOf(over.frame, { orderBy, bind, context }),
   };
 }
 
@@ -203,7 +219,10 @@ function namedWindow(name: AstNode & { readonly name: string }, sink: WindowSink
   throw misuse(`Cannot find window "${name.name}" in the WINDOW clause`, name);
 }
 
-/** A window that another one is based on. @throws {DatabaseError} If that says too much. */
+/**
+ * Returns the window on which another one is based. @throws {DatabaseError} If both define the same
+ * clause.
+ */
 function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindow {
   const name = over.base?.name ?? "";
   if (over.partitionBy !== undefined) {
@@ -213,7 +232,7 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
     );
   }
   if (over.orderBy !== undefined && window.orderBy.length > 0) {
-    throw misuse(`Cannot extend window "${name}" with ORDER BY: it has one`, over);
+    throw misuse(`Cannot extend window "${name}" with ORDER BY: it already has one`, over);
   }
   if (hasFrame) {
     throw misuse(`Cannot extend window "${name}": it has a frame`, over, `write OVER ${name}`);
@@ -221,7 +240,7 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
   return window;
 }
 
-/** An untyped literal as a key puts all rows together, whatever it says. */
+/** An untyped literal as a key puts all rows in one group, whatever its value. */
 function settledKey(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;
   return castTo(expression, { to: { kind: "text" }, mode: "implicit", node: undefined });
@@ -234,7 +253,7 @@ const DEFAULT_FRAME: BoundFrame = {
   exclude: undefined,
 };
 
-/** Order of the bounds of a frame. */
+/** The order in which the bounds of a frame must appear. */
 const PLACES: Readonly<Record<FrameBound["type"], number>> = {
   "unbounded preceding": 0,
   preceding: 1,
@@ -246,7 +265,7 @@ const PLACES: Readonly<Record<FrameBound["type"], number>> = {
 interface FrameAround {
   readonly orderBy: readonly BoundSort[];
   readonly bind: Bind;
-  readonly place: Place;
+  readonly context: ExpressionContext;
 }
 
 function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
@@ -271,12 +290,12 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
 function boundOf(
   bound: FrameBound,
   mode: WindowFrame["mode"],
-  { bind, orderBy, place }: FrameAround,
+  { bind, orderBy, context }: FrameAround,
 ): BoundFrameBound {
   const { type } = bound;
   if (bound.offset === undefined) return { type, offset: undefined, reach: undefined };
   const offset = bind(bound.offset, {
-    ...place,
+    ...context,
     scope: new Scope([]),
     sink: undefined,
     windows: undefined,
@@ -297,7 +316,10 @@ function boundOf(
     throw new DatabaseError(
       "TYPE_MISMATCH",
       "Cannot use a frame of RANGE with this offset: it cannot be added to what ORDER BY orders by",
-      { position: bound._location.start, hint: "numbers take numbers, dates and times intervals" },
+      {
+        position: bound._location.start,
+        hint: "numbers take numbers; dates and times take intervals",
+      },
     );
   }
   const direction = (type === "preceding") === sort.isDescending ? 1 : -1;

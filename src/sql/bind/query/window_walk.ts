@@ -1,17 +1,19 @@
 /**
- * What calls over windows hold, and when two of them are the same.
+ * The expressions in window calls, and the equality of calls.
  */
 
-import { formOfList } from "../alike.ts";
 import type {
   BoundExpression,
   BoundFrameBound,
   BoundWindow,
   BoundWindowCall,
 } from "../bound_expressions.ts";
+import { formOfList } from "../equivalence.ts";
 import { sameList, sameOptional, sameSorts } from "../walk.ts";
 
-/** All expressions of a call: arguments, filter, and those of its window. */
+/**
+ * Returns all expressions of a call: its arguments, its filter and the expressions of its window.
+ */
 export function expressionsOfCall({ args, filter, window }: BoundWindowCall): BoundExpression[] {
   const { frame, orderBy, partitionBy } = window;
   const bounds = [frame.start, frame.end];
@@ -24,7 +26,7 @@ export function expressionsOfCall({ args, filter, window }: BoundWindowCall): Bo
   ];
 }
 
-/** The same call over changed expressions. */
+/** Returns the same call with changed expressions. */
 export function mapCall(
   call: BoundWindowCall,
   change: (expression: BoundExpression) => BoundExpression,

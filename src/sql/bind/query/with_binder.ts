@@ -1,8 +1,9 @@
 /**
- * WITH: named queries, also recursive ones.
+ * WITH: named queries, including recursive ones.
  *
- * An entry is bound once and may be read at many places. Entries see the ones before them; behind
- * RECURSIVE all see each other, and an entry sees itself: the rows that its last step made.
+ * An entry is bound once and may be read in many places. Entries see earlier entries. With
+ * RECURSIVE, all entries see each other, and an entry sees itself as the rows that its last step
+ * produced.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
@@ -14,29 +15,27 @@ import type {
   WithStatement,
 } from "../../parse/ast/ast.ts";
 import { isChangeNode } from "../../parse/ast/query_nodes.ts";
-import { partsOf } from "../../parse/ast/tree_parts.ts";
+import { directPartsOf, isPart, partsOf } from "../../parse/ast/tree_parts.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "../binding.ts";
-import type { BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
+import type { BoundCte, BoundFrom, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
 import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
 import { settled } from "../expression/expression_binder.ts";
 import { declaredOf, PassedOn } from "./correlation.ts";
 import { isVolatileQuery, readsOuterColumns } from "./query_walk.ts";
-import { refusedPlaceOf } from "./recursive_form.ts";
 import { recursiveOutputs, roomyColumns, widened } from "./recursive_types.ts";
-import { boundNow, type CteEntry, type SelectWorld } from "./select_world.ts";
+import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
-import { inOrderOfReading } from "./with_order.ts";
 
-/** The world of the query behind WITH. @throws {DatabaseError} */
-export function worldWith(node: WithStatement, world: SelectWorld): SelectWorld {
+/** Returns the dependencies for the query after WITH. @throws {DatabaseError} */
+export function depsWith(node: WithStatement, deps: SelectDeps): SelectDeps {
   requireOwnNames(node);
   const isRecursive = node.type === "with recursive";
-  let { ctes } = world;
+  let { ctes } = deps;
   for (const binding of isRecursive ? inOrderOfReading(node.bind) : node.bind) {
-    const entry = bindEntry(binding, { ...world, ctes }, isRecursive);
+    const entry = bindEntry(binding, { ...deps, ctes }, isRecursive);
     ctes = { entry, others: ctes };
   }
-  return { ...world, ctes };
+  return { ...deps, ctes };
 }
 
 function requireOwnNames({ bind }: WithStatement): void {
@@ -51,14 +50,14 @@ function requireOwnNames({ bind }: WithStatement): void {
   }
 }
 
-function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolean): CteEntry {
-  const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: false };
+function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean): CteEntry {
+  const inner: SelectDeps = { ...deps, isOutermost: false, keepsUntyped: false };
   const bind = (outer: Correlation | undefined): BoundSelect =>
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
       : hintingAtRecursive(binding, () => boundNow(binding.statement, { ...inner, outer }));
   const { name, _location } = binding.alias;
-  const { height, query } = world.statement.named(() => bind(world.outer), {
+  const { height, query } = deps.statement.named(() => bind(deps.outer), {
     name,
     position: _location.start,
   });
@@ -71,10 +70,10 @@ function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolea
     readsOuter: readsOuterColumns(query),
     references: { count: 0 },
   };
-  return { kind: "query", name, names, cte, height, outer: world.outer, bind };
+  return { kind: "query", name, names, cte, height, outer: deps.outer, bind };
 }
 
-/** A table that is not found where the entry has its name was meant to be the entry itself. */
+/** If no table with the entry's name is found, the entry itself was intended. */
 function hintingAtRecursive(
   { alias, statement }: WithBinding,
   bind: () => BoundSelect,
@@ -82,7 +81,7 @@ function hintingAtRecursive(
   try {
     return bind();
   } catch (error) {
-    if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") throw error;
+    if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") throw error;
     const { position } = error;
     if (position === undefined || !readsTableAt(statement, { name: alias.name, position })) {
       throw error;
@@ -117,57 +116,57 @@ function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect):
   return outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
 }
 
-/** `a UNION [ALL] b`, where b may read the entry itself; any other query may not. */
-function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
+/** Binds `a UNION [ALL] b`, in which b may read the entry itself. No other query may. */
+function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
   const { statement: query } = binding;
   if (query.type === "with" || query.type === "with recursive") {
-    const inner = inOwnWith(query, binding, world);
+    const inner = inOwnWith(query, binding, deps);
     if (inner !== undefined) return inner;
   }
   const isUnion = query.type === "union" || query.type === "union all";
   const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
   if (!isBare) {
     const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
-    return boundNow(query, withEntry(world, entry));
+    return boundNow(query, withEntry(deps, entry));
   }
-  return bindUnion(query, binding, world);
+  return bindUnion(query, binding, deps);
 }
 
 /**
  * Makes `WITH s … a UNION [ALL] b` readable as a recursion: both sides see s. Returns undefined if
- * s has the name of the entry.
+ * s has the same name as the entry.
  */
 function inOwnWith(
   node: WithStatement,
   binding: WithBinding,
-  world: SelectWorld,
+  deps: SelectDeps,
 ): BoundSelect | undefined {
   const { name } = binding.alias;
   if (isChangeNode(node.in) || node.bind.some(({ alias }) => alias.name === name)) return undefined;
-  const inner = worldWith(node, withEntry(world, { kind: "forbidden", name }));
+  const inner = depsWith(node, withEntry(deps, { kind: "forbidden", name }));
   return bindRecursive({ ...binding, statement: node.in }, inner);
 }
 
-function withEntry(world: SelectWorld, entry: CteEntry): SelectWorld {
-  return { ...world, ctes: { entry, others: world.ctes } };
+function withEntry(deps: SelectDeps, entry: CteEntry): SelectDeps {
+  return { ...deps, ctes: { entry, others: deps.ctes } };
 }
 
-function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWorld): BoundSelect {
+function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps): BoundSelect {
   const { name } = binding.alias;
-  const { statement } = world;
-  const untyped: SelectWorld = { ...world, keepsUntyped: true };
+  const { statement } = deps;
+  const untyped: SelectDeps = { ...deps, keepsUntyped: true };
   const left = boundNow(query.left, withEntry(untyped, { kind: "forbidden", name }));
   const first: BoundSelect = {
     ...left,
     outputs: left.outputs.map((output) => ({ ...output, expression: settled(output.expression) })),
   };
   const names = namesOf(binding, first);
-  const side = boundUntilWide(first, names, { query, name, world: untyped });
-  // Not recursive after all: an ordinary union, whose sides give each other their types.
-  if (!side.isRecursive) return setOperationOf(query, [left, side.next], world);
+  const side = boundUntilWide(first, names, { query, name, deps: untyped });
+  // The query is not recursive after all: it is an ordinary union, whose sides share their types.
+  if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
   const columns = names.map((column, i) =>
-    statement.newColumn({ name: column, type: defined(types[i], "a column has its type") }),
+    statement.newColumn({ name: column, type: defined(types[i], "every column has a type") }),
   );
   const outputsOf = (given: BoundSelect): BoundSelect["outputs"] =>
     recursiveOutputs(given, types, { name, columnNames: names, node: query.right });
@@ -188,18 +187,18 @@ interface RecursiveSide {
   readonly next: BoundSelect;
   readonly recursion: BoundRecursion;
   readonly types: readonly DataType[];
-  /** Whether it reads the entry at all. */
+  /** Whether the side reads the entry at all. */
   readonly isRecursive: boolean;
 }
 
-/** Binds the recursive side, and binds it again for as long as it needs wider columns. */
+/** Binds the recursive side repeatedly until no column needs to be wider. */
 function boundUntilWide(
   first: BoundSelect,
   names: readonly string[],
-  { name, query, world }: { query: SelectFromUnion; name: string; world: SelectWorld },
+  { name, query, deps }: { query: SelectFromUnion; name: string; deps: SelectDeps },
 ): RecursiveSide {
   let columns = roomyColumns(first.outputs.map(({ expression }) => expression.type));
-  const restore = countsAround(world);
+  const restore = countsAround(deps);
   for (let round = 0; ; round += 1) {
     const types = columns.map(({ type }) => type);
     const recursion: BoundRecursion = { name };
@@ -208,20 +207,20 @@ function boundUntilWide(
       name,
       columns: names.map((column, i) => ({
         name: column,
-        type: defined(types[i], "a column has its type"),
+        type: defined(types[i], "every column has a type"),
       })),
       recursion,
-      outer: world.outer,
+      outer: deps.outer,
       references: { count: 0 },
     };
-    const next = boundNow(query.right, withEntry(world, working));
+    const next = boundNow(query.right, withEntry(deps, working));
     const side = { next, recursion, types, isRecursive: working.references.count > 0 };
     if (!side.isRecursive) return side;
     checkForm(side, working.references.count, { first, query });
     const given = next.outputs.map(({ expression }) => expression.type);
     const wider = widened(columns, given, round);
     if (wider === columns) return side;
-    world.statement.bindAgain(query.right);
+    deps.statement.bindAgain(query.right);
     restore();
     columns = wider;
   }
@@ -230,7 +229,7 @@ function boundUntilWide(
 /**
  * Binding again must not count further reads of outer entries. Returns a function that undoes them.
  */
-function countsAround({ ctes }: SelectWorld): () => void {
+function countsAround({ ctes }: SelectDeps): () => void {
   const counts = new Map<{ count: number }, number>();
   for (let list = ctes; list !== undefined; list = list.others) {
     const { entry } = list;
@@ -260,7 +259,10 @@ function checkForm(
   }
 }
 
-/** A side with changed outputs. Casts go above DISTINCT, which must compare the original values. */
+/**
+ * Returns a side with changed outputs. Casts are applied above DISTINCT, which must compare the
+ * original values.
+ */
 function withOutputs(
   query: BoundSelect,
   outputsOf: (query: BoundSelect) => BoundSelect["outputs"],
@@ -270,24 +272,24 @@ function withOutputs(
   return { ...source, outputs: outputsOf(source) };
 }
 
-/** What an unqualified name in FROM means among the entries of WITH. */
-export function findEntry(item: FromTable, world: SelectWorld): CteEntry | undefined {
+/** Resolves an unqualified name in FROM among the entries of WITH. */
+export function findEntry(item: FromTable, deps: SelectDeps): CteEntry | undefined {
   if (item.name.schema !== undefined) return undefined;
-  for (let list = world.ctes; list !== undefined; list = list.others) {
+  for (let list = deps.ctes; list !== undefined; list = list.others) {
     if (list.entry.name === item.name.name) return list.entry;
   }
   return undefined;
 }
 
-/** An entry as a relation, each time with columns of its own. @throws {DatabaseError} */
+/** Returns an entry as a relation, each time with its own columns. @throws {DatabaseError} */
 export function relationOfEntry(
   entry: CteEntry,
   item: FromTable,
-  { outer, statement }: SelectWorld,
+  { outer, statement }: SelectDeps,
 ): BoundRelation {
   const alias = item.name.alias ?? item.name.name;
   if (entry.kind === "forbidden") {
-    throw recursiveForm(`"${entry.name}" is read outside of the second side of its UNION`, item);
+    throw recursiveForm(`"${entry.name}" is read outside the second side of its UNION`, item);
   }
   if (entry.kind === "working") {
     // An entry that is bound again for a subquery was already counted at its declaration.
@@ -313,7 +315,7 @@ export function relationOfEntry(
     cte.references.count += 1;
     return { kind: "cte", cte, alias, columns };
   }
-  // A subquery reads what the entry reads around it: the entry is bound again, as a part of it.
+  // A subquery reads the entry's outer values, so the entry is bound again as part of the subquery.
   if (cte.isVolatile) {
     throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
   }
@@ -329,4 +331,132 @@ function recursiveForm(
     position: node._location.start,
     hint: "the form is: a query UNION [ALL] a query that reads the entry once in FROM",
   });
+}
+
+/**
+ * Describes the first place of a query in which a recursive query may not read itself, or undefined
+ * if there is none. These places are the nullable side of an outer join, the right side of EXCEPT,
+ * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In these places,
+ * more rows in one step could mean fewer in the next, and an empty step could still produce rows,
+ * so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often a row occurs
+ * in a step. A WITH entry that reads the recursion has the rows of one step, and may be read
+ * anywhere.
+ */
+function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
+  return placeInQuery(query, recursion, undefined);
+}
+
+function placeInQuery(
+  query: BoundSelect,
+  recursion: BoundRecursion,
+  around: string | undefined,
+): string | undefined {
+  // GROUP BY is allowed, but a group without keys exists even for an empty step.
+  const isOver = query.aggregates.length > 0 || (query.isAggregated && query.groupBy.length === 0);
+  return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
+}
+
+function placeIn(
+  from: BoundFrom | undefined,
+  recursion: BoundRecursion,
+  around: string | undefined,
+): string | undefined {
+  if (from === undefined) return undefined;
+  if (from.kind === "join") {
+    const open = around ?? "the nullable side of an outer join";
+    const left = placeIn(from.left, recursion, from.join === "full" ? open : around);
+    const isOpen = from.join === "left" || from.join === "full";
+    return left ?? placeIn(from.right, recursion, isOpen ? open : around);
+  }
+  const { relation } = from;
+  switch (relation.kind) {
+    case "working":
+      return relation.recursion === recursion ? around : undefined;
+    case "query":
+      if (relation.isEntry === true) return undefined;
+      return placeInQuery(relation.query, recursion, around);
+    case "set": {
+      const isCounted = relation.isAll && relation.operator !== "union";
+      const before = isCounted ? (around ?? `${relation.operator.toUpperCase()} ALL`) : around;
+      const behind = relation.operator === "except" ? (around ?? "EXCEPT") : before;
+      return (
+        placeInQuery(relation.left, recursion, before) ??
+        placeInQuery(relation.right, recursion, behind)
+      );
+    }
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Returns the entries of WITH RECURSIVE in the order in which they are bound: each after the
+ * entries that it reads, since it may also read later ones. The written order is kept if it already
+ * satisfies this. Entries that read each other in a cycle are refused.
+ */
+function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding[] {
+  const places = new Map(entries.map(({ alias }, place) => [alias.name, place]));
+  const read = entries.map(({ alias, statement }) => {
+    const names = new Set<string>();
+    addNamesRead(statement, new Set(), names);
+    // An entry that reads itself is handled by its own form.
+    names.delete(alias.name);
+    return [...names].flatMap((name) => places.get(name) ?? []);
+  });
+  if (read.every((each, place) => each.every((other) => other < place))) return entries;
+
+  const readers = entries.map((): number[] => []);
+  for (const [place, each] of read.entries()) {
+    for (const other of each) readers[other]?.push(place);
+  }
+  const openCounts = read.map(({ length }) => length);
+  const order = openCounts.flatMap((count, place) => (count === 0 ? [place] : []));
+  for (const place of order) {
+    for (const reader of readers[place] ?? []) {
+      const openCount = defined(openCounts[reader], "a reader is an entry of WITH") - 1;
+      openCounts[reader] = openCount;
+      if (openCount === 0) order.push(reader);
+    }
+  }
+  const inCircle = entries[openCounts.findIndex((count) => count > 0)];
+  if (inCircle !== undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot run a recursive query: entries of WITH read each other in a cycle",
+      { position: inCircle.alias._location.start, hint: "let one entry read itself" },
+    );
+  }
+  return order.map((place) => defined(entries[place], "a place belongs to an entry"));
+}
+
+/**
+ * Adds names in FROM that may refer to entries: those without a namespace, unless an inner WITH
+ * hides them.
+ */
+function addNamesRead(part: unknown, hidden: ReadonlySet<string>, names: Set<string>): void {
+  if (!isPart(part)) return;
+  if (isWith(part)) {
+    const isRecursive = part.type === "with recursive";
+    const all = new Set([...hidden, ...part.bind.map(({ alias }) => alias.name)]);
+    const before = new Set(hidden);
+    for (const { alias, statement } of part.bind) {
+      addNamesRead(statement, isRecursive ? all : before, names);
+      before.add(alias.name);
+    }
+    addNamesRead(part.in, all, names);
+    return;
+  }
+  if (isTable(part)) {
+    const { name, schema } = part.name;
+    if (schema === undefined && !hidden.has(name)) names.add(name);
+  }
+  for (const child of directPartsOf(part)) addNamesRead(child, hidden, names);
+}
+
+function isWith(part: object): part is WithStatement {
+  return "type" in part && (part.type === "with" || part.type === "with recursive");
+}
+
+function isTable(part: object): part is FromTable {
+  return "type" in part && part.type === "table";
 }

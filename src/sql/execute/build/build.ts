@@ -1,5 +1,6 @@
 /**
- * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
+ * Turns a plan into operators. Expressions are compiled once for a plan; operators are created for
+ * each run.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -14,7 +15,6 @@ import { columnValue } from "../../bind/bound_nodes.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 import { areFewKeys } from "../../plan/access.ts";
 import { isAskedOnce } from "../../plan/folding.ts";
-import { keyedSideOf } from "../../plan/keyed_side.ts";
 import type {
   AggregateNode,
   ExpandNode,
@@ -23,24 +23,27 @@ import type {
   PlanNode,
   WindowNode,
 } from "../../plan/plan.ts";
+import { type RuntimeFilter, runtimeFilterOf } from "../../plan/runtime_filter.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { Operator, OperatorFactory } from "../context/operator.ts";
 import { compileExpression } from "../evaluate/expression.ts";
-import { type Layout, layoutOf } from "../evaluate/layout.ts";
+import { type BatchLayout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { HashJoin, type JoinOptions } from "../join/hash_join.ts";
-import { HeldSemiJoin } from "../join/held_semi_join.ts";
-import { KeyedSide, NotedKeys } from "../join/keyed_reading.ts";
 import { LateralJoin } from "../join/lateral_join.ts";
+import { LeftBuildSemiJoin } from "../join/left_build_semi_join.ts";
+import { RuntimeFilteredSide, RuntimeFilterKeys } from "../join/runtime_filter.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
 import { Distinct } from "../operators/distinct.ts";
-import { BatchSource, RowSource } from "../operators/filter.ts";
+import { BatchSource, RowsOperator } from "../operators/filter.ts";
 import { Expand, FunctionScan } from "../operators/function_scan.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
 import { Concatenation, SetOperation } from "../operators/set_operation.ts";
 import { buildValues } from "../operators/values.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
-import { Window, type WindowCall } from "../window/window.ts";
-import type { FrameBound } from "../window/window_frame.ts";
+import { type WindowCall, WindowOperator } from "../window/window.ts";
+import type { CompiledFrameBound } from "../window/window_frame.ts";
+import { buildExtremes } from "./build_extremes.ts";
+import { typesOf } from "./build_index_scan.ts";
 import { buildOrder, sortKeys } from "./build_order.ts";
 import {
   buildOverScan,
@@ -54,24 +57,27 @@ import { buildKeyedScan, buildScan, buildSystemView, type ScanUse } from "./buil
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** How what a node yields is used. */
+/** Describes how the reader of a node uses the node's rows. */
 interface Use extends ScanUse {
-  /** Of a sort: only the first row is wanted of those that are equal in these. */
+  /**
+   * Set below a sort that needs only the first row of each group with equal values of these
+   * expressions.
+   */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** Of a window: which of its rows are wanted. */
+  /** Set below a window: bounds for the numbers of the rows that are needed. */
   readonly bounds?: readonly NumberBound[];
 }
 
-/** Compiles a plan. */
+/** Compiles a plan into a factory of operators. */
 export function buildPlan(node: PlanNode, use: Use = {}): OperatorFactory {
   const build = buildNode(node, use);
-  return (run) => measured(node, build(run), run);
+  return (context) => measured(node, build(context), context);
 }
 
 function buildNode(node: PlanNode, use: Use): OperatorFactory {
   switch (node.kind) {
     case "single":
-      return () => new RowSource([[]], []);
+      return () => new RowsOperator([[]], []);
     case "scan":
       return buildScan(node, use);
     case "system":
@@ -95,7 +101,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "set":
       return buildSet(node);
     case "cte":
-      return (run) => new SharedRowsReader(run.subqueries.takeRows(node.cte, run));
+      return (context) => new SharedRowsReader(context.subqueries.takeRows(node.cte, context));
     case "working":
       return buildWorking(node);
     case "gathered":
@@ -120,14 +126,16 @@ function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorF
   const types = node.on.map(({ type }) => type);
   const isOrdered = node.input.kind === "sort";
   const ordered = isOrdered ? node.input.columns.map(({ type }) => type) : undefined;
-  return (run) => new Distinct(input(run), { run, node, on, types, ordered });
+  return (context) => new Distinct(input(context), { context, node, on, types, ordered });
 }
 
 function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
-  return (run) => pass(input(run), run);
+  return (context) => pass(input(context), context);
 }
 
-/** The condition on pairs of an inner join becomes a filter above it where it may make much. */
+/**
+ * The condition on pairs of an inner join becomes a filter above it if it may produce long values.
+ */
 function buildFilteredJoin(node: JoinNode, residual: BoundExpression): OperatorFactory {
   const read = columnIdsIn(residual);
   for (const { id } of node.columns) read.add(id);
@@ -153,7 +161,9 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const rightTypes = node.right.columns.map(({ type }) => type);
   const residual =
     node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
-  const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
+  const kept = node.columns.map(({ id }) =>
+    defined(pairLayout.get(id), "a join yields only columns of its two sides"),
+  );
   const { holdsLeft = false, isGuarded = false, join } = node;
   const shape = {
     node,
@@ -167,9 +177,9 @@ function buildJoin(node: JoinNode): OperatorFactory {
     keyTypes,
   };
   const sidesOf = buildSides(node, { left, right, shape });
-  return (run) => {
-    const options = { ...shape, residual, run, ...sidesOf(run) };
-    return holdsLeft ? new HeldSemiJoin(options) : new HashJoin(options);
+  return (context) => {
+    const options = { ...shape, residual, context, ...sidesOf(context) };
+    return holdsLeft ? new LeftBuildSemiJoin(options) : new HashJoin(options);
   };
 }
 
@@ -179,14 +189,14 @@ interface BuiltSides {
   readonly shape: Pick<JoinOptions, "leftKeys" | "rightKeys" | "leftTypes" | "rightTypes">;
 }
 
-/** Both sides of a join, one of them by the keys of the other where those may be few. */
+/** Builds both sides of a join, one of them read by the keys of the other if there may be few. */
 function buildSides(
   node: JoinNode,
   { left, right, shape }: BuiltSides,
-): (run: Run) => Pick<JoinOptions, "left" | "right"> {
-  const keyed = keyedSideOf(node);
-  if (keyed === undefined) return (run) => ({ left: left(run), right: right(run) });
-  const { isWhole, scan, side } = keyed;
+): (context: ExecutionContext) => Pick<JoinOptions, "left" | "right"> {
+  const keyed = runtimeFilterOf(node);
+  if (keyed === undefined) return (context) => ({ left: left(context), right: right(context) });
+  const { by, scan, side } = keyed;
   const isRight = side === "right";
   const isFirst = isRight && node.holdsLeft !== true;
   const [whole, other] = isRight ? [right, left] : [left, right];
@@ -194,29 +204,40 @@ function buildSides(
     ? { types: shape.leftTypes, keys: shape.leftKeys }
     : { types: shape.rightTypes, keys: shape.rightKeys };
   const parts = keyed.parts.map((part) => (typeof part === "number" ? part : compileScalar(part)));
-  const partTypes = runtimeOf(scan.table).keyTypes;
+  const partTypes =
+    typeof by === "object" ? typesOf(scan.table, by) : runtimeOf(scan.table).keyTypes;
   const areFew = (keyCount: number): boolean => areFewKeys(scan, keyCount);
-  // Most runs never look up.
-  let lookUpBy: ((run: Run, keys: readonly Row[]) => Operator) | undefined;
-  return (run) => {
-    const noted = new NotedKeys({ ...noting, run, parts, partTypes, areFew, input: other(run) });
-    const lookUp = (keys: readonly Row[]): Operator => {
-      lookUpBy ??= buildLookUp(isRight ? node.right : node.left, { isWhole });
-      return lookUpBy(run, keys);
+  // The look-up is compiled on demand, because most runs never use it.
+  let lookUpBy: LookUp | undefined;
+  return (context) => {
+    const noted = new RuntimeFilterKeys({
+      ...noting,
+      context,
+      parts,
+      partTypes,
+      areFew,
+      input: other(context),
+    });
+    const lookUp = (keys: readonly Row[]): Operator | undefined => {
+      lookUpBy ??= buildLookUp(isRight ? node.right : node.left, by);
+      return lookUpBy(context, keys);
     };
-    const read = new KeyedSide({ noted, isFirst, scan: () => whole(run), lookUp });
+    const read = new RuntimeFilteredSide({ noted, isFirst, scan: () => whole(context), lookUp });
     return isRight ? { left: noted, right: read } : { left: read, right: noted };
   };
 }
 
-/** A side of a join, of the rows alone that have one of some keys. */
-function buildLookUp(
-  side: PlanNode,
-  { isWhole }: { isWhole: boolean },
-): (run: Run, keys: readonly Row[]) => Operator {
+/** Reads rows by keys. Returns undefined if reading all rows takes less time. */
+type LookUp = (context: ExecutionContext, keys: readonly Row[]) => Operator | undefined;
+
+/** Builds a side of a join that reads only rows with given keys. */
+function buildLookUp(side: PlanNode, by: RuntimeFilter["by"]): LookUp {
   const { isFiltered, pass, scan } = buildOverScan(side);
-  const read = buildKeyedScan(scan, { isFiltered, isWhole });
-  return (run, keys) => pass(read(run, keys), run);
+  const read = buildKeyedScan(scan, { isFiltered, by });
+  return (context, keys) => {
+    const rows = read(context, keys);
+    return rows === undefined ? undefined : pass(rows, context);
+  };
 }
 
 function buildLateral(node: LateralNode): OperatorFactory {
@@ -224,7 +245,7 @@ function buildLateral(node: LateralNode): OperatorFactory {
   const left = buildPlan(node.left);
   const right = buildPlan(node.right);
   const leftLayout = layoutOf(node.left.columns);
-  const captures = node.captures.map(({ id, value }) => {
+  const outerReferences = node.outerReferences.map(({ id, value }) => {
     return { id, evaluate: compileExpression(value, leftLayout) };
   });
   const rightTypes = node.right.columns.map(({ type }) => type);
@@ -232,8 +253,16 @@ function buildLateral(node: LateralNode): OperatorFactory {
     node.condition === undefined
       ? undefined
       : compileExpression(node.condition, layoutOf(node.columns));
-  return (run) =>
-    new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
+  return (context) =>
+    new LateralJoin({
+      context,
+      join,
+      left: left(context),
+      right,
+      rightTypes,
+      outerReferences,
+      condition,
+    });
 }
 
 function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
@@ -243,25 +272,27 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
   return passing(buildPassing(node), input);
 }
 
-/** A filter that is the same for all rows. If it is not true, its input is not opened. */
+/** Builds a filter that is the same for all rows. If it is not true, its input is not opened. */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);
   const layout = layoutOf(node.input.columns);
-  const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
+  const kept = node.columns.map(({ id }) =>
+    defined(layout.get(id), "a filter yields only columns of its input"),
+  );
   const isWhole = kept.length === node.input.columns.length && kept.every((at, i) => at === i);
   const input = buildPlan(node.input, use);
   const tested = passing(buildPassing(node), input);
-  return (run) => {
+  return (context) => {
     let answer: Value;
     try {
-      answer = ask(run);
+      answer = ask(context);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
       // The condition fails for the first row that evaluates it; without rows it does not fail.
-      return tested(run);
+      return tested(context);
     }
-    if (answer !== true) return new RowSource([], []);
-    return isWhole ? input(run) : tested(run);
+    if (answer !== true) return new RowsOperator([], []);
+    return isWhole ? input(context) : tested(context);
   };
 }
 
@@ -278,7 +309,7 @@ function buildExpand({ columns, functions, input }: ExpandNode): OperatorFactory
   const madeCount = functions.reduce((sum, { width }) => sum + width, 0);
   const keptCount = columns.length - madeCount;
   const types = columns.slice(keptCount).map(({ type }) => type);
-  return (run) => new Expand({ run, input: rows(run), calls, keptCount, types });
+  return (context) => new Expand({ context, input: rows(context), calls, keptCount, types });
 }
 
 function buildFunctions(node: Extract<PlanNode, { kind: "function" }>): OperatorFactory {
@@ -288,7 +319,7 @@ function buildFunctions(node: Extract<PlanNode, { kind: "function" }>): Operator
     call,
     args: call.args.map((arg) => compileScalar(arg)),
   }));
-  return (run) => new FunctionScan({ run, calls, hasOrdinality, types });
+  return (context) => new FunctionScan({ context, calls, hasOrdinality, types });
 }
 
 function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
@@ -297,21 +328,31 @@ function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
   const right = buildPlan(node.right);
   const types = node.columns.map(({ type }) => type);
   if (operator !== "union") {
-    return (run) =>
-      new SetOperation({ run, node, operator, isAll, types, left: left(run), right: right(run) });
+    return (context) =>
+      new SetOperation({
+        context,
+        node,
+        operator,
+        isAll,
+        types,
+        left: left(context),
+        right: right(context),
+      });
   }
-  if (isAll) return (run) => new Concatenation(left(run), right(run));
+  if (isAll) return (context) => new Concatenation(left(context), right(context));
   const layout = layoutOf(node.columns);
   const on = node.columns.map((column) => compileExpression(columnValue(column), layout));
-  return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, node, on, types });
+  return (context) =>
+    new Distinct(new Concatenation(left(context), right(context)), { context, node, on, types });
 }
 
 function buildWorking({ recursion }: Extract<PlanNode, { kind: "working" }>): OperatorFactory {
-  return (run) => new WorkingTable(defined(run.working.get(recursion), "a recursion has its rows"));
+  return (context) =>
+    new WorkingTable(defined(context.working.get(recursion), "a recursive query has working rows"));
 }
 
-function buildGathered({ division }: Run): Operator {
-  return new BatchSource(defined(division, "rows are gathered of a divided query").gathered);
+function buildGathered({ division }: ExecutionContext): Operator {
+  return new BatchSource(defined(division, "rows are gathered only in a divided query").gathered);
 }
 
 function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {
@@ -319,7 +360,7 @@ function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): Operato
   const types = node.columns.map(({ type }) => type);
   const first = buildPlan(node.first);
   const next = buildPlan(node.next);
-  return (run) => new Recursion({ run, recursion, isAll, types, first, next });
+  return (context) => new Recursion({ context, recursion, isAll, types, first, next });
 }
 
 function buildAggregate(node: AggregateNode): OperatorFactory {
@@ -348,7 +389,10 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
   });
   const { groupingSets } = node;
   const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
-  return (run) => new Aggregate({ ...options, run, node, input: input(run) });
+  return buildExtremes(
+    node,
+    (context) => new Aggregate({ ...options, context, node, input: input(context) }),
+  );
 }
 
 function buildWindow(node: WindowNode, { bounds }: Use): OperatorFactory {
@@ -361,9 +405,11 @@ function buildWindow(node: WindowNode, { bounds }: Use): OperatorFactory {
   const layout = layoutOf(node.input.columns);
   const ids = new Set(node.calls.map(({ column }) => column.id));
   const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
-  const kept = keptColumns.map(({ id }) => defined(layout.get(id), "a window keeps columns"));
+  const kept = keptColumns.map(({ id }) =>
+    defined(layout.get(id), "a window yields columns of its input"),
+  );
   const keptTypes = keptColumns.map(({ type }) => type);
-  const { orderBy, partitionBy } = defined(node.calls[0], "a window has a call").window;
+  const { orderBy, partitionBy } = defined(node.calls[0], "a window has at least one call").window;
   const partitionKeys = partitionBy.map((expression): BoundSort => {
     return { expression, isDescending: false, nullsFirst: false };
   });
@@ -371,12 +417,12 @@ function buildWindow(node: WindowNode, { bounds }: Use): OperatorFactory {
   const order = sortKeys(orderBy, layout);
   const calls = node.calls.map((call) => compileCall(call, layout));
   const options = { node, kept, keptTypes, partition, order, calls };
-  return (run) => new Window({ ...options, run, input: input(run) });
+  return (context) => new WindowOperator({ ...options, context, input: input(context) });
 }
 
-function compileCall(call: BoundWindowCall, layout: Layout): WindowCall {
+function compileCall(call: BoundWindowCall, layout: BatchLayout): WindowCall {
   const { column, filter, form, window } = call;
-  const compiledBound = ({ offset, reach, type }: BoundFrameBound): FrameBound => ({
+  const compiledBound = ({ offset, reach, type }: BoundFrameBound): CompiledFrameBound => ({
     type,
     offset: offset === undefined ? undefined : compileScalar(offset),
     reach:

@@ -1,105 +1,183 @@
-/**
- * Plan → operators, of what sorts rows and takes the first of them.
- */
-import { ExpressionPlaces } from "../../bind/alike.ts";
+/** Builds the operators that sort rows or take the first rows of a sort. */
+
 import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
-import { orderedColumnOf } from "../../plan/ordered_input.ts";
+import { ExpressionPlaces } from "../../bind/equivalence.ts";
+import { indexOrderOf, orderedColumnOf, scanInOrder } from "../../plan/ordered_input.ts";
 import type { PlanNode } from "../../plan/plan.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { Operator, OperatorFactory } from "../context/operator.ts";
 import { compileExpression } from "../evaluate/expression.ts";
-import { type Layout, layoutOf } from "../evaluate/layout.ts";
+import { type BatchLayout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { Limit, rowCountFrom } from "../operators/filter.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
-import { FirstInOrder } from "../sort/first_in_order.ts";
-import { GroupFirsts } from "../sort/group_firsts.ts";
+import { GroupTopN } from "../sort/group_top_n.ts";
 import type { OrderedTableScan } from "../sort/ordered_table_scan.ts";
+import { OrderedTopN } from "../sort/ordered_top_n.ts";
 import { LimitWithTies, Sort } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
-import { buildOverScan, paced } from "./build_passing.ts";
-import { buildOrderedScan } from "./build_scan.ts";
+import { buildOverScan, type Passing, paced } from "./build_passing.ts";
+import {
+  buildIndexOrder,
+  buildIndexQuestion,
+  buildOrderedScan,
+  type ScanUse,
+} from "./build_scan.ts";
 
 /** @param buildPlan Compiles the input. */
 export function buildOrder(
   node: Extract<PlanNode, { kind: "sort" | "limit" }>,
-  buildPlan: (node: PlanNode) => OperatorFactory,
+  buildPlan: (node: PlanNode, use?: ScanUse) => OperatorFactory,
   firstsOf: readonly BoundExpression[] | undefined,
 ): OperatorFactory {
   const limit = countOf(node.limit, "LIMIT");
   const offset = countOf(node.offset, "OFFSET");
-  if (node.kind === "sort") {
-    const evaluated = node.keys.map(({ expression }) => expression);
-    const rows = paced(evaluated, buildPlan(node.input));
-    const input = firstsOf === undefined ? rows : buildFirsts(node, rows, firstsOf);
-    const keys = sortKeys(node.keys, layoutOf(node.input.columns));
-    const inputTypes = node.input.columns.map(({ type }) => type);
-    const sort = (run: Run, from: Operator, rowsMax: number): Operator =>
-      new Sort(from, { run, node, inputTypes, keys, rowsMax });
-    const first = buildFirst(node);
-    const [key] = keys;
-    if (first === undefined || key === undefined) {
-      return (run) => sort(run, input(run), limit(run) + offset(run));
-    }
-    // Rows that nothing drops, and whose order one key decides, are skipped without being read.
-    const canSkip = keys.length === 1 && !hasFilter(node.input);
-    const columnCount = inputTypes.length;
-    return (run) => {
-      const skipped = canSkip ? offset(run) : 0;
-      const allRows = limit(run) + offset(run);
-      const rowsMax = allRows - skipped;
-      const front = first(run, rowsMax);
-      if (front === undefined) return sort(run, input(run), allRows);
-      const { input: from, scan } = front;
-      const sortOver = (ordered: Operator): Operator => sort(run, ordered, rowsMax);
-      const plain = (leftOut: number): Operator =>
-        new Limit(sort(run, input(run), allRows), {
-          run,
-          limit: Number.POSITIVE_INFINITY,
-          offset: leftOut,
-        });
-      const options = { run, input: from, scan, plain, sortOver, key, rowsMax };
-      return new FirstInOrder({ ...options, skipped, columnCount });
-    };
-  }
+  if (node.kind === "sort") return buildSort(node, buildPlan, { firstsOf, limit, offset });
   const input = buildPlan(node.input);
   const layout = layoutOf(node.input.columns);
   if (node.ties === undefined) {
-    return (run) => new Limit(input(run), { run, limit: limit(run), offset: offset(run) });
+    return (context) =>
+      new Limit(input(context), { context, limit: limit(context), offset: offset(context) });
   }
   const keys = sortKeys(node.ties, layout);
-  return (run) =>
-    new LimitWithTies(input(run), { run, keys, limit: limit(run), offset: offset(run) });
+  return (context) =>
+    new LimitWithTies(input(context), {
+      context,
+      keys,
+      limit: limit(context),
+      offset: offset(context),
+    });
 }
 
-/** The input of a sort, in the order of its first key. */
+type SortNode = Extract<PlanNode, { kind: "sort" }>;
+type Count = (context: ExecutionContext) => number;
+
+interface SortUse {
+  readonly limit: Count;
+  readonly offset: Count;
+  readonly firstsOf: readonly BoundExpression[] | undefined;
+}
+
+function buildSort(
+  node: SortNode,
+  buildPlan: (node: PlanNode, use?: ScanUse) => OperatorFactory,
+  { firstsOf, limit, offset }: SortUse,
+): OperatorFactory {
+  const evaluated = node.keys.map(({ expression }) => expression);
+  const rows = paced(evaluated, buildPlan(node.input));
+  const input = firstsOf === undefined ? rows : buildFirsts(node, rows, firstsOf);
+  const keys = sortKeys(node.keys, layoutOf(node.input.columns));
+  const inputTypes = node.input.columns.map(({ type }) => type);
+  const sort = (context: ExecutionContext, from: Operator, rowsMax: number): Operator =>
+    new Sort(from, { context, node, inputTypes, keys, rowsMax });
+  const inOrder = buildInOrder(node, buildPlan);
+  if (inOrder !== undefined) {
+    return (context) =>
+      inOrder(context) ?? sort(context, input(context), limit(context) + offset(context));
+  }
+  const fronts = buildFronts(node);
+  if (fronts.length === 0) {
+    return (context) => sort(context, input(context), limit(context) + offset(context));
+  }
+  const isFiltered = hasFilter(node.input);
+  const columnCount = inputTypes.length;
+  return (context) => {
+    const allRows = limit(context) + offset(context);
+    for (const { keyCount, open } of fronts) {
+      // If the scan decides the order and no row is dropped, rows are skipped without being read.
+      const canSkip = keyCount === keys.length && !isFiltered;
+      const skipped = canSkip ? offset(context) : 0;
+      const rowsMax = allRows - skipped;
+      const front = open(context, rowsMax);
+      if (front === undefined) continue;
+      const plain = (leftOut: number): Operator =>
+        new Limit(sort(context, input(context), allRows), {
+          context,
+          limit: Number.POSITIVE_INFINITY,
+          offset: leftOut,
+        });
+      return new OrderedTopN({
+        context,
+        ...front,
+        plain,
+        sortOver: (ordered) => sort(context, ordered, rowsMax),
+        keys: keys.slice(0, keyCount),
+        rowsMax,
+        skipped,
+        columnCount,
+      });
+    }
+    return sort(context, input(context), allRows);
+  };
+}
+
+/**
+ * Returns the input without a sort, for runs that do not read the input through an index and so
+ * read it in the order of the sort. Returns undefined if the table is stored in a different order.
+ */
+function buildInOrder(
+  { input, keys }: SortNode,
+  buildPlan: (node: PlanNode, use?: ScanUse) => OperatorFactory,
+): ((context: ExecutionContext) => Operator | undefined) | undefined {
+  const scan = scanInOrder(input, keys);
+  if (scan === undefined) return undefined;
+  const usesIndex = buildIndexQuestion(scan);
+  const rows = buildPlan(input, { skipsIndexes: true });
+  return (context) => (usesIndex(context) ? undefined : rows(context));
+}
+
+/** The input of a sort, already sorted by the first sort keys. */
 interface SortFront {
   readonly input: Operator;
   readonly scan: OrderedTableScan;
 }
 
-/** Undefined where no order of a table is one of the sort, or a run has none for so many rows. */
-function buildFirst({
-  input,
-  keys,
-  limit,
-}: Extract<PlanNode, { kind: "sort" }>):
-  | ((run: Run, rowsMax: number) => SortFront | undefined)
-  | undefined {
+/** A way to read the input of a sort so that rows arrive sorted by the first sort keys. */
+interface FrontSource {
+  /** The number of sort keys, from the first, by which the input is sorted. */
+  readonly keyCount: number;
+  /** Returns undefined if a run cannot read its rows, or so many rows, in this order. */
+  readonly open: (context: ExecutionContext, rowsMax: number) => SortFront | undefined;
+}
+
+/** Returns the ways to read the first rows of a sort in sorted order, the best way first. */
+function buildFronts({ input, keys, limit }: SortNode): readonly FrontSource[] {
   const [key] = keys;
-  const columnId = key === undefined ? undefined : orderedColumnOf(input, key.expression);
-  if (limit === undefined || key === undefined || columnId === undefined) return undefined;
-  const { pass, scan: scanned } = buildOverScan(input);
-  const open = buildOrderedScan(scanned, { columnId, isDescending: key.isDescending });
-  return (run, rowsMax) => {
-    const ordered = open(run, rowsMax);
-    if (ordered === undefined) return undefined;
-    return { input: pass(ordered.rows, run), scan: ordered.scan };
+  if (limit === undefined || key === undefined) return [];
+  const found: FrontSource[] = [];
+  const byIndex = indexOrderOf(input, keys);
+  if (byIndex !== undefined) {
+    const { pass, scan } = buildOverScan(input);
+    found.push(frontOf(pass, byIndex.keyCount, buildIndexOrder(scan, byIndex)));
+  }
+  const columnId = orderedColumnOf(input, key);
+  if (columnId !== undefined) {
+    const { pass, scan } = buildOverScan(input);
+    const { isDescending } = key;
+    found.push(frontOf(pass, 1, buildOrderedScan(scan, { columnId, isDescending })));
+  }
+  return found;
+}
+
+function frontOf(
+  pass: Passing,
+  keyCount: number,
+  open: ReturnType<typeof buildOrderedScan>,
+): FrontSource {
+  return {
+    keyCount,
+    open: (context, rowsMax) => {
+      const ordered = open(context, rowsMax);
+      if (ordered === undefined) return undefined;
+      return { input: pass(ordered.rows, context), scan: ordered.scan };
+    },
   };
 }
 
-/** The rows of a sort's input, but for those that cannot be the first of their group. */
+/**
+ * Returns the rows from a sort's input, without the rows that cannot be the first of their group.
+ */
 function buildFirsts(
-  { input, keys }: Pick<Extract<PlanNode, { kind: "sort" }>, "input" | "keys">,
+  { input, keys }: Pick<SortNode, "input" | "keys">,
   rows: OperatorFactory,
   firstsOf: readonly BoundExpression[],
 ): OperatorFactory {
@@ -112,26 +190,23 @@ function buildFirsts(
     onTypes: firstsOf.map(({ type }) => type),
     keys: sortKeys(others, layout),
   };
-  return (run) => new GroupFirsts(rows(run), { run, ...options, rowsMax: 1 });
+  return (context) => new GroupTopN(rows(context), { context, ...options, rowsMax: 1 });
 }
 
 function hasFilter(node: PlanNode): boolean {
   return node.kind === "filter" || (node.kind === "project" && hasFilter(node.input));
 }
 
-function countOf(
-  expression: BoundExpression | undefined,
-  clause: "LIMIT" | "OFFSET",
-): (run: Run) => number {
+function countOf(expression: BoundExpression | undefined, clause: "LIMIT" | "OFFSET"): Count {
   if (expression === undefined) {
     const none = clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
     return () => none;
   }
   const value = compileScalar(expression);
-  return (run) => rowCountFrom(value(run), clause);
+  return (context) => rowCountFrom(value(context), clause);
 }
 
-export function sortKeys(sorts: readonly BoundSort[], layout: Layout): SortKey[] {
+export function sortKeys(sorts: readonly BoundSort[], layout: BatchLayout): SortKey[] {
   return sorts.map(({ expression, isDescending, nullsFirst }) => ({
     evaluate: compileExpression(expression, layout),
     type: expression.type,

@@ -1,22 +1,34 @@
-/**
- * Plan → operators, of what reads stored rows or those of a system view.
- */
+/** Builds the operators that read stored rows or the rows of a system view. */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import type { TableEntry } from "../../../catalog/mod.ts";
+import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
   type ColumnRange,
+  type ColumnSpan,
+  DELETED_COLUMN_ID,
   type KeySpans,
   type OrderedScan,
   SEQ_COLUMN_ID,
 } from "../../../storage/mod.ts";
-import { type DataType, isNumberType, type Row, type Value } from "../../../types/mod.ts";
+import {
+  BIGINT,
+  compareValues,
+  type DataType,
+  isNumberType,
+  type Row,
+  type Value,
+} from "../../../types/mod.ts";
+import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { hasSubquery } from "../../bind/walk.ts";
 import { areListed } from "../../plan/access.ts";
-import type { KeyPart, PlanNode, ScanNode } from "../../plan/plan.ts";
+import { uniqueKeyIn } from "../../plan/index_access.ts";
+import type { OrderedIndex } from "../../plan/ordered_input.ts";
+import type { PlanNode, PlannedRange, ScanNode } from "../../plan/plan.ts";
+import type { RuntimeFilter } from "../../plan/runtime_filter.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { Operator, OperatorFactory } from "../context/operator.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import { keyTextOf } from "../keys/key_text.ts";
-import { PortionSource, RowCounts } from "../operators/filter.ts";
+import { PortionSource } from "../operators/filter.ts";
 import {
   droppedMeanwhile,
   KeyLookup,
@@ -25,61 +37,115 @@ import {
   TableScan,
   type TableScanOptions,
 } from "../operators/scan.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
 import { ORDERED_SHARE_MAX, OrderedTableScan } from "../sort/ordered_table_scan.ts";
-import { type CompiledRange, compileRange, spanOfRanges } from "./column_bounds.ts";
+import { attempted } from "./attempt.ts";
+import { type BeginningSpan, compileBeginning } from "./beginnings.ts";
+import {
+  compileIndexes,
+  compileSpans,
+  openByKeys,
+  openIndex,
+  type SpanUse,
+} from "./build_index_scan.ts";
+import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Reads the one row that a query can yield, as its output columns. */
-export type RowRead = (run: Run) => Row | undefined;
+/** The result of a run that cannot read the row directly and needs operators. */
+export const NOT_READ: unique symbol = Symbol("not read");
+
+/** Reads the only row that a query can yield, as its output columns. */
+export type RowRead = (context: ExecutionContext) => Row | undefined | typeof NOT_READ;
 
 /**
- * Compiles a plan that takes columns of one row by its key as they are, and does nothing else: the
- * most frequent of all reads needs no operators. Undefined for every other plan.
+ * Compiles a plan that only takes columns of one row by its key, the most frequent of all reads,
+ * which needs no operators. Returns undefined for every other plan.
  */
 export function buildRowRead(root: PlanNode): RowRead | undefined {
-  if (root.kind !== "project" || root.input.kind !== "scan") return undefined;
-  const { key, table } = root.input;
+  if (root.kind !== "project") return undefined;
+  const found = keyBelow(root.input);
   const columnIds = root.expressions.flatMap((expression) =>
     expression.kind === "column" ? (expression.column.origin?.columnId ?? []) : [],
   );
-  if (key === undefined || columnIds.length < root.expressions.length) return undefined;
+  if (found === undefined || columnIds.length < root.expressions.length) return undefined;
+  const { index, key, table } = found;
   if (key.some(hasSubquery)) return undefined;
   const parts = key.map((value) => compileScalar(value));
-  return (run) => {
-    const values: Value[] = [];
-    for (const part of parts) {
-      const value = part(run);
-      if (value === null) return undefined;
-      values.push(value);
-    }
-    return readRow(run, table, { key: values, columnIds });
+  return (context) => {
+    const compute = (): Value[] => parts.map((part) => part(context));
+    const values = index === undefined ? compute() : attempted(compute);
+    if (values === undefined) return NOT_READ;
+    if (values.includes(null)) return undefined;
+    if (index === undefined) return readRow(context, table, { key: values, columnIds });
+    return readByIndex(context, table, { indexId: index.indexId, key: values, columnIds });
   };
+}
+
+/** The primary key or index key that the conditions of a plan over one table fix together. */
+function keyBelow(
+  input: PlanNode,
+):
+  | { table: TableEntry; key: readonly BoundExpression[]; index: IndexEntry | undefined }
+  | undefined {
+  if (input.kind === "scan") {
+    const { key, table } = input;
+    return key === undefined ? undefined : { table, key, index: undefined };
+  }
+  if (input.kind !== "filter" || input.input.kind !== "scan") return undefined;
+  const { indexes: [access] = [], table, withTombstones } = input.input;
+  if (access === undefined || withTombstones) return undefined;
+  const key = uniqueKeyIn(input.condition, access.index);
+  return key === undefined ? undefined : { table, key, index: access.index };
+}
+
+/**
+ * Reads the row that has a key in a unique index. The index does not contain rows that a
+ * transaction has staged.
+ */
+function readByIndex(
+  context: ExecutionContext,
+  table: TableEntry,
+  read: { indexId: number; key: Row; columnIds: readonly number[] },
+): Row | undefined | typeof NOT_READ {
+  if (context.staged?.hasStaged(table.tableId) === true) return NOT_READ;
+  if (read.columnIds.includes(DELETED_COLUMN_ID)) return NOT_READ;
+  const owner = ownerOf(context.principal, table);
+  try {
+    const rows = context.store.lookupIndex(table.tableId, {
+      ...read,
+      owner,
+      upTo: context.snapshotSeq,
+    });
+    return rows === undefined ? NOT_READ : rows[0];
+  } catch (error) {
+    throw droppedMeanwhile(error, table);
+  }
 }
 
 export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): OperatorFactory {
   const { columns, positions, source } = node;
   const types = columns.map(({ type }) => type);
-  return (run) => {
-    const { isImpersonated, role, userId } = run.principal;
+  return (context) => {
+    const { isImpersonated, role, userId } = context.principal;
     const portions = source({ userId, role, isImpersonated, positions });
-    return new PortionSource(portions, { run, positions, types });
+    return new PortionSource(portions, { context, positions, types });
   };
 }
 
 /**
- * Rows of a batch when nobody above wants rows one by one. Its arrays stay in the second-level
- * cache, and what is done with it ends before others have waited for long.
+ * The number of rows in a batch if no operator above needs rows one by one. The arrays of such a
+ * batch stay in the second-level cache, and processing the batch does not block the event loop for
+ * long.
  */
 const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
-/** How the rows of a scan are used. */
+/** Describes how the reader of a scan uses the scan's rows. */
 export interface ScanUse {
-  /** Whoever reads them is done with a batch before asking for the next one. */
+  /** Whether the reader finishes a batch before requesting the next one. */
   readonly isConsumed?: boolean;
-  /** Whoever reads them leaves out rows by some of the columns. */
+  /** Whether the reader drops rows by some of the columns. */
   readonly isFiltered?: boolean;
+  /** Whether rows must arrive in the order of the table, which an index does not have. */
+  readonly skipsIndexes?: boolean;
 }
 
 export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
@@ -87,17 +153,17 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
   const keysOf = compileKeys(node);
   if (keysOf === undefined) return buildTableScan(node, use);
   if (node.sought === undefined) {
-    return (run) => shaped(node, new KeyLookup(optionsOf(run), keysOf(run).keys));
+    return (context) => new KeyLookup(optionsOf(context), keysOf(context).keys);
   }
-  // Made lazily, because most runs never scan.
+  // The scan is compiled on demand, because most runs never use it.
   let scan: OperatorFactory | undefined;
-  return (run) => {
-    const { count, keys } = keysOf(run);
-    if (areWorthLookingUp(node, count, run)) {
-      return shaped(node, new KeyLookup(optionsOf(run), keys));
+  return (context) => {
+    const sought = attempted(() => keysOf(context));
+    if (sought !== undefined && areWorthLookingUp(node, sought.count, context)) {
+      return new KeyLookup(optionsOf(context), sought.keys);
     }
     scan ??= buildTableScan(node, use);
-    return scan(run);
+    return scan(context);
   };
 }
 
@@ -105,10 +171,17 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
  * Whether a run looks up its listed keys. The plan cannot decide this: it does not know how many
  * elements the arrays have or how many rows of the table belong to the caller.
  */
-function areWorthLookingUp({ sought = [], table }: ScanNode, count: number, run: Run): boolean {
+function areWorthLookingUp(
+  { sought = [], table }: ScanNode,
+  count: number,
+  context: ExecutionContext,
+): boolean {
   const isPlanned = table.kind === "shared" && !sought.flat().some(({ lists }) => lists.length > 0);
   if (isPlanned || count <= FEW_KEYS) return true;
-  return areListed(count, run.store.liveRowCount(table.tableId, ownerOf(run.principal, table)));
+  return areListed(
+    count,
+    context.store.liveRowCount(table.tableId, ownerOf(context.principal, table)),
+  );
 }
 
 /** Up to this number, keys are looked up without checking how many rows there are. */
@@ -121,109 +194,159 @@ function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
   const [firstKeyId] = table.primaryKey;
   const prefixOf = compilePrefix(node);
   const hasKeySpan = spanRanges.some(({ columnId }) => columnId === firstKeyId);
-  const keySpans = (run: Run): KeySpans | undefined => {
-    const listed = prefixOf?.(run);
+  const keySpans = (context: ExecutionContext): KeySpans | undefined => {
+    const listed = prefixOf && attempted(() => prefixOf(context));
     if (listed !== undefined) return listed;
     if (firstKeyId === undefined || !hasKeySpan) return undefined;
     const type = typeOfColumn(table, firstKeyId);
-    const span = spanOfRanges(spanRanges, { columnId: firstKeyId, type, run });
+    const span = attempted(() => spanOfRanges(spanRanges, { columnId: firstKeyId, type, context }));
     return span === undefined ? undefined : { columnId: firstKeyId, spans: [span] };
   };
-  return (run) => {
-    const spans = keySpans(run);
-    const where = { ranges: [...rangesOf(ranges, run), ...around(table, spans)], keySpans: spans };
-    const onEnd = prunedIn(node, run);
-    return shaped(node, new TableScan({ ...optionsOf(run), ...where, onEnd }));
+  const indexed = use.skipsIndexes === true ? undefined : compileIndexes(node);
+  return (context) => {
+    const options = { ...optionsOf(context), onEnd: prunedIn(node, context) };
+    const source = indexed?.(options);
+    if (source !== undefined) return new TableScan({ ...options, source });
+    const spans = keySpans(context);
+    const where = {
+      ranges: [...rangesOf(ranges, context), ...around(table, spans)],
+      keySpans: spans,
+    };
+    return new TableScan({ ...options, ...where });
   };
 }
 
-/** How the keys of a side of a join find its rows. */
+/** Compiles a test for whether a run reads a table through an index. */
+export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) => boolean {
+  const optionsOf = scanOptions(node, {});
+  const indexed = compileIndexes(node);
+  return (context) => {
+    const source = indexed?.(optionsOf(context));
+    source?.close();
+    return source !== undefined;
+  };
+}
+
+/** Describes how the rows of one side of a join are found by keys. */
 export interface KeyedUse extends ScanUse {
   /**
-   * Whether they are whole; else only their first column is known, and rows are read between them.
+   * Which columns the keys are for. If only the first column of the primary key is known, all rows
+   * between the keys are read.
    */
-  readonly isWhole: boolean;
+  readonly by: RuntimeFilter["by"];
 }
 
-/** A scan, of the rows alone that may have one of some keys. */
+/**
+ * Builds a scan that reads only rows that may have one of given keys. A run returns undefined if
+ * reading all rows takes less time.
+ */
 export function buildKeyedScan(
   node: ScanNode,
-  { isWhole, ...use }: KeyedUse,
-): (run: Run, keys: readonly Row[]) => Operator {
+  { by, ...use }: KeyedUse,
+): (context: ExecutionContext, keys: readonly Row[]) => Operator | undefined {
   const optionsOf = scanOptions(node, use);
-  if (isWhole) return (run, keys) => shaped(node, new KeyLookup(optionsOf(run), keys));
+  if (by === "key") return (context, keys) => new KeyLookup(optionsOf(context), keys);
   const { table } = node;
+  if (by !== "first column") {
+    return (context, keys) => {
+      const options = { ...optionsOf(context), onEnd: prunedIn(node, context) };
+      const source = openByKeys(options, by, keys);
+      return source === undefined ? undefined : new TableScan({ ...options, source });
+    };
+  }
   const { ranges } = compileRanges(node);
-  return (run, keys) => {
+  return (context, keys) => {
     const where = {
-      ranges: [...rangesOf(ranges, run), spanOf(table, keys)],
+      ranges: [...rangesOf(ranges, context), spanOf(table, keys)],
       keySpans: spansOfKeys(table, keys),
     };
-    const onEnd = prunedIn(node, run);
-    return shaped(node, new TableScan({ ...optionsOf(run), ...where, onEnd }));
+    const onEnd = prunedIn(node, context);
+    return new TableScan({ ...optionsOf(context), ...where, onEnd });
   };
 }
 
-/** In which order rows are read of a table. */
+/** The order in which rows of a table are read. */
 export interface WantedOrder {
   readonly columnId: number;
   readonly isDescending: boolean;
 }
 
-/** The first rows of a scan, in an order that the store has. */
+/** Reads the first rows of a scan in an order that the store provides. */
 export interface OrderedRows {
   readonly scan: OrderedTableScan;
   readonly rows: Operator;
 }
 
 /**
- * A scan in the order of a column; a run says how many rows it needs of the front, and is given
- * none where they cannot be read so, or a sort of all takes less time.
+ * Builds a scan that is sorted by a column. A run says how many rows it needs from the front. The
+ * scan returns undefined if the rows cannot be read in sorted order, or if sorting all rows takes
+ * less time.
  */
 export function buildOrderedScan(
   node: ScanNode,
   order: WantedOrder,
-): (run: Run, rowsWanted: number) => OrderedRows | undefined {
+): (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined {
   const optionsOf = scanOptions(node, {});
   const { spanRanges } = compileRanges(node);
-  return (run, rowsWanted) => {
-    const scan = openOrdered(optionsOf(run), { ...order, rowsWanted }, spanRanges);
+  return (context, rowsWanted) => {
+    const scan = openOrdered(optionsOf(context), { ...order, rowsWanted }, spanRanges);
     if (scan === undefined) return undefined;
-    const ordered = new OrderedTableScan(run, scan, rowsWanted);
-    return { scan: ordered, rows: shaped(node, ordered) };
+    const ordered = new OrderedTableScan(context, scan, rowsWanted);
+    return { scan: ordered, rows: ordered };
   };
 }
 
-/** What all ways to read a table are told. */
+/** Builds a scan that is sorted by an index, as {@linkcode buildOrderedScan} does for a column. */
+export function buildIndexOrder(
+  node: ScanNode,
+  { access, isDescending }: OrderedIndex,
+  use: SpanUse = {},
+): (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined {
+  const optionsOf = scanOptions(node, {});
+  const spansOf = compileSpans(node.table, access, use);
+  return (context, rowsWanted) => {
+    const options = optionsOf(context);
+    // Rows that a transaction has staged are not ordered.
+    if (context.staged?.hasStaged(node.table.tableId) === true) return undefined;
+    const spans = attempted(() => spansOf(context));
+    if (spans === undefined) return undefined;
+    const scan = openIndex(options, { index: access.index, isDescending, spans });
+    if (scan === undefined) return undefined;
+    if (rowsWanted > scan.rowCount * ORDERED_SHARE_MAX) {
+      scan.close();
+      return undefined;
+    }
+    context.noteReadInOrder();
+    const ordered = new OrderedTableScan(context, scan, rowsWanted);
+    return { scan: ordered, rows: ordered };
+  };
+}
+
+/** Returns the options that all ways to read a table share. */
 function scanOptions(
   { columns, isBulk, isDivided = false, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,
-): (run: Run) => TableScanOptions {
+): (context: ExecutionContext) => TableScanOptions {
   const columnIds = columns.map(({ origin }) => {
     return defined(origin, "a scanned column is a stored one").columnId;
   });
   const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
-  // A condition on the key reads no column of the row; the scan still has to say that it is there.
-  const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
-  return (run) => ({
-    run,
+  return (context) => ({
+    context,
     table,
-    columnIds: readIds,
+    columnIds,
     ranges: [],
-    withTombstones: withTombstones && run.mayReadHistory(table),
+    withTombstones: withTombstones && context.mayReadHistory(table),
     batchRows,
     reusesMemory: isConsumed,
     defersNumbers: isFiltered,
-    share: isDivided ? defined(run.division, "a divided scan has its share").share : undefined,
+    share: isDivided
+      ? defined(context.division, "a divided scan was given a share").share
+      : undefined,
   });
 }
 
-/** Without the column that was read only to count rows. */
-function shaped({ columns }: ScanNode, operator: Operator): Operator {
-  return columns.length === 0 ? new RowCounts(operator) : operator;
-}
-
-/** The ranges of numbers, and those that say between which keys rows lie, texts among them. */
+/** Compiles the ranges of numbers, and the ranges in key order, which also cover strings. */
 function compileRanges({ ranges, textRanges = [] }: ScanNode): {
   readonly ranges: readonly CompiledRange[];
   readonly spanRanges: readonly CompiledRange[];
@@ -232,62 +355,69 @@ function compileRanges({ ranges, textRanges = [] }: ScanNode): {
   return { ranges: compiled, spanRanges: [...compiled, ...textRanges.map(compileRange)] };
 }
 
-function rangesOf(ranges: readonly CompiledRange[], run: Run): ColumnRange[] {
-  return ranges.map(
-    ({ columnId, min, max }): ColumnRange => ({
+function rangesOf(ranges: readonly CompiledRange[], context: ExecutionContext): ColumnRange[] {
+  return ranges.map(({ columnId, max, min }): ColumnRange => {
+    const least = min && attempted(() => min(context));
+    const most = max && attempted(() => max(context));
+    return {
       columnId,
-      min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
-      max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
-    }),
-  );
+      min: least === undefined ? Number.NEGATIVE_INFINITY : numberFrom(least, "min"),
+      max: most === undefined ? Number.POSITIVE_INFINITY : numberFrom(most, "max"),
+    };
+  });
 }
 
-function prunedIn(node: ScanNode, { profile }: Run): (read: number, pruned: number) => void {
+function prunedIn(
+  node: ScanNode,
+  { profile }: ExecutionContext,
+): (read: number, pruned: number) => void {
   return (read, pruned) => profile?.scanned(node, { read, pruned });
 }
 
-/**
- * Rows within the bounds of the column that orders them; undefined where they cannot be read so.
- */
+/** Opens a scan of the rows within the bounds of the ordering column; undefined if impossible. */
 function openOrdered(
-  { columnIds, run, table, withTombstones }: TableScanOptions,
+  { columnIds, context, table, withTombstones }: TableScanOptions,
   { columnId, isDescending, rowsWanted }: WantedOrder & { rowsWanted: number },
   spanRanges: readonly CompiledRange[],
 ): OrderedScan | undefined {
-  const hasStaged = run.staged?.hasStaged(table.tableId) === true;
-  // Rows that a transaction has staged are in no order.
+  const hasStaged = context.staged?.hasStaged(table.tableId) === true;
+  // Rows that a transaction has staged are not ordered.
   if (hasStaged || withTombstones) return undefined;
-  const span = spanOfRanges(spanRanges, { columnId, type: typeOfColumn(table, columnId), run });
+  const type = typeOfColumn(table, columnId);
+  const span = attempted(() => spanOfRanges(spanRanges, { columnId, type, context }));
   if (span === undefined) return undefined;
-  const owner = ownerOf(run.principal, table);
-  const where = { owner, upTo: run.snapshotSeq, columnIds, columnId, isDescending };
+  const owner = ownerOf(context.principal, table);
+  const where = { owner, upTo: context.snapshotSeq, columnIds, columnId, isDescending };
   let scan: OrderedScan | undefined;
   try {
-    scan = run.store.scanOrdered(table.tableId, { ...where, ...span });
+    scan = context.store.scanOrdered(table.tableId, { ...where, ...span });
   } catch (error) {
     throw droppedMeanwhile(error, table);
   }
   if (scan === undefined) return undefined;
   if (rowsWanted <= scan.rowCount * ORDERED_SHARE_MAX) {
-    run.noteReadInOrder();
+    context.noteReadInOrder();
     return scan;
   }
   scan.close();
   return undefined;
 }
 
-/** The values of the first key column that keys have. */
+/** Returns the values of the first key column in the given keys. */
 function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
-  const columnId = defined(primaryKey[0], "a keyed side has a key");
+  const columnId = defined(primaryKey[0], "a table read by keys has a primary key");
   return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
 }
 
 function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
+  if (columnId === SEQ_COLUMN_ID) return BIGINT;
   const column = columns.find((each) => each.columnId === columnId);
-  return defined(column, "a table is read by a column of its own").type;
+  return defined(column, "the column belongs to the table").type;
 }
 
-/** The range that covers all spans of a list; row groups outside of it are not read. */
+/**
+ * Returns the range that covers all spans of a list; row groups outside of that range are not read.
+ */
 function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[] {
   if (keySpans === undefined || keySpans.spans.length < 2) return [];
   if (!isNumberType(typeOfColumn(table, keySpans.columnId))) return [];
@@ -299,7 +429,7 @@ function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[
   ];
 }
 
-/** Between which values of the first key column keys lie. */
+/** Returns the range of the keys' first column. */
 function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -307,115 +437,51 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
     min = Math.min(min, numberFrom(value, "min"));
     max = Math.max(max, numberFrom(value, "max"));
   }
-  return { columnId: defined(primaryKey[0], "a keyed side has a key"), min, max };
+  return { columnId: defined(primaryKey[0], "a table read by keys has a primary key"), min, max };
 }
 
-/** The keys of a lookup, and an upper bound for their number. */
-interface LookedUp {
-  readonly keys: Iterable<Row>;
-  readonly count: number;
-}
-
-/** The keys of a lookup, each once; none with a NULL, which equals nothing. */
-function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => LookedUp) | undefined {
+/**
+ * Returns the keys for a look-up without duplicates, and without keys that contain NULL, because
+ * NULL equals nothing.
+ */
+function compileKeys({
+  key,
+  sought,
+  table,
+}: ScanNode): ((context: ExecutionContext) => LookedUp) | undefined {
   if (key !== undefined) {
     const parts = key.map((value) => compileScalar(value));
-    return (run) => {
-      const values = parts.map((part) => part(run));
+    return (context) => {
+      const values = parts.map((part) => part(context));
       return values.includes(null) ? { keys: [], count: 0 } : { keys: [values], count: 1 };
     };
   }
   if (sought === undefined) return undefined;
-  const { keyTypes } = runtimeOf(table);
-  const alternatives = sought.map((parts) => parts.map(compilePart));
-  return (run) => {
-    let count = 0;
-    const lists = alternatives.map((parts) => {
-      const own = parts.map((part, i) => distinct(part(run), keyTypes.slice(i, i + 1)));
-      count += own.reduce((product, { length }) => product * length, 1);
-      return own;
-    });
-    return { keys: combinations(lists, keyTypes), count };
-  };
-}
-
-/** The possible values of one key column; they may include NULL and duplicates. */
-function compilePart({ constants, items, lists }: KeyPart): (run: Run) => readonly Value[] {
-  if (items.length === 0 && lists.length === 0) return () => constants;
-  const scalars = items.map((item) => compileScalar(item));
-  const arrays = lists.map((list) => compileScalar(list));
-  return (run) => {
-    const values = scalars.map((scalar) => scalar(run)).concat(constants);
-    for (const array of arrays) {
-      const elements = array(run);
-      if (Array.isArray(elements))
-        for (const each of elements as readonly Value[]) values.push(each);
-    }
-    return values;
-  };
+  return compileSought(sought, runtimeOf(table).keyTypes);
 }
 
 /** The spans of rows whose first key column has a listed value; undefined without a list. */
-function compilePrefix({ prefix, table }: ScanNode): ((run: Run) => KeySpans) | undefined {
+function compilePrefix({
+  prefix,
+  table,
+}: ScanNode): ((context: ExecutionContext) => KeySpans) | undefined {
   const [columnId] = table.primaryKey;
   if (prefix === undefined || columnId === undefined) return undefined;
   const parts = prefix.map(compilePart);
   const types = [typeOfColumn(table, columnId)];
-  return (run) => {
+  return (context) => {
     const values = distinct(
-      parts.flatMap((part) => part(run)),
+      parts.flatMap((part) => part(context)),
       types,
     );
     return { columnId, spans: values.map((value) => ({ min: value, max: value })) };
   };
 }
 
-/** The values of a list, each once and no NULL. */
-function distinct(values: readonly Value[], types: readonly DataType[]): readonly Value[] {
-  const [only] = values;
-  if (values.length === 1 && only !== undefined) return only === null ? [] : values;
-  const found = new Map<string, Value>();
-  for (const value of values) if (value !== null) found.set(keyTextOf(types, [value]), value);
-  return [...found.values()];
-}
-
 /**
- * Every row that has one value of each list of an alternative at its position, each once. They are
- * made as they are asked for: short lists have many combinations, which would hold a turn.
+ * Returns a bound as a number. A bound beyond 2^53 is rounded outwards, so that the range is never
+ * too narrow.
  */
-function* combinations(
-  alternatives: readonly (readonly (readonly Value[])[])[],
-  types: readonly DataType[],
-): Generator<Row, void> {
-  const isOne = alternatives.length === 1;
-  const seen = new Set<string>();
-  for (const lists of alternatives) {
-    const count = lists.reduce((product, { length }) => product * length, 1);
-    for (let number = 0; number < count; number += 1) {
-      const row = rowOf(lists, number);
-      if (!isOne) {
-        const text = keyTextOf(types, row);
-        if (seen.has(text)) continue;
-        seen.add(text);
-      }
-      yield row;
-    }
-  }
-}
-
-/** The combination of a number; the last list turns fastest. */
-function rowOf(lists: readonly (readonly Value[])[], number: number): Row {
-  const row: Value[] = Array.from({ length: lists.length });
-  let rest = number;
-  for (let i = lists.length - 1; i >= 0; i -= 1) {
-    const list = lists[i] ?? [];
-    row[i] = list[rest % list.length] ?? null;
-    rest = Math.floor(rest / list.length);
-  }
-  return row;
-}
-
-/** A bound as a number; beyond 2^53 it is rounded outwards, so that it can only be too generous. */
 function numberFrom(value: Value, side: "min" | "max"): number {
   if (typeof value === "number") return value;
   if (typeof value === "bigint") {
@@ -424,6 +490,52 @@ function numberFrom(value: Value, side: "min" | "max"): number {
       ? nearest - Math.abs(nearest) * 1e-15
       : nearest + Math.abs(nearest) * 1e-15;
   }
-  // NULL: the condition is true for no row, and the filter above says so.
+  // NULL: the condition is true for no row, which the filter above handles.
   return side === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+}
+
+interface CompiledRange {
+  readonly columnId: number;
+  readonly min: ((context: ExecutionContext) => Value) | undefined;
+  readonly max: ((context: ExecutionContext) => Value) | undefined;
+  readonly beginning: BeginningSpan | undefined;
+}
+
+function compileRange(range: PlannedRange): CompiledRange {
+  const { columnId, max, min } = range;
+  const compiled = (side: typeof min): ((context: ExecutionContext) => Value) | undefined =>
+    side === undefined ? undefined : compileScalar(side);
+  return { columnId, min: compiled(min), max: compiled(max), beginning: compileBeginning(range) };
+}
+
+/**
+ * Returns a span that contains the values that all ranges of a column admit; undefined if a range
+ * has NULL, which no value satisfies.
+ */
+function spanOfRanges(
+  ranges: readonly CompiledRange[],
+  { columnId, context, type }: { columnId: number; type: DataType; context: ExecutionContext },
+): ColumnSpan | undefined {
+  let least: Value | undefined;
+  let most: Value | undefined;
+  for (const range of ranges) {
+    if (range.columnId !== columnId) continue;
+    const min = range.min?.(context);
+    const max = range.max?.(context);
+    const begun = range.beginning === undefined ? {} : range.beginning(context);
+    if (min === null || max === null || begun === undefined) return undefined;
+    for (const span of [{ min, max }, begun]) {
+      if (isAbove(type, span.min, least)) least = span.min;
+      if (span.max !== undefined && (most === undefined || isAbove(type, most, span.max))) {
+        most = span.max;
+      }
+    }
+  }
+  return { min: least, max: most };
+}
+
+/** Whether a lower bound exists and is higher than another one, which may be absent. */
+function isAbove(type: DataType, bound: Value | undefined, other: Value | undefined): boolean {
+  if (bound === undefined) return false;
+  return other === undefined || compareValues(type, bound, other) > 0;
 }

@@ -1,26 +1,26 @@
 /**
- * A condition on `row_number()` above a window: below the window only the first rows of each
- * partition are held, so that it has few to sort and to number.
+ * Uses a condition on `row_number()` above a window: below the window, only the first rows of each
+ * partition are kept, so that few rows have to be sorted and numbered.
  *
  *     Filter n <= 3 ──► Project ──► Window row_number() AS n ──► first rows ──► input
  */
 import type { BoundExpression, BoundWindowCall } from "../../bind/bound_expressions.ts";
 import type { PlanNode, WindowNode } from "../../plan/plan.ts";
+import type { OperatorFactory } from "../context/operator.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import type { OperatorFactory } from "../run/operator.ts";
-import { FIRSTS_MAX, GroupFirsts } from "../sort/group_firsts.ts";
+import { GROUP_TOP_N_MAX, GroupTopN } from "../sort/group_top_n.ts";
 import { sortKeys } from "./build_order.ts";
 
-/** Only rows are wanted whose column holds at most so much. */
+/** An upper bound for the values that a column contains in the needed rows. */
 export interface NumberBound {
   readonly columnId: number;
   readonly most: BoundExpression;
   readonly isExclusive: boolean;
 }
 
-/** These bounds, and those that a condition sets to columns of whole numbers, such as `n <= 3`. */
+/** Adds the bounds that a condition sets on integer columns, such as `n <= 3`. */
 export function boundsWith(
   condition: BoundExpression,
   bounds: readonly NumberBound[] = [],
@@ -59,7 +59,7 @@ function isFixed(expression: BoundExpression): boolean {
   return expression.kind === "constant" || expression.kind === "slot";
 }
 
-/** The same bounds below a projection, but for columns that it computes. */
+/** Returns the same bounds below a projection, except for columns that it computes. */
 export function boundsBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
   bounds: readonly NumberBound[] = [],
@@ -70,7 +70,7 @@ export function boundsBelow(
   });
 }
 
-/** The rows of a window's input, but for those whose number would be beyond the bound. */
+/** Returns the rows from a window's input, without the rows whose number would exceed the bound. */
 export function firstsBelow(
   { calls, input }: WindowNode,
   rows: OperatorFactory,
@@ -88,15 +88,15 @@ export function firstsBelow(
     keys: sortKeys(orderBy, layout),
   };
   const mostOf = compileScalar(bound.most);
-  return (run) => {
-    const rowsMax = Number(mostOf(run)) - (bound.isExclusive ? 1 : 0);
-    const from = rows(run);
-    if (!(rowsMax >= 1 && rowsMax <= FIRSTS_MAX)) return from;
-    return new GroupFirsts(from, { run, ...options, rowsMax });
+  return (context) => {
+    const rowsMax = Number(mostOf(context)) - (bound.isExclusive ? 1 : 0);
+    const from = rows(context);
+    if (!(rowsMax >= 1 && rowsMax <= GROUP_TOP_N_MAX)) return from;
+    return new GroupTopN(from, { context, ...options, rowsMax });
   };
 }
 
-/** Whether what a call says of a row is settled by the rows before it. */
+/** Whether the result of a call for a row depends only on earlier rows. */
 function looksBackOnly(call: BoundWindowCall): boolean {
   const name = nameOf(call);
   return name === "row_number" || name === "rank" || name === "dense_rank";

@@ -1,5 +1,6 @@
 /**
- * What writing a table needs, compiled once for each of its definitions: defaults, checks, key.
+ * The compiled defaults, checks and key with which a table is written, created once for each
+ * definition.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -25,17 +26,24 @@ import { Scope } from "../../bind/scope.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
 import { parseExpression } from "../../parse/parser.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
-import type { Run } from "../run/run.ts";
 
-type DefaultValue = (run: Run) => Value;
+type DefaultValue = (context: ExecutionContext) => Value;
 
 interface Check {
   readonly name: string;
-  /** Names of those that it reads, in the order of the table. */
+  /** The names of the columns that the check reads, in the order of the table. */
   readonly columns: readonly string[];
+  readonly evaluate: Evaluator;
+}
+
+/** A column whose values are computed from other columns of the row. */
+interface GeneratedColumn {
+  readonly name: string;
+  readonly position: number;
   readonly evaluate: Evaluator;
 }
 
@@ -47,15 +55,16 @@ interface FaultyRow {
 export class TableRuntime {
   readonly table: TableEntry;
   readonly types: readonly DataType[];
-  /** Where the key columns stand, in key order. */
+  /** The positions of the key columns, in key order. */
   readonly keyPositions: readonly number[];
   readonly keyTypes: readonly DataType[];
-  /** Positions of FILE columns. */
+  /** The positions of FILE columns. */
   readonly filePositions: readonly number[];
   readonly #defaults: readonly (DefaultValue | undefined)[];
   readonly #notNull: readonly number[];
   readonly #checks: readonly Check[];
   readonly #hasLongKey: boolean;
+  readonly #generated: readonly GeneratedColumn[];
 
   constructor(table: TableEntry) {
     this.table = table;
@@ -70,11 +79,12 @@ export class TableRuntime {
     this.#defaults = table.columns.map((column) => compileDefault(column));
     this.#notNull = table.columns.flatMap(({ notNull }, i) => (notNull ? [i] : []));
     this.#checks = compileChecks(table);
+    this.#generated = compileGenerated(table);
     this.#hasLongKey = this.keyTypes.some(({ kind }) => kind === "text" || kind === "bytes");
   }
 
-  defaultAt(position: number, run: Run): Value {
-    return this.#defaults[position]?.(run) ?? null;
+  defaultAt(position: number, context: ExecutionContext): Value {
+    return this.#defaults[position]?.(context) ?? null;
   }
 
   hasDefault(position: number): boolean {
@@ -86,11 +96,41 @@ export class TableRuntime {
   }
 
   /**
+   * Whether some columns are computed from other columns, row by row: see {@linkcode completed}.
+   */
+  get isGenerated(): boolean {
+    return this.#generated.length > 0;
+  }
+
+  /** Whether changes have to come row by row: columns are computed, or rows refer to others. */
+  get isByRow(): boolean {
+    return this.isGenerated || (this.table.foreignKeys?.length ?? 0) > 0;
+  }
+
+  /** Returns rows with the values of their generated columns. @throws {DatabaseError} */
+  completed(rows: readonly Row[], context: ExecutionContext): readonly Row[] {
+    if (this.#generated.length === 0 || rows.length === 0) return rows;
+    const batch = { rowCount: rows.length, columns: columnsFromRows(rows, this.types) };
+    const whole = rows.map((row): Value[] => [...row]);
+    for (const { evaluate, name, position } of this.#generated) {
+      let values: Vector;
+      try {
+        values = evaluate(batch, context);
+      } catch (error) {
+        if (!isFaultOfValue(error)) throw error;
+        throw withPlace(error, `generated column "${name}" of ${nameOf(this.table)}`);
+      }
+      for (const [i, row] of whole.entries()) row[position] = valueAt(values, i);
+    }
+    return whole;
+  }
+
+  /**
    * Checks rows against NOT NULL, CHECK and the size of a key; the first faulty row decides.
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, VALUE_TOO_LONG
    */
-  check(rows: readonly Row[], run: Run): void {
+  check(rows: readonly Row[], context: ExecutionContext): void {
     let fault: DatabaseError | undefined;
     let soundCount = 0;
     for (; soundCount < rows.length; soundCount += 1) {
@@ -99,12 +139,15 @@ export class TableRuntime {
     }
     if (this.#checks.length > 0) {
       const sound = fault === undefined ? rows : rows.slice(0, soundCount);
-      this.#runChecks({ rowCount: soundCount, columns: columnsFromRows(sound, this.types) }, run);
+      this.#runChecks(
+        { rowCount: soundCount, columns: columnsFromRows(sound, this.types) },
+        context,
+      );
     }
     if (fault !== undefined) throw fault;
   }
 
-  /** What a row lacks before any CHECK is asked. */
+  /** Returns the fault of a row that is found before any CHECK is evaluated. */
   #faultOf(row: Row): DatabaseError | undefined {
     for (const position of this.#notNull) {
       if (row[position] === null || row[position] === undefined) return this.#isNull(position);
@@ -112,13 +155,16 @@ export class TableRuntime {
     return this.#hasLongKey ? this.#faultOfKey(row) : undefined;
   }
 
-  /** As {@linkcode check}, for all columns of the table. @throws {DatabaseError} The same. */
-  checkBatch(batch: Batch, run: Run): void {
-    if (this.#mayBeFaulty(batch)) this.check(rowsFromBatch(batch), run);
-    else if (this.#checks.length > 0) this.#runChecks(batch, run);
+  /**
+   * Checks the rows of a batch that has all columns of the table, as {@linkcode check} does.
+   * @throws {DatabaseError} The same errors as `check`.
+   */
+  checkBatch(batch: Batch, context: ExecutionContext): void {
+    if (this.#mayBeFaulty(batch)) this.check(rowsFromBatch(batch), context);
+    else if (this.#checks.length > 0) this.#runChecks(batch, context);
   }
 
-  /** Whether NULLs or long keys make it necessary to look at row after row. */
+  /** Whether NULLs or long keys require checking row by row. */
   #mayBeFaulty({ columns }: Batch): boolean {
     if (this.#notNull.some((position) => hasNull(columns[position]))) return true;
     if (!this.#hasLongKey) return false;
@@ -127,35 +173,36 @@ export class TableRuntime {
     return keyBytes > KEY_BYTES_MAX;
   }
 
-  #runChecks(batch: Batch, run: Run): void {
+  #runChecks(batch: Batch, context: ExecutionContext): void {
     let first: FaultyRow | undefined;
     let before = batch;
     for (const check of this.#checks) {
-      const found = this.#firstFaultOf(check, before, run);
+      const found = this.#firstFaultOf(check, before, context);
       if (found === undefined) continue;
       first = found;
-      // Only a row before it can still be the first; of this one, its first CHECK decides.
+      // Only an earlier row can still be the first faulty row; for this row, its first CHECK
+      // decides.
       if (found.row === 0) break;
       before = partOf(before, 0, found.row);
     }
     if (first !== undefined) throw first.fault;
   }
 
-  /** The first row that a CHECK refuses, or fails on. */
-  #firstFaultOf(check: Check, batch: Batch, run: Run): FaultyRow | undefined {
+  /** Returns the first row that violates a CHECK or for which the CHECK fails. */
+  #firstFaultOf(check: Check, batch: Batch, context: ExecutionContext): FaultyRow | undefined {
     const { rowCount } = batch;
     let truth: Vector;
     try {
-      truth = check.evaluate(batch, run);
+      truth = check.evaluate(batch, context);
     } catch (error) {
       if (!isFaultOfValue(error)) throw error;
       if (rowCount === 0) return undefined;
       if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
-      // It does not say on which row: the halves do.
+      // The error does not tell which row failed, so the batch is split in halves.
       const half = Math.floor(rowCount / 2);
-      const early = this.#firstFaultOf(check, partOf(batch, 0, half), run);
+      const early = this.#firstFaultOf(check, partOf(batch, 0, half), context);
       if (early !== undefined) return early;
-      const late = this.#firstFaultOf(check, partOf(batch, half, rowCount), run);
+      const late = this.#firstFaultOf(check, partOf(batch, half, rowCount), context);
       return late && { row: half + late.row, fault: late.fault };
     }
     for (let row = 0; row < rowCount; row += 1) {
@@ -172,11 +219,7 @@ export class TableRuntime {
   }
 
   #failed({ name }: Check, cause: DatabaseError): DatabaseError {
-    const { condition, hint, message } = cause;
-    return new DatabaseError(condition, `${message} (check "${name}" of ${nameOf(this.table)})`, {
-      cause,
-      ...(hint === undefined ? {} : { hint }),
-    });
+    return withPlace(cause, `check "${name}" of ${nameOf(this.table)}`);
   }
 
   #faultOfKey(row: Row): DatabaseError | undefined {
@@ -190,7 +233,7 @@ export class TableRuntime {
     if (bytes <= KEY_BYTES_MAX) return undefined;
     return new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, the most is ${KEY_BYTES_MAX}`,
+      `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, and the maximum is ${KEY_BYTES_MAX}`,
     );
   }
 
@@ -203,7 +246,16 @@ export class TableRuntime {
   }
 }
 
-/** " of column "a"", as it stands behind the name of a check. */
+/** Returns a copy of an error with the place of the fault at the end of the message. */
+function withPlace(cause: DatabaseError, place: string): DatabaseError {
+  const { code, hint, message } = cause;
+  return new DatabaseError(code, `${message} (${place})`, {
+    cause,
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+/** Returns " of column "a"", which follows the name of a check. */
 function ofColumns(names: readonly string[]): string {
   if (names.length === 0) return "";
   const listed = names.map((name) => `"${name}"`).join(", ");
@@ -216,7 +268,7 @@ function hasNull(column: Vector | undefined): boolean {
   return false;
 }
 
-/** Bytes of the longest value, as a key counts them. */
+/** Returns the number of bytes that the longest value takes in a key. */
 function longestOf(column: Vector | undefined): number {
   if (column?.kind === "i32" || column?.kind === "f64" || column?.kind === "bool") return 8;
   if (column?.kind !== "utf8") return Number.POSITIVE_INFINITY;
@@ -229,7 +281,7 @@ function longestOf(column: Vector | undefined): number {
 
 const runtimes = new WeakMap<TableEntry, TableRuntime>();
 
-/** The runtime of a definition, made at first use. */
+/** Returns the runtime for a table definition, created on first use. */
 export function runtimeOf(table: TableEntry): TableRuntime {
   let runtime = runtimes.get(table);
   if (runtime === undefined) {
@@ -249,28 +301,41 @@ function compileDefault({ defaultSql, type }: ColumnEntry): DefaultValue | undef
   return defaultSql === undefined ? undefined : compileDefaultSql(defaultSql, type);
 }
 
-/** Compiles a DEFAULT. */
+/** Compiles the DEFAULT of a column. */
 export function compileDefaultSql(sql: string, type: DataType): DefaultValue {
   const node = parseExpression(sql);
   return compileScalar(castTo(bindDefault(node), { to: type, mode: "assignment", node }));
 }
 
-/** Binds what a DEFAULT says, as it is before it is cast to the type of its column. */
+/** Binds the expression of a DEFAULT, before it is cast to the type of its column. */
 export function bindDefault(node: Expr): BoundExpression {
   const statement = new StatementBinding([]);
-  const place = { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined };
-  const bound = bindExpression(node, place);
+  const context = { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined };
+  const bound = bindExpression(node, context);
   statement.requireNoSleep("DEFAULT");
   return bound;
+}
+
+function compileGenerated(table: TableEntry): GeneratedColumn[] {
+  if (table.columns.every(({ generatedSql }) => generatedSql === undefined)) return [];
+  const { layout, scope } = checkScope(table);
+  return table.columns.flatMap(({ generatedSql, name, type }, position): GeneratedColumn[] => {
+    if (generatedSql === undefined) return [];
+    const node = parseExpression(generatedSql);
+    const statement = new StatementBinding([]);
+    const context = { statement, scope, clause: "GENERATED", sink: undefined };
+    const bound = castTo(bindExpression(node, context), { to: type, mode: "assignment", node });
+    return [{ name, position, evaluate: compileExpression(bound, layout) }];
+  });
 }
 
 function compileChecks(table: TableEntry): Check[] {
   const { columns, layout, scope } = checkScope(table);
   return table.checks.map(({ name, sql }) => {
     const statement = new StatementBinding([]);
-    const place = { statement, scope, clause: "CHECK", sink: undefined };
-    const condition = bindCondition(parseExpression(sql), place);
-    assert(columns.length === table.columns.length, "a check sees every column");
+    const context = { statement, scope, clause: "CHECK", sink: undefined };
+    const condition = bindCondition(parseExpression(sql), context);
+    assert(columns.length === table.columns.length, "a check can read every column");
     const read = columnIdsIn(condition);
     return {
       name,
@@ -280,7 +345,7 @@ function compileChecks(table: TableEntry): Check[] {
   });
 }
 
-/** The columns of a table as CHECK sees them, also under the name of the table. */
+/** The columns of a table in the scope of CHECK, also under the name of the table. */
 export function checkScope({ columns, name: alias }: Pick<TableEntry, "columns" | "name">): {
   columns: readonly BoundColumn[];
   layout: ReadonlyMap<number, number>;

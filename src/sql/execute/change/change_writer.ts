@@ -1,20 +1,24 @@
 /**
- * Writes the changes of one statement: in the turn in which they were read when they are few, and
- * else over many turns, in which others run and the statement may be ended.
+ * Writes the changes of one statement. Few changes are written in the tick in which they were read.
+ * Many changes take several ticks, between which other statements run and the statement may be
+ * ended.
  *
- *     few       read ──► commit                          one turn, at the newest applied state
- *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first turn
+ *     few       read ──► commit                          one tick, at the newest applied state
+ *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time slice
  *                     └─────────┘
  *     in a transaction: read all ──► stage in it
  *
- * - It is one commit or none: what is staged in the store is seen by nobody before its commit.
- * - A row that somebody else changed between its reading and the commit is SERIALIZATION_FAILURE:
- *   the caller runs the whole statement again.
- * - What RETURNING raises keeps all rows from being written, so it is evaluated before the commit;
- *   `_seq` is known only after, and makes a second pass.
+ * - A statement is one commit or none: rows that are staged in the store are invisible before the
+ *   commit.
+ * - A row that another statement changed between its reading and the commit causes
+ *   SERIALIZATION_FAILURE: the caller runs the whole statement again.
+ * - An error in RETURNING must prevent all writes, so RETURNING is evaluated before the commit.
+ *   `_seq` is known only after the commit, so the outputs that read `_seq` are evaluated a second
+ *   time.
+ * - Uploaded files are listed in the same tick as the commit.
  */
-import { assert, defined } from "../../../base/assert.ts";
-import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
+import { defined } from "../../../base/assert.ts";
+import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
 import {
   type Commit,
   SHARED_OWNER,
@@ -23,10 +27,15 @@ import {
 } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
+import { type ExecutionContext, writeStoreOf } from "../context/execution_context.ts";
+import { ReferenceClaims } from "../context/reference_claims.ts";
+import type { StorageGrowth } from "../context/storage_meter.ts";
+import { SLICE_OVER } from "../context/time_slice.ts";
 import { ownerOf } from "../operators/scan.ts";
-import { type Run, writeStoreOf } from "../run/run.ts";
-import type { StorageGrowth } from "../run/storage_meter.ts";
-import { type Returning, returnRows } from "./returning.ts";
+import { type Elsewhere, type EvaluationPlace, evaluated } from "./evaluation.ts";
+import { followReferences } from "./followed_references.ts";
+import { requireParents, requireUnbroken, requireUnreferenced, writtenIn } from "./references.ts";
+import { type Returning, returnedRows } from "./returning.ts";
 import {
   type Applied,
   applyChanges,
@@ -38,49 +47,51 @@ import {
   writesOf,
 } from "./row_changes.ts";
 
-/** Changes that are evaluated or staged at a step. */
+/** One step evaluates or stages this many changes. */
 const ROWS_PER_STEP = 256;
 
 const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
 export interface DmlOutcome {
-  /** Rows affected. */
+  /** The number of affected rows. */
   readonly rowCount: number;
   readonly applied: Applied;
-  /** The rows of RETURNING, in order; each batch is evaluated once, when it is asked for. */
+  /** The rows that RETURNING yields, in order. Each batch is evaluated once, on request. */
   readonly returned: Iterable<Batch> | undefined;
 }
 
-/** Rows that a statement reads: from its own operators, or as they come from elsewhere. */
-export interface ReadRows {
-  next(): Batch | undefined | Promise<Batch | undefined>;
-  close(): void;
-}
-
 /**
- * Runs a statement; what takes more than this turn comes in later ones.
+ * Runs a statement. Work that does not fit into this tick is done in later ticks.
  *
- * @param read What it reads instead of the rows of its own plan.
- * @throws TURN_OVER
+ * @param elsewhere Reads the rows and runs the queries of the statement, if the event loop does
+ * not.
+ * @throws SLICE_OVER
  */
-export type DmlProgram = (run: Run, read?: ReadRows) => DmlOutcome | Promise<DmlOutcome>;
+export type DmlProgram = (
+  context: ExecutionContext,
+  elsewhere?: Elsewhere,
+) => DmlOutcome | Promise<DmlOutcome>;
 
-/** Where changes come from. */
+/** Produces the changes of a statement in steps. */
 export interface ChangeSource {
-  /** Hands on what a bounded piece of work yields. Returns false at the end. */
+  /** Passes on the result of a bounded piece of work. Returns false if no work is left. */
   next(): boolean | Promise<boolean>;
   close(): void;
 }
 
-export interface WriterOptions {
-  readonly run: Run;
+export interface WriterOptions extends EvaluationPlace {
   readonly returning: Returning | undefined;
-  /** It reads nothing of the table that it writes: what happens to other rows is no matter. */
+  /**
+   * Whether the statement reads nothing of its target table, so that changes to other rows do not
+   * matter.
+   */
   readonly isBlind: boolean;
+  /** Whether an evaluation of the statement contains a query. */
+  readonly mayTakeLong: boolean;
 }
 
-/** Writes what a source yields; in this turn, if that is enough. */
+/** Writes the changes from a source, in this tick if possible. @throws SLICE_OVER */
 export function writeFrom(
   source: ChangeSource,
   writer: ChangeWriter,
@@ -88,77 +99,99 @@ export function writeFrom(
   let more: boolean | Promise<boolean>;
   try {
     do more = source.next();
-    while (more === true && !writer.isTurnOver);
+    while (more === true && !writer.isSliceOver);
+    if (more !== false || !writer.isShort) {
+      writer.requireTurns();
+      return writer.writeFurther(source, more);
+    }
   } catch (error) {
     source.close();
     throw error;
   }
-  if (more !== false || !writer.isShort) return writer.writeFurther(source, more);
   source.close();
   return writer.finishNow();
 }
 
 export class ChangeWriter {
   readonly #runtime: TableRuntime;
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   readonly #returning: Returning | undefined;
   readonly #isBlind: boolean;
+  readonly #mayTakeLong: boolean;
+  readonly #elsewhere: Elsewhere | undefined;
   readonly #wantsSeqs: boolean;
-  /** Not staged yet; all of them where they are needed again. */
+  /** The changes that are not staged yet, or all changes if they are needed again after staging. */
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
   /** The bytes that the staged changes add for their owner, if there is a limit. */
   #growth: StorageGrowth | undefined;
-  readonly #returned: Batch[] = [];
-  readonly #turnEndMs: number;
+  readonly #sliceEndMs: number;
+  readonly #operations = new Set<TableWrite["operation"]>();
+  /** The rows that the staged changes refer to. */
+  readonly #claims = new ReferenceClaims();
 
-  constructor(runtime: TableRuntime, { isBlind, returning, run }: WriterOptions) {
+  constructor(runtime: TableRuntime, options: WriterOptions) {
+    const { elsewhere, isBlind, mayTakeLong, returning, context } = options;
     this.#runtime = runtime;
-    this.#run = run;
+    this.#context = context;
+    this.#elsewhere = elsewhere;
     this.#returning = returning;
     this.#isBlind = isBlind;
+    this.#mayTakeLong = mayTakeLong;
     this.#wantsSeqs = returning?.readsSystemColumns === true;
-    this.#turnEndMs = run.monotonicMs() + TURN_MS_MAX;
-    requireStageable(runtime, run);
+    this.#sliceEndMs = context.monotonicMs() + FIRST_SLICE_MS_MAX;
+    requireStageable(runtime, context);
   }
 
-  /** Whether what was added so far can be committed in one turn. */
+  /** Whether the changes so far can be committed in one tick. */
   get isShort(): boolean {
-    return this.#mustBeNow || this.#rowCount <= BATCH_ROWS_MAX;
+    return this.#elsewhere === undefined && this.#rowCount <= BATCH_ROWS_MAX;
   }
 
-  /** Whether the rest is to be read in other turns. */
-  get isTurnOver(): boolean {
-    return !this.#mustBeNow && this.#run.monotonicMs() >= this.#turnEndMs;
+  /** Whether the remaining changes have to be read in later ticks. */
+  get isSliceOver(): boolean {
+    return this.#context.monotonicMs() >= this.#sliceEndMs;
   }
 
-  /** Files are listed in the turn of their commit. */
-  get #mustBeNow(): boolean {
-    return this.#run.uploads !== undefined;
+  /**
+   * Refuses further ticks of the event loop if a reader can begin the statement again: in those
+   * ticks, a query would run to its end.
+   *
+   * @throws SLICE_OVER
+   */
+  requireTurns(): void {
+    if (this.#mayTakeLong && this.#context.mayLeave) throw SLICE_OVER;
   }
 
   add(changes: readonly RowChange[]): void {
     this.#rowCount += changes.length;
-    this.#run.effort.beginRows();
-    if (this.#returning !== undefined) this.#run.checkResultRows(this.#rowCount);
-    if (this.#staged === undefined) {
+    this.#context.effort.beginRows();
+    if (this.#returning !== undefined) this.#context.checkResultRows(this.#rowCount);
+    if (this.#staged === undefined || this.#keepsChanges) {
       for (const change of changes) this.#changes.push(change);
-    } else {
-      this.#stage(this.#staged, changes);
     }
+    if (this.#staged !== undefined) this.#stage(this.#staged, changes);
   }
 
-  /** Whether changes are to be given by {@linkcode addColumns}: nobody needs them row by row. */
+  /** Whether changes are needed again after they are staged. */
+  get #keepsChanges(): boolean {
+    return this.#returning !== undefined || this.#context.uploads !== undefined;
+  }
+
+  /**
+   * Whether changes may be added by {@linkcode addColumns}, because nothing needs them row by row.
+   */
   get takesColumns(): boolean {
-    const isRead = this.#returning !== undefined || this.#run.storageMeter !== undefined;
+    const isRead =
+      this.#keepsChanges || this.#context.storageMeter !== undefined || this.#runtime.isByRow;
     return this.#staged !== undefined && !isRead;
   }
 
   /**
    * Adds changes of one kind.
    *
-   * @param rowCount Rows affected; some of them may stay as they are.
+   * @param rowCount The number of affected rows; some of them may stay unchanged.
    */
   addColumns(
     operation: TableWrite["operation"],
@@ -166,162 +199,217 @@ export class ChangeWriter {
     rowCount: number = columns.batch.rowCount,
   ): void {
     const { table } = this.#runtime;
-    this.#run.requireUnaltered(table);
+    this.#context.requireUnaltered(table);
+    this.#operations.add(operation);
     this.#rowCount += rowCount;
-    const owner = ownerOf(this.#run.principal, table);
+    const owner = ownerOf(this.#context.principal, table);
     const write = { tableId: table.tableId, owner, operation, rows: NO_ROWS, ...columns };
-    defined(this.#staged, "columns are staged").add(write);
+    defined(this.#staged, "columns go to a staged commit").add(write);
   }
 
   /**
-   * Goes on over many turns, as if all rows were read in this one.
+   * Continues over many ticks, as if all rows were read in this one.
    *
-   * @param first Whether the source may have more: what its `next` returned last.
-   * @throws {DatabaseError} SERIALIZATION_FAILURE when others changed or altered what it writes.
+   * @param first Whether the source may have more: the last result of its `next`.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if others changed its rows or altered its table.
    */
   async writeFurther(source: ChangeSource, first: boolean | Promise<boolean>): Promise<DmlOutcome> {
-    const run = this.#run;
+    const context = this.#context;
     const { table } = this.#runtime;
-    run.stay();
+    context.stay();
     try {
-      // A transaction must not read what this very statement writes, so that comes at the end.
-      if (run.transaction === undefined) await this.#beginStaging();
-      for (let more = first; await more; more = source.next()) {
-        await run.pause();
-        run.requireUnaltered(table);
+      // Changes are staged in the order in which they were read. Without a wait, staging begins in
+      // the same tick as reading.
+      let more = first instanceof Promise ? await first : first;
+      // The statement must not read its own writes in a transaction, so staging comes at the end.
+      if (context.transaction === undefined) await this.#beginStaging();
+      for (; more; more = await source.next()) {
+        await context.pause();
+        context.requireUnaltered(table);
       }
     } finally {
       source.close();
     }
-    return run.transaction === undefined ? await this.#commit() : await this.#stageInTransaction();
+    const returned = await this.#returned(NO_SEQS);
+    if (context.uploads !== undefined) placeUploads(this.#runtime, this.#changes, context);
+    const applied =
+      context.transaction === undefined ? await this.#commit() : await this.#stageInTransaction();
+    return { rowCount: this.#rowCount, applied, returned: await this.#renewed(returned, applied) };
   }
 
   async #beginStaging(): Promise<void> {
-    const run = this.#run;
+    const context = this.#context;
     const wantsSeqs = this.#wantsSeqs;
-    const { snapshotSeq } = run;
-    const staged = writeStoreOf(run).stage(
+    const { snapshotSeq } = context;
+    const staged = writeStoreOf(context).stage(
       this.#isBlind ? { wantsSeqs } : { wantsSeqs, snapshotSeq },
     );
     this.#staged = staged;
-    const changes = this.#changes;
-    this.#changes = [];
-    for (const part of parts(changes)) {
-      await run.pause();
+    for (const part of parts(this.#changes)) {
+      await context.pause();
       this.#stage(staged, part);
     }
+    if (!this.#keepsChanges) this.#changes = [];
   }
 
-  /** Commits in this turn. @throws {DatabaseError} What {@linkcode applyChanges} throws. */
+  /** Commits in this tick. @throws SLICE_OVER @throws {DatabaseError} As `applyChanges`. */
   finishNow(): DmlOutcome {
     const changes = this.#changes;
     const returning = this.#returning;
-    const run = this.#run;
-    // Nothing may leave a commit in the middle.
-    run.stay();
-    let returned = returning === undefined ? undefined : [this.#evaluated(changes, NO_SEQS)];
-    if (run.uploads !== undefined) placeUploads(this.#runtime, changes, run);
-    const applied = applyChanges(this.#runtime, changes, { run, wantsSeqs: this.#wantsSeqs });
-    if (this.#wantsSeqs) returned = [this.#evaluated(changes, applied.seqs)];
-    return { rowCount: changes.length, applied, returned };
+    const context = this.#context;
+    let returned = returning?.evaluation.evaluate(
+      returnedRows(returning, changes, NO_SEQS),
+      context,
+    );
+    // From here on, the statement stays in this tick: nothing may interrupt a commit.
+    context.stay();
+    if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
+    const applied = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
+    if (this.#wantsSeqs && returning !== undefined && returned !== undefined) {
+      returned = returning.renew(returned, returnedRows(returning, changes, applied.seqs), context);
+    }
+    return { rowCount: changes.length, applied, returned: returned && [returned] };
   }
 
-  async #commit(): Promise<DmlOutcome> {
-    const run = this.#run;
+  async #commit(): Promise<Applied> {
+    const context = this.#context;
     const staged = defined(this.#staged, "rows are staged before they are committed");
-    let commit: Commit | undefined;
-    // Also when there is nothing to write: what was read may have been taken back.
-    while (!staged.settle()) await run.pause();
-    if (staged.rowCount > 0) {
-      run.requireUnaltered(this.#runtime.table);
-      const growth = this.#growth;
-      const meter = run.storageMeter;
-      commit =
-        meter === undefined || growth === undefined
-          ? staged.commit()
-          : meter.charge([growth], () => staged.commit());
-    }
-    const seqs = this.#wantsSeqs ? seqsOf(this.#changes, commit?.seqs) : NO_SEQS;
-    return this.#outcome({ commit, seqs });
+    // This check is also needed without writes: the rows that were read may have been rolled back.
+    while (!staged.settle()) await context.pause();
+    const commit = staged.rowCount > 0 ? this.#commitNow(staged) : undefined;
+    return { commit, seqs: this.#wantsSeqs ? seqsOf(this.#changes, commit?.seqs) : NO_SEQS };
   }
 
-  async #stageInTransaction(): Promise<DmlOutcome> {
+  #commitNow(staged: StagedCommit): Commit {
+    const context = this.#context;
+    const { storageMeter: meter, uploads } = context;
+    context.requireUnaltered(this.#runtime.table);
+    requireUnbroken(this.#claims, context);
+    requireUnreferenced(this.#runtime.table, this.#operations, context);
+    const make = (): Commit => {
+      uploads?.list(context.call.clockMicros() / 1000);
+      return staged.commit();
+    };
+    const growth = this.#growth;
+    if (meter === undefined || growth === undefined) return make();
+    const fileBytes = uploads?.placedBytes ?? 0;
+    const bytes = growth.bytes + fileBytes;
+    return meter.charge([{ ...growth, bytes, hasFiles: fileBytes > 0 }], make);
+  }
+
+  async #stageInTransaction(): Promise<Applied> {
     const runtime = this.#runtime;
-    const run = this.#run;
-    if (this.#returning !== undefined) {
-      for (const part of parts(this.#changes)) {
-        await run.pause();
-        this.#returned.push(this.#evaluated(part, NO_SEQS));
-      }
-    }
+    const context = this.#context;
     const seqs: Value[] = [];
     for (const part of parts(this.#changes)) {
-      await run.pause();
-      run.requireUnaltered(runtime.table);
-      seqs.push(...stageChanges(runtime, part, run));
+      await context.pause();
+      context.requireUnaltered(runtime.table);
+      seqs.push(...stageChanges(runtime, part, context));
     }
-    return this.#outcome({ commit: undefined, seqs });
+    followReferences(runtime, this.#changes, context);
+    return { commit: undefined, seqs };
   }
 
-  #outcome(applied: Applied): DmlOutcome {
-    const rowCount = this.#rowCount;
-    if (this.#returning === undefined) return { rowCount, applied, returned: undefined };
-    const returned = this.#wantsSeqs ? this.#evaluatedWith(applied.seqs) : this.#returned;
-    return { rowCount, applied, returned };
+  /**
+   * Returns the rows that RETURNING yields, or undefined if the statement has no RETURNING.
+   * @throws {DatabaseError}
+   */
+  async #returned(seqs: readonly Value[]): Promise<readonly Batch[] | undefined> {
+    const returning = this.#returning;
+    if (returning === undefined) return undefined;
+    const batches: Batch[] = [];
+    const place = { context: this.#context, elsewhere: this.#elsewhere };
+    for (const rows of this.#partsReturned(returning, seqs)) {
+      await this.#context.pause();
+      this.#context.effort.beginRows();
+      batches.push(await evaluated(returning.evaluation, rows, place));
+    }
+    return batches;
   }
 
-  *#evaluatedWith(seqs: readonly Value[]): Iterable<Batch> {
+  /** Returns the rows of RETURNING again, with the seqs of the written rows. */
+  async #renewed(
+    first: readonly Batch[] | undefined,
+    { seqs }: Applied,
+  ): Promise<Iterable<Batch> | undefined> {
+    const returning = this.#returning;
+    if (returning === undefined || first === undefined || !this.#wantsSeqs) return first;
+    if (this.#elsewhere !== undefined && returning.readsAgain) return await this.#returned(seqs);
+    return this.#renewedHere(returning, first, seqs);
+  }
+
+  *#renewedHere(
+    returning: Returning,
+    first: readonly Batch[],
+    seqs: readonly Value[],
+  ): Generator<Batch> {
+    let index = 0;
+    for (const rows of this.#partsReturned(returning, seqs)) {
+      const known = defined(first[index], "each pass divides the rows in the same way");
+      yield returning.renew(known, rows, this.#context);
+      index += 1;
+    }
+  }
+
+  *#partsReturned(returning: Returning, seqs: readonly Value[]): Generator<Batch> {
     let from = 0;
     for (const part of parts(this.#changes)) {
-      yield this.#evaluated(part, seqs.slice(from, from + part.length));
+      yield returnedRows(returning, part, seqs.slice(from, from + part.length));
       from += part.length;
     }
   }
 
   #stage(staged: StagedCommit, changes: readonly RowChange[]): void {
-    this.#run.requireUnaltered(this.#runtime.table);
-    if (this.#returning !== undefined) this.#returned.push(this.#evaluated(changes, NO_SEQS));
-    if (this.#wantsSeqs) for (const change of changes) this.#changes.push(change);
-    for (const write of writesOf(this.#runtime, changes, this.#run)) staged.add(write);
+    this.#context.requireUnaltered(this.#runtime.table);
+    this.#requireParents(changes);
+    for (const { operation } of changes) this.#operations.add(operation);
+    for (const write of writesOf(this.#runtime, changes, this.#context)) staged.add(write);
     this.#measure(changes);
   }
 
-  #measure(changes: readonly RowChange[]): void {
-    const run = this.#run;
-    const meter = run.storageMeter;
-    if (meter === undefined) return;
-    const growth = growthOf(this.#runtime, changes, { run });
-    if (growth.owner === SHARED_OWNER) return;
-    this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
-    // Other rows of the statement may free room, but never more than the owner uses now.
-    if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
+  #requireParents(changes: readonly RowChange[]): void {
+    const { table } = this.#runtime;
+    if (table.foreignKeys === undefined) return;
+    const context = this.#context;
+    const owner = ownerOf(context.principal, table);
+    requireParents(table, writtenIn(changes), { claims: this.#claims, context, owner });
   }
 
-  #evaluated(changes: readonly RowChange[], seqs: readonly Value[]): Batch {
-    assert(this.#returning !== undefined, "what is evaluated is asked for");
-    return returnRows(this.#returning, changes, { run: this.#run, seqs });
+  #measure(changes: readonly RowChange[]): void {
+    const context = this.#context;
+    const meter = context.storageMeter;
+    if (meter === undefined) return;
+    const growth = growthOf(this.#runtime, changes, { context });
+    if (growth.owner === SHARED_OWNER) return;
+    this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
+    // Other rows of the statement may free space, but never more than the owner uses now.
+    if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 }
 
-/** Rows that are evaluated or staged between two pauses. */
+/** Yields parts that are evaluated or staged between two pauses. */
 function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
   for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
     yield changes.slice(from, from + ROWS_PER_STEP);
   }
 }
 
-function placeUploads(runtime: TableRuntime, changes: readonly RowChange[], run: Run): void {
+function placeUploads(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  context: ExecutionContext,
+): void {
   const rows = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
   const { filePositions, table } = runtime;
   const target = {
     table,
-    owner: ownerOf(run.principal, table),
+    owner: ownerOf(context.principal, table),
     filePositions,
     keyOf: (row: Row) => runtime.keyOf(row),
   };
-  run.uploads?.place(target, rows);
-  const fileBytes = run.uploads?.placedBytes ?? 0;
+  context.uploads?.place(target, rows);
+  const fileBytes = context.uploads?.placedBytes ?? 0;
   if (fileBytes > 0 && target.owner !== SHARED_OWNER) {
-    run.transaction?.grow(target, fileBytes, true);
+    context.transaction?.grow(target, fileBytes, true);
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Changes of a long statement as whole columns. To make an object of each row takes longer than all
- * else that is done with it.
+ * Represents the changes of a long statement as whole columns, because creating an object for each
+ * row would take longer than everything else.
  *
- * Each function turns the rows that were read into those that are written, with every column of the
+ * Each function turns the rows that were read into the rows to write, with every column of the
  * table. Columns have the forms that the log and memtables copy without looking at each value.
  */
 import { defined } from "../../../base/assert.ts";
@@ -25,47 +25,48 @@ import {
 } from "../../../types/mod.ts";
 import type { UpdatePlan } from "../../plan/dml_plan.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
-import type { Run } from "../run/run.ts";
-import { sameValue } from "../run/transaction.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { sameValue } from "../context/transaction.ts";
 
-/** Rows that replace versions with these seqs. */
+/** Rows to write, and the seqs of the versions that they replace. */
 export interface ReplacingColumns {
   readonly batch: Batch;
   readonly replacedSeqs: ArrayLike<number>;
 }
 
 /**
- * The rows of an INSERT: its values, and defaults for the rest.
+ * Returns the rows that an INSERT writes: the given values, and defaults for the other columns.
  *
- * @param positions Those of its columns in the table; undefined if it has all of them, in order.
+ * @param positions The positions of the given columns in the table; undefined if all columns are
+ * given in order.
  */
 export function insertedColumns(
   { columns, rowCount }: Batch,
   positions: readonly number[] | undefined,
-  { run, runtime }: { run: Run; runtime: TableRuntime },
+  { context, runtime }: { context: ExecutionContext; runtime: TableRuntime },
 ): Batch {
   const whole = runtime.types.map((type, position) => {
     const source = columns[positions === undefined ? position : positions.indexOf(position)];
-    const given = source ?? defaultColumn(position, rowCount, { run, runtime });
+    const given = source ?? defaultColumn(position, rowCount, { context, runtime });
     return storable(given, type);
   });
   return { rowCount, columns: whole };
 }
 
-/** The rows as an UPDATE leaves them, and those of them that it changes. */
+/** Returns the rows as they are after an UPDATE, and which of the rows the UPDATE changes. */
 export function updatedColumns(
   { columns, rowCount }: Batch,
   { sets }: Pick<UpdatePlan, "sets">,
-  { run, runtime }: { run: Run; runtime: TableRuntime },
+  { context, runtime }: { context: ExecutionContext; runtime: TableRuntime },
 ): { readonly rows: Batch; readonly changed: ReplacingColumns } {
   const columnCount = runtime.types.length;
   const after = columns.slice(0, columnCount);
-  // Behind the stored columns there is the seq.
+  // The column with the seq follows the stored columns.
   let computed = columnCount + 1;
   for (const { isDefault, position } of sets) {
     const type = runtime.types[position] ?? UNKNOWN;
     if (isDefault) {
-      after[position] = storable(defaultColumn(position, rowCount, { run, runtime }), type);
+      after[position] = storable(defaultColumn(position, rowCount, { context, runtime }), type);
     } else {
       after[position] = storable(columns[computed] ?? constVector(null, rowCount), type);
       computed += 1;
@@ -87,7 +88,7 @@ export function updatedColumns(
   return { rows, changed: { batch: keepRows(rows, kept), replacedSeqs: seqsOf(seqs.columns[0]) } };
 }
 
-/** The rows that a DELETE finds. */
+/** Returns the rows that a DELETE finds. */
 export function deletedColumns(
   { columns, rowCount }: Batch,
   { types }: TableRuntime,
@@ -101,14 +102,14 @@ export function deletedColumns(
   };
 }
 
-/** The column that holds `_seq`. */
+/** Returns the values of `_seq`. */
 function seqsOf(column: Vector | undefined): ArrayLike<number> {
   const vector = defined(column, "an UPDATE and a DELETE read the seq of each row");
   if (vector.kind === "f64") return vector.values.subarray(0, vector.length);
   return valuesOf(vector).map(Number);
 }
 
-/** Notes with a 1 each row whose value is another one afterwards. */
+/** Marks with a 1 each row whose value changes. */
 function noteDifferences(
   before: Vector | undefined,
   after: Vector | undefined,
@@ -121,7 +122,7 @@ function noteDifferences(
   }
 }
 
-/** Whether both have the same value in a row. */
+/** Returns a function that tells whether both vectors have the same value in a row. */
 function comparison(before: Vector, after: Vector): (row: number) => boolean {
   if (before.kind === "utf8" && after.kind === "utf8") return textComparison(before, after);
   if (before.kind === "f64" && after.kind === "f64" && !before.nulls && !after.nulls) {
@@ -155,14 +156,14 @@ function textComparison(before: Utf8Vector, after: Utf8Vector): (row: number) =>
 function defaultColumn(
   position: number,
   rowCount: number,
-  { run, runtime }: { run: Run; runtime: TableRuntime },
+  { context, runtime }: { context: ExecutionContext; runtime: TableRuntime },
 ): Vector {
   if (!runtime.hasDefault(position)) return constVector(null, rowCount);
-  const values = Array.from({ length: rowCount }, () => runtime.defaultAt(position, run));
+  const values = Array.from({ length: rowCount }, () => runtime.defaultAt(position, context));
   return vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
 }
 
-/** The values of a column of numbers or texts in typed arrays; any other is as it was. */
+/** Returns a column of numbers or strings in typed arrays, and any other column unchanged. */
 function storable(vector: Vector, type: DataType): Vector {
   const { kind } = vector;
   if (kind !== "const" && kind !== "dict" && kind !== "any") return vector;

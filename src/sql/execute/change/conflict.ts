@@ -1,122 +1,252 @@
 /**
- * Compiles ON CONFLICT: which of the rows that an INSERT proposes are new, and what becomes of
- * those whose key is there. The rows of a step are evaluated together: one by one each made vectors
- * of its own for a single row, which took most of the time of an upsert.
+ * Compiles ON CONFLICT: which of the proposed rows of an INSERT are new, and how rows with an
+ * existing key change. The rows of a step are evaluated together, since vectors for each single row
+ * would take most of the time of an upsert.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { keepRows, type Row, type Value, valueAt } from "../../../types/mod.ts";
-import type { BoundConflict } from "../../bind/change/conflict_binder.ts";
-
+import {
+  keepRows,
+  type Row,
+  UNKNOWN,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import type { BoundConflict, ConflictTarget } from "../../bind/change/conflict_binder.ts";
+import { hasSubquery } from "../../bind/walk.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
-import { compileExpression, selectRows } from "../evaluate/expression.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { compileExpression, type Evaluator, selectRows } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { columnsFromRows } from "../operators/filter.ts";
-import type { Run } from "../run/run.ts";
+import { type Evaluation, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
 import { duplicateKey, type RowChange, storedRowWithSeq } from "./row_changes.ts";
+import {
+  duplicateIn,
+  keyIn,
+  rowHolding,
+  type UniqueIndex,
+  uniqueIndexesOf,
+} from "./unique_index.ts";
 
-/** `touched` has the keys of the rows before. */
-export type ConflictProgram = (rows: readonly Row[], touched: TouchedKeys, run: Run) => RowChange[];
+/** Decides the outcome of proposed rows; `touched` contains the keys of the earlier rows. */
+export type ConflictProgram = (
+  rows: readonly Row[],
+  touched: TouchedKeys,
+  place: EvaluationPlace,
+) => RowChange[] | Promise<RowChange[]>;
 
 /**
- * A set that grows copies all it has in one go, for 80 ms with a million keys: so there are parts.
+ * The keys are divided among several sets, because a set that grows copies all of its entries in
+ * one go.
  */
 const TOUCHED_PARTS = 64;
 
-/** The keys that a statement has met. */
+/** The keys that a statement has proposed. */
 export class TouchedKeys {
   readonly #parts: (Set<string> | undefined)[] = [];
 
-  /** Returns false when it is there. */
+  has(keyText: string): boolean {
+    return this.#parts[partOf(keyText)]?.has(keyText) === true;
+  }
+
+  /** Adds a key. Returns false if the key was already proposed. */
   add(keyText: string): boolean {
-    let hash = 0;
-    for (let i = 0; i < keyText.length; i += 1) hash = (hash * 31 + keyText.charCodeAt(i)) | 0;
-    const index = (hash >>> 0) % TOUCHED_PARTS;
-    const part = (this.#parts[index] ??= new Set());
+    const part = (this.#parts[partOf(keyText)] ??= new Set());
     const { size } = part;
     return part.add(keyText).size > size;
   }
 }
 
-/** A row that is proposed, and the one that is stored under its key, if there is one. */
+function partOf(keyText: string): number {
+  let hash = 0;
+  for (let i = 0; i < keyText.length; i += 1) hash = (hash * 31 + keyText.charCodeAt(i)) | 0;
+  return (hash >>> 0) % TOUCHED_PARTS;
+}
+
+/** A proposed row, and the stored row with the same key, if one exists. */
 interface Proposed {
   readonly row: Row;
   readonly before: Row | undefined;
   readonly beforeSeq: Value;
 }
 
-export function compileConflict(conflict: BoundConflict, runtime: TableRuntime): ConflictProgram {
-  const updatedRows = compileUpdated(conflict, runtime);
-
-  return (rows, touched, run) => {
-    const met: Proposed[] = [];
-    for (const row of rows) {
-      const key = runtime.keyOf(row);
-      const isRepeated = !touched.add(keyTextOf(runtime.keyTypes, key));
-      if (isRepeated) {
-        if (conflict.action === "nothing") continue;
-        throw new DatabaseError(
-          "CARDINALITY_VIOLATION",
-          `${duplicateKey(runtime, key).message} in the same statement`,
-        );
-      }
-      const stored = storedRowWithSeq(runtime, key, run);
-      if (stored !== undefined && conflict.action === "nothing") continue;
-      met.push({ row, before: stored?.slice(0, -1), beforeSeq: stored?.at(-1) ?? null });
-    }
-    const updated = updatedRows(met, run);
-    runtime.check(
-      updated.filter((row) => row !== undefined),
-      run,
-    );
-    return met.flatMap(({ before, beforeSeq, row }, index): RowChange[] => {
-      if (before === undefined) return [{ operation: "insert", row, before }];
-      const after = updated[index];
-      return after === undefined ? [] : [{ operation: "update", row: after, before, beforeSeq }];
-    });
-  };
+export interface Conflict {
+  readonly evaluation: Evaluation;
+  readonly program: ConflictProgram;
 }
 
-/** What becomes of the stored rows, each at the place of its proposal; undefined for what stays. */
-function compileUpdated(
-  conflict: BoundConflict,
+export function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Conflict {
+  const evaluation = compileUpdated(conflict, runtime);
+  const types = conflict.columns.map(({ type }) => type);
+
+  const program: ConflictProgram = (rows, touched, place) => {
+    const { context } = place;
+    const met = proposed(rows, touched, { conflict, runtime, context });
+    const places: number[] = [];
+    const given: Row[] = [];
+    for (const [index, { before, beforeSeq, row }] of met.entries()) {
+      if (before === undefined) continue;
+      places.push(index);
+      // The stored values, `_seq` and `_deleted` of the stored row, and the proposed values.
+      given.push([...before, beforeSeq, false, ...row]);
+    }
+    const updated: (Row | undefined)[] = met.map(() => undefined);
+    if (given.length === 0) return changesOf(met, updated);
+    const batch = { rowCount: given.length, columns: columnsFromRows(given, types) };
+    return whenThere(evaluated(evaluation, batch, place), ({ columns, rowCount }) => {
+      const [chosen, ...values] = columns;
+      if (chosen === undefined) return changesOf(met, updated);
+      const rowsUpdated: Row[] = [];
+      const updatedAt: number[] = [];
+      for (let index = 0; index < rowCount; index += 1) {
+        const at = places[Number(valueAt(chosen, index))] ?? 0;
+        const after = [...(met[at]?.before ?? [])];
+        for (const [i, { position }] of conflict.sets.entries()) {
+          const vector = values[i];
+          if (vector !== undefined) after[position] = valueAt(vector, index);
+        }
+        updatedAt.push(at);
+        rowsUpdated.push(after);
+      }
+      const whole = runtime.completed(rowsUpdated, context);
+      for (const [i, row] of whole.entries()) updated[updatedAt[i] ?? 0] = row;
+      runtime.check(whole, context);
+      return changesOf(met, updated);
+    });
+  };
+  return { evaluation, program };
+}
+
+/** @param updated The rows that replace stored rows, at the positions of the proposed rows. */
+function changesOf(met: readonly Proposed[], updated: readonly (Row | undefined)[]): RowChange[] {
+  return met.flatMap(({ before, beforeSeq, row }, place): RowChange[] => {
+    if (before === undefined) return [{ operation: "insert", row, before }];
+    const after = updated[place];
+    return after === undefined ? [] : [{ operation: "update", row: after, before, beforeSeq }];
+  });
+}
+
+/** Returns the rows whose outcome is open, with the stored rows that have the same keys. */
+function proposed(
+  rows: readonly Row[],
+  touched: TouchedKeys,
+  {
+    conflict,
+    context,
+    runtime,
+  }: { conflict: BoundConflict; runtime: TableRuntime; context: ExecutionContext },
+): Proposed[] {
+  const met: Proposed[] = [];
+  const targets = targetsOf(conflict.target, runtime);
+  for (const row of rows) {
+    const keys = targets.flatMap((target) => keyFor(target, row, runtime));
+    const repeated = keys.find(({ text }) => touched.has(text));
+    if (repeated !== undefined) {
+      if (conflict.action === "nothing") continue;
+      throw new DatabaseError(
+        "CARDINALITY_VIOLATION",
+        `${duplicateAt(repeated, runtime).message} in the same statement`,
+      );
+    }
+    const stored = storedAt(keys, runtime, context);
+    if (stored !== undefined && conflict.action === "nothing") continue;
+    for (const { text } of keys) touched.add(text);
+    met.push({ row, before: stored?.slice(0, -1), beforeSeq: stored?.at(-1) ?? null });
+  }
+  return met;
+}
+
+/** A key of a proposed row, in the primary key or in an index. */
+interface ProposedKey {
+  readonly key: Row;
+  /** Undefined for the primary key. */
+  readonly index: UniqueIndex | undefined;
+  readonly text: string;
+}
+
+/** Returns the indexes whose conflicts are handled; undefined stands for the primary key. */
+function targetsOf(
+  target: ConflictTarget,
   runtime: TableRuntime,
-): (met: readonly Proposed[], run: Run) => (Row | undefined)[] {
+): readonly (UniqueIndex | undefined)[] {
+  const unique = uniqueIndexesOf(runtime);
+  if (target === "key") return [undefined];
+  if (target === "any") return [undefined, ...unique];
+  return unique.filter(({ entry }) => entry.indexId === target.indexId);
+}
+
+/**
+ * Returns the key of a row, or undefined if an index key contains NULL and so conflicts with no
+ * other key.
+ */
+function keyFor(index: UniqueIndex | undefined, row: Row, runtime: TableRuntime): ProposedKey[] {
+  if (index === undefined) {
+    const key = runtime.keyOf(row);
+    return [{ key, index, text: keyTextOf(runtime.keyTypes, key) }];
+  }
+  const key = keyIn(index, row);
+  if (key === undefined) return [];
+  return [{ key, index, text: `${index.entry.indexId}/${keyTextOf(index.types, key)}` }];
+}
+
+function storedAt(
+  keys: readonly ProposedKey[],
+  runtime: TableRuntime,
+  context: ExecutionContext,
+): Row | undefined {
+  for (const { index, key } of keys) {
+    const stored =
+      index === undefined
+        ? storedRowWithSeq(runtime, key, context)
+        : rowHolding(runtime, { index, key }, context);
+    if (stored !== undefined) return stored;
+  }
+  return undefined;
+}
+
+function duplicateAt({ index, key }: ProposedKey, runtime: TableRuntime): DatabaseError {
+  return index === undefined
+    ? duplicateKey(runtime, key)
+    : duplicateIn(runtime, { index, key }, true);
+}
+
+/**
+ * Evaluates stored rows beside proposed rows, and returns the number of each row that is replaced
+ * and the values of the columns that are set.
+ */
+function compileUpdated(conflict: BoundConflict, runtime: TableRuntime): Evaluation {
   const layout = layoutOf(conflict.columns);
   const where =
     conflict.where === undefined ? undefined : compileExpression(conflict.where, layout);
-  const sets = conflict.sets.map(({ position, value }) => ({
-    position,
-    evaluate: value === "default" ? undefined : compileExpression(value, layout),
-  }));
-  const types = conflict.columns.map(({ type }) => type);
+  const sets = conflict.sets.map(({ position, value }): Evaluator => {
+    if (value !== "default") return compileExpression(value, layout);
+    return ({ rowCount }, context) => {
+      const values = Array.from({ length: rowCount }, () => runtime.defaultAt(position, context));
+      return vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
+    };
+  });
+  const expressions = conflict.sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
+  if (conflict.where !== undefined) expressions.push(conflict.where);
 
-  return (met, run) => {
-    const updated: (Row | undefined)[] = met.map(() => undefined);
-    const places: number[] = [];
-    const rows: Row[] = [];
-    for (const [place, { before, beforeSeq, row }] of met.entries()) {
-      if (before === undefined) continue;
-      places.push(place);
-      // Stored values, `_seq` and `_deleted` of the stored row, proposed values.
-      rows.push([...before, beforeSeq, false, ...row]);
-    }
-    if (rows.length === 0) return updated;
-    const all = { rowCount: rows.length, columns: columnsFromRows(rows, types) };
-    const chosen = where === undefined ? undefined : selectRows(where(all, run), all.rowCount);
-    const batch = chosen === undefined ? all : keepRows(all, chosen);
-    if (batch.rowCount === 0) return updated;
-    const values = sets.map(({ evaluate }) => evaluate?.(batch, run));
-    for (let index = 0; index < batch.rowCount; index += 1) {
-      const place = places[chosen?.rows[index] ?? index] ?? 0;
-      const after = [...(met[place]?.before ?? [])];
-      for (const [i, { position }] of sets.entries()) {
-        const vector = values[i];
-        after[position] =
-          vector === undefined ? runtime.defaultAt(position, run) : valueAt(vector, index);
-      }
-      updated[place] = after;
-    }
-    return updated;
+  return {
+    name: "conflict",
+    holdsQuery: expressions.some(hasSubquery),
+    evaluate: (given, context) => {
+      const chosen =
+        where === undefined ? undefined : selectRows(where(given, context), given.rowCount);
+      const batch = chosen === undefined ? given : keepRows(given, chosen);
+      const { rowCount } = batch;
+      if (rowCount === 0) return { rowCount, columns: [] };
+      const numbers = new Int32Array(rowCount);
+      for (let i = 0; i < rowCount; i += 1) numbers[i] = chosen?.rows[i] ?? i;
+      const columns: Vector[] = [
+        { kind: "i32", length: rowCount, values: numbers, nulls: undefined },
+      ];
+      for (const evaluate of sets) columns.push(evaluate(batch, context));
+      return { rowCount, columns };
+    },
   };
 }

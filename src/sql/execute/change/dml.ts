@@ -3,126 +3,156 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import { type Batch, partOf, type Row, type Value, valueAt } from "../../../types/mod.ts";
+import { type Batch, constVector, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
 import type { BoundCell } from "../../bind/change/dml_target.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../../plan/dml_plan.ts";
 import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { OperatorFactory } from "../context/operator.ts";
+import { CopyRows, type CopyTarget } from "../copy/copy_rows.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import { rowsFromBatch } from "../operators/filter.ts";
-import { made, type OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
-import {
-  type ChangeSource,
-  ChangeWriter,
-  type DmlProgram,
-  type ReadRows,
-  writeFrom,
-} from "./change_writer.ts";
+import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
+import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
 import { deletedColumns, insertedColumns, updatedColumns } from "./column_changes.ts";
 import { compileConflict, TouchedKeys } from "./conflict.ts";
+import { type Evaluation, type EvaluationPlace, whenThere } from "./evaluation.ts";
 import { literalColumns } from "./literal_rows.ts";
-import { compileReturning } from "./returning.ts";
+import { COLUMN_ROWS_PER_STEP, ROWS_PER_STEP, rowsOf, sourceOf } from "./read_source.ts";
+import { compileReturning, type Returning } from "./returning.ts";
 import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 
-/** Rows that are written at a step: made, looked up and staged at ten microseconds each. */
-const ROWS_PER_STEP = 128;
+/** The number of rows from expressions that one tick writes, at a dozen microseconds each. */
+const ROWS_PER_TICK = 1024;
 
-/** The same by columns: at one to two microseconds each. */
-const COLUMN_ROWS_PER_STEP = 1024;
+/**
+ * The number of rows in columns that one tick writes: at a microsecond each, a dozen milliseconds.
+ */
+const COLUMN_ROWS_PER_TICK: number = 4 * BATCH_ROWS_MAX;
 
-/** Rows of expressions that are written in one turn: at a dozen microseconds each. */
-const ROWS_PER_TURN = 1024;
+type CellProgram = (context: ExecutionContext) => Value;
 
-/** Rows of columns that are written in one turn: at a microsecond each, a dozen milliseconds. */
-const COLUMN_ROWS_PER_TURN: number = 4 * BATCH_ROWS_MAX;
-
-type CellProgram = (run: Run) => Value;
-
-/** Rows that an INSERT is given. */
-interface InsertSource {
-  /** How many, where that is known before they are made. */
-  readonly rowCount: number | undefined;
-  /** Those from `from` (inclusive) to `to` (exclusive); of a source that knows how many. */
-  rows(run: Run, from: number, to: number): Row[];
-  /** The same by columns, of a source that is read so. */
-  readonly columns?: (run: Run, from: number, to: number) => Batch;
-  open(sink: InsertSink, read: ReadRows | undefined): ChangeSource;
+/** A compiled change: the program, and those evaluations that contain queries. */
+export interface CompiledChange {
+  readonly program: DmlProgram;
+  readonly evaluations: readonly Evaluation[];
 }
 
-/** Takes the rows of an INSERT. */
-interface InsertSink {
-  readonly run: Run;
-  /** Whether they are to be given by columns. */
+/** The source of the rows that an INSERT writes. */
+interface InsertedRows {
+  /** The number of rows, if known beforehand. */
+  readonly rowCount: number | undefined;
+  /** Returns the rows from `from` (inclusive) to `to` (exclusive), if the number is known. */
+  rows(context: ExecutionContext, from: number, to: number): Row[];
+  /** Returns the same rows as columns, if the source supports that. */
+  readonly columns?: (context: ExecutionContext, from: number, to: number) => Batch;
+  /** Evaluates the rows from expressions, given `from` and `to`. */
+  readonly evaluation?: Evaluation;
+  open(sink: InsertSink): ChangeSource;
+}
+
+/** Receives the rows that an INSERT writes. */
+interface InsertSink extends EvaluationPlace {
+  /** Whether all rows must be read before the first is taken. */
+  readonly readsAhead: boolean;
+  /** Whether the rows should be passed as columns. */
   readonly takesColumns: () => boolean;
-  readonly onRows: (rows: Row[]) => void;
+  readonly onRows: (rows: Row[]) => void | Promise<void>;
   /** The batch has a vector for each column that the source fills, or for all of the table. */
   readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
 
-/** Compiles INSERT. @param build Of the query that it inserts the rows of, if there is one. */
-export function compileInsert(insert: InsertPlan, build: OperatorFactory | undefined): DmlProgram {
+/** Compiles INSERT. @param build Builds the query whose rows it inserts, if there is one. */
+export function compileInsert(
+  insert: InsertPlan,
+  build: OperatorFactory | undefined,
+): CompiledChange {
   const runtime = runtimeOf(insert.table);
   const source = compileSource(insert, { runtime, build });
   const conflict =
     insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
   const returning = compileReturning(insert.returning, runtime);
-  const isPlain = conflict === undefined && returning === undefined;
-  const rowsPerTurn = source.columns === undefined ? ROWS_PER_TURN : COLUMN_ROWS_PER_TURN;
-  const program: DmlProgram = (run, read) => {
-    const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
+  const evaluations = holdingQueries(
+    source.evaluation,
+    conflict?.evaluation,
+    returning?.evaluation,
+  );
+  const mayTakeLong = evaluations.length > 0;
+  const program: DmlProgram = (context, elsewhere) => {
+    const isBlind = conflict === undefined;
+    const writer = new ChangeWriter(runtime, {
+      context,
+      elsewhere,
+      returning,
+      isBlind,
+      mayTakeLong,
+    });
     const touched = new TouchedKeys();
     const sink: InsertSink = {
-      run,
-      takesColumns: () => conflict === undefined && writer.takesColumns,
-      onRows: (rows) => {
-        runtime.check(rows, run);
-        writer.add(
-          conflict === undefined
-            ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
-            : conflict(rows, touched, run),
-        );
+      context,
+      elsewhere,
+      readsAhead: conflict?.evaluation.holdsQuery === true,
+      takesColumns: () => isBlind && writer.takesColumns,
+      onRows: (given) => {
+        const rows = runtime.completed(given, context);
+        runtime.check(rows, context);
+        const changes = isBlind
+          ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
+          : conflict.program(rows, touched, { context, elsewhere });
+        return whenThere(changes, (those) => writer.add(those));
       },
       onColumns: (given, positions) => {
-        const batch = insertedColumns(given, positions, { run, runtime });
-        runtime.checkBatch(batch, run);
+        const batch = insertedColumns(given, positions, { context, runtime });
+        runtime.checkBatch(batch, context);
         writer.addColumns("insert", { batch });
       },
     };
-    return writeFrom(source.open(sink, read), writer);
+    return writeFrom(source.open(sink), writer);
   };
+  const isPlain = conflict === undefined && returning === undefined;
+  return { evaluations, program: isPlain ? shortened(program, source, runtime) : program };
+}
+
+/** Inserts a few rows without a writer if nothing reads their results. */
+function shortened(program: DmlProgram, source: InsertedRows, runtime: TableRuntime): DmlProgram {
+  const rowsPerTick = source.columns === undefined ? ROWS_PER_TICK : COLUMN_ROWS_PER_TICK;
   const { rowCount } = source;
-  if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return program;
-  return (run) => {
-    if (run.uploads !== undefined || run.transaction !== undefined) return program(run);
+  if (rowCount === undefined || rowCount > rowsPerTick) return program;
+  return (context, elsewhere) => {
+    if (elsewhere !== undefined) return program(context, elsewhere);
+    if (context.uploads !== undefined || context.transaction !== undefined) return program(context);
     if (source.columns !== undefined) {
-      const batch = source.columns(run, 0, rowCount);
-      runtime.checkBatch(batch, run);
-      const applied = insertColumns(runtime, batch, run);
+      const batch = source.columns(context, 0, rowCount);
+      runtime.checkBatch(batch, context);
+      const applied = insertColumns(runtime, batch, context);
       return { rowCount, applied, returned: undefined };
     }
-    const rows = source.rows(run, 0, rowCount);
-    runtime.check(rows, run);
-    const applied = insertRows(runtime, rows, run);
+    const rows = runtime.completed(source.rows(context, 0, rowCount), context);
+    runtime.check(rows, context);
+    const applied = insertRows(runtime, rows, context);
     return { rowCount: rows.length, applied, returned: undefined };
   };
 }
 
-/** Makes whole rows of a table: given values, and defaults for the rest. */
+function holdingQueries(...evaluations: readonly (Evaluation | undefined)[]): Evaluation[] {
+  return evaluations.flatMap((evaluation) => (evaluation?.holdsQuery === true ? evaluation : []));
+}
+
+/** Creates whole rows of a table from the given values, with defaults for the other columns. */
 function compileSource(
   { source, table, targets }: InsertPlan,
   { build, runtime }: { build: OperatorFactory | undefined; runtime: TableRuntime },
-): InsertSource {
+): InsertedRows {
   const filled = new Set(targets);
   const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
-  // A source that fills every column in order makes whole rows already.
+  // A source that fills every column in order already produces whole rows.
   const isWhole = missing.length === 0 && targets.every((position, i) => position === i);
-  const rowOf = (cells: Value[], run: Run): Row => {
+  const rowOf = (cells: Value[], context: ExecutionContext): Row => {
     if (isWhole) return cells;
     const row: Value[] = Array.from({ length: table.columns.length }, () => null);
     for (let i = 0; i < targets.length; i += 1) row[targets[i] ?? 0] = cells[i] ?? null;
-    for (const position of missing) row[position] = runtime.defaultAt(position, run);
+    for (const position of missing) row[position] = runtime.defaultAt(position, context);
     return row;
   };
   switch (source.kind) {
@@ -130,64 +160,89 @@ function compileSource(
       const rowCount = source.rows.length;
       const compiled = (cells: readonly BoundCell[]): readonly CellProgram[] =>
         cells.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 }));
-      // Those of a long list are compiled in the turns that make them.
+      // The rows of a long list are compiled in the tick that evaluates them.
       const programs = source.rows.slice(0, ROWS_PER_STEP).map(compiled);
       const programAt = (index: number): readonly CellProgram[] => {
         programs[index] ??= compiled(source.rows[index] ?? []);
         return programs[index];
       };
-      return listed(rowCount, (run, from, to) => {
-        const rows: Row[] = [];
+      const rows: InsertedRows["rows"] = (context, from, to) => {
+        const done: Row[] = [];
         let cells: Value[] = [];
         try {
           for (let index = from; index < to; index += 1) {
             cells = [];
-            for (const cell of programAt(index)) cells.push(cell(run));
-            rows.push(rowOf(cells, run));
+            for (const cell of programAt(index)) cells.push(cell(context));
+            done.push(rowOf(cells, context));
           }
         } catch (error) {
           const columnIndex = cells.length;
           const column = table.columns[targets[columnIndex] ?? -1];
-          // Past the last cell it was a default.
+          // After the last cell, the error comes from a default.
           if (column === undefined) throw error;
-          const rowIndex = from + rows.length;
+          const rowIndex = from + done.length;
           throw errorInCell(error, () => ({
             column: column.name,
             source: { rowIndex, columnIndex, rowCount },
           }));
         }
-        return rows;
-      });
+        return done;
+      };
+      const evaluation: Evaluation = {
+        name: "values",
+        holdsQuery: source.holdsQuery,
+        evaluate: (given, context) => {
+          const [[from, to] = []] = rowsFromBatch(given);
+          const values = rows(context, Number(from), Number(to));
+          return { rowCount: values.length, columns: columnsFromRows(values, runtime.types) };
+        },
+      };
+      return { ...listed({ rowCount, rows, evaluation }), evaluation };
     }
     case "literals": {
       const columns = literalColumns(source.literals, { runtime, targets });
       const { rowCount } = source.literals;
-      const rows: InsertSource["rows"] = (run, from, to) => rowsFromBatch(columns(run, from, to));
-      return { ...listed(rowCount, rows, columns), columns };
+      const rows: InsertedRows["rows"] = (context, from, to) =>
+        rowsFromBatch(columns(context, from, to));
+      // Generated columns are computed, and parents found, row by row.
+      if (runtime.isByRow) return listed({ rowCount, rows });
+      return { ...listed({ rowCount, rows, columns }), columns };
     }
+    case "copy":
+      return copied({ runtime, targets, options: source.options });
     case "query":
-      return queried(defined(build, "a query is built"), { targets, rowOf });
+      return queried(defined(build, "the query has been built"), { targets, rowOf });
   }
 }
 
-function listed(
-  rowCount: number,
-  rows: InsertSource["rows"],
-  columns?: InsertSource["columns"],
-): InsertSource {
-  const open: InsertSource["open"] = ({ onColumns, onRows, run, takesColumns }) => {
+function listed({
+  columns,
+  evaluation,
+  rowCount,
+  rows,
+}: Omit<InsertedRows, "open"> & { readonly rowCount: number }): InsertedRows {
+  const open: InsertedRows["open"] = (sink) => {
+    const { elsewhere, onColumns, onRows, context, takesColumns } = sink;
     let from = 0;
+    const rowsTo = (to: number): Row[] | Promise<Row[]> => {
+      if (elsewhere === undefined || evaluation?.holdsQuery !== true)
+        return rows(context, from, to);
+      const given = { rowCount: 1, columns: [constVector(from, 1), constVector(to, 1)] };
+      return elsewhere.evaluate(evaluation.name, given).then(rowsFromBatch);
+    };
     return {
       next: () => {
-        run.checkTime();
+        context.checkTime();
         if (from >= rowCount) return false;
         const byColumns = takesColumns() ? columns : undefined;
         const step = byColumns === undefined ? ROWS_PER_STEP : COLUMN_ROWS_PER_STEP;
         const to = Math.min(from + step, rowCount);
-        if (byColumns === undefined) onRows(rows(run, from, to));
-        else onColumns(byColumns(run, from, to));
+        const taken =
+          byColumns === undefined
+            ? whenThere(rowsTo(to), onRows)
+            : onColumns(byColumns(context, from, to));
         from = to;
-        return true;
+        return whenThere(taken, () => true);
       },
       close: () => undefined,
     };
@@ -195,21 +250,35 @@ function listed(
   return { rowCount, rows, open };
 }
 
+/** The rows that a COPY reads, which arrive as bytes with the request. */
+function copied(target: CopyTarget): InsertedRows {
+  const open: InsertedRows["open"] = ({ context, onColumns, onRows, takesColumns }) => {
+    const input = defined(context.copyInput, "a running COPY has a source of data");
+    const sink = { onColumns: (batch: Batch) => onColumns(batch), onRows, takesColumns };
+    return new CopyRows(target, { context, input, sink });
+  };
+  return { rowCount: undefined, rows: () => [], open };
+}
+
 function compileCell(
   cell: BoundCell,
   { position, runtime }: { runtime: TableRuntime; position: number },
 ): CellProgram {
-  if (cell === "default") return (run) => runtime.defaultAt(position, run);
+  if (cell === "default") return (context) => runtime.defaultAt(position, context);
   return compileScalar(cell);
 }
 
 function queried(
   build: OperatorFactory,
-  { rowOf, targets }: { rowOf: (cells: Value[], run: Run) => Row; targets: InsertPlan["targets"] },
-): InsertSource {
-  const open: InsertSource["open"] = (sink, read = made(build, sink.run)) => {
-    const { onColumns, onRows, run, takesColumns } = sink;
-    return sourceOf(read, run, {
+  {
+    rowOf,
+    targets,
+  }: { rowOf: (cells: Value[], context: ExecutionContext) => Row; targets: InsertPlan["targets"] },
+): InsertedRows {
+  const open: InsertedRows["open"] = (sink) => {
+    const { elsewhere, onColumns, onRows, readsAhead, context, takesColumns } = sink;
+    return sourceOf(rowsOf(build, { context, elsewhere }), context, {
+      readsAhead: readsAhead && elsewhere !== undefined,
       takesColumns,
       onColumns: (batch) => onColumns(batch, targets),
       onRows: (batch, from, to) => {
@@ -219,71 +288,29 @@ function queried(
           rows.push(
             rowOf(
               columns.map((column) => valueAt(column, row)),
-              run,
+              context,
             ),
           );
         }
-        onRows(rows);
+        return onRows(rows);
       },
     });
   };
   return { rowCount: undefined, rows: () => [], open };
 }
 
-/** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
-const CHANGED_ROW_BYTES = 48;
-
-/** Takes the rows that a statement reads. */
-interface ReadSink {
-  /** Whether {@linkcode onColumns} is to be called, and not `onRows`. */
-  readonly takesColumns: () => boolean;
-  readonly onRows: (batch: Batch, from: number, to: number) => void;
-  readonly onColumns: (batch: Batch) => void;
-}
-
-/** Rows that are read as a source, a part of each batch at a step. */
-function sourceOf(read: ReadRows, run: Run, sink: ReadSink): ChangeSource {
-  let batch: Batch | undefined;
-  let from = 0;
-  const begin = (next: Batch | undefined): boolean => {
-    batch = next;
-    from = 0;
-    if (batch === undefined) return false;
-    run.memory.takeBatch(batch);
-    run.memory.take(CHANGED_ROW_BYTES * batch.rowCount);
-    return handOn(batch);
-  };
-  const handOn = (rows: Batch): boolean => {
-    const byColumns = sink.takesColumns();
-    const step = byColumns ? COLUMN_ROWS_PER_STEP : ROWS_PER_STEP;
-    const to = Math.min(from + step, rows.rowCount);
-    if (to === from) return true;
-    if (byColumns) sink.onColumns(partOf(rows, from, to));
-    else sink.onRows(rows, from, to);
-    from = to;
-    return true;
-  };
-  return {
-    next: () => {
-      run.checkTime();
-      if (batch !== undefined && from < batch.rowCount) return handOn(batch);
-      const next = read.next();
-      return next instanceof Promise ? next.then(begin) : begin(next);
-    },
-    close: () => read.close(),
-  };
-}
-
-/** Compiles UPDATE. @param build Of the rows that it finds. */
-export function compileUpdate(update: UpdatePlan, build: OperatorFactory): DmlProgram {
+/** Compiles UPDATE. @param build Builds the query that finds its rows. */
+export function compileUpdate(update: UpdatePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(update.table);
   const returning = compileReturning(update.returning, runtime);
   const columnCount = update.table.columns.length;
-  return (run, read = made(build, run)) => {
-    const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
+  const evaluations = holdingQueries(returning?.evaluation);
+  const program: DmlProgram = (context, elsewhere) => {
+    const writer = readingWriter(runtime, { context, elsewhere, returning });
+    const read = rowsOf(build, { context, elsewhere });
     const onRows = (batch: Batch, from: number, to: number): void => {
       const changes: RowChange[] = [];
-      const rows: Row[] = [];
+      const given: Row[] = [];
       for (let row = from; row < to; row += 1) {
         const before = cellsAt(batch, row, { from: 0, count: columnCount });
         const after = [...before];
@@ -291,37 +318,46 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): DmlPr
         let computed = columnCount + 1;
         for (const { isDefault, position } of update.sets) {
           if (isDefault) {
-            after[position] = runtime.defaultAt(position, run);
+            after[position] = runtime.defaultAt(position, context);
           } else {
             const column = batch.columns[computed];
             after[position] = column === undefined ? null : valueAt(column, row);
             computed += 1;
           }
         }
-        rows.push(after);
+        given.push(after);
         const carried = carriedAt(batch, row, { from: computed, returning: update.returning });
         changes.push({ operation: "update", row: after, before, beforeSeq, ...carried });
       }
-      runtime.check(rows, run);
-      writer.add(changes);
+      const rows = runtime.completed(given, context);
+      runtime.check(rows, context);
+      writer.add(rows === given ? changes : withRows(changes, rows));
     };
     const onColumns = (batch: Batch): void => {
-      const { changed, rows } = updatedColumns(batch, update, { run, runtime });
-      runtime.checkBatch(rows, run);
+      const { changed, rows } = updatedColumns(batch, update, { context, runtime });
+      runtime.checkBatch(rows, context);
       writer.addColumns("update", changed, rows.rowCount);
     };
     const takesColumns = (): boolean => writer.takesColumns;
-    return writeFrom(sourceOf(read, run, { takesColumns, onColumns, onRows }), writer);
+    return writeFrom(sourceOf(read, context, { takesColumns, onColumns, onRows }), writer);
   };
+  return { program, evaluations };
 }
 
-/** Compiles DELETE. @param build Of the rows that it finds. */
-export function compileDelete(remove: DeletePlan, build: OperatorFactory): DmlProgram {
+/** Returns changes whose new rows are replaced by the given rows. */
+function withRows(changes: readonly RowChange[], rows: readonly Row[]): RowChange[] {
+  return changes.map((change, i) => ({ ...change, row: rows[i] ?? change.row }));
+}
+
+/** Compiles DELETE. @param build Builds the query that finds its rows. */
+export function compileDelete(remove: DeletePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(remove.table);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
-  return (run, read = made(build, run)) => {
-    const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
+  const evaluations = holdingQueries(returning?.evaluation);
+  const program: DmlProgram = (context, elsewhere) => {
+    const writer = readingWriter(runtime, { context, elsewhere, returning });
+    const read = rowsOf(build, { context, elsewhere });
     const onRows = (batch: Batch, start: number, to: number): void => {
       const changes: RowChange[] = [];
       for (let row = start; row < to; row += 1) {
@@ -337,8 +373,18 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): DmlPr
       writer.addColumns("delete", deletedColumns(batch, runtime));
     };
     const takesColumns = (): boolean => writer.takesColumns;
-    return writeFrom(sourceOf(read, run, { takesColumns, onColumns, onRows }), writer);
+    return writeFrom(sourceOf(read, context, { takesColumns, onColumns, onRows }), writer);
   };
+  return { program, evaluations };
+}
+
+/** Returns the program for a change that reads the rows that it replaces. */
+function readingWriter(
+  runtime: TableRuntime,
+  options: EvaluationPlace & { readonly returning: Returning | undefined },
+): ChangeWriter {
+  const mayTakeLong = options.returning?.evaluation.holdsQuery === true;
+  return new ChangeWriter(runtime, { ...options, isBlind: false, mayTakeLong });
 }
 
 function seqAt({ columns }: Batch, row: number, columnCount: number): Value {
@@ -359,7 +405,7 @@ function cellsAt(
   return values;
 }
 
-/** What RETURNING needs of the rows beside the changed one, if anything. */
+/** Returns the values that RETURNING needs besides the changed row, if any. */
 function carriedAt(
   batch: Batch,
   row: number,

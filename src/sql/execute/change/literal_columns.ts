@@ -1,30 +1,30 @@
 /**
- * One column of a VALUES list of literals, from the bytes of the text into a typed array.
+ * Reads one column of a VALUES list of literals from the bytes of the statement into a typed array.
  *
- * A column whose cells are not all of the form that its type is written in is not read here: it
- * needs casts, or may be wrong.
+ * A column that contains a literal of a different type is not read here: the literal needs a cast,
+ * or may be wrong.
  */
 import type { DataType, Vector } from "../../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
 import { assertHeld, literalText } from "../../parse/text/literal_list.ts";
 
-/** Digits of an integer that fits INT whatever they are. */
+/** An integer of this many digits always fits INT. */
 const INT_DIGITS_MAX = 9;
 
-/** Up to here a loop beats the call that copies a range. */
+/** Up to this length a loop beats the call that copies a range. */
 const SHORT_TEXT_BYTES_MAX = 16;
 
-/** Digits that a double holds exactly whatever they are. */
+/** A double represents any number of this many digits exactly. */
 const EXACT_DIGITS_MAX = 15;
 
-/** The powers of ten that a double holds exactly. */
+/** The powers of ten that a double represents exactly. */
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
 
 const MINUS = 45;
 const DOT = 46;
 const ZERO = 48;
 
-/** The column at a place of the list, or undefined when a cell of it needs a cast. */
+/** Returns the column at a position in the list, or undefined if one of its cells needs a cast. */
 export function readLiteralColumn(
   literals: LiteralValuesStatement,
   column: number,
@@ -57,7 +57,7 @@ export function readLiteralColumn(
   }
 }
 
-/** One byte a row, 1 at each NULL; undefined when there is none. */
+/** Returns one byte per row, 1 at each NULL; undefined if the column contains no NULL. */
 function nullsOf(
   { columnCount, kinds, rowCount }: LiteralValuesStatement,
   column: number,
@@ -71,7 +71,7 @@ function nullsOf(
   return nulls;
 }
 
-/** Reads integers of few digits. Returns whether every cell is one, or NULL. */
+/** Reads integers of few digits. Returns whether every cell is such an integer or NULL. */
 function readNumbers(
   { bytes, columnCount, ends, kinds, rowCount, starts }: LiteralValuesStatement,
   column: number,
@@ -87,7 +87,7 @@ function readNumbers(
     if (end - first > digitsMax) return false;
     let value = 0;
     for (let at = first; at < end; at += 1) value = value * 10 + ((bytes[at] ?? 0) - ZERO);
-    // A difference: there is no -0 among whole numbers.
+    // A difference instead of a negation, because integers have no -0.
     values[row] = isNegative ? 0 - value : value;
   }
   return true;
@@ -111,9 +111,9 @@ function readDoubles(
 }
 
 /**
- * A decimal of few digits and no exponent: the quotient of two numbers that a double holds exactly
- * is rounded once, so it is the nearest double (Clinger, "How to read floating point numbers
- * accurately", 1990). Undefined for any other.
+ * Reads a decimal of few digits and no exponent. The quotient of two exactly represented numbers is
+ * rounded once, so it is the nearest double (Clinger, "How to read floating point numbers
+ * accurately", 1990). Returns undefined for any other number.
  */
 function shortDecimal(
   { bytes, ends, starts }: LiteralValuesStatement,
@@ -123,7 +123,7 @@ function shortDecimal(
   const end = ends[cell] ?? 0;
   const isNegative = bytes[start] === MINUS;
   const first = isNegative ? start + 1 : start;
-  // The point is one more.
+  // The decimal point takes one more byte.
   if (end - first > EXACT_DIGITS_MAX + 1) return undefined;
   let digits = 0;
   let point = -1;
@@ -139,7 +139,7 @@ function shortDecimal(
   return isNegative ? -value : value;
 }
 
-/** Any other; undefined where it may be beyond the range, at either end. */
+/** Reads any other number. Returns undefined if the number may be out of range. */
 function longDecimal(literals: LiteralValuesStatement, cell: number): number | undefined {
   const value = Number(literalText(literals, cell));
   return Number.isFinite(value) && value !== 0 ? value : undefined;
@@ -161,7 +161,7 @@ function readTexts(literals: LiteralValuesStatement, column: number): Vector | u
   let byteCount = 0;
   for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
     const kind = kinds[cell];
-    // A decoded string is never longer than what it is decoded from.
+    // A decoded string is never longer than its encoded form.
     if (kind === LiteralCell.string || kind === LiteralCell.encodedString) {
       byteCount += (ends[cell] ?? 0) - (starts[cell] ?? 0);
     } else if (kind !== LiteralCell.null) return undefined;

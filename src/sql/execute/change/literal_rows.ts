@@ -1,9 +1,9 @@
 /**
- * Rows of a long VALUES list of plain literals: read column by column type, without a tree.
+ * Reads rows of a long VALUES list of plain literals column by column, without a syntax tree.
  *
- * Most of a bulk load passes here, so whole columns of the common cells (integers, doubles, text)
- * are read from the bytes of the text into typed arrays. All other cells go the way of every cast,
- * one after the other and row by row, so the first faulty cell is the one that is reported.
+ * Most of a bulk load takes this path, so whole columns of the common cells (integers, doubles,
+ * text) are read from the bytes of the statement into typed arrays. All other cells are cast one
+ * after the other and row by row, so that the first faulty cell is reported.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -20,35 +20,35 @@ import { type CellPlace, errorInCell } from "../../bind/cell_error.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
 import { literalPosition, literalText } from "../../parse/text/literal_list.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
-import type { Run } from "../run/run.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { readLiteralColumn } from "./literal_columns.ts";
 
 export interface LiteralTarget {
   readonly runtime: TableRuntime;
-  /** Table position of each column of the list. */
+  /** The position in the table of each column of the list. */
   readonly targets: readonly number[];
 }
 
-/** A column that is filled cell by cell. */
+/** A column whose cells are cast one by one. */
 interface SlowColumn {
-  /** Of the table. */
+  /** The position of the column in the table. */
   readonly position: number;
-  /** Of the list; undefined for a column that the list does not fill. */
+  /** The position of the column in the list; undefined for a column that the list does not fill. */
   readonly listed: number | undefined;
   readonly values: Value[];
 }
 
 /**
- * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns of its table, in
- * their order, with defaults for the others.
+ * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns in the order of
+ * the table, with defaults for columns that are not in the list.
  *
- * @throws {DatabaseError} What a cast raises, at the cell; what a default raises.
+ * @throws {DatabaseError} If a cast of a cell or a default fails.
  */
 export function literalColumns(
   list: LiteralValuesStatement,
   { runtime, targets }: LiteralTarget,
-): (run: Run, from: number, end: number) => Batch {
-  return (run, from, end) => {
+): (context: ExecutionContext, from: number, end: number) => Batch {
+  return (context, from, end) => {
     const literals = partOf(list, from, end);
     const { rowCount } = literals;
     const columns: (Vector | undefined)[] = runtime.types.map(() => undefined);
@@ -68,8 +68,12 @@ export function literalColumns(
       for (const { listed, position, values } of slow) {
         values.push(
           listed === undefined
-            ? runtime.defaultAt(position, run)
-            : cellValue(list, (from + row) * list.columnCount + listed, { runtime, position, run }),
+            ? runtime.defaultAt(position, context)
+            : cellValue(list, (from + row) * list.columnCount + listed, {
+                runtime,
+                position,
+                context,
+              }),
         );
       }
     }
@@ -80,7 +84,7 @@ export function literalColumns(
   };
 }
 
-/** Some rows of a list, over the same bytes. */
+/** Returns a range of rows of a list, which shares the bytes of the list. */
 function partOf(list: LiteralValuesStatement, from: number, end: number): LiteralValuesStatement {
   const { columnCount, ends, kinds, starts } = list;
   const first = from * columnCount;
@@ -97,13 +101,17 @@ function partOf(list: LiteralValuesStatement, from: number, end: number): Litera
 function cellValue(
   literals: LiteralValuesStatement,
   cell: number,
-  { position, run, runtime }: { runtime: TableRuntime; position: number; run: Run },
+  {
+    position,
+    context,
+    runtime,
+  }: { runtime: TableRuntime; position: number; context: ExecutionContext },
 ): Value {
   const kind = literals.kinds[cell];
   if (kind === LiteralCell.null) return null;
-  if (kind === LiteralCell.default) return runtime.defaultAt(position, run);
+  if (kind === LiteralCell.default) return runtime.defaultAt(position, context);
   const to = runtime.types[position] ?? UNKNOWN;
-  const { nowMicros } = run.call;
+  const { nowMicros } = context.call;
   try {
     if (kind === LiteralCell.string || kind === LiteralCell.encodedString) {
       const text = literalText(literals, cell);

@@ -1,23 +1,27 @@
-/**
- * RETURNING: what a change answers with, computed over the rows that it wrote.
- */
+/** Computes RETURNING, the answer of a change, from the rows that the change wrote. */
 import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
-import { columnIdsIn } from "../../bind/walk.ts";
+import { columnIdsIn, hasSubquery } from "../../bind/walk.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
-import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { compileExpression } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { columnsFromRows } from "../operators/filter.ts";
-import type { Run } from "../run/run.ts";
+import type { Evaluation } from "./evaluation.ts";
 import type { RowChange } from "./row_changes.ts";
 
 export interface Returning {
-  readonly expressions: readonly Evaluator[];
-  /** Of a returned row: see {@linkcode BoundReturning}. */
+  /** Evaluates all outputs over {@linkcode returnedRows}. */
+  readonly evaluation: Evaluation;
+  /** The types of a returned row: see {@linkcode BoundReturning}. */
   readonly types: readonly DataType[];
-  /** Its rows are complete only once they have their seqs. */
+  /** Whether RETURNING reads `_seq`, so that its rows are complete only after the commit. */
   readonly readsSystemColumns: boolean;
-  /** Of the table's rows: those of a STREAM table have no `_deleted`. */
+  /** Whether a query is read again once the rows have their seqs. */
+  readonly readsAgain: boolean;
+  /** Evaluates the outputs that read system columns once more. */
+  readonly renew: (first: Batch, rows: Batch, context: ExecutionContext) => Batch;
+  /** Whether the table's rows have `_deleted`, which rows of a STREAM table do not. */
   readonly hasDeleted: boolean;
 }
 
@@ -26,34 +30,54 @@ export function compileReturning(
   { table }: TableRuntime,
 ): Returning | undefined {
   if (returning === undefined) return undefined;
-  const { carried, columns, outputs } = returning;
+  const { carried, columns } = returning;
   const layout = layoutOf(columns);
-  const used = new Set<number>();
-  for (const { expression } of outputs) columnIdsIn(expression, used);
   const systemColumns = columns.slice(table.columns.length, columns.length - carried.length);
+  const outputs = returning.outputs.map(({ expression }) => {
+    const used = columnIdsIn(expression);
+    return {
+      evaluate: compileExpression(expression, layout),
+      readsSystemColumns: systemColumns.some(({ id }) => used.has(id)),
+      holdsQuery: hasSubquery(expression),
+    };
+  });
   return {
-    expressions: outputs.map(({ expression }) => compileExpression(expression, layout)),
+    evaluation: {
+      name: "returning",
+      holdsQuery: outputs.some(({ holdsQuery }) => holdsQuery),
+      evaluate: (rows, context) => ({
+        rowCount: rows.rowCount,
+        columns: outputs.map(({ evaluate }) => evaluate(rows, context)),
+      }),
+    },
     types: columns.map(({ type }) => type),
-    readsSystemColumns: systemColumns.some(({ id }) => used.has(id)),
+    readsSystemColumns: outputs.some(({ readsSystemColumns }) => readsSystemColumns),
+    readsAgain: outputs.some((output) => output.readsSystemColumns && output.holdsQuery),
+    renew: ({ columns: known, rowCount }, rows, context) => ({
+      rowCount,
+      columns: known.map((column, i) => {
+        const output = outputs[i];
+        return output?.readsSystemColumns === true ? output.evaluate(rows, context) : column;
+      }),
+    }),
     hasDeleted: systemColumns.some(({ name }) => name === "_deleted"),
   };
 }
 
-/** @param seqs Of each change; what is missing reads NULL. */
-export function returnRows(
-  { expressions, hasDeleted, types }: Returning,
+/**
+ * Returns the rows that RETURNING reads. @param seqs The seq of each change; a change without a seq
+ * reads NULL.
+ */
+export function returnedRows(
+  { hasDeleted, types }: Returning,
   changes: readonly RowChange[],
-  { run, seqs }: { run: Run; seqs: readonly Value[] },
+  seqs: readonly Value[],
 ): Batch {
   const rows = changes.map(({ carried = NOTHING_CARRIED, operation, row }, i): Row => {
     const deleted = hasDeleted ? [operation === "delete"] : [];
     return [...row, seqs[i] ?? null, ...deleted, ...carried];
   });
-  const batch: Batch = { rowCount: rows.length, columns: columnsFromRows(rows, types) };
-  return {
-    rowCount: rows.length,
-    columns: expressions.map((evaluate) => evaluate(batch, run)),
-  };
+  return { rowCount: rows.length, columns: columnsFromRows(rows, types) };
 }
 
 const NOTHING_CARRIED: Row = [];

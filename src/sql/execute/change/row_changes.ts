@@ -1,9 +1,10 @@
 /**
- * The last step of INSERT, UPDATE and DELETE: checked rows become a commit, or staged rows of the
- * open transaction.
+ * Performs the last step of INSERT, UPDATE and DELETE: turns checked rows into a commit, or into
+ * staged rows of the open transaction.
  *
- * Outside a transaction a statement that fits one turn of the event loop reads and writes at the
- * newest applied state, so it never meets a conflict. A longer one: `change_writer.ts`.
+ * Outside a transaction, a statement that fits one tick of the event loop reads and writes at the
+ * newest applied state, so it never encounters a conflict. `change_writer.ts` writes longer
+ * statements.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -12,29 +13,36 @@ import { type Commit, SEQ_COLUMN_ID, shownKey, type TableWrite } from "../../../
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
-import { bytesOfRows, rowBytes } from "../held/row_bytes.ts";
+import { type ExecutionContext, writeStoreOf } from "../context/execution_context.ts";
+import { ReferenceClaims } from "../context/reference_claims.ts";
+import type { StorageGrowth } from "../context/storage_meter.ts";
+import { sameRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
+import { bytesOfRows, rowBytes } from "../materialised/row_bytes.ts";
 import { ownerOf, readRow } from "../operators/scan.ts";
-import { type Run, writeStoreOf } from "../run/run.ts";
-import type { StorageGrowth } from "../run/storage_meter.ts";
-import { sameRow } from "../run/transaction.ts";
+import { followReferences } from "./followed_references.ts";
+import { requireParents, type WrittenRow, writtenIn } from "./references.ts";
+import { requireFreeKeys, uniqueIndexesOf } from "./unique_index.ts";
 
 export interface RowChange {
   readonly operation: "insert" | "update" | "delete";
-  /** New values; of a delete the last ones. */
+  /** The new values of the row, or the last values of a deleted row. */
   readonly row: Row;
   /** The stored row that is replaced; undefined for an insert. */
   readonly before: Row | undefined;
-  /** Its seq, where it is known: what an update that changes nothing keeps. NULL: not committed. */
+  /**
+   * The seq of `before`, if known: an update that changes nothing keeps the seq. NULL means that
+   * `before` is not committed.
+   */
   readonly beforeSeq?: Value;
-  /** What RETURNING reads of the rows of FROM or USING. */
+  /** The values from FROM or USING that RETURNING reads. */
   readonly carried?: Row;
 }
 
 export interface Applied {
-  /** Undefined inside a transaction, or when nothing had to be written. */
+  /** The commit; undefined inside a transaction, or if nothing had to be written. */
   readonly commit: Commit | undefined;
-  /** The seq of each change, if they were asked for; NULL for what is not committed yet. */
+  /** The seq of each change, if requested; NULL for a change that is not committed yet. */
   readonly seqs: readonly Value[];
 }
 
@@ -49,38 +57,62 @@ const NO_ROWS: readonly Row[] = [];
 export function applyChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
-  { run, wantsSeqs }: { run: Run; wantsSeqs: boolean },
+  { context, wantsSeqs }: { context: ExecutionContext; wantsSeqs: boolean },
 ): Applied {
-  if (run.transaction !== undefined) {
-    return { commit: undefined, seqs: stageChanges(runtime, changes, run) };
+  if (context.transaction !== undefined) {
+    const seqs = stageChanges(runtime, changes, context);
+    followReferences(runtime, changes, context);
+    return { commit: undefined, seqs };
   }
-  const writes = writesOf(runtime, changes, run);
+  requireParentsNow(runtime, writtenIn(changes), context);
+  const writes = writesOf(runtime, changes, context);
   if (writes.length === 0) {
     return { commit: undefined, seqs: wantsSeqs ? seqsOf(changes, undefined) : NO_SEQS };
   }
   const make = (): Commit => {
-    run.uploads?.list(run.call.nowMicros / 1000);
-    return writeStoreOf(run).apply({ writes, wantsSeqs });
+    context.uploads?.list(context.call.nowMicros / 1000);
+    return writeStoreOf(context).apply({ writes, wantsSeqs });
   };
-  const meter = run.storageMeter;
+  const meter = context.storageMeter;
   const commit =
     meter === undefined
       ? make()
-      : meter.charge([growthOf(runtime, changes, { run, filesOf: run.uploads })], make);
+      : meter.charge([growthOf(runtime, changes, { context, filesOf: context.uploads })], make);
   return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
 }
 
 /**
- * Stages changes in the open transaction; returns the seq that each row reads from now on.
+ * Requires that the parents of rows exist that are committed in this tick. @throws {DatabaseError}
+ */
+function requireParentsNow(
+  { table }: TableRuntime,
+  rows: readonly WrittenRow[],
+  context: ExecutionContext,
+): void {
+  if (table.foreignKeys === undefined) return;
+  const owner = ownerOf(context.principal, table);
+  requireParents(table, rows, { claims: new ReferenceClaims(), context, owner });
+}
+
+/**
+ * Stages changes in the open transaction. Returns the seq that each row reads from now on.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT
  */
 export function stageChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
-  run: Run,
+  context: ExecutionContext,
 ): readonly Value[] {
-  return changes.map((change) => stage(runtime, change, run));
+  const seqs = changes.map((change) => stage(runtime, change, context));
+  if (uniqueIndexesOf(runtime).length > 0) {
+    const owner = ownerOf(context.principal, runtime.table);
+    for (const { before, operation, row } of changes) {
+      if (operation === "delete") continue;
+      requireFreeKeys(runtime, { row, owner, isNew: before === undefined }, context);
+    }
+  }
+  return seqs;
 }
 
 /**
@@ -88,20 +120,20 @@ export function stageChanges(
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
-export function requireStageable(runtime: TableRuntime, { transaction }: Run): void {
+export function requireStageable(runtime: TableRuntime, { transaction }: ExecutionContext): void {
   if (transaction === undefined) return;
   if (transaction.isReadOnly) throw readOnly();
   if (runtime.table.kind === "stream") throw noTransaction(runtime);
 }
 
-/** What changes write, in order; those that change nothing are left out. */
+/** Returns the writes for changes, in order; changes without an effect are left out. */
 export function writesOf(
   { keyPositions, table }: TableRuntime,
   changes: readonly RowChange[],
-  run: Run,
+  context: ExecutionContext,
 ): TableWrite[] {
   const writes: TableWrite[] = [];
-  const owner = ownerOf(run.principal, table);
+  const owner = ownerOf(context.principal, table);
   for (const change of changes) {
     if (changesNothing(change)) continue;
     const { operation, row } = change;
@@ -110,14 +142,14 @@ export function writesOf(
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
   }
   if (keyPositions.length === 0 && writes[0]?.operation === "delete") {
-    // One statement does one thing, so all of its changes are in one write.
+    // One statement only inserts, updates or deletes, so all of its changes are in one write.
     const replacedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
     writes[0] = { ...writes[0], replacedSeqs };
   }
   return writes;
 }
 
-/** The seq that the row of each change reads now. @param written Those of what was written. */
+/** Returns the seq that the row of each change reads now. @param written The seqs of the writes. */
 export function seqsOf(
   changes: readonly RowChange[],
   written: Float64Array | undefined,
@@ -126,29 +158,43 @@ export function seqsOf(
   return changes.map((change) => {
     if (changesNothing(change)) return change.beforeSeq ?? null;
     const seq = written?.[next];
-    assert(seq !== undefined, "a commit that was asked for seqs has one for each row");
+    assert(seq !== undefined, "the commit returned a seq for each row");
     next += 1;
     return seq;
   });
 }
 
 /**
- * Inserts rows outside a transaction, when nobody asks for their seqs: they are the write as they
- * are.
+ * Inserts rows outside a transaction if nothing reads the new seqs. The rows are passed on
+ * unchanged.
  *
- * @throws {DatabaseError} What {@linkcode applyChanges} throws.
+ * @throws {DatabaseError} The same errors as {@linkcode applyChanges}.
  */
-export function insertRows({ table }: TableRuntime, rows: readonly Row[], run: Run): Applied {
+export function insertRows(
+  runtime: TableRuntime,
+  rows: readonly Row[],
+  context: ExecutionContext,
+): Applied {
   if (rows.length === 0) return { commit: undefined, seqs: NO_SEQS };
-  const owner = ownerOf(run.principal, table);
+  requireParentsNow(
+    runtime,
+    rows.map((row) => ({ row })),
+    context,
+  );
+  const { table } = runtime;
+  const owner = ownerOf(context.principal, table);
   const write: TableWrite = { tableId: table.tableId, owner, operation: "insert", rows };
-  return { commit: applyInsert(table, write, run), seqs: NO_SEQS };
+  return { commit: applyInsert(table, write, context), seqs: NO_SEQS };
 }
 
-/** As {@linkcode insertRows}, with the rows column by column. */
-export function insertColumns({ table }: TableRuntime, batch: Batch, run: Run): Applied {
+/** Inserts rows as {@linkcode insertRows} does, from columns. */
+export function insertColumns(
+  { table }: TableRuntime,
+  batch: Batch,
+  context: ExecutionContext,
+): Applied {
   if (batch.rowCount === 0) return { commit: undefined, seqs: NO_SEQS };
-  const owner = ownerOf(run.principal, table);
+  const owner = ownerOf(context.principal, table);
   const write: TableWrite = {
     tableId: table.tableId,
     owner,
@@ -156,12 +202,12 @@ export function insertColumns({ table }: TableRuntime, batch: Batch, run: Run): 
     rows: NO_ROWS,
     batch,
   };
-  return { commit: applyInsert(table, write, run), seqs: NO_SEQS };
+  return { commit: applyInsert(table, write, context), seqs: NO_SEQS };
 }
 
-function applyInsert(table: TableEntry, write: TableWrite, run: Run): Commit {
-  const { storageMeter } = run;
-  const store = writeStoreOf(run);
+function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionContext): Commit {
+  const { storageMeter } = context;
+  const store = writeStoreOf(context);
   if (storageMeter === undefined) return store.apply({ writes: [write] });
   const { batch, owner, rows } = write;
   const bytes = batch === undefined ? sumOf(rows, rowBytes) : bytesOfRows(batch);
@@ -169,15 +215,15 @@ function applyInsert(table: TableEntry, write: TableWrite, run: Run): Commit {
   return storageMeter.charge([growth], () => store.apply({ writes: [write] }));
 }
 
-/** The bytes that changes, and the files of `filesOf`, add for their owner. */
+/** Returns the bytes that changes, and the files of `filesOf`, add for their owner. */
 export function growthOf(
   { table }: TableRuntime,
   changes: readonly RowChange[],
-  { filesOf, run }: { filesOf?: Run["uploads"]; run: Run },
+  { filesOf, context }: { filesOf?: ExecutionContext["uploads"]; context: ExecutionContext },
 ): StorageGrowth {
   const fileBytes = filesOf?.placedBytes ?? 0;
   return {
-    owner: ownerOf(run.principal, table),
+    owner: ownerOf(context.principal, table),
     bytes: fileBytes + sumOf(changes, growthOfChange),
     tables: [table],
     hasFiles: fileBytes > 0,
@@ -200,19 +246,19 @@ function changesNothing({ before, operation, row }: RowChange): boolean {
 }
 
 /** Stages a change and returns the seq that its row reads from now on. */
-function stage(runtime: TableRuntime, change: RowChange, run: Run): Value {
+function stage(runtime: TableRuntime, change: RowChange, context: ExecutionContext): Value {
   if (changesNothing(change)) return change.beforeSeq ?? null;
   const { before, operation, row } = change;
-  const { transaction } = run;
+  const { transaction } = context;
   assert(transaction !== undefined, "rows are staged inside a transaction");
   const { table } = runtime;
-  const owner = ownerOf(run.principal, table);
+  const owner = ownerOf(context.principal, table);
   const key = runtime.keyOf(row);
   const keyText = keyTextOf(runtime.keyTypes, key);
   const mine = transaction.stagedOf(table.tableId, owner)?.get(keyText);
   if (
     operation === "insert" &&
-    (mine === undefined ? isStored(runtime, key, run) : !mine.isDeleted)
+    (mine === undefined ? isStored(runtime, key, context) : !mine.isDeleted)
   ) {
     throw duplicateKey(runtime, key);
   }
@@ -225,14 +271,20 @@ function stage(runtime: TableRuntime, change: RowChange, run: Run): Value {
   return null;
 }
 
-/** The live row of a key as the statement sees it: all declared columns, then its `_seq`. */
-export function storedRowWithSeq(runtime: TableRuntime, key: Row, run: Run): Row | undefined {
+/**
+ * Returns the live row with a key as the statement sees the row: all declared columns, then `_seq`.
+ */
+export function storedRowWithSeq(
+  runtime: TableRuntime,
+  key: Row,
+  context: ExecutionContext,
+): Row | undefined {
   const columnIds = [...runtime.table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID];
-  return readRow(run, runtime.table, { key, columnIds });
+  return readRow(context, runtime.table, { key, columnIds });
 }
 
-function isStored({ table }: TableRuntime, key: Row, run: Run): boolean {
-  return readRow(run, table, { key, columnIds: [SEQ_COLUMN_ID] }) !== undefined;
+function isStored({ table }: TableRuntime, key: Row, context: ExecutionContext): boolean {
+  return readRow(context, table, { key, columnIds: [SEQ_COLUMN_ID] }) !== undefined;
 }
 
 export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {

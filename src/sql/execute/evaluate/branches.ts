@@ -1,16 +1,18 @@
 /**
- * Expressions whose operands are evaluated on some rows only: AND, OR, CASE and COALESCE.
+ * Compiles the expressions whose operands are evaluated only for some rows: AND, OR, CASE and
+ * COALESCE.
  *
- * A row asks for an operand only where those before it leave its answer open, so that one guarded
- * by another fails for no row that does not reach it.
+ * An operand is evaluated for a row only if the earlier operands leave the result open, so a
+ * guarded operand cannot fail for a row that does not reach it.
  */
+
 import { defined } from "../../../base/assert.ts";
 import { physicalKind, type Value, type Vector, vectorFromValues } from "../../../types/mod.ts";
-import type { BoundExpression } from "../../bind/bound_expressions.ts";
+import type { BoundExpression, ExpressionOf } from "../../bind/bound_expressions.ts";
 import { mayFail } from "../../bind/walk.ts";
 import { combineTruth, truthTest } from "../kernels/truth.ts";
 import type { Evaluator } from "./expression.ts";
-import { type Layout, positionsOf } from "./layout.ts";
+import { type BatchLayout, positionsOf } from "./layout.ts";
 import {
   type Answered,
   allRows,
@@ -22,42 +24,40 @@ import {
   takeColumns,
 } from "./row_choice.ts";
 
-type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
-
-/** How operands are compiled, and for what. */
+/** A function that compiles operands, and the layout of the batches for which it does so. */
 export interface Compiling {
-  readonly layout: Layout;
+  readonly layout: BatchLayout;
   readonly compile: (expression: BoundExpression) => Evaluator;
 }
 
 /**
- * AND and OR: what can fail is evaluated only where the operands before it have not settled the
- * whole.
+ * AND and OR: operands that can fail are evaluated only where the earlier operands have not decided
+ * the result.
  */
 export function compileLogic(
-  { kind, operands }: Of<"and" | "or">,
+  { kind, operands }: ExpressionOf<"and" | "or">,
   { compile, layout }: Compiling,
 ): Evaluator {
   const parts = operands.map((operand) => ({
     evaluate: compile(operand),
     needed: mayFail(operand) ? positionsOf(operand, layout) : undefined,
   }));
-  // The value that settles the whole: what AND and OR need not look past.
+  // The deciding value, after which AND or OR needs no further operand.
   const settling = kind === "or";
-  return (batch, run) => {
+  return (batch, context) => {
     let result: Vector | undefined;
     for (const { evaluate, needed } of parts) {
-      run.effort.noteRows(batch.rowCount);
+      context.effort.noteRows(batch.rowCount);
       if (result === undefined) {
-        result = evaluate(batch, run);
+        result = evaluate(batch, context);
       } else if (result.kind === "const" && result.value === settling) {
         return result;
       } else if (needed === undefined) {
-        result = combineTruth(kind, result, evaluate(batch, run));
+        result = combineTruth(kind, result, evaluate(batch, context));
       } else {
         const open = openRows(result, settling, batch.rowCount);
         const narrow = takeColumns(batch, open, needed);
-        const values = open.count === 0 ? undefined : evaluate(narrow, run);
+        const values = open.count === 0 ? undefined : evaluate(narrow, context);
         result = combineTruth(kind, result, scatter(values, open, batch.rowCount, settling));
       }
     }
@@ -65,9 +65,9 @@ export function compileLogic(
   };
 }
 
-/** CASE: each branch is evaluated on the rows that reach it. */
+/** CASE: each branch is evaluated for the rows that reach it. */
 export function compileCase(
-  { branches, otherwise, type }: Of<"case">,
+  { branches, otherwise, type }: ExpressionOf<"case">,
   { compile, layout }: Compiling,
 ): Evaluator {
   const compiled = branches.map(({ when, value }) => ({
@@ -80,22 +80,22 @@ export function compileCase(
     otherwise === undefined
       ? undefined
       : { value: compile(otherwise), columns: positionsOf(otherwise, layout) };
-  return (batch, run) => {
+  return (batch, context) => {
     const answers: Answered[] = [];
     let open = allRows(batch.rowCount);
     for (const branch of compiled) {
       if (open.count === 0) break;
-      run.effort.noteRows(open.count);
-      const truth = branch.when(takeColumns(batch, open, branch.whenColumns), run);
+      context.effort.noteRows(open.count);
+      const truth = branch.when(takeColumns(batch, open, branch.whenColumns), context);
       const { chosen, rest } = split(open, truth);
       if (chosen.count > 0) {
-        const values = branch.value(takeColumns(batch, chosen, branch.valueColumns), run);
+        const values = branch.value(takeColumns(batch, chosen, branch.valueColumns), context);
         answers.push({ rows: chosen, values });
       }
       open = rest;
     }
     if (last !== undefined && open.count > 0) {
-      const values = last.value(takeColumns(batch, open, last.columns), run);
+      const values = last.value(takeColumns(batch, open, last.columns), context);
       answers.push({ rows: open, values });
     }
     if (physicalKind(type) === "any") {
@@ -108,21 +108,21 @@ export function compileCase(
   };
 }
 
-/** COALESCE: each operand is evaluated on the rows where those before it are NULL. */
+/** COALESCE: each operand is evaluated for the rows in which all earlier ones are NULL. */
 export function compileCoalesce(
-  { operands, type }: Of<"coalesce">,
+  { operands, type }: ExpressionOf<"coalesce">,
   { compile, layout }: Compiling,
 ): Evaluator {
   const compiled = operands.map((operand) => ({
     value: compile(operand),
     columns: positionsOf(operand, layout),
   }));
-  return (batch, run) => {
+  return (batch, context) => {
     const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
     let open = allRows(batch.rowCount);
     for (const { value, columns } of compiled) {
       if (open.count === 0) break;
-      const values = value(takeColumns(batch, open, columns), run);
+      const values = value(takeColumns(batch, open, columns), context);
       place(results, values, open);
       const isNull: Vector = truthTest(values, { test: "null", negated: false });
       open = split(open, isNull).chosen;

@@ -1,11 +1,12 @@
 /**
- * A condition as a choice of rows: what a filter asks of its batches.
+ * Evaluates a condition as a selection of rows, for filters.
  *
- * The operands of AND are evaluated one after the other, cheap ones first. While most rows are
- * left, each is evaluated over the whole batch, which costs no copy; once few are, only over those.
- * What may fail is only ever asked about rows that all operands before it kept.
+ * The operands of AND are evaluated one after another, cheap ones first. While most rows remain,
+ * each operand is evaluated over the whole batch, which needs no copy. Once few rows remain, each
+ * operand is evaluated only over these rows. Operands that may fail are evaluated only for rows
+ * that all earlier operands kept.
  *
- * It costs that which of two failing conditions is reported is open.
+ * The cost: if two conditions fail, either error may be reported.
  */
 import {
   type Batch,
@@ -16,75 +17,81 @@ import {
 } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { childrenOf, conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../../bind/walk.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { selectNumbers } from "../kernels/numeric.ts";
-import type { Run } from "../run/run.ts";
 import { compileExpression, type Evaluator, selectRows } from "./expression.ts";
-import { type Layout, positionsOf } from "./layout.ts";
+import { type BatchLayout, positionsOf } from "./layout.ts";
 import { takeColumns } from "./row_choice.ts";
 
 /**
- * The rows of a batch on which a condition is true.
+ * Returns the rows of a batch for which a condition is true.
  *
- * @param into Memory for as many rows as the batch has, which the selection may be in.
- * @throws {DatabaseError} What a row raises.
+ * @param into Memory for as many rows as the batch has, in which the selection may be stored.
+ * @throws {DatabaseError} The errors of evaluating a row.
  */
-export type Selector = (batch: Batch, run: Run, into: RowNumbers) => Selection;
+export type Selector = (batch: Batch, context: ExecutionContext, into: RowNumbers) => Selection;
 
-/** Below this share of a batch, the rows that are left are copied out. */
+/** Below this share of a batch, the remaining rows are copied. */
 const NARROW_SHARE = 0.25;
 
-interface Part {
+interface ConditionPart {
   readonly evaluate: Evaluator;
   readonly needed: ReadonlySet<number>;
   readonly mayFail: boolean;
 }
 
-export function compileCondition(condition: BoundExpression, layout: Layout): Selector {
+export function compileCondition(condition: BoundExpression, layout: BatchLayout): Selector {
   const conjuncts = conjunctsOf(condition);
   if (conjuncts.length < 2 || conjuncts.some(isVolatile)) {
     const evaluate = compileExpression(condition, layout);
     const select = compileSelection(condition, layout);
-    return (batch, run, into) =>
-      select?.(batch, run, into) ?? selectRows(evaluate(batch, run), batch.rowCount);
+    return (batch, context, into) =>
+      select?.(batch, context, into) ?? selectRows(evaluate(batch, context), batch.rowCount);
   }
   const parts = conjuncts
     .toSorted((left, right) => costOf(left) - costOf(right))
     .map(
-      (conjunct): Part => ({
+      (conjunct): ConditionPart => ({
         evaluate: compileExpression(conjunct, layout),
         needed: positionsOf(conjunct, layout),
         mayFail: mayFailOnRow(conjunct),
       }),
     );
-  return (batch, run) => choose(parts, batch, run);
+  return (batch, context) => choose(parts, batch, context);
 }
 
-/** A number of a column beside a known one: the rows are found without a truth value for each. */
+/**
+ * Compiles a comparison between a numeric column and a known number, which selects rows directly.
+ */
 function compileSelection(
   condition: BoundExpression,
-  layout: Layout,
+  layout: BatchLayout,
 ): ((...args: Parameters<Selector>) => Selection | undefined) | undefined {
   if (condition.kind !== "compare" || condition.left.kind !== "column") return undefined;
   if (condition.right.kind !== "constant" && condition.right.kind !== "slot") return undefined;
   const left = compileExpression(condition.left, layout);
   const right = compileExpression(condition.right, layout);
   const { operator } = condition;
-  return (batch, run, into) =>
-    selectNumbers({ operator, left: left(batch, run), right: right(batch, run) }, into);
+  return (batch, context, into) =>
+    selectNumbers({ operator, left: left(batch, context), right: right(batch, context) }, into);
 }
 
-function choose(parts: readonly Part[], batch: Batch, run: Run): Selection {
+function choose(
+  parts: readonly ConditionPart[],
+  batch: Batch,
+  context: ExecutionContext,
+): Selection {
   const { rowCount } = batch;
-  /** 1 for a row that is left, while operands see the whole batch. */
+  /** Contains 1 for each remaining row while operands are evaluated over the whole batch. */
   const mask = new Uint8Array(rowCount).fill(1);
   let open = rowCount;
   for (const [index, part] of parts.entries()) {
     if (open === 0) return NONE;
     const isAll = open === rowCount;
     if (!isAll && (part.mayFail || open < rowCount * NARROW_SHARE)) {
-      return narrow(parts.slice(index), batch, { rows: rowsIn(mask), run });
+      return narrow(parts.slice(index), batch, { rows: rowsIn(mask), context });
     }
-    open = keepTrue(mask, part.evaluate(batch, run));
+    open = keepTrue(mask, part.evaluate(batch, context));
   }
   return rowsIn(mask);
 }
@@ -96,16 +103,19 @@ function rowsIn(mask: Uint8Array): Selection {
 
 const NONE: Selection = { rows: new Uint32Array(0), count: 0 };
 
-/** The further operands, each over the rows that are left. */
+/** Evaluates the further operands, each over the remaining rows. */
 function narrow(
-  parts: readonly Part[],
+  parts: readonly ConditionPart[],
   batch: Batch,
-  { rows, run }: { rows: Selection; run: Run },
+  { rows, context }: { rows: Selection; context: ExecutionContext },
 ): Selection {
   let left = rows;
   for (const part of parts) {
     if (left.count === 0) return NONE;
-    const kept = selectRows(part.evaluate(takeColumns(batch, left, part.needed), run), left.count);
+    const kept = selectRows(
+      part.evaluate(takeColumns(batch, left, part.needed), context),
+      left.count,
+    );
     if (kept.count === left.count) continue;
     for (let i = 0; i < kept.count; i += 1) kept.rows[i] = left.rows[kept.rows[i] ?? 0] ?? 0;
     left = kept;
@@ -113,7 +123,9 @@ function narrow(
   return left;
 }
 
-/** Takes rows out of a mask on which an operand is not true. Returns how many are left. */
+/**
+ * Removes rows from a mask for which an operand is not true. Returns the number of remaining rows.
+ */
 function keepTrue(mask: Uint8Array, truth: Vector): number {
   let count = 0;
   if (truth.kind === "bool") {
@@ -140,7 +152,10 @@ function keepTrue(mask: Uint8Array, truth: Vector): number {
   return count;
 }
 
-/** What an operand costs a row, roughly: numbers by loops, then lists, then text, then queries. */
+/**
+ * Estimates the cost of an operand per row, in ascending order: numeric loops, lists, text,
+ * queries.
+ */
 function costOf(condition: BoundExpression): number {
   if (hasSubquery(condition)) return readsAnew(condition) ? 6 : 5;
   switch (condition.kind) {
@@ -161,8 +176,8 @@ function isText({ type }: BoundExpression): boolean {
   return type.kind === "text" || type.kind === "json";
 }
 
-/** Whether a query in it hangs on the row. */
+/** Whether a condition contains a correlated query. */
 function readsAnew(condition: BoundExpression): boolean {
-  if (condition.kind === "subquery" && condition.captures.length > 0) return true;
+  if (condition.kind === "subquery" && condition.outerReferences.length > 0) return true;
   return childrenOf(condition).some(readsAnew);
 }

@@ -1,16 +1,16 @@
 /**
- * Computes a value once for each distinct one of a column, where that is cheap to see: by the codes
- * of a dictionary, and by whole numbers that lie close together, as dates do.
+ * Computes a function once for each distinct value of a column, if the distinct values are cheap to
+ * find: codes of a dictionary, or integers that are close together, such as dates.
  */
 import { type DataType, physicalKind, type Value, type Vector } from "../../../types/mod.ts";
 
-/** Whole numbers that lie further apart are computed row by row. */
+/** The maximum span of integers. The function is computed row by row for integers further apart. */
 const SPAN_MAX = 65_536;
 
-/** Where the answer of each row is found. */
+/** Tells at which position each row finds its result. */
 interface Positions {
   readonly at: Int32Array | Uint8Array | Uint16Array | Uint32Array;
-  /** Taken from each position. */
+  /** The number that is subtracted from each entry of `at`. */
   readonly base: number;
   readonly span: number;
   readonly nulls: Uint8Array | undefined;
@@ -18,9 +18,8 @@ interface Positions {
 }
 
 /**
- * The values of a function that depends on the column alone; NULL stays NULL. It is called for
- * values that some row has, and for no others. Undefined when the rows are better computed one by
- * one.
+ * Returns the values of a function that depends only on the column; NULL stays NULL. The function
+ * is called only for values that occur. Returns undefined if computing row by row is better.
  */
 export function mapDistinct(
   vector: Vector,
@@ -40,7 +39,7 @@ export function mapDistinct(
     return { kind: "any", length, values: valuesOf(positions, length, computed) };
   }
   const numbers = new Float64Array(span);
-  /** 1 for an answer that is there, 2 for NULL. */
+  /** The state of each position: 1 if the result exists, 2 if it is NULL. */
   const states = new Uint8Array(span);
   const into = kind === "bool" ? new Uint8Array(length) : newNumbers(kind, length);
   let missing: Uint8Array | undefined;
@@ -49,7 +48,7 @@ export function mapDistinct(
     const isNull = nulls !== undefined && nulls[row] === 1;
     if (!isNull && states[position] === 0) {
       const answer = computed(position);
-      // A whole number beyond 2^53 needs another form of vector.
+      // An integer beyond 2^53 needs a different kind of vector.
       if (typeof answer === "bigint") return undefined;
       states[position] = answer === null ? 2 : 1;
       numbers[position] = Number(answer ?? 0);
@@ -93,7 +92,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   }
   if (vector.kind !== "i32" || vector.length === 0) return undefined;
   const { nulls, values } = vector;
-  // What stands at a NULL row is unspecified, and would widen the span.
+  // The value at a NULL row is unspecified, and would widen the span.
   if (nulls !== undefined) return undefined;
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -107,7 +106,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   return { at: values, base, span, nulls: undefined, valueAt: (position) => position + base };
 }
 
-/** Whether a row may be NULL: also of a form that {@linkcode mapDistinct} does not know. */
+/** Whether a row may be NULL, including forms that {@linkcode mapDistinct} does not know. */
 export function mayHoldNull(vector: Vector): boolean {
   if (vector.kind === "dict" && vector.values.includes(null)) return true;
   return vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;

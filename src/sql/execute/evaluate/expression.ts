@@ -1,16 +1,22 @@
 /**
- * The one evaluator: turns a bound expression into a function from a batch to a vector.
+ * The only evaluator: turns a bound expression into a function from a batch to a vector.
  *
- * SELECT, DML, the snapshot of a subscription and its live filter all run what is compiled here.
- * Numbers go through the loops of `kernels/`; whatever has no loop is computed value by value with
- * the function that the binder chose. Operands that can fail are evaluated only on rows that reach
- * them (`branches.ts`): the right side of AND where the left is not false, the THEN of a CASE where
- * its WHEN holds.
+ * SELECT, DML, the snapshot of a subscription and its live filter all run the code compiled here.
+ * Numbers use the loops of `kernels/`; everything else is computed value by value with the function
+ * that the binder chose. Operands that can fail are evaluated only for rows that reach them
+ * (`branches.ts`): the right side of AND if the left is not false, the THEN of a CASE if its WHEN
+ * is true.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
   type Batch,
   constVector,
+  type DataType,
+  elementsOf,
+  groupKeyMakerFor,
+  groupKeyOf,
+  isArrayValue,
+  isNullAt,
   isTextType,
   physicalKind,
   type Selection,
@@ -20,9 +26,10 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../../types/mod.ts";
-import type { BoundExpression } from "../../bind/bound_expressions.ts";
+import type { BoundExpression, ExpressionOf } from "../../bind/bound_expressions.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
 import { readsColumn } from "../../bind/walk.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { testLike } from "../kernels/like_bytes.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "../kernels/numeric.ts";
 import {
@@ -32,18 +39,19 @@ import {
   negate,
   truthTest,
 } from "../kernels/truth.ts";
-import type { Run } from "../run/run.ts";
 import { type Compiling, compileCase, compileCoalesce, compileLogic } from "./branches.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
-import { type Layout, SINGLE_ROW } from "./layout.ts";
-import { isMember, type Members, membersAt, membersOf, membersWith } from "./members.ts";
+import { type BatchLayout, SINGLE_ROW } from "./layout.ts";
 import { compileRowIn } from "./row_members.ts";
 
-/** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
-export type Evaluator = (batch: Batch, run: Run) => Vector;
+/**
+ * Computes one value for each row of a batch. @throws {DatabaseError} The errors of evaluating a
+ * row.
+ */
+export type Evaluator = (batch: Batch, context: ExecutionContext) => Vector;
 
-/** Compiles an expression for batches of one layout. */
-export function compileExpression(expression: BoundExpression, layout: Layout): Evaluator {
+/** Compiles an expression for batches with a given layout. */
+export function compileExpression(expression: BoundExpression, layout: BatchLayout): Evaluator {
   switch (expression.kind) {
     case "constant": {
       const value = expression.value;
@@ -51,11 +59,11 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
     }
     case "slot": {
       const slot = expression.slot;
-      return (batch, run) => constVector(run.slots[slot] ?? null, batch.rowCount);
+      return (batch, context) => constVector(context.slots[slot] ?? null, batch.rowCount);
     }
     case "column": {
-      const position = defined(layout.get(expression.column.id), "a column is in its layout");
-      return (batch) => defined(batch.columns[position], "a batch has its columns");
+      const position = defined(layout.get(expression.column.id), "the layout has the column");
+      return (batch) => defined(batch.columns[position], "a batch has every column of its layout");
     }
     case "cast":
       return compileCast(expression, layout);
@@ -70,12 +78,12 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
       return compileLogic(expression, compilingFor(layout));
     case "not": {
       const operand = compileExpression(expression.operand, layout);
-      return (batch, run) => negate(operand(batch, run), batch.rowCount);
+      return (batch, context) => negate(operand(batch, context), batch.rowCount);
     }
     case "is": {
       const { test, negated } = expression;
       const operand = compileExpression(expression.operand, layout);
-      return (batch, run) => truthTest(operand(batch, run), { test, negated });
+      return (batch, context) => truthTest(operand(batch, context), { test, negated });
     }
     case "case":
       return compileCase(expression, compilingFor(layout));
@@ -87,27 +95,25 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
       return compileRowIn(expression, compilingFor(layout));
     case "outer": {
       const { id } = expression;
-      return (batch, run) => constVector(run.outer.get(id) ?? null, batch.rowCount);
+      return (batch, context) => constVector(context.outer.get(id) ?? null, batch.rowCount);
     }
     case "subquery":
       return compileSubquery(expression, layout);
   }
 }
 
-function compilingFor(layout: Layout): Compiling {
+function compilingFor(layout: BatchLayout): Compiling {
   return { layout, compile: (expression) => compileExpression(expression, layout) };
 }
 
-type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
-
-function compileCast(cast: Of<"cast">, layout: Layout): Evaluator {
+function compileCast(cast: ExpressionOf<"cast">, layout: BatchLayout): Evaluator {
   const { cell, isSameText = false, operand } = cast;
   const inner = compileExpression(operand, layout);
   const converted = isSameText ? inner : convertedBy(cast, inner);
   if (cell === undefined) return converted;
-  return (batch, run) => {
+  return (batch, context) => {
     try {
-      return converted(batch, run);
+      return converted(batch, context);
     } catch (error) {
       throw errorInCell(error, () => cell);
     }
@@ -115,11 +121,11 @@ function compileCast(cast: Of<"cast">, layout: Layout): Evaluator {
 }
 
 function convertedBy(
-  { convert, factor, isNumericIdentity, type }: Of<"cast">,
+  { convert, factor, isNumericIdentity, type }: ExpressionOf<"cast">,
   inner: Evaluator,
 ): Evaluator {
-  return (batch, run) => {
-    const vector = inner(batch, run);
+  return (batch, context) => {
+    const vector = inner(batch, context);
     if (vector.kind === "const") {
       const value = vector.value === null ? null : convert(vector.value);
       return constVector(value, vector.length);
@@ -134,7 +140,7 @@ function convertedBy(
     }
     const byValue = mapDistinct(vector, type, convert);
     if (byValue !== undefined) return byValue;
-    const { effort } = run;
+    const { effort } = context;
     const values: Value[] = Array.from({ length: vector.length });
     for (let row = 0; row < vector.length; row += 1) {
       const value = valueAt(vector, row);
@@ -147,44 +153,44 @@ function convertedBy(
   };
 }
 
-function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
+function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Evaluator {
   const { evaluate, evaluateVector, like, seesNull, type, volatility } = expression;
   const args = expression.args.map((argument) => compileExpression(argument, layout));
   const values: Value[] = args.map(() => null);
   const isText = physicalKind(type) === "any";
 
-  return (batch, run) => {
-    const vectors = args.map((argument) => argument(batch, run));
+  return (batch, context) => {
+    const vectors = args.map((argument) => argument(batch, context));
     if (volatility !== "volatile" && vectors.every((vector) => vector.kind === "const")) {
-      return constVector(sharedCall(vectors, run), batch.rowCount);
+      return constVector(sharedCall(vectors, context), batch.rowCount);
     }
     if (like !== undefined) {
       const tested = testLike(vectors, like);
       if (tested !== undefined) return tested;
     }
-    const byValue = callByValue(vectors, run);
+    const byValue = callByValue(vectors, context);
     if (byValue !== undefined) return byValue;
-    // Strings that a text is cut from may be kept for long, and would keep all of the batch.
+    // Substrings of a shared string may be kept for long, and would keep the whole batch in memory.
     const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
-    const { effort } = run;
+    const { effort } = context;
     for (let row = 0; row < batch.rowCount; row += 1) {
-      const value = callAt(read, row, run);
+      const value = callAt(read, row, context);
       effort.note(value);
       results[row] = value;
     }
     return vectorFromValues(type, results);
   };
 
-  /** Of arguments that are the same for all rows. */
-  function sharedCall(vectors: readonly Vector[], run: Run): Value {
-    const value = callAt(vectors, 0, run);
-    run.effort.note(value);
+  /** Evaluates a call whose arguments are the same for all rows. */
+  function sharedCall(vectors: readonly Vector[], context: ExecutionContext): Value {
+    const value = callAt(vectors, 0, context);
+    context.effort.note(value);
     return value;
   }
 
-  /** Once for each value of the one argument that is not the same for all rows. */
-  function callByValue(vectors: readonly Vector[], run: Run): Vector | undefined {
+  /** Evaluates a call once for each value of the only argument that differs between rows. */
+  function callByValue(vectors: readonly Vector[], context: ExecutionContext): Vector | undefined {
     if (seesNull || volatility === "volatile") return undefined;
     const position = vectors.findIndex(({ kind }) => kind !== "const");
     const vector = vectors[position];
@@ -196,44 +202,45 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     }
     const all = evaluateVector?.(vector, values, position);
     if (all !== undefined) return all;
-    const { effort } = run;
+    const { effort } = context;
     return mapDistinct(vector, type, (value) => {
       values[position] = value;
       for (const each of values) effort.noteRead(each);
-      const answer = evaluate(values, run.call);
+      const answer = evaluate(values, context.call);
       effort.note(answer);
       return answer;
     });
   }
 
-  function callAt(vectors: readonly Vector[], row: number, run: Run): Value {
+  function callAt(vectors: readonly Vector[], row: number, context: ExecutionContext): Value {
     for (let i = 0; i < vectors.length; i += 1) {
-      const value = valueAt(defined(vectors[i], "an argument has its vector"), row);
+      const value = valueAt(defined(vectors[i], "every argument has a vector"), row);
       if (value === null && !seesNull) return null;
       values[i] = value;
-      run.effort.noteRead(value);
+      context.effort.noteRead(value);
     }
-    return evaluate(values, run.call);
+    return evaluate(values, context.call);
   }
 }
 
-/** Text as strings, all at once. */
+/** Decodes all text values of a vector into strings in one call. */
 function decoded(vector: Vector): Vector {
   if (vector.kind !== "utf8") return vector;
   return { kind: "any", length: vector.length, values: textsOf(vector) };
 }
 
-function compileCompare(expression: Of<"compare">, layout: Layout): Evaluator {
+function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout): Evaluator {
   const { operator, evaluate } = expression;
-  // Other types are equal by more than their text: JSON by its canonical form, for one.
+  // Values of other types are not compared by their text: JSON values are equal by their canonical
+  // form, for example.
   const isPlainText = isTextType(expression.left.type);
   const left = compileExpression(expression.left, layout);
   const right = compileExpression(expression.right, layout);
   const values: Value[] = [null, null];
   const memo: DictionaryMemo = { values: undefined, constant: null, truths: [] };
-  return (batch, run) => {
-    const l = left(batch, run);
-    const r = right(batch, run);
+  return (batch, context) => {
+    const l = left(batch, context);
+    const r = right(batch, context);
     const { rowCount } = batch;
     const fast = compareNumbers({ operator, left: l, right: r }, rowCount);
     if (fast !== undefined) return fast;
@@ -251,20 +258,20 @@ function compileCompare(expression: Of<"compare">, layout: Layout): Evaluator {
       if (leftValue === null || rightValue === null) return null;
       values[0] = leftValue;
       values[1] = rightValue;
-      return evaluate(values, run.call);
+      return evaluate(values, context.call);
     }
   };
 }
 
-function compileArithmetic(expression: Of<"arithmetic">, layout: Layout): Evaluator {
+function compileArithmetic(expression: ExpressionOf<"arithmetic">, layout: BatchLayout): Evaluator {
   const { operator, evaluate, magnitudeMax, type } = expression;
   const left = compileExpression(expression.left, layout);
   const right = compileExpression(expression.right, layout);
   const asInt32 = type.kind === "int" || type.kind === "smallint";
   const values: Value[] = [null, null];
-  return (batch, run) => {
-    const l = left(batch, run);
-    const r = right(batch, run);
+  return (batch, context) => {
+    const l = left(batch, context);
+    const r = right(batch, context);
     const bothConstant = l.kind === "const" && r.kind === "const";
     if (!bothConstant) {
       const operation = { operator, left: l, right: r, magnitudeMax, asInt32 };
@@ -276,29 +283,32 @@ function compileArithmetic(expression: Of<"arithmetic">, layout: Layout): Evalua
     for (let row = 0; row < rowCount; row += 1) {
       values[0] = valueAt(l, row);
       values[1] = valueAt(r, row);
-      results[row] = values[0] === null || values[1] === null ? null : evaluate(values, run.call);
+      results[row] =
+        values[0] === null || values[1] === null ? null : evaluate(values, context.call);
     }
     if (bothConstant) return constVector(results[0] ?? null, batch.rowCount);
     return vectorFromValues(type, results);
   };
 }
 
-function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator {
+function compileSubquery(expression: ExpressionOf<"subquery">, layout: BatchLayout): Evaluator {
   const { subquery, type } = expression;
   const operands = expression.operands.map((operand) => compileExpression(operand, layout));
-  const captures = expression.captures.map((capture) => compileExpression(capture, layout));
-  return (batch, run) => {
+  const outerReferences = expression.outerReferences.map((reference) =>
+    compileExpression(reference, layout),
+  );
+  return (batch, context) => {
     if (batch.rowCount === 0) return constVector(null, 0);
-    const asked = operands.map((operand) => operand(batch, run));
-    const captured = captures.map((capture) => capture(batch, run));
+    const asked = operands.map((operand) => operand(batch, context));
+    const outerValues = outerReferences.map((reference) => reference(batch, context));
     const answer = (from: readonly Vector[], rowCount: number): Value[] =>
-      run.subqueries.valuesOf(subquery, { operands: from, captured, rowCount });
-    const isSame = [...asked, ...captured].every(({ kind }) => kind === "const");
+      context.subqueries.valuesOf(subquery, { operands: from, outerValues, rowCount });
+    const isSame = [...asked, ...outerValues].every(({ kind }) => kind === "const");
     if (isSame && !subquery.isVolatile)
       return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
     const [only] = asked;
-    // NULL is in no empty set, and may be in any other: it has no answer of its own.
-    if (only !== undefined && asked.length + captured.length === 1 && !mayHoldNull(only)) {
+    // NULL is not in an empty set, but may be in any other set, so NULL has no fixed result.
+    if (only !== undefined && asked.length + outerValues.length === 1 && !mayHoldNull(only)) {
       const byValue = mapDistinct(
         only,
         type,
@@ -310,27 +320,27 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
   };
 }
 
-function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
+function compileIn(expression: ExpressionOf<"in">, layout: BatchLayout): Evaluator {
   const operand = compileExpression(expression.operand, layout);
   const items = expression.items.map((item) => compileExpression(item, layout));
   const list = expression.list && compileExpression(expression.list, layout);
   const isConstant = !expression.items.some(readsColumn);
   const operandType = expression.operand.type;
   const constants = membersOf(operandType, expression.constants);
-  const membersOfRun = new WeakMap<Run, Members>();
+  const membersOfContext = new WeakMap<ExecutionContext, ListMembers>();
 
-  return (batch, run) => {
-    const vector = operand(batch, run);
-    let members = isConstant ? membersOfRun.get(run) : undefined;
+  return (batch, context) => {
+    const vector = operand(batch, context);
+    let members = isConstant ? membersOfContext.get(context) : undefined;
     if (isConstant && members === undefined) {
-      const vectors = items.map((item) => item(SINGLE_ROW, run));
-      const listed = list === undefined ? [] : valueAt(list(SINGLE_ROW, run), 0);
+      const vectors = items.map((item) => item(SINGLE_ROW, context));
+      const listed = list === undefined ? [] : valueAt(list(SINGLE_ROW, context), 0);
       members = membersAt(operandType, vectors, { row: 0, constants });
       if (list !== undefined) members = membersWith(operandType, members, listed);
-      membersOfRun.set(run, members);
+      membersOfContext.set(context, members);
     }
     if (list !== undefined && members?.keys.size === 0) {
-      // Nothing is in an empty array, not even NULL.
+      // An empty array contains nothing, not even NULL.
       return constVector(members.hasNull ? null : expression.negated, batch.rowCount);
     }
     const fixed = members;
@@ -340,7 +350,7 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
       );
       if (byValue !== undefined) return byValue;
     }
-    const itemVectors = members === undefined ? items.map((item) => item(batch, run)) : [];
+    const itemVectors = members === undefined ? items.map((item) => item(batch, context)) : [];
     const results: Value[] = Array.from({ length: batch.rowCount });
     for (let row = 0; row < batch.rowCount; row += 1) {
       const among = members ?? membersAt(operandType, itemVectors, { row, constants });
@@ -350,8 +360,62 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
   };
 }
 
-/** The rows of a batch on which a condition is true. */
+/** Returns the rows of a batch for which a condition is true. */
 export function selectRows(condition: Vector, rowCount: number): Selection {
   assert(condition.length === rowCount, "a condition has a truth value for each row");
   return rowsWhereTrue(condition, rowCount);
+}
+
+type MemberKey = string | number | bigint | boolean;
+
+interface ListMembers {
+  readonly keys: ReadonlySet<MemberKey>;
+  readonly hasNull: boolean;
+}
+
+/** The items of the list that are the same in every run. */
+function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
+  const keyOf = groupKeyMakerFor(type);
+  const keys = new Set<MemberKey>();
+  let hasNull = false;
+  for (const value of constants) {
+    if (value === null) hasNull = true;
+    else keys.add(keyOf === undefined ? (value as MemberKey) : keyOf(value));
+  }
+  return { keys, hasNull };
+}
+
+/** Adds the items of a row to the constant ones. */
+function membersAt(
+  type: DataType,
+  vectors: readonly Vector[],
+  { constants, row }: { row: number; constants: ListMembers },
+): ListMembers {
+  if (vectors.length === 0) return constants;
+  const keys = new Set<MemberKey>(constants.keys);
+  let { hasNull } = constants;
+  for (const vector of vectors) {
+    if (isNullAt(vector, row)) hasNull = true;
+    else keys.add(groupKeyOf(type, valueAt(vector, row)));
+  }
+  return { keys, hasNull };
+}
+
+/** Adds the elements of an array to the members; a NULL array counts as a NULL among them. */
+function membersWith(type: DataType, members: ListMembers, array: Value): ListMembers {
+  if (!isArrayValue(array)) return { ...members, hasNull: true };
+  const listed = membersOf(type, elementsOf(array));
+  const keys = new Set([...members.keys, ...listed.keys]);
+  return { keys, hasNull: members.hasNull || listed.hasNull };
+}
+
+/** Returns whether a value is in the set, or NULL if the result is unknown. */
+function isMember(
+  value: Value,
+  { hasNull, keys }: ListMembers,
+  { negated, operand }: { negated: boolean; operand: { readonly type: DataType } },
+): Value {
+  if (value === null) return null;
+  if (keys.has(groupKeyOf(operand.type, value))) return !negated;
+  return hasNull ? null : negated;
 }

@@ -1,29 +1,31 @@
 /**
- * Where the columns of a plan lie in the batches that an operator is handed.
+ * Maps the columns of a plan to positions in the batches of an operator.
  */
 import { defined } from "../../../base/assert.ts";
 import type { Batch } from "../../../types/mod.ts";
 import type { BoundColumn, BoundExpression } from "../../bind/bound_expressions.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 
-/** Where the values of each column id lie in a batch. */
-export type Layout = ReadonlyMap<number, number>;
+/** Maps each column id to a position in a batch. */
+export type BatchLayout = ReadonlyMap<number, number>;
 
-export const EMPTY_LAYOUT: Layout = new Map();
+export const EMPTY_LAYOUT: BatchLayout = new Map();
 
-/** One row and no column: what an expression without columns is evaluated over. */
+/**
+ * A batch of one row without columns, over which expressions that read no columns are evaluated.
+ */
 export const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
 
-/** Where the columns lie that an expression reads. */
-export function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
+/** Returns the positions of the columns that an expression reads. */
+export function positionsOf(expression: BoundExpression, layout: BatchLayout): ReadonlySet<number> {
   const positions = new Set<number>();
   for (const id of columnIdsIn(expression)) {
-    positions.add(defined(layout.get(id), "a column is in its layout"));
+    positions.add(defined(layout.get(id), "the layout has the column"));
   }
   return positions;
 }
 
-/** Where each column of a list lies. */
-export function layoutOf(columns: readonly BoundColumn[]): Layout {
+/** Returns the position of each column of a list. */
+export function layoutOf(columns: readonly BoundColumn[]): BatchLayout {
   return new Map(columns.map(({ id }, position) => [id, position]));
 }

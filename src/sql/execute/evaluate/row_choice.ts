@@ -1,5 +1,6 @@
 /**
- * Which rows of a batch an operand is evaluated on, and where its values go.
+ * Chooses the rows of a batch for which an operand is evaluated, and stores the operand's values in
+ * the result.
  */
 import {
   type Batch,
@@ -11,10 +12,10 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 
-/** Codes of one byte. */
+/** The number of codes in one byte. */
 const CODES_MAX = 255;
 
-/** Rows whose truth is not settled yet. */
+/** Returns the rows whose truth value is not decided yet. */
 export function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
   const rows = new Uint32Array(rowCount);
   let count = 0;
@@ -26,7 +27,7 @@ export function openRows(truth: Vector, settling: boolean, rowCount: number): Se
   return { rows, count };
 }
 
-/** Puts the values of chosen rows back in place; the others are settled already. */
+/** Stores the truth values of the chosen rows in the result; all other rows are already decided. */
 export function scatter(
   values: Vector | undefined,
   { rows, count }: Selection,
@@ -40,14 +41,14 @@ export function scatter(
   return { kind: "any", length: rowCount, values: all };
 }
 
-/** All rows of a batch. */
+/** Selects all rows of a batch. */
 export function allRows(rowCount: number): Selection {
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) rows[row] = row;
   return { rows, count: rowCount };
 }
 
-/** Divides rows by a truth value for each of them, in order. */
+/** Divides rows by their truth values, and keeps their order. */
 export function split(rows: Selection, truth: Vector): { chosen: Selection; rest: Selection } {
   const chosen = new Uint32Array(rows.count);
   const rest = new Uint32Array(rows.count);
@@ -69,18 +70,21 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
   };
 }
 
-/** Puts values into the rows they were computed for. */
+/** Stores computed values in the results of the rows for which they were computed. */
 export function place(results: Value[], values: Vector, { rows, count }: Selection): void {
   for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
 }
 
-/** Values with the rows they were computed for. */
+/** Values with the rows for which they were computed. */
 export interface Answered {
   readonly rows: Selection;
   readonly values: Vector;
 }
 
-/** Answers that are one value each, as a dictionary; other rows are NULL. Undefined for others. */
+/**
+ * Returns a dictionary if each result is one value for all of its rows, with NULL in other rows.
+ * Returns undefined if some result has several values.
+ */
 export function placedConstants(
   answers: readonly Answered[],
   rowCount: number,
@@ -113,9 +117,9 @@ export function placedConstants(
 
 const NO_VALUES: Vector = constVector(null, 0);
 
-/** The chosen rows of the columns that an expression reads; other positions hold nothing. */
+/** Returns the chosen rows of the columns that an expression reads; other positions are empty. */
 export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
-  // Chosen rows ascend, so these are all of them.
+  // The chosen rows ascend, so a selection of this size contains all rows.
   if (rows.count === batch.rowCount) return batch;
   const columns = batch.columns.map((column, position) =>
     needed.has(position) ? take(column, rows) : NO_VALUES,

@@ -14,18 +14,21 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import type { Run } from "../run/run.ts";
 import type { Compiling } from "./branches.ts";
 import type { Evaluator } from "./expression.ts";
 
 interface RowMembers {
   readonly rows: readonly Row[];
-  /** The rows without NULL, by key. */
+  /** The keys of the listed rows without NULL. */
   readonly keys: ReadonlySet<string>;
-  /** The rows that contain NULL. */
+  /** The listed rows that contain NULL. */
   readonly open: readonly Row[];
-  /** Earlier answers for operands that contain NULL, which have to be compared with every row. */
+  /**
+   * A cache of answers for operands that contain NULL, which have to be compared with every listed
+   * row.
+   */
   readonly known: Map<string, Value>;
 }
 
@@ -42,16 +45,16 @@ export function compileRowIn(
   const types = operands.map((operand) => operand.type);
   const asked = operands.map(compile);
   const listed = rows.map((row) => row.map(compile));
-  const membersOfRun = new WeakMap<Run, RowMembers>();
-  return (batch, run) => {
-    const vectors = asked.map((operand) => operand(batch, run));
-    let members = membersOfRun.get(run);
+  const membersOfContext = new WeakMap<ExecutionContext, RowMembers>();
+  return (batch, context) => {
+    const vectors = asked.map((operand) => operand(batch, context));
+    let members = membersOfContext.get(context);
     if (members === undefined) {
       const values = listed.map((row) =>
-        row.map((item): Value => valueAt(item(SINGLE_ROW, run), 0)),
+        row.map((item): Value => valueAt(item(SINGLE_ROW, context), 0)),
       );
       members = rowMembersOf(values, types);
-      membersOfRun.set(run, members);
+      membersOfContext.set(context, members);
     }
     const results: Value[] = Array.from({ length: batch.rowCount });
     for (let row = 0; row < batch.rowCount; row += 1) {
@@ -72,7 +75,7 @@ function rowMembersOf(rows: readonly Row[], types: readonly DataType[]): RowMemb
   return { rows, keys, open, known: new Map() };
 }
 
-/** Returns NULL if the answer is open. */
+/** Returns whether a row equals a listed row, or NULL if that is unknown. */
 function isRowMember(values: Row, members: RowMembers, types: readonly DataType[]): Value {
   const key = keyTextOf(types, values);
   const { keys, known, open, rows } = members;

@@ -1,17 +1,17 @@
 /**
- * Expressions that name no column: one value for each execution, without a batch around it.
+ * Evaluates expressions that read no columns: one value for each execution, without a batch.
  *
- * What most statements have of them, as LIMIT, a key, or a row of VALUES, is a constant, a slot or
- * a cast of one, and is read without a vector; anything else is one row of `expression.ts`.
+ * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast of
+ * either, and need no vector. All others are evaluated by `expression.ts` over a batch of one row.
  */
 import { type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
-import type { Run } from "../run/run.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "./expression.ts";
 import { EMPTY_LAYOUT, SINGLE_ROW } from "./layout.ts";
 
-/** Compiles an expression that names no column to a function of the execution alone. */
-export function compileScalar(expression: BoundExpression): (run: Run) => Value {
+/** Compiles an expression without columns to a function of the execution alone. */
+export function compileScalar(expression: BoundExpression): (context: ExecutionContext) => Value {
   switch (expression.kind) {
     case "constant": {
       const value = expression.value;
@@ -19,19 +19,19 @@ export function compileScalar(expression: BoundExpression): (run: Run) => Value 
     }
     case "slot": {
       const slot = expression.slot;
-      return (run) => run.slots[slot] ?? null;
+      return (context) => context.slots[slot] ?? null;
     }
     case "cast": {
       const operand = compileScalar(expression.operand);
       const convert = expression.convert;
-      return (run) => {
-        const value = operand(run);
+      return (context) => {
+        const value = operand(context);
         return value === null ? null : convert(value);
       };
     }
     default: {
       const evaluate = compileExpression(expression, EMPTY_LAYOUT);
-      return (run) => valueAt(evaluate(SINGLE_ROW, run), 0);
+      return (context) => valueAt(evaluate(SINGLE_ROW, context), 0);
     }
   }
 }

@@ -1,17 +1,18 @@
 /**
- * Joins by hash: the right side is held, by the numbers of its keys; the left side streams.
+ * Joins by hash: the right side is the build side, indexed by its keys; the left side is the probe
+ * side.
  *
  *     build ──right ends──► idle ──left batch──► pairing ──no candidate left──► idle
  *                             │                     (lonely rows of a left or full join go up)
  *                             └──left ends──► done (first the lonely right rows of a full join)
  *
- * A semi join passes the left rows that have a partner, an anti join those that have none. Without
- * keys every left row meets every right row. Pairs are made a batch at a time, and the clock is
- * looked at before each, so that a product of a billion rows can be stopped. Left rows without a
- * partner come after the pairs of their batch.
+ * A semi join passes the left rows that have a partner, an anti join the left rows that have no
+ * partner. Without keys, every left row is paired with every right row. Pairs are formed a batch at
+ * a time, and the time is checked before each batch, so that a product of a billion rows can be
+ * stopped. Left rows without a partner come after the pairs of their batch.
  *
- * Beyond the memory both sides are divided (`divided_join.ts`); where the key alone decides, held
- * keys stay, and only rows of other keys go to disk.
+ * If memory runs out, both sides are partitioned on disk (`grace_hash_join.ts`). If the key alone
+ * decides whether rows match, the keys in memory stay, and only rows with other keys go to disk.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -23,20 +24,20 @@ import {
   take,
   type Vector,
 } from "../../../types/mod.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import { endsRequest } from "../context/request_ledger.ts";
+import { rowsWhere, type SpillOptions, SpillSite } from "../context/spilling.ts";
 import { type Evaluator, selectRows } from "../evaluate/expression.ts";
-import { HeldColumns } from "../held/held_columns.ts";
-import { NO_KEY } from "../keys/key_index.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import { endsRequest } from "../run/request_ledger.ts";
-import { rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
+import { NO_KEY } from "../keys/key_hash_table.ts";
+import { BuildColumns } from "../materialised/build_columns.ts";
 import {
-  DividedJoin,
-  type DividedPair,
-  dividedOptions,
-  heldBatches,
+  buildBatches,
+  GraceHashJoin,
+  graceHashJoinOptions,
   JoinPartitions,
-} from "./divided_join.ts";
+  type PartitionPair,
+} from "./grace_hash_join.ts";
 import { JoinTable } from "./join_table.ts";
 
 export type JoinForm = "inner" | "left" | "full" | "semi" | "anti";
@@ -50,23 +51,26 @@ export interface JoinOptions extends SpillOptions {
   readonly leftKeys: readonly Evaluator[];
   readonly rightKeys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
-  /** What pairs must satisfy besides, over left columns followed by right columns. */
+  /**
+   * The condition that pairs with equal keys must also satisfy, over left columns followed by right
+   * columns.
+   */
   readonly residual: Evaluator | undefined;
-  /** A fault of the right side is raised only when there is a left row that asks for it. */
+  /** Whether a fault on the right side is raised only if a left row needs that side. */
   readonly isGuarded: boolean;
-  /** Positions, in left columns followed by right columns, of those that go up. */
+  /** Positions of the output columns, in left columns followed by right columns. */
   readonly kept: readonly number[];
 }
 
-/** Where the pairing of one left batch stands. */
+/** The state of pairing one left batch. */
 interface Pairing {
   readonly batch: Batch;
-  /** Of each left row, the number of its key; without keys all have the one number 0. */
-  readonly numbers: Int32Array;
-  /** 1 for each left row that has had a partner. */
+  /** The id of each left row's key. Without keys, all rows have the id 0. */
+  readonly keyIds: Int32Array;
+  /** Contains 1 for each left row for which a partner was found. */
   readonly hasPartner: Uint8Array;
   leftRow: number;
-  /** Of the candidates of that row, how many were met. */
+  /** The number of candidates that were already examined for `leftRow`. */
   candidateIndex: number;
 }
 
@@ -74,33 +78,36 @@ const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 
 export class HashJoin implements Operator {
   readonly #options: JoinOptions;
-  #held: HeldColumns;
+  #buildRows: BuildColumns;
   #table: JoinTable;
   #isBuilt = false;
   #fault: DatabaseError | undefined;
-  /** Of a full join: 1 for each held row that has had a partner. */
+  /** For a full join: contains 1 for each build row for which a partner was found. */
   #isPaired = new Uint8Array(0);
-  /** Held rows looked at for lonely ones; the left side has ended then. */
+  /** The position in the search for unmatched build rows, after the left side has ended. */
   #lonelyPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
   readonly #site: SpillSite;
-  /** In place of all else, once the right side is too much. */
-  #divided: DividedJoin | undefined;
-  /** The same where the key alone decides: rows of both sides whose key is not among those held. */
+  /** The join on disk, which takes over once the right side is too large for memory. */
+  #divided: GraceHashJoin | undefined;
+  /**
+   * The rows of both sides whose keys are not in the table of the build side. Used only if the key
+   * alone decides whether rows match.
+   */
   #others: JoinPartitions | undefined;
   #otherWork: Operator | undefined;
 
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
-    // Who asks only whether there is a partner, and by its key alone, needs no row of it.
+    // Build rows are not needed if the key alone shows whether a left row has a partner.
     const isBare = this.#isChoice && options.residual === undefined;
-    // Rows that meet all others have no keys to divide them by. Reading both sides to divide them
-    // would raise a guarded fault too early; where the key alone decides, nothing is read early.
+    // Without keys, rows cannot be partitioned. Partitioning also reads both sides and would raise
+    // a guarded fault too early; if the key alone decides, nothing is read early.
     const isPossible = options.keyTypes.length > 0 && (isBare || !options.isGuarded);
     this.#site = new SpillSite(options, { isPossible });
-    this.#held = new HeldColumns(isBare ? [] : options.rightTypes, this.#site.memory);
+    this.#buildRows = new BuildColumns(isBare ? [] : options.rightTypes, this.#site.memory);
     this.#table = new JoinTable(options.keyTypes, this.#site.memory);
   }
 
@@ -108,15 +115,15 @@ export class HashJoin implements Operator {
     if (!this.#isBuilt) this.#build();
     if (this.#divided !== undefined) return this.#divided.next();
     if (this.#otherWork !== undefined) return this.#otherWork.next();
-    const { left, run } = this.#options;
+    const { left, context } = this.#options;
     for (;;) {
       let joined: Batch | undefined;
       if (this.#pairing === undefined) {
-        const batch = nextRows(left, run);
+        const batch = nextRows(left, context);
         if (batch === undefined) return this.#lonelyRightRows();
         joined = this.#joined(batch);
       } else {
-        run.checkTime();
+        context.checkTime();
         joined = this.#pair(this.#pairing);
       }
       if (joined !== undefined && joined.rowCount > 0) return joined;
@@ -144,93 +151,103 @@ export class HashJoin implements Operator {
   }
 
   #readRight(): void {
-    const { join, right, rightKeys, run } = this.#options;
-    for (let batch = nextRows(right, run); batch !== undefined; batch = nextRows(right, run)) {
-      const keys = rightKeys.map((key) => key(batch, run));
+    const { join, right, rightKeys, context } = this.#options;
+    for (
+      let batch = nextRows(right, context);
+      batch !== undefined;
+      batch = nextRows(right, context)
+    ) {
+      const keys = rightKeys.map((key) => key(batch, context));
       if (this.#others !== undefined) {
         this.#keepOthers(batch, keys, this.#others);
         continue;
       }
-      this.#held.append(batch.columns, batch.rowCount);
+      this.#buildRows.append(batch.columns, batch.rowCount);
       this.#table.add(keys, batch.rowCount);
       if (this.#site.isDue) this.#divide();
-      // It reads the rest of the right side.
+      // The join on disk reads the rest of the right side.
       if (this.#divided !== undefined) return;
     }
     if (this.#others !== undefined) return;
-    this.#table.finish(() => run.checkTime());
-    if (join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
+    this.#table.finish(() => context.checkTime());
+    if (join === "full") this.#isPaired = new Uint8Array(this.#buildRows.rowCount);
   }
 
-  /** Rows that a left batch gives at once; undefined for none, and where pairs are to be made. */
+  /**
+   * Returns the rows that a left batch yields immediately, or undefined if there are no such rows
+   * or pairs must be formed.
+   */
   #joined(batch: Batch): Batch | undefined {
     if (this.#fault !== undefined) throw this.#fault;
-    const { join, leftKeys, residual, run } = this.#options;
-    const keys = leftKeys.map((key) => key(batch, run));
+    const { join, leftKeys, residual, context } = this.#options;
+    const keys = leftKeys.map((key) => key(batch, context));
     if (this.#others !== undefined) return this.#chooseKnown(batch, keys, this.#others);
-    const numbers = this.#table.numbersOf(keys, batch.rowCount);
-    if (this.#isChoice && residual === undefined) return this.#choose(batch, numbers);
+    const keyIds = this.#table.keyIdsOf(keys, batch.rowCount);
+    if (this.#isChoice && residual === undefined) return this.#choose(batch, keyIds);
     if (join === "inner" && residual === undefined && this.#table.isUnique) {
-      return this.#pairAll(batch, numbers);
+      return this.#pairAll(batch, keyIds);
     }
     const hasPartner = new Uint8Array(batch.rowCount);
-    this.#pairing = { batch, numbers, hasPartner, leftRow: 0, candidateIndex: 0 };
+    this.#pairing = { batch, keyIds, hasPartner, leftRow: 0, candidateIndex: 0 };
     return undefined;
   }
 
-  /** Goes over to partitions on disk. */
+  /** Switches to partitions on disk. */
   #divide(): void {
     const { keyTypes, residual } = this.#options;
-    const join = (pair: DividedPair): Operator | undefined => this.#joinOf(pair);
-    const options = dividedOptions(this.#options, this.#site, join);
+    const join = (pair: PartitionPair): Operator | undefined => this.#joinOf(pair);
+    const options = graceHashJoinOptions(this.#options, this.#site, join);
     if (this.#isChoice && residual === undefined) {
       this.#others = new JoinPartitions(options);
-      this.#table.finish(() => this.#options.run.checkTime());
+      this.#table.finish(() => this.#options.context.checkTime());
       return;
     }
-    this.#divided = new DividedJoin(options, { side: "right", batches: heldBatches(this.#held) });
-    this.#held = new HeldColumns([], this.#site.memory);
+    this.#divided = new GraceHashJoin(options, {
+      side: "right",
+      batches: buildBatches(this.#buildRows),
+    });
+    this.#buildRows = new BuildColumns([], this.#site.memory);
     this.#table = new JoinTable(keyTypes, this.#site.memory);
     this.#site.close();
   }
 
-  /** The join of two partitions; undefined where it has no rows. */
-  #joinOf({ left, leftCount, right, rightCount }: DividedPair): Operator | undefined {
+  /** Returns the join of two partitions, or undefined if the join has no rows. */
+  #joinOf({ left, leftCount, right, rightCount }: PartitionPair): Operator | undefined {
     const { join } = this.#options;
     if (leftCount === 0 && (join !== "full" || rightCount === 0)) return undefined;
     if (rightCount === 0 && (join === "inner" || join === "semi")) return undefined;
     return new HashJoin({ ...this.#options, ...this.#site.deeper, left, right });
   }
 
-  /** Sends right rows to disk whose key is not held. */
+  /** Writes right rows to disk whose keys are not in memory. */
   #keepOthers(batch: Batch, keys: readonly Vector[], others: JoinPartitions): void {
-    const numbers = this.#table.heldNumbersOf(keys, batch.rowCount);
-    const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
+    const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
+    const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
     if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
   }
 
-  /** Left rows whose key is held are decided now; others are sent to disk. */
+  /** Decides left rows whose keys are in memory, and writes the others to disk. */
   #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch | undefined {
-    const numbers = this.#table.heldNumbersOf(keys, batch.rowCount);
-    const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
-    if (unknown.count === 0) return this.#choose(batch, numbers);
+    const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
+    const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
+    if (unknown.count === 0) return this.#choose(batch, keyIds);
     others.add("left", keepRows(batch, unknown));
-    const known = rowsWhere(batch.rowCount, (row) => numbers[row] !== NO_KEY);
-    const knownNumbers = numbers.filter((number) => number !== NO_KEY);
+    const known = rowsWhere(batch.rowCount, (row) => keyIds[row] !== NO_KEY);
+    const knownNumbers = keyIds.filter((keyId) => keyId !== NO_KEY);
     return known.count === 0 ? undefined : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
-  /** The pairs of a whole batch, where no key has two held rows. */
-  #pairAll(batch: Batch, numbers: Int32Array): Batch | undefined {
+  /** Returns the pairs of a whole batch if no key has two build rows. */
+  #pairAll(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
     const leftRows = new Uint32Array(batch.rowCount);
     const rightRows = new Uint32Array(batch.rowCount);
     let count = 0;
     for (let row = 0; row < batch.rowCount; row += 1) {
-      const number = numbers[row] ?? NO_KEY;
-      if (number === NO_KEY) continue;
-      const start = starts[number] ?? 0;
-      if (start === starts[number + 1]) continue;
+      const keyId = keyIds[row] ?? NO_KEY;
+      if (keyId === NO_KEY) continue;
+      const start = starts[keyId] ?? 0;
+      if (start === starts[keyId + 1]) continue;
       leftRows[count] = row;
       rightRows[count] = rows[start] ?? 0;
       count += 1;
@@ -238,13 +255,13 @@ export class HashJoin implements Operator {
     return count === 0 ? undefined : this.#pairsOf(batch, leftRows, { rightRows, count });
   }
 
-  /** The left rows that a semi or anti join passes, where the key alone decides. */
-  #choose(batch: Batch, numbers: Int32Array): Batch | undefined {
+  /** Returns the left rows that a semi or anti join passes if the key alone decides. */
+  #choose(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { starts } = this.#table;
     const hasPartner = new Uint8Array(batch.rowCount);
     for (let row = 0; row < batch.rowCount; row += 1) {
-      const number = numbers[row] ?? NO_KEY;
-      hasPartner[row] = number !== NO_KEY && starts[number + 1] !== starts[number] ? 1 : 0;
+      const keyId = keyIds[row] ?? NO_KEY;
+      hasPartner[row] = keyId !== NO_KEY && starts[keyId + 1] !== starts[keyId] ? 1 : 0;
     }
     return this.#chosen(batch, hasPartner);
   }
@@ -268,7 +285,7 @@ export class HashJoin implements Operator {
   }
 
   #pair(pairing: Pairing): Batch | undefined {
-    const { batch, numbers } = pairing;
+    const { batch, keyIds } = pairing;
     if (pairing.leftRow >= batch.rowCount) {
       this.#pairing = undefined;
       if (this.#isChoice) return this.#chosen(batch, pairing.hasPartner);
@@ -280,10 +297,10 @@ export class HashJoin implements Operator {
     let count = 0;
     let { candidateIndex, leftRow } = pairing;
     while (count < PAIRS_MAX && leftRow < batch.rowCount) {
-      const number = numbers[leftRow] ?? NO_KEY;
-      if (number !== NO_KEY) {
-        const end = starts[number + 1] ?? 0;
-        let position = (starts[number] ?? 0) + candidateIndex;
+      const keyId = keyIds[leftRow] ?? NO_KEY;
+      if (keyId !== NO_KEY) {
+        const end = starts[keyId + 1] ?? 0;
+        let position = (starts[keyId] ?? 0) + candidateIndex;
         while (position < end && count < PAIRS_MAX) {
           leftRows[count] = leftRow;
           rightRows[count] = rows[position] ?? 0;
@@ -291,7 +308,7 @@ export class HashJoin implements Operator {
           position += 1;
         }
         if (position < end) {
-          candidateIndex = position - (starts[number] ?? 0);
+          candidateIndex = position - (starts[keyId] ?? 0);
           break;
         }
       }
@@ -308,7 +325,7 @@ export class HashJoin implements Operator {
     leftRows: Uint32Array,
     { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch | undefined {
-    const { join, residual, run } = this.#options;
+    const { join, residual, context } = this.#options;
     const { hasPartner } = pairing;
     const isNoted = join !== "inner";
     if (residual === undefined) {
@@ -320,7 +337,7 @@ export class HashJoin implements Operator {
       return this.#pairsOf(pairing.batch, leftRows, { rightRows, count });
     }
     const pairs = this.#allOf(pairing.batch, leftRows, { rightRows, count });
-    const kept = selectRows(residual(pairs, run), count);
+    const kept = selectRows(residual(pairs, context), count);
     const notedCount = isNoted ? kept.count : 0;
     for (let i = 0; i < notedCount; i += 1) {
       const pair = kept.rows[i] ?? 0;
@@ -330,7 +347,9 @@ export class HashJoin implements Operator {
     return this.#isChoice ? undefined : keepRows(this.#keptOf(pairs), kept);
   }
 
-  /** Held rows that no left row met, a batch at a time, beside NULLs. */
+  /**
+   * Returns build rows that no left row matches, a batch at a time, with NULLs for the left side.
+   */
   #lonelyRightRows(): Batch | undefined {
     if (this.#others !== undefined) {
       this.#otherWork = this.#others.work();
@@ -349,7 +368,7 @@ export class HashJoin implements Operator {
     }
     if (count === 0) return undefined;
     const left = this.#options.leftTypes.map(() => constVector(null, count));
-    const right = this.#held.take(rows, count);
+    const right = this.#buildRows.take(rows, count);
     return this.#keptOf({ rowCount: count, columns: [...left, ...right.columns] });
   }
 
@@ -367,7 +386,7 @@ export class HashJoin implements Operator {
     return this.#keptOf({ rowCount: count, columns: [...left, ...right] });
   }
 
-  /** The columns that go up, of pairs of rows. */
+  /** Returns the output columns for pairs of rows. */
   #pairsOf(
     batch: Batch,
     leftRows: Uint32Array,
@@ -375,10 +394,11 @@ export class HashJoin implements Operator {
   ): Batch {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
-    // Pairs ascend by their left row: as many of them as rows are each row once, or a part of them.
+    // Pairs ascend by left row. If each left row matches at most one row and there are as many
+    // pairs as rows, the columns of the left side can be passed on unchanged.
     const isWhole = count === batch.rowCount && this.#table.isUnique;
     const columns = kept.map((position): Vector => {
-      if (position >= width) return this.#held.takeColumn(position - width, rightRows, count);
+      if (position >= width) return this.#buildRows.takeColumn(position - width, rightRows, count);
       const column = batch.columns[position] ?? constVector(null, 0);
       return isWhole ? column : take(column, { rows: leftRows, count });
     });
@@ -391,7 +411,7 @@ export class HashJoin implements Operator {
     { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const left = batch.columns.map((column) => take(column, { rows: leftRows, count }));
-    const right = this.#held.take(rightRows, count);
+    const right = this.#buildRows.take(rightRows, count);
     return { rowCount: count, columns: [...left, ...right.columns] };
   }
 }

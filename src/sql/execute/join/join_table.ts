@@ -1,63 +1,66 @@
 /**
- * The held rows of a join by their keys.
+ * Indexes the build rows of a join by their keys.
  *
- *     add, add, … ──finish──► numbersOf, starts, rows
+ *     add, add, … ──finish──► keyIdsOf, starts, rows
  *
- * Rows of key number n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they
- * came. Where the key is one column of whole numbers that lie close together, as those of most
- * tables do, its number is its distance from the smallest and nothing is hashed; all others are
- * numbered by a {@linkcode KeyIndex}. Rows with a NULL in their key have no number: NULL equals
+ * Rows of key id n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they were
+ * added. If the key is one column of integers that are close together, as in most tables, the id of
+ * a key is its distance from the smallest key, and nothing is hashed. All other keys get their ids
+ * from a {@linkcode KeyHashTable}. Rows with NULL in their key have no id, because NULL equals
  * nothing.
  */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, isWholeType, type Vector, valueAt } from "../../../types/mod.ts";
-import type { MemoryBudget } from "../held/memory_budget.ts";
-import { KeyIndex, NO_KEY, nullKeysOf } from "../keys/key_index.ts";
+import { KeyHashTable, NO_KEY, nullKeysOf } from "../keys/key_hash_table.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** Numbers may lie this far apart in any case, … */
+/** A range of keys up to this size is always indexed without hashing. */
 const SPAN_MIN = 65_536;
-/** … and this many times as far as there are rows. */
+/** A range of keys up to this many times the number of rows is also indexed without hashing. */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
-/** A place costs two numbers for a while, which must not be most of the memory. */
+/**
+ * The share of the memory that the positions of a range may take. Each position temporarily takes
+ * two numbers.
+ */
 const SPAN_MEMORY_SHARE = 16;
 
-/** What a row takes whose key is hashed: the key in its index, and the number of the row. */
+/** The memory of a row whose key is hashed: the key in its index, and the number of the row. */
 const HASHED_ROW_BYTES = 32;
 
-/** Keys of one batch, before it is known how far apart all lie. */
-interface Waiting {
+/** The keys of one batch, before the range of all keys is known. */
+interface WaitingKeys {
   readonly values: Int32Array | Float64Array;
   readonly nulls: Uint8Array | undefined;
 }
 
 export class JoinTable {
-  readonly #index: KeyIndex;
+  readonly #index: KeyHashTable;
   readonly #memory: MemoryBudget;
   readonly #isBare: boolean;
-  /** Undefined once the keys must be hashed. */
-  #waiting: Waiting[] | undefined;
+  /** The keys of all batches so far; undefined once the keys must be hashed. */
+  #waiting: WaitingKeys[] | undefined;
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
   #rowCount = 0;
-  /** Bytes taken for what {@linkcode finish} will make of keys that wait. */
+  /** Bytes reserved for the result of {@linkcode finish} while keys wait. */
   #reservedBytes = 0;
-  /** Numbers of the rows so far, batch by batch, once keys are hashed. */
-  #numbers: Int32Array[] = [];
+  /** The numbers of the rows so far, batch by batch, once keys are hashed. */
+  #keyIds: Int32Array[] = [];
   #isDense = false;
   #isUnique = false;
   #starts = new Int32Array(0);
   #rows = new Uint32Array(0);
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
-    this.#index = new KeyIndex(types);
+    this.#index = new KeyHashTable(types);
     this.#memory = memory;
     this.#isBare = types.length === 0;
     const [only] = types;
     this.#waiting = types.length === 1 && only !== undefined && isWholeType(only) ? [] : undefined;
   }
 
-  /** Where the rows of each number begin in `rows`; one more than there are numbers. */
+  /** The first position in `rows` of each key id, with one further entry for the end. */
   get starts(): Int32Array {
     return this.#starts;
   }
@@ -72,7 +75,7 @@ export class JoinTable {
   }
 
   /**
-   * Adds the rows of a batch; without keys all have the number 0.
+   * Adds the rows of a batch. Without keys, all rows have the id 0.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   add(keys: readonly Vector[], rowCount: number): void {
@@ -90,7 +93,10 @@ export class JoinTable {
     this.#addHashed(keys, rowCount);
   }
 
-  /** Nothing is added from now on. @param checkTime Called from time to time. */
+  /**
+   * Builds the index. Must be called after the last rows were added. @param checkTime Called from
+   * time to time.
+   */
   finish(checkTime: () => void): void {
     this.#release();
     const waiting = this.#waiting;
@@ -98,13 +104,13 @@ export class JoinTable {
     if (waiting !== undefined && this.#liesClose()) {
       const span = this.#max - this.#min + 1;
       this.#isDense = true;
-      this.#numbers = waiting.map(({ nulls, values }) => {
-        const numbers =
+      this.#keyIds = waiting.map(({ nulls, values }) => {
+        const keyIds =
           values instanceof Int32Array
             ? distancesOfInt32(values, this.#min)
             : distancesOfFloat64(values, this.#min);
-        clearNulls(numbers, nulls);
-        return numbers;
+        clearNulls(keyIds, nulls);
+        return keyIds;
       });
       this.#memory.take(4 * span);
       this.#sort(span, checkTime);
@@ -115,31 +121,33 @@ export class JoinTable {
       }
       this.#sort(this.#isBare ? 1 : this.#index.count, checkTime);
     }
-    this.#numbers = [];
+    this.#keyIds = [];
   }
 
-  /** The number of each row's key, or NO_KEY where no held row can have it. */
-  numbersOf(keys: readonly Vector[], rowCount: number): Int32Array {
+  /** Returns the id of each row's key, or NO_KEY if no build row can have it. */
+  keyIdsOf(keys: readonly Vector[], rowCount: number): Int32Array {
     if (this.#isBare) return new Int32Array(rowCount);
     const [only] = keys;
     if (this.#isDense && only !== undefined) return this.#distancesOf(only, rowCount);
-    const numbers = this.#index.find(keys, rowCount);
-    clearNulls(numbers, nullKeysOf(keys, rowCount));
-    return numbers;
+    const keyIds = this.#index.find(keys, rowCount);
+    clearNulls(keyIds, nullKeysOf(keys, rowCount));
+    return keyIds;
   }
 
-  /** The same, but NO_KEY also where no held row has the key. */
-  heldNumbersOf(keys: readonly Vector[], rowCount: number): Int32Array {
-    const numbers = this.numbersOf(keys, rowCount);
+  /** Returns the id of each row's key, or NO_KEY if no build row has the key. */
+  builtKeyIdsOf(keys: readonly Vector[], rowCount: number): Int32Array {
+    const keyIds = this.keyIdsOf(keys, rowCount);
     const starts = this.#starts;
     for (let row = 0; row < rowCount; row += 1) {
-      const number = numbers[row] ?? NO_KEY;
-      if (number !== NO_KEY && starts[number] === starts[number + 1]) numbers[row] = NO_KEY;
+      const keyId = keyIds[row] ?? NO_KEY;
+      if (keyId !== NO_KEY && starts[keyId] === starts[keyId + 1]) keyIds[row] = NO_KEY;
     }
-    return numbers;
+    return keyIds;
   }
 
-  /** Whether the keys so far are close enough for a place for each number between them. */
+  /**
+   * Whether the keys so far are close enough to reserve a position for each number between them.
+   */
   #liesClose(): boolean {
     const span = this.#max - this.#min + 1;
     const rowsMax = Math.max(SPAN_MIN, SPAN_PER_ROW * this.#rowCount);
@@ -147,7 +155,9 @@ export class JoinTable {
     return span > 0 && span <= Math.min(SPAN_MAX, rowsMax, memoryMax);
   }
 
-  /** Takes the memory of the table now, so that who holds the rows goes to disk in time. */
+  /**
+   * Reserves the memory for the finished index now, so that the operator spills its rows in time.
+   */
   #reserve(): void {
     const span = this.#max - this.#min + 1;
     const bytes = this.#liesClose() ? 4 * span : HASHED_ROW_BYTES * this.#rowCount;
@@ -162,7 +172,7 @@ export class JoinTable {
   }
 
   #wait(vector: Extract<Vector, { kind: "i32" | "f64" }>, rowCount: number): void {
-    // What the scan hands out is valid until its next call.
+    // The scan's vectors are valid only until its next call.
     const values = vector.values.slice(0, rowCount);
     const nulls = vector.nulls?.slice(0, rowCount);
     const bounds = nulls === undefined ? boundsOf(values) : boundsOfKnown(values, nulls);
@@ -171,7 +181,7 @@ export class JoinTable {
     this.#waiting?.push({ values, nulls });
   }
 
-  /** Goes over to hashing. */
+  /** Switches to hashing. */
   #stopWaiting(): void {
     this.#release();
     const waiting = this.#waiting ?? [];
@@ -182,30 +192,32 @@ export class JoinTable {
 
   #addHashed(keys: readonly Vector[], rowCount: number): void {
     const bytesBefore = this.#index.bytes;
-    const numbers = this.#isBare ? new Int32Array(rowCount) : this.#index.add(keys, rowCount);
-    clearNulls(numbers, nullKeysOf(keys, rowCount));
+    const keyIds = this.#isBare ? new Int32Array(rowCount) : this.#index.add(keys, rowCount);
+    clearNulls(keyIds, nullKeysOf(keys, rowCount));
     this.#memory.take(this.#index.bytes - bytesBefore + 8 * rowCount);
-    this.#numbers.push(numbers);
+    this.#keyIds.push(keyIds);
   }
 
-  /** Sorts the rows by their numbers, by counting; those of one number keep their order. */
+  /**
+   * Sorts the rows by their key ids with a counting sort; rows with the same id keep their order.
+   */
   #sort(keyCount: number, checkTime: () => void): void {
     const starts = new Int32Array(keyCount + 1);
     let most = 0;
-    for (const numbers of this.#numbers) {
+    for (const keyIds of this.#keyIds) {
       checkTime();
-      most = Math.max(most, countNumbers(numbers, starts));
+      most = Math.max(most, countNumbers(keyIds, starts));
     }
     addUp(starts);
     const rows = new Uint32Array(starts[keyCount] ?? 0);
     let row = 0;
-    for (const numbers of this.#numbers) {
+    for (const keyIds of this.#keyIds) {
       checkTime();
-      placeRows(numbers, rows, { next: starts, firstRow: row });
-      row += numbers.length;
+      placeRows(keyIds, rows, { next: starts, firstRow: row });
+      row += keyIds.length;
     }
-    assert(row === this.#rowCount, "every held row was numbered");
-    // Each start has moved to the next one.
+    assert(row === this.#rowCount, "every row of the build side was placed");
+    // Each start has been advanced to the start of the next key id.
     starts.copyWithin(1, 0, keyCount);
     starts[0] = 0;
     this.#starts = starts;
@@ -217,16 +229,16 @@ export class JoinTable {
     const count = this.#starts.length - 1;
     const min = this.#min;
     if (vector.kind === "i32" || vector.kind === "f64") {
-      const numbers =
+      const keyIds =
         vector.values instanceof Int32Array
           ? placesOfInt32(vector.values, { min, count, rowCount })
           : placesOfFloat64(vector.values, { min, count, rowCount });
-      clearNulls(numbers, vector.nulls);
-      return numbers;
+      clearNulls(keyIds, vector.nulls);
+      return keyIds;
     }
-    const numbers = new Int32Array(rowCount);
-    for (let row = 0; row < rowCount; row += 1) numbers[row] = placeOf(vector, row, { min, count });
-    return numbers;
+    const keyIds = new Int32Array(rowCount);
+    for (let row = 0; row < rowCount; row += 1) keyIds[row] = placeOf(vector, row, { min, count });
+    return keyIds;
   }
 }
 
@@ -237,14 +249,14 @@ function vectorOf(values: Int32Array | Float64Array, nulls: Uint8Array | undefin
     : { kind: "f64", length, values, nulls };
 }
 
-/** Counts the rows of each number one place behind it. Returns the most that one has now. */
-function countNumbers(numbers: Int32Array, counts: Int32Array): number {
+/** Counts the rows of each key id, shifted by one position. Returns the largest count so far. */
+function countNumbers(keyIds: Int32Array, counts: Int32Array): number {
   let most = 0;
-  for (let i = 0; i < numbers.length; i += 1) {
-    const number = numbers[i] ?? NO_KEY;
-    if (number === NO_KEY) continue;
-    const count = (counts[number + 1] ?? 0) + 1;
-    counts[number + 1] = count;
+  for (let i = 0; i < keyIds.length; i += 1) {
+    const keyId = keyIds[i] ?? NO_KEY;
+    if (keyId === NO_KEY) continue;
+    const count = (counts[keyId + 1] ?? 0) + 1;
+    counts[keyId + 1] = count;
     if (count > most) most = count;
   }
   return most;
@@ -258,31 +270,32 @@ function addUp(counts: Int32Array): void {
   }
 }
 
-/** Puts rows where those of their number go next. */
+/** Stores each row at the next position for its key id. */
 function placeRows(
-  numbers: Int32Array,
+  keyIds: Int32Array,
   rows: Uint32Array,
   { next, firstRow }: { next: Int32Array; firstRow: number },
 ): void {
-  for (let i = 0; i < numbers.length; i += 1) {
-    const number = numbers[i] ?? NO_KEY;
-    if (number === NO_KEY) continue;
-    const position = next[number] ?? 0;
+  for (let i = 0; i < keyIds.length; i += 1) {
+    const keyId = keyIds[i] ?? NO_KEY;
+    if (keyId === NO_KEY) continue;
+    const position = next[keyId] ?? 0;
     rows[position] = firstRow + i;
-    next[number] = position + 1;
+    next[keyId] = position + 1;
   }
 }
 
-function clearNulls(numbers: Int32Array, nulls: Uint8Array | undefined): void {
+function clearNulls(keyIds: Int32Array, nulls: Uint8Array | undefined): void {
   if (nulls === undefined) return;
-  for (let row = 0; row < numbers.length; row += 1) if (nulls[row] === 1) numbers[row] = NO_KEY;
+  for (let row = 0; row < keyIds.length; row += 1) if (nulls[row] === 1) keyIds[row] = NO_KEY;
 }
 
 function boundsOf(values: Int32Array | Float64Array): { min: number; max: number } {
   return values instanceof Int32Array ? boundsOfInt32(values) : boundsOfFloat64(values);
 }
 
-// One loop for each kind of array: a loop that meets both runs several times slower.
+// One loop for each kind of array, because a loop that processes both kinds runs several times
+// slower.
 
 function boundsOfInt32(values: Int32Array): { min: number; max: number } {
   let min = Number.POSITIVE_INFINITY;
@@ -322,49 +335,49 @@ function boundsOfKnown(
 }
 
 function distancesOfInt32(values: Int32Array, min: number): Int32Array {
-  const numbers = new Int32Array(values.length);
-  for (let i = 0; i < values.length; i += 1) numbers[i] = (values[i] ?? 0) - min;
-  return numbers;
+  const keyIds = new Int32Array(values.length);
+  for (let i = 0; i < values.length; i += 1) keyIds[i] = (values[i] ?? 0) - min;
+  return keyIds;
 }
 
 function distancesOfFloat64(values: Float64Array, min: number): Int32Array {
-  const numbers = new Int32Array(values.length);
-  for (let i = 0; i < values.length; i += 1) numbers[i] = (values[i] ?? 0) - min;
-  return numbers;
+  const keyIds = new Int32Array(values.length);
+  for (let i = 0; i < values.length; i += 1) keyIds[i] = (values[i] ?? 0) - min;
+  return keyIds;
 }
 
-interface Places {
+interface KeySpan {
   readonly min: number;
   readonly count: number;
 }
 
 function placesOfInt32(
   values: Int32Array,
-  { count, min, rowCount }: Places & { readonly rowCount: number },
+  { count, min, rowCount }: KeySpan & { readonly rowCount: number },
 ): Int32Array {
-  const numbers = new Int32Array(rowCount);
+  const keyIds = new Int32Array(rowCount);
   for (let i = 0; i < rowCount; i += 1) {
     const place = (values[i] ?? 0) - min;
-    numbers[i] = place >= 0 && place < count ? place : NO_KEY;
+    keyIds[i] = place >= 0 && place < count ? place : NO_KEY;
   }
-  return numbers;
+  return keyIds;
 }
 
 function placesOfFloat64(
   values: Float64Array,
-  { count, min, rowCount }: Places & { readonly rowCount: number },
+  { count, min, rowCount }: KeySpan & { readonly rowCount: number },
 ): Int32Array {
-  const numbers = new Int32Array(rowCount);
+  const keyIds = new Int32Array(rowCount);
   for (let i = 0; i < rowCount; i += 1) {
     const place = (values[i] ?? 0) - min;
-    numbers[i] = place >= 0 && place < count ? place : NO_KEY;
+    keyIds[i] = place >= 0 && place < count ? place : NO_KEY;
   }
-  return numbers;
+  return keyIds;
 }
 
-function placeOf(vector: Vector, row: number, { count, min }: Places): number {
+function placeOf(vector: Vector, row: number, { count, min }: KeySpan): number {
   const value = valueAt(vector, row);
-  // A bigint is beyond 2^53, where no held key is.
+  // A bigint is beyond 2^53, and no build key is that large.
   if (typeof value !== "number") return NO_KEY;
   const place = value - min;
   return place >= 0 && place < count ? place : NO_KEY;

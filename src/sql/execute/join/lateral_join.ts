@@ -1,7 +1,7 @@
 /**
- * LATERAL: runs the right side anew for each row of the left one.
+ * LATERAL: runs the right side again for each row of the left side.
  *
- *     left row ──captures──► right side ──rows──► pairs that satisfy the condition
+ *     left row ──outer values──► right side ──rows──► pairs that satisfy the condition
  *                                 └──ends──► (a lonely row of a left join) ──► next left row
  */
 import {
@@ -13,29 +13,29 @@ import {
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { InnerContext } from "../context/inner_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import { made, type Operator, type OperatorFactory } from "../context/operator.ts";
 import { type Evaluator, selectRows } from "../evaluate/expression.ts";
-import type { MemoryBudget } from "../held/memory_budget.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { columnsFromRows } from "../operators/filter.ts";
-import { InnerRun } from "../run/inner_run.ts";
-import { nextRows } from "../run/next_rows.ts";
-import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
 
 export interface LateralOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly join: "inner" | "left";
   readonly left: Operator;
   readonly right: OperatorFactory;
   readonly rightTypes: readonly DataType[];
-  readonly captures: readonly { readonly id: number; readonly evaluate: Evaluator }[];
-  /** Over left columns followed by right columns. */
+  readonly outerReferences: readonly { readonly id: number; readonly evaluate: Evaluator }[];
+  /** The condition on pairs, over left columns followed by right columns. */
   readonly condition: Evaluator | undefined;
 }
 
 /** The left row whose partners are read. */
 interface Current {
   readonly batch: Batch;
-  readonly captured: readonly (readonly [id: number, values: Vector])[];
+  readonly outerValues: readonly (readonly [id: number, values: Vector])[];
   row: number;
   right: Operator | undefined;
   hasPartner: boolean;
@@ -43,13 +43,13 @@ interface Current {
 
 export class LateralJoin implements Operator {
   readonly #options: LateralOptions;
-  /** What the right side of one row holds. */
+  /** The memory budget of the right side for one left row. */
   readonly #memory: MemoryBudget;
   #current: Current | undefined;
 
   constructor(options: LateralOptions) {
     this.#options = options;
-    this.#memory = options.run.memory.nested();
+    this.#memory = options.context.memory.nested();
   }
 
   next(): Batch | undefined {
@@ -57,7 +57,7 @@ export class LateralJoin implements Operator {
       const current = this.#current ?? this.#take();
       if (current === undefined) return undefined;
       current.right ??= this.#open(current);
-      const batch = nextRows(current.right, this.#options.run);
+      const batch = nextRows(current.right, this.#options.context);
       const rows = batch === undefined ? this.#end(current) : this.#paired(current, batch);
       if (rows !== undefined) return rows;
     }
@@ -70,22 +70,24 @@ export class LateralJoin implements Operator {
   }
 
   #take(): Current | undefined {
-    const { captures, left, run } = this.#options;
-    const batch = nextRows(left, run);
+    const { outerReferences, left, context } = this.#options;
+    const batch = nextRows(left, context);
     if (batch === undefined) return undefined;
-    const captured = captures.map(({ evaluate, id }) => [id, evaluate(batch, run)] as const);
-    this.#current = { batch, captured, row: 0, right: undefined, hasPartner: false };
+    const outerValues = outerReferences.map(
+      ({ evaluate, id }) => [id, evaluate(batch, context)] as const,
+    );
+    this.#current = { batch, outerValues, row: 0, right: undefined, hasPartner: false };
     return this.#current;
   }
 
-  #open({ captured, row }: Current): Operator {
-    const { right, run } = this.#options;
-    const outer = new Map(run.outer);
-    for (const [id, values] of captured) outer.set(id, valueAt(values, row));
-    return made(right, new InnerRun(run, { outer, memory: this.#memory }));
+  #open({ outerValues, row }: Current): Operator {
+    const { right, context } = this.#options;
+    const outer = new Map(context.outer);
+    for (const [id, values] of outerValues) outer.set(id, valueAt(values, row));
+    return made(right, new InnerContext(context, { outer, memory: this.#memory }));
   }
 
-  /** Ends the row. Returns it if it is lonely, and wanted nevertheless. */
+  /** Ends the current left row. Returns the row if it has no partner but belongs to the result. */
   #end(current: Current): Batch | undefined {
     const { join, rightTypes } = this.#options;
     current.right?.close();
@@ -101,20 +103,20 @@ export class LateralJoin implements Operator {
   }
 
   #paired(current: Current, right: Batch): Batch | undefined {
-    const { condition, run } = this.#options;
+    const { condition, context } = this.#options;
     const pairs = beside(current.batch, current.row, right);
     if (condition === undefined) {
       current.hasPartner = true;
       return pairs;
     }
-    const kept = selectRows(condition(pairs, run), pairs.rowCount);
+    const kept = selectRows(condition(pairs, context), pairs.rowCount);
     if (kept.count === 0) return undefined;
     current.hasPartner = true;
     return keepRows(pairs, kept);
   }
 }
 
-/** One row of the left side beside each of the right one. */
+/** Pairs one row of the left side with each of the right rows. */
 function beside(left: Batch, row: number, right: Batch): Batch {
   const columns = left.columns.map((column) => constVector(valueAt(column, row), right.rowCount));
   return { rowCount: right.rowCount, columns: [...columns, ...right.columns] };

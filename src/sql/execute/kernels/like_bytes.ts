@@ -1,7 +1,7 @@
 /**
- * LIKE over text that is not decoded: the pieces of the pattern are searched as UTF-8 bytes, where
- * no character begins inside of another. The first piece that may lie anywhere is searched through
- * all rows at once, so rows without it cost next to nothing.
+ * Evaluates LIKE over undecoded text: the pieces of the pattern are searched as UTF-8 bytes, in
+ * which no character begins inside another. The first piece that may be at any position is searched
+ * in all rows together, so rows without this piece cost almost nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
 import { plainPieces } from "../../functions/regex/like.ts";
@@ -11,8 +11,8 @@ type Utf8 = Extract<Vector, { kind: "utf8" }>;
 /**
  * Tests undecoded text against a pattern without `_` and without escapes.
  *
- * @param vectors The text, the pattern, perhaps the escape.
- * @returns undefined where the text must be looked at otherwise.
+ * @param vectors The text, the pattern, possibly the escape.
+ * @returns undefined if the text needs a different kind of test.
  */
 export function testLike(
   [text, pattern, escape]: readonly Vector[],
@@ -24,7 +24,7 @@ export function testLike(
   const escapeText = escape === undefined ? "\\" : escape.value;
   if (typeof escapeText !== "string" || escapeText.length > 1) return undefined;
   const pieces = plainPieces(pattern.value, escapeText);
-  // Lone surrogates have no bytes of their own.
+  // Lone surrogates have no UTF-8 encoding.
   if (pieces === undefined || !pattern.value.isWellFormed()) return undefined;
   const values = new Uint8Array(text.length);
   matchRows(
@@ -47,7 +47,7 @@ function matchRows(
   const suffix = rest.pop();
   const middle = rest.filter((piece) => piece.length > 0);
   const [first] = middle;
-  /** Where the first piece lies next, at or after the row at hand. */
+  /** The next position of the first piece, in or after the current row. */
   let next = first === undefined ? -1 : all.indexOf(first, offsets[0] ?? 0);
   for (let row = 0; row < length; row += 1) {
     const start = offsets[row] ?? 0;
@@ -62,16 +62,16 @@ function matchRows(
 
 const NOTHING = Buffer.alloc(0);
 
-interface Row {
+interface LikeRow {
   readonly start: number;
   readonly end: number;
   readonly prefix: Buffer;
   readonly middle: readonly Buffer[];
-  /** Undefined for a pattern without `%`: the prefix is all. */
+  /** The piece after the last `%`; undefined for a pattern without `%`, which is only a prefix. */
   readonly suffix: Buffer | undefined;
 }
 
-function isMatch(all: Buffer, { end, middle, prefix, start, suffix }: Row): boolean {
+function isMatch(all: Buffer, { end, middle, prefix, start, suffix }: LikeRow): boolean {
   if (suffix === undefined) return end - start === prefix.length && isAt(all, start, prefix);
   const last = end - suffix.length;
   let at = start + prefix.length;
@@ -89,7 +89,10 @@ function isAt(all: Buffer, start: number, piece: Buffer): boolean {
   return true;
 }
 
-/** The first place of a piece that ends at `to` at the latest; -1 if there is none. */
+/**
+ * Returns the first position of a piece that ends at or before `to`, or -1 if there is no such
+ * position.
+ */
 function indexWithin(
   all: Buffer,
   piece: Buffer,

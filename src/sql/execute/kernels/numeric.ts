@@ -1,27 +1,35 @@
 /**
- * Loops over numbers: comparison and arithmetic, one compiled loop for each operation and shape of
- * its operands.
+ * Compares and computes numbers with one compiled loop for each operation and each shape of its
+ * operands.
  *
- * A loop that meets both Int32Array and Float64Array runs 3.5 times slower than one that meets only
- * one of them (measured on Bun 1.4), so each combination gets a function of its own, made from text
- * at first use. The text holds operators from a closed table and parameter names, never anything
- * from a statement.
+ * A loop that processes both Int32Array and Float64Array runs 3.5 times slower than a loop that
+ * processes only one kind (measured on Bun 1.4), so each combination gets its own function, which
+ * is generated as source code on first use. The source code contains only operators from a closed
+ * table and parameter names, never anything from a statement.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import type { RowNumbers, Selection, Vector } from "../../../types/mod.ts";
 import type { ComparisonOperator } from "../../bind/bound_expressions.ts";
 
-type Numbers = Int32Array | Float64Array;
+type NumericArray = Int32Array | Float64Array;
 
 /** A vector that a loop can read as numbers. */
 interface NumericOperand {
   readonly shape: "i32" | "f64" | "const";
-  readonly values: Numbers | number;
+  readonly values: NumericArray | number;
   readonly nulls: Uint8Array | undefined;
 }
 
-type CompareLoop = (left: Numbers | number, right: Numbers | number, into: Uint8Array) => void;
-type ArithmeticLoop = (left: Numbers | number, right: Numbers | number, into: Numbers) => number;
+type CompareLoop = (
+  left: NumericArray | number,
+  right: NumericArray | number,
+  into: Uint8Array,
+) => void;
+type ArithmeticLoop = (
+  left: NumericArray | number,
+  right: NumericArray | number,
+  into: NumericArray,
+) => number;
 
 const COMPARISONS: Readonly<Record<ComparisonOperator, string>> = {
   "=": "===",
@@ -32,7 +40,11 @@ const COMPARISONS: Readonly<Record<ComparisonOperator, string>> = {
   ">=": ">=",
 };
 
-type SelectLoop = (left: Numbers | number, right: Numbers | number, into: Uint32Array) => number;
+type SelectLoop = (
+  left: NumericArray | number,
+  right: NumericArray | number,
+  into: Uint32Array,
+) => number;
 
 const selectLoops = new Map<string, SelectLoop>();
 const compareLoops = new Map<string, CompareLoop>();
@@ -52,7 +64,7 @@ function numericOperand(vector: Vector): NumericOperand | undefined {
   }
 }
 
-/** Element text of an operand inside a loop. */
+/** Returns the source code that reads an operand's element inside a loop. */
 function elementText(name: string, shape: NumericOperand["shape"]): string {
   return shape === "const" ? name : `${name}[i]`;
 }
@@ -69,7 +81,10 @@ function compareLoop(operator: ComparisonOperator, left: string, right: string):
   return loop;
 }
 
-/** The loop answers how many rows it wrote: branchless, the same speed at every selectivity. */
+/**
+ * The loop returns the number of rows it wrote. It is branchless: the same speed at every
+ * selectivity.
+ */
 function selectLoop(operator: ComparisonOperator, left: string, right: string): SelectLoop {
   const key = `${operator} ${left} ${right}`;
   const known = selectLoops.get(key);
@@ -94,7 +109,7 @@ interface ArithmeticShape {
   readonly asInt32: boolean;
 }
 
-/** The loop answers the largest magnitude it produced, also of what an i32 cannot hold. */
+/** The loop returns the largest magnitude it produced, even one that an i32 cannot hold. */
 function arithmeticLoop({ asInt32, left, operator, right }: ArithmeticShape): ArithmeticLoop {
   const key = `${operator} ${left} ${right} ${asInt32 ? "i32" : "f64"}`;
   const known = arithmeticLoops.get(key);
@@ -113,7 +128,7 @@ function arithmeticLoop({ asInt32, left, operator, right }: ArithmeticShape): Ar
   return loop;
 }
 
-/** NULL where either operand is. */
+/** The result is NULL where either operand is NULL. */
 function mergeNulls(
   left: Uint8Array | undefined,
   right: Uint8Array | undefined,
@@ -131,7 +146,10 @@ export interface NumericOperation<Operator> {
   readonly right: Vector;
 }
 
-/** Compares two numeric vectors, or returns undefined when one is not held as numbers. */
+/**
+ * Compares two numeric vectors. Returns undefined if one of the vectors is not represented as
+ * numbers.
+ */
 export function compareNumbers(
   { operator, left, right }: NumericOperation<ComparisonOperator>,
   rowCount: number,
@@ -149,7 +167,8 @@ export function compareNumbers(
 }
 
 /**
- * The rows on which numbers compare so; undefined where one may be NULL or is no number.
+ * Selects the rows for which a comparison is true. Returns undefined if a vector may contain NULL
+ * or is not numeric.
  *
  * @param rows Memory for the selection, as long as the vectors.
  */
@@ -166,15 +185,15 @@ export function selectNumbers(
 }
 
 export interface ArithmeticOperation extends NumericOperation<"+" | "-" | "*"> {
-  /** A result beyond this is not exact, or out of the type's range. */
+  /** The largest magnitude at which a result is exact and within the range of the type. */
   readonly magnitudeMax: number;
-  /** Results are held as i32. */
+  /** Whether results are stored as i32. */
   readonly asInt32: boolean;
 }
 
 /**
- * Computes in doubles, or returns undefined when an operand is not held as numbers or a result
- * would not be right: the caller then computes row by row, exactly.
+ * Computes in doubles. Returns undefined if an operand is not represented as numbers or a result
+ * would be wrong: the caller then computes row by row, exactly.
  */
 export function computeNumbers(
   { operator, left, right, magnitudeMax, asInt32 }: ArithmeticOperation,
@@ -187,7 +206,7 @@ export function computeNumbers(
   const [leftText, rightText] = [elementText("a", l.shape), elementText("b", r.shape)];
   const loop = arithmeticLoop({ operator, left: leftText, right: rightText, asInt32 });
   const magnitude = loop(l.values, r.values, into);
-  // Values at NULL rows count too: at worst the exact path runs without need.
+  // Values at NULL rows count too: at worst the exact path runs unnecessarily.
   if (!(magnitude <= magnitudeMax)) return undefined;
   const nulls = mergeNulls(l.nulls, r.nulls);
   if (into instanceof Int32Array) return { kind: "i32", length: rowCount, values: into, nulls };
@@ -195,7 +214,7 @@ export function computeNumbers(
   return { kind: "f64", length: rowCount, values: into, nulls };
 }
 
-/** Moves the point of whole numbers; undefined where a result is beyond 2^53. */
+/** Moves the decimal point of integers. Returns undefined if a result is beyond 2^53. */
 export function scaleNumbers(vector: Vector, factor: number): Vector | undefined {
   if (vector.kind === "f64" && factor === 1) return vector;
   const { length } = vector;
@@ -212,7 +231,7 @@ function normalizeZeros(values: Float64Array): void {
   for (let i = 0; i < values.length; i += 1) values[i] = (values[i] ?? 0) + 0;
 }
 
-/** The rows of a bool vector that are true, ascending. */
+/** Returns the rows of a bool vector that are true, ascending. */
 export function rowsWhereTrue(
   vector: Vector,
   rowCount: number,
@@ -228,10 +247,10 @@ export function rowsWhereTrue(
     const count = nulls === undefined ? selectOnes(values, rows) : selectKnown(values, nulls, rows);
     return { rows, count };
   }
-  assert(vector.kind === "any", "a truth value comes as bool, const or any");
+  assert(vector.kind === "any", "a vector of truth values is a bool, const or any vector");
   let count = 0;
   for (let i = 0; i < rowCount; i += 1) {
-    if (defined(vector.values[i], "a vector has its rows") === true) {
+    if (defined(vector.values[i], "a vector has a value for each row") === true) {
       rows[count] = i;
       count += 1;
     }

@@ -1,6 +1,4 @@
-/**
- * Loops over truth values (three of them: true, false, unknown) and over text that is compared.
- */
+/** Computes with truth values (true, false, unknown) and compares text in loops. */
 import {
   BOOLEAN,
   constVector,
@@ -34,7 +32,7 @@ function truthsOf(vector: Vector): Truths {
   return { values, nulls };
 }
 
-/** AND or OR of two vectors of equal length. */
+/** Computes AND or OR of two vectors of equal length. */
 export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): Vector {
   const l = truthsOf(left);
   const r = truthsOf(right);
@@ -51,7 +49,10 @@ export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): V
   return combineUnknown(l, r, { settling: kind === "or" ? 1 : 0, length });
 }
 
-/** A settling operand settles, whatever the other is; else an unknown one makes it unknown. */
+/**
+ * A deciding value determines the result alone; otherwise an unknown operand makes the result
+ * unknown.
+ */
 function combineUnknown(
   left: Truths,
   right: Truths,
@@ -60,7 +61,7 @@ function combineUnknown(
   const values = new Uint8Array(length);
   const nulls = new Uint8Array(length);
   for (let i = 0; i < length; i += 1) {
-    // 2 stands for unknown.
+    // A code of 2 stands for unknown.
     const l = left.nulls?.[i] === 1 ? 2 : (left.values[i] ?? 0);
     const r = right.nulls?.[i] === 1 ? 2 : (right.values[i] ?? 0);
     if (l === settling || r === settling) values[i] = settling;
@@ -70,7 +71,7 @@ function combineUnknown(
   return { kind: "bool", length, values, nulls };
 }
 
-/** NOT: unknown stays unknown. */
+/** Computes NOT; unknown stays unknown. */
 export function negate(vector: Vector, rowCount: number): Vector {
   if (vector.kind === "const") {
     return constVector(vector.value === null ? null : vector.value !== true, rowCount);
@@ -81,7 +82,7 @@ export function negate(vector: Vector, rowCount: number): Vector {
   return { kind: "bool", length: values.length, values: negated, nulls };
 }
 
-/** IS [NOT] NULL, TRUE or FALSE; never unknown. */
+/** Computes IS [NOT] NULL, TRUE or FALSE; the result is never unknown. */
 export function truthTest(
   vector: Vector,
   { test, negated }: { test: "null" | "true" | "false"; negated: boolean },
@@ -97,14 +98,17 @@ export function truthTest(
   return { kind: "bool", length, values, nulls: undefined };
 }
 
-/** What one comparison answered for a dictionary: the batches of a row group share theirs. */
+/**
+ * The results of one comparison with the values of a dictionary, which the batches of a row group
+ * share.
+ */
 export interface DictionaryMemo {
   values: readonly Value[] | undefined;
   constant: Value;
   truths: readonly Value[];
 }
 
-/** Compares a dictionary with a constant once for each of its values, not for each row. */
+/** Compares a dictionary with a constant once for each of its values rather than for each row. */
 export function compareDictionary(
   left: Vector,
   right: Vector,
@@ -139,7 +143,10 @@ export function compareDictionary(
   return { kind: "bool", length, values, nulls };
 }
 
-/** Equality of text with a constant, or returns undefined when the operands are of other forms. */
+/**
+ * Tests whether text equals a constant. Returns undefined if the operands are represented
+ * differently.
+ */
 export function compareText(
   operator: ComparisonOperator,
   left: Vector,

@@ -1,12 +1,12 @@
 /**
- * Turns the values of one key column into doubles, which are equal where the values are.
+ * Turns the values of one key column into doubles that are equal for equal values.
  *
- * Values of whole-number types stand for themselves; all others, text above all, get the number
- * under which their column first met them, a dictionary once for each of its values. What a
- * whole-number column holds beside plain numbers (NULL, bigint) gets a negative half, which no such
- * value is.
+ * The code of an integer is the integer itself. All other values, mainly text, are interned in
+ * order of first appearance; a dictionary needs that only once for each of its values. Values of an
+ * integer column that are not plain numbers (NULL, bigint) get negative halves, which no integer
+ * equals.
  *
- * So a key is compared as numbers, and nothing is made for each row.
+ * A key is thus compared as numbers, and nothing is allocated per row.
  */
 import { assert } from "../../../base/assert.ts";
 import {
@@ -21,29 +21,29 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../../types/mod.ts";
-import { TextTable } from "./text_table.ts";
+import { TextInterner } from "./text_interner.ts";
 
 type Interned = string | number | bigint | boolean | null;
 
-/** What one key column costs a row, beside its text. */
+/** The cost of one key column per row, besides its text. */
 export const CELL_BYTES = 16;
 
-/** The doubles of one key column. */
+/** Assigns the doubles of one key column. */
 export class ColumnCodes {
   readonly #type: DataType;
   readonly #isWhole: boolean;
   readonly #codes = new Map<Interned, number>();
-  /** The values of the map, by their number. */
+  /** The values of the map, by their id. */
   readonly #interned: Interned[] = [];
-  /** In place of the map. */
-  readonly texts: TextTable | undefined;
-  /** Bytes of the values that are in the map. */
+  /** Used instead of the map for a column of text. */
+  readonly texts: TextInterner | undefined;
+  /** The bytes of the values in the map. */
   #bytes = 0;
 
   constructor(type: DataType) {
     this.#type = type;
     this.#isWhole = isWholeType(type);
-    this.texts = isTextType(type) ? new TextTable() : undefined;
+    this.texts = isTextType(type) ? new TextInterner() : undefined;
   }
 
   get bytes(): number {
@@ -54,10 +54,10 @@ export class ColumnCodes {
     return Number.isInteger(code) ? code : (this.#interned[-code - 0.5] ?? null);
   }
 
-  /** The values of codes; of whole numbers and texts only. */
+  /** Returns the values that codes stand for; only for integers and strings. */
   vectorOf(codes: Float64Array): Vector {
     if (this.texts !== undefined) return this.texts.vectorOf(codes);
-    assert(this.#isWhole, "the codes of the column are its values");
+    assert(this.#isWhole, "the codes of an integer column are its values");
     const isInt32 = physicalKind(this.#type) === "i32";
     const { length } = codes;
     if (this.#interned.length > 0) {
@@ -70,10 +70,10 @@ export class ColumnCodes {
     return { kind: "f64", length, values: codes, nulls: undefined };
   }
 
-  /** @param isAdding Otherwise an unknown value becomes NaN, which no key has. */
+  /** @param isAdding If false, an unknown value becomes NaN, which no key has. */
   codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array {
     if (this.texts !== undefined) {
-      return codesOfNumbers(this.texts.numbersOf(vector, rowCount, isAdding));
+      return codesOfNumbers(this.texts.idsOf(vector, rowCount, isAdding));
     }
     const isNumbers = vector.kind === "i32" || vector.kind === "f64";
     if (this.#isWhole && isNumbers) return this.#codesOfWhole(vector, rowCount, isAdding);
@@ -98,7 +98,8 @@ export class ColumnCodes {
     isAdding: boolean,
   ): Float64Array {
     if (nulls === undefined) {
-      // Doubles always: loops that meet another kind of array besides run several times slower.
+      // Always doubles, because loops that also process other kinds of arrays run several times
+      // slower.
       return kind === "f64" ? values : new Float64Array(values);
     }
     const codes = new Float64Array(rowCount);
@@ -115,7 +116,7 @@ export class ColumnCodes {
     isAdding: boolean,
   ): void {
     const { codes, nulls } = vector;
-    // A value that no row has must not be interned; whole codes are never below -1.
+    // A value that no row contains must not be interned. Codes of integers are never below -1.
     const known = new Float64Array(vector.values.length).fill(Number.NEGATIVE_INFINITY);
     for (let row = 0; row < into.length; row += 1) {
       if (nulls?.[row] === 1) {
@@ -142,8 +143,8 @@ export class ColumnCodes {
     const known = this.#codes.get(value);
     if (known !== undefined) return known;
     if (!isAdding) return Number.NaN;
-    const number = this.#codes.size;
-    const code = this.#isWhole ? -(number + 0.5) : number;
+    const id = this.#codes.size;
+    const code = this.#isWhole ? -(id + 0.5) : id;
     this.#codes.set(value, code);
     this.#interned.push(value);
     this.#bytes += CELL_BYTES + (typeof value === "string" ? 2 * value.length : 0);
@@ -151,11 +152,11 @@ export class ColumnCodes {
   }
 }
 
-function codesOfNumbers(numbers: Int32Array): Float64Array {
-  const codes = new Float64Array(numbers.length);
+function codesOfNumbers(ids: Int32Array): Float64Array {
+  const codes = new Float64Array(ids.length);
   for (let row = 0; row < codes.length; row += 1) {
-    const number = numbers[row] ?? -1;
-    codes[row] = number === -1 ? Number.NaN : number;
+    const id = ids[row] ?? -1;
+    codes[row] = id === -1 ? Number.NaN : id;
   }
   return codes;
 }

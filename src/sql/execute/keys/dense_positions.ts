@@ -1,31 +1,37 @@
 /**
- * Sees that the keys of a batch are few and close together, and gives each a small position: codes
- * of a dictionary as they are, whole numbers by their distance from the smallest. So rows are
- * grouped by looking up a table, and only one row of each key is hashed.
+ * Detects that the keys of a batch are few and close together, and gives each key a small position:
+ * the code of a dictionary, or the distance of an integer from the smallest one. Rows are then
+ * grouped by a table look-up, and only one row of each key is hashed.
  *
- * The positions of several columns are combined as the digits of one number. Equal positions are
- * equal keys; different ones may still be equal, as two codes of a dictionary may be.
+ * The positions of several columns are combined like the digits of one number. Equal positions mean
+ * equal keys. Different positions may also have equal keys, because two codes of a dictionary may
+ * have the same value.
  *
- * That takes a third of the time of hashing.
+ * This takes a third of the time of hashing.
  */
 import type { Vector } from "../../../types/mod.ts";
 
-/** A batch whose keys have more positions is grouped by hashing. */
+/**
+ * The maximum number of positions. A batch whose keys need more positions is grouped by hashing.
+ */
 const SPAN_MAX = 65_536;
 
 export interface DensePositions {
-  /** One a row, below `span`; may alias the codes of a vector. */
+  /** The position of each row's key, below `span`; may alias the codes of a vector. */
   readonly at: Uint8Array | Uint16Array;
   readonly span: number;
 }
 
-/** A key column, and whether its type holds whole numbers only. */
+/** A key column, and whether its type has only integers. */
 export interface KeyVector {
   readonly vector: Vector;
   readonly isWhole: boolean;
 }
 
-/** Undefined when the positions would not be fewer than the rows. */
+/**
+ * Returns the positions of the rows' keys, or undefined if there would be at least as many
+ * positions as rows.
+ */
 export function densePositionsOf(
   keys: readonly KeyVector[],
   rowCount: number,
@@ -61,7 +67,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   }
   if (vector.kind === "bool") return withNulls({ at: vector.values, span: 2 }, vector.nulls);
   if (!isWhole || (vector.kind !== "i32" && vector.kind !== "f64")) return undefined;
-  // What stands at a NULL row is unspecified, and would widen the span.
+  // The value at a NULL row is unspecified, and would widen the span.
   if (vector.nulls !== undefined) return undefined;
   const { max, min } = rangeOf(vector.values, rowCount);
   if (max - min >= spanMax) return undefined;
@@ -71,7 +77,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   return { at, span: max - min + 1 };
 }
 
-/** NULL is the position behind the others. */
+/** NULL gets the position after all other values. */
 function withNulls(positions: DensePositions, nulls: Uint8Array | undefined): DensePositions {
   if (nulls === undefined) return positions;
   const { span } = positions;
@@ -89,19 +95,22 @@ function combined(left: DensePositions, right: DensePositions, rowCount: number)
   return { at, span: left.span * span };
 }
 
-export interface NumberRange {
+export interface IntegerRange {
   readonly min: number;
   readonly max: number;
 }
 
-/** The smallest and the largest of the first `count` values, of which there is one. */
-export function rangeOf(values: Int32Array | Float64Array, count: number): NumberRange {
+/**
+ * Returns the smallest and the largest of the first `count` values, where `count` is at least 1.
+ */
+export function rangeOf(values: Int32Array | Float64Array, count: number): IntegerRange {
   return values instanceof Int32Array ? rangeOfInt32(values, count) : rangeOfFloat64(values, count);
 }
 
-// One loop for each kind of array: a loop that meets several runs several times slower.
+// One loop for each kind of array, because a loop that processes several kinds runs several times
+// slower.
 
-function rangeOfInt32(values: Int32Array, count: number): NumberRange {
+function rangeOfInt32(values: Int32Array, count: number): IntegerRange {
   let min = values[0] ?? 0;
   let max = min;
   for (let row = 1; row < count; row += 1) {
@@ -112,7 +121,7 @@ function rangeOfInt32(values: Int32Array, count: number): NumberRange {
   return { min, max };
 }
 
-function rangeOfFloat64(values: Float64Array, count: number): NumberRange {
+function rangeOfFloat64(values: Float64Array, count: number): IntegerRange {
   let min = values[0] ?? 0;
   let max = min;
   for (let row = 1; row < count; row += 1) {
@@ -131,7 +140,7 @@ function distancesOfFloat64(values: Float64Array, min: number, into: Uint16Array
   for (let row = 0; row < into.length; row += 1) into[row] = (values[row] ?? 0) - min;
 }
 
-/** How many rows each position has. */
+/** Returns the number of rows at each position. */
 export function countPositions({ at, span }: DensePositions): Uint32Array {
   const counts = new Uint32Array(span);
   if (at instanceof Uint8Array) countBytes(at, counts);
@@ -153,7 +162,7 @@ function countShorts(at: Uint16Array, counts: Uint32Array): void {
   }
 }
 
-/** The first row of each position that has rows, ascending. */
+/** Returns the first row of each position that has rows, ascending. */
 export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): Uint32Array {
   let count = 0;
   for (let position = 0; position < span; position += 1) if (counts[position] !== 0) count += 1;
@@ -170,7 +179,7 @@ export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): 
   return rows;
 }
 
-/** Writes `table[position]` of each row. */
+/** Writes `table[position]` for each row. */
 export function lookUp({ at }: DensePositions, table: Uint32Array, into: Uint32Array): void {
   if (at instanceof Uint8Array) lookUpBytes(at, table, into);
   else lookUpShorts(at, table, into);

@@ -1,10 +1,11 @@
 /**
- * Numbers groups: equal keys get the same dense number, in order of first appearance. NULLs are
+ * Assigns group ids: equal keys get the same dense id, in order of first appearance. NULLs are
  * equal here.
  *
- * There are three ways to the numbers of a batch, and one table of keys (`KeyIndex`), which every
- * new key reaches: a key of one whole number through a table by its value (`direct_numbers.ts`),
- * keys that are few through a table of the batch (`dense_positions.ts`), all others by hashing.
+ * There are three ways to assign the ids of a batch, and one table of keys (`KeyHashTable`) that
+ * every new key reaches: a key of one integer uses a table indexed by value
+ * (`direct_group_ids.ts`), a batch with few keys uses its own table (`dense_positions.ts`), and all
+ * other keys are hashed.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -19,7 +20,7 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import type { BatchGroups } from "../../functions/aggregate/aggregates.ts";
-import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
+import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 import {
   countPositions,
   type DensePositions,
@@ -27,26 +28,31 @@ import {
   firstRowsOf,
   lookUp,
 } from "./dense_positions.ts";
-import { DirectNumbers } from "./direct_numbers.ts";
-import { KeyIndex } from "./key_index.ts";
+import { DirectGroupIds } from "./direct_group_ids.ts";
+import { KeyHashTable } from "./key_hash_table.ts";
 
-/** What a group costs beside its key values: the entry of the index and the states. */
+/**
+ * The bytes of a group besides its key values, for the entry in the index and the aggregate states.
+ */
 const GROUP_BYTES = 64;
 
-/** Smaller batches are hashed at once. */
+/** The minimum size of a batch for which dense positions are tried; smaller batches are hashed. */
 const TABLE_ROWS_MIN = 64;
 
-/** Counting the rows of each group is worth it up to this share of the rows. */
+/**
+ * If the number of groups exceeds this share of the rows, counting the rows of each group is not
+ * worthwhile.
+ */
 const COUNTED_GROUPS_SHARE = 0.25;
 
-/** Groups whose rows are counted once somebody asks. */
+/** The groups of a batch, whose rows are counted on demand. */
 class CountedGroups implements BatchGroups {
-  readonly numbers: Uint32Array;
+  readonly ids: Uint32Array;
   readonly groupCount: number;
   #rowCounts: Uint32Array | undefined;
 
-  constructor(numbers: Uint32Array, groupCount: number) {
-    this.numbers = numbers;
+  constructor(ids: Uint32Array, groupCount: number) {
+    this.ids = ids;
     this.groupCount = groupCount;
   }
 
@@ -55,38 +61,38 @@ class CountedGroups implements BatchGroups {
   }
 
   get rowCounts(): Uint32Array | undefined {
-    if (this.groupCount > this.numbers.length * COUNTED_GROUPS_SHARE) return undefined;
-    this.#rowCounts ??= countsOf(this.numbers, this.groupCount);
+    if (this.groupCount > this.ids.length * COUNTED_GROUPS_SHARE) return undefined;
+    this.#rowCounts ??= countsOf(this.ids, this.groupCount);
     return this.#rowCounts;
   }
 }
 
-function countsOf(numbers: Uint32Array, groupCount: number): Uint32Array {
+function countsOf(ids: Uint32Array, groupCount: number): Uint32Array {
   const counts = new Uint32Array(groupCount);
-  for (let row = 0; row < numbers.length; row += 1) {
-    const group = numbers[row] ?? 0;
+  for (let row = 0; row < ids.length; row += 1) {
+    const group = ids[row] ?? 0;
     counts[group] = (counts[group] ?? 0) + 1;
   }
   return counts;
 }
 
 export interface GroupingOptions {
-  /** Whether `keysOf` will be asked; default true. */
+  /** Whether `keysOf` will be called; default true. */
   readonly keepsKeys?: boolean;
 }
 
 export class Grouping {
-  readonly #index: KeyIndex;
+  readonly #index: KeyHashTable;
   readonly #memory: MemoryBudget;
   readonly #areWhole: readonly boolean[];
-  /** Of a key of one column of whole numbers. */
-  readonly #direct: DirectNumbers | undefined;
+  /** The table that assigns ids by value; used for a key of one integer column. */
+  readonly #direct: DirectGroupIds | undefined;
   readonly #types: readonly DataType[];
-  /** Values of key columns of each group, of those whose values the index does not know. */
+  /** The key values of each group, for columns whose values the index does not store. */
   readonly #keys: (Value[] | undefined)[];
   readonly #keepsKeys: boolean;
-  /** Used again by each call. */
-  #numbers = new Uint32Array(0);
+  /** A buffer that each call reuses. */
+  #ids = new Uint32Array(0);
 
   constructor(
     types: readonly DataType[],
@@ -94,10 +100,10 @@ export class Grouping {
     { keepsKeys = true }: GroupingOptions = {},
   ) {
     this.#memory = memory;
-    this.#index = new KeyIndex(types);
+    this.#index = new KeyHashTable(types);
     this.#areWhole = types.map(isWholeType);
     this.#direct =
-      types.length === 1 && this.#areWhole[0] === true ? new DirectNumbers() : undefined;
+      types.length === 1 && this.#areWhole[0] === true ? new DirectGroupIds() : undefined;
     this.#types = types;
     this.#keys = types.map((type) => (isWholeType(type) || isTextType(type) ? undefined : []));
     this.#keepsKeys = keepsKeys && this.#keys.some((values) => values !== undefined);
@@ -107,24 +113,27 @@ export class Grouping {
     return this.#index.count;
   }
 
-  /** A column of the keys of groups from `start` (inclusive) to `end` (exclusive). */
+  /** Returns one key column for the groups from `start` (inclusive) to `end` (exclusive). */
   keysOf(position: number, start: number, end: number): Vector {
     const values = this.#keys[position];
     if (values === undefined) return this.#index.vectorOf(position, start, end);
-    const type = defined(this.#types[position], "a key has its columns");
+    const type = defined(this.#types[position], "a key has a vector for each column");
     return vectorFromValues(type, values.slice(start, end));
   }
 
   /**
-   * The group number of each row; valid until the next call.
+   * Returns the group id of each row; valid until the next call.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
-  numbersOf(vectors: readonly Vector[], rowCount: number): Uint32Array {
-    return this.groupsOf(vectors, rowCount).numbers;
+  groupIdsOf(vectors: readonly Vector[], rowCount: number): Uint32Array {
+    return this.groupsOf(vectors, rowCount).ids;
   }
 
-  /** The same, with how many rows each group has where that is cheap to know. */
+  /**
+   * Returns the group id of each row, with the number of rows in each group if it is cheap to
+   * compute.
+   */
   groupsOf(vectors: readonly Vector[], rowCount: number): BatchGroups {
     if (rowCount < TABLE_ROWS_MIN) return this.#hashed(vectors, rowCount);
     return (
@@ -134,21 +143,21 @@ export class Grouping {
     );
   }
 
-  /** The group number of each row, or NO_KEY where no row before had its key. */
-  knownNumbersOf(vectors: readonly Vector[], rowCount: number): Int32Array {
+  /** Returns the group id of each row, or NO_KEY if no earlier row had its key. */
+  knownGroupIdsOf(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#index.find(vectors, rowCount);
   }
 
-  /** The rows whose group no earlier row has, here or in a call before. */
+  /** Returns the rows that are the first of their group, in this call and all earlier calls. */
   newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
     let knownCount = this.groupCount;
-    const numbers = this.numbersOf(vectors, rowCount);
+    const ids = this.groupIdsOf(vectors, rowCount);
     const rows = new Uint32Array(rowCount);
     let count = 0;
     if (knownCount === this.groupCount) return { rows, count };
     for (let row = 0; row < rowCount; row += 1) {
-      // Numbers are dense and ascend with first appearance: a new one is the next one.
-      if (numbers[row] !== knownCount) continue;
+      // Ids are dense and ascend with first appearance: a new one is the next one.
+      if (ids[row] !== knownCount) continue;
       rows[count] = row;
       count += 1;
       knownCount += 1;
@@ -157,8 +166,8 @@ export class Grouping {
   }
 
   #hashed(vectors: readonly Vector[], rowCount: number): BatchGroups {
-    const numbers = this.#hash(vectors, rowCount);
-    return { numbers, groupCount: this.groupCount, rowCounts: undefined };
+    const ids = this.#hash(vectors, rowCount);
+    return { ids, groupCount: this.groupCount, rowCounts: undefined };
   }
 
   #byValue(vectors: readonly Vector[], rowCount: number): BatchGroups | undefined {
@@ -166,33 +175,36 @@ export class Grouping {
     if (this.#direct === undefined) return undefined;
     if (vector?.kind !== "i32" && vector?.kind !== "f64") return undefined;
     if (vector.nulls !== undefined) return undefined;
-    const numbers = this.#scratch(rowCount);
+    const ids = this.#scratch(rowCount);
     const next = this.groupCount;
     const before = this.#direct.bytes;
-    const rows = this.#direct.number(vector.values, {
-      into: numbers,
+    const rows = this.#direct.assign(vector.values, {
+      into: ids,
       next,
       rowCount,
     });
     if (rows === undefined) return undefined;
     this.#memory.take(this.#direct.bytes - before);
-    if (rows.length > 0 && !this.#isNew(vectors, rows, numbers)) {
+    if (rows.length > 0 && !this.#isNew(vectors, rows, ids)) {
       return this.#byValue(vectors, rowCount);
     }
-    return new CountedGroups(numbers, this.groupCount);
+    return new CountedGroups(ids, this.groupCount);
   }
 
   /**
-   * Whether the index gives the rows the numbers that they have. It may know some of them already,
-   * from a batch that was hashed at once: the table then learns their numbers.
+   * Whether the index assigns the expected ids to the rows. The index may already contain some keys
+   * from a batch that was hashed directly; their ids are then copied to the table.
    */
-  #isNew(vectors: readonly Vector[], rows: Uint32Array, numbers: Uint32Array): boolean {
+  #isNew(vectors: readonly Vector[], rows: Uint32Array, ids: Uint32Array): boolean {
     const selection = { rows, count: rows.length };
     const taken = vectors.map((vector) => take(vector, selection));
     const found = this.#hash(taken, rows.length);
-    if (rows.every((row, i) => numbers[row] === found[i])) return true;
+    if (rows.every((row, i) => ids[row] === found[i])) return true;
     const [vector] = taken;
-    assert(vector?.kind === "i32" || vector?.kind === "f64", "a whole number is a number");
+    assert(
+      vector?.kind === "i32" || vector?.kind === "f64",
+      "keys of whole numbers are numeric vectors",
+    );
     this.#direct?.learn(vector.values, found);
     return false;
   }
@@ -226,36 +238,36 @@ export class Grouping {
         rowCounts[group] = (rowCounts[group] ?? 0) + (positionCounts[position] ?? 0);
       }
     }
-    const numbers = this.#scratch(positions.at.length);
-    lookUp(positions, table, numbers);
-    return { numbers, groupCount, rowCounts, isCounted };
+    const ids = this.#scratch(positions.at.length);
+    lookUp(positions, table, ids);
+    return { ids, groupCount, rowCounts, isCounted };
   }
 
   #scratch(rowCount: number): Uint32Array {
-    if (this.#numbers.length < rowCount) this.#numbers = new Uint32Array(rowCount);
-    return this.#numbers.length === rowCount ? this.#numbers : this.#numbers.subarray(0, rowCount);
+    if (this.#ids.length < rowCount) this.#ids = new Uint32Array(rowCount);
+    return this.#ids.length === rowCount ? this.#ids : this.#ids.subarray(0, rowCount);
   }
 
-  /** The group number of each row, by the index; new keys are noted. */
+  /** Returns the group id of each row from the index; new keys are added. */
   #hash(vectors: readonly Vector[], rowCount: number): Uint32Array {
     const known = this.#index.count;
     const bytesBefore = this.#index.bytes;
-    const numbers = this.#index.add(vectors, rowCount);
+    const ids = this.#index.add(vectors, rowCount);
     const newCount = this.#index.count - known;
     if (newCount > 0) {
-      const bytes = this.#keepsKeys ? this.#keep(vectors, numbers, known) : 0;
+      const bytes = this.#keepsKeys ? this.#keep(vectors, ids, known) : 0;
       this.#memory.take(newCount * GROUP_BYTES + bytes + this.#index.bytes - bytesBefore);
     }
-    return new Uint32Array(numbers.buffer, 0, rowCount);
+    return new Uint32Array(ids.buffer, 0, rowCount);
   }
 
-  /** Keeps the values of the keys from number `next` on. Returns the bytes that they take. */
-  #keep(vectors: readonly Vector[], numbers: Int32Array, next: number): number {
+  /** Stores the values of the keys from id `next` on. Returns the bytes that these values take. */
+  #keep(vectors: readonly Vector[], ids: Int32Array, next: number): number {
     let known = next;
     let bytes = 0;
-    for (let row = 0; row < numbers.length; row += 1) {
-      // Numbers are dense and ascend with first appearance: a new one is the next one.
-      if (numbers[row] !== known) continue;
+    for (let row = 0; row < ids.length; row += 1) {
+      // Ids are dense and ascend with first appearance: a new one is the next one.
+      if (ids[row] !== known) continue;
       known += 1;
       for (let i = 0; i < this.#keys.length; i += 1) {
         const kept = this.#keys[i];

@@ -1,12 +1,12 @@
 /**
- * A table in which numbers are found by a hash: pairs in one array with open addressing. At most
+ * Finds ids by hash in a table with open addressing, whose pairs are stored in one array. At most
  * half of the pairs are used.
  *
  *     #slots[2 * i]       hash, probed from its low bits on
- *     #slots[2 * i + 1]   number + 1; 0 where the pair is free
+ *     #slots[2 * i + 1]   id + 1; 0 where the pair is free
  *
- * Pairs that move to an array of twice the size go to two places that advance side by side, because
- * a hash is placed by its low bits. So growing is no walk through the whole memory.
+ * When the array doubles, pairs move to two positions that advance side by side, because the low
+ * bits of a hash determine its position. So growing does not access memory at random.
  */
 const PAIRS_MIN = 64;
 
@@ -14,17 +14,17 @@ export class HashSlots {
   #slots = new Int32Array(2 * PAIRS_MIN);
   #count = 0;
 
-  /** Whoever probes them begins at `(hash << 1) & (length - 1)`. They change with each number. */
+  /** Probing begins at `(hash << 1) & (length - 1)`. The slots change with each added id. */
   get slots(): Int32Array {
     return this.#slots;
   }
 
   /**
-   * Writes the number at the first pair of each hash, or -1 where that pair is another hash's.
+   * Writes the id at the first pair of each hash, or -1 if that pair has a different hash.
    *
-   * A loop that probes a large table row by row waits for memory at each. This loop is short enough
-   * that the processor waits for many rows at once, and it leaves the pairs in the cache: many
-   * groups take a third to a half less processor time.
+   * A loop that probes a large table row by row waits for memory at each row. This loop is so short
+   * that the processor waits for many rows at the same time, and it leaves the pairs in the cache:
+   * with many groups, grouping takes a third to a half less processor time.
    */
   guess(hashes: Int32Array, into: Int32Array): void {
     const slots = this.#slots;
@@ -36,11 +36,11 @@ export class HashSlots {
     }
   }
 
-  /** Adds a hash where its probing ended: at the first free pair. */
-  addAt(slot: number, hash: number, number: number): void {
+  /** Adds a hash at the free pair where its probing ended. */
+  addAt(slot: number, hash: number, id: number): void {
     const slots = this.#slots;
     slots[slot] = hash;
-    slots[slot + 1] = number + 1;
+    slots[slot + 1] = id + 1;
     this.#count += 1;
     if (4 * this.#count >= slots.length) this.#slots = doubled(slots);
   }

@@ -1,15 +1,13 @@
-/**
- * Keys of several values as one text, for maps and sets.
- */
+/** Turns keys of several values into one string, for maps and sets. */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
 
-/** A text that is equal for equal values only; NULL equals NULL. */
+/** Returns a string that is the same only for equal values; NULL equals NULL. */
 export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
   let text = "";
   for (let i = 0; i < key.length; i += 1) {
     const type = types[i];
-    assert(type !== undefined, "a key column has a type");
+    assert(type !== undefined, "every key column has a type");
     const value = key[i] ?? null;
     if (value === null) {
       text += "n";

@@ -1,12 +1,12 @@
 /**
- * GROUP BY and aggregates: every row is added to the states of its group; the groups come out at
- * the end, in order of first appearance.
+ * Computes GROUP BY and aggregates: every row is added to the states of its group, and the groups
+ * are yielded at the end, in order of first appearance.
  *
- * With grouping sets every row is added once for each set, and the number of the set is the first
- * part of the key: equal values of different sets are different groups.
+ * Every row is added once for each grouping set. The number of the set is the first part
+ * of the key, so equal values in different sets are different groups.
  *
- * Beyond the memory, groups that are known stay, and rows of others go to disk by their keys, with
- * the arguments of all calls as values:
+ * If memory runs out, known groups stay in memory, and rows of other groups are partitioned by
+ * their keys on disk, together with the arguments of all calls:
  *
  *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
  */
@@ -30,26 +30,26 @@ import type {
   BatchGroups,
 } from "../../functions/aggregate/aggregates.ts";
 import type { Partitions } from "../../spill/mod.ts";
-import { type Evaluator, selectRows } from "../evaluate/expression.ts";
-import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
-import { Grouping } from "../keys/grouping.ts";
-import { NO_KEY } from "../keys/key_index.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import { type Run } from "../run/run.ts";
+import { type ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
 import {
   columnReader,
   PartitionWork,
   rowsWhere,
   type SpillOptions,
   SpillSite,
-} from "../run/spilling.ts";
+} from "../context/spilling.ts";
+import { type Evaluator, selectRows } from "../evaluate/expression.ts";
+import { Grouping } from "../keys/grouping.ts";
+import { NO_KEY } from "../keys/key_hash_table.ts";
+import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
-  /** No argument: count(*). Several: as the form takes them. */
+  /** The arguments of the call; empty for count(*). */
   readonly args: readonly Evaluator[];
   readonly argumentTypes: readonly DataType[];
   readonly isDistinct: boolean;
@@ -62,15 +62,18 @@ export interface AggregateOptions extends SpillOptions {
   readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   readonly aggregates: readonly AggregateColumn[];
-  /** Positions in `keys` that each grouping set has; undefined: all of them, once. */
+  /**
+   * For each grouping set, the positions of its keys in `keys`. If undefined, all keys form one
+   * set.
+   */
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
-/** One aggregate under way. */
+/** The state of one aggregate. */
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
-  /** Of DISTINCT and ORDER BY: rows pass it before they are added. */
+  /** Applies DISTINCT and ORDER BY of the call to rows before they are added to the state. */
   readonly rows: AggregateRows | undefined;
 }
 
@@ -80,29 +83,35 @@ export class Aggregate implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   readonly #accumulators: readonly Accumulator[];
-  /** What states hold that grow with each row. */
+  /** The memory budget of states that grow with each row. */
   readonly #growing: MemoryBudget;
-  /** Rows that states keep. */
+  /** The number of rows that states keep. */
   #keptCount = 0;
-  /** Groups yielded so far; undefined while the input lasts. */
+  /** The number of groups yielded so far; undefined while the input lasts. */
   #position: number | undefined;
-  /** Rows of groups that are not known. */
+  /** The rows of groups that are not in memory. */
   #partitions: Partitions | undefined;
   #later: Operator | undefined;
 
   constructor(options: AggregateOptions) {
-    const { level = 0, node, run } = options;
+    const { level = 0, node, context } = options;
     this.#options = options;
     this.#keyTypes = options.sets === undefined ? options.keyTypes : [INT, ...options.keyTypes];
     this.#site = new SpillSite(options);
-    this.#growing = run.memory.nested();
+    this.#growing = context.memory.nested();
     this.#groups = new Grouping(this.#keyTypes, this.#site.memory);
     this.#accumulators = options.aggregates.map((column) => {
       const { isDistinct, orderBy } = column;
       const isPlain = !isDistinct && orderBy.length === 0;
       const rows = isPlain
         ? undefined
-        : new AggregateRows({ ...column, run, node, level, isGrouped: this.#keyTypes.length > 0 });
+        : new AggregateRows({
+            ...column,
+            context,
+            node,
+            level,
+            isGrouped: this.#keyTypes.length > 0,
+          });
       return { column, state: column.form.create(), rows };
     });
   }
@@ -112,7 +121,7 @@ export class Aggregate implements Operator {
     this.#position ??= this.#read();
     const groupCount = this.#groupCount();
     if (this.#position >= groupCount) return this.#workLater();
-    this.#options.run.checkTime();
+    this.#options.context.checkTime();
     const start = this.#position;
     const end = Math.min(groupCount, start + this.#groupsTogether(groupCount));
     this.#position = end;
@@ -126,37 +135,41 @@ export class Aggregate implements Operator {
     this.#giveBack();
   }
 
-  /** Gives back what the groups hold. */
+  /** Releases the memory that the groups take. */
   #giveBack(): void {
     for (const { rows } of this.#accumulators) rows?.close();
     this.#site.close();
     this.#growing.close();
   }
 
-  /** Adds all rows. Returns the first group. */
+  /** Adds all rows from the input. Returns the number of the first group to yield. */
   #read(): number {
-    const { input, run } = this.#options;
-    for (let batch = nextRows(input, run); batch !== undefined; batch = nextRows(input, run)) {
+    const { input, context } = this.#options;
+    for (
+      let batch = nextRows(input, context);
+      batch !== undefined;
+      batch = nextRows(input, context)
+    ) {
       this.#add(batch);
     }
     this.#makeGroupsOfEmptySets();
     for (const accumulator of this.#accumulators) {
       for (const rows of accumulator.rows?.rest() ?? []) {
-        run.checkTime();
+        context.checkTime();
         this.#addRows(accumulator, rows);
       }
     }
     return 0;
   }
 
-  /** Without GROUP BY there is one group, also over no rows. */
+  /** Without GROUP BY there is one group, even over no rows. */
   #groupCount(): number {
     return this.#keyTypes.length === 0 ? 1 : this.#groups.groupCount;
   }
 
   #add(batch: Batch): void {
-    const { keys, run, sets } = this.#options;
-    const vectors = keys.map((key) => key(batch, run));
+    const { keys, context, sets } = this.#options;
+    const vectors = keys.map((key) => key(batch, context));
     if (sets === undefined) {
       if (keys.length === 0) this.#addTo(batch, undefined);
       else this.#addKeyed(batch, vectors);
@@ -164,7 +177,7 @@ export class Aggregate implements Operator {
       return;
     }
     for (let number = 0; number < sets.length; number += 1) {
-      run.checkTime();
+      context.checkTime();
       this.#addKeyed(batch, this.#keysOfSet(number, vectors));
       this.#divideIfDue();
     }
@@ -172,7 +185,7 @@ export class Aggregate implements Operator {
 
   #divideIfDue(): void {
     if (this.#partitions === undefined && this.#options.keys.length > 0 && this.#site.isDue) {
-      // Their groups stay here, whether their rows have come by now or not.
+      // The groups of empty grouping sets stay in memory, whether or not they have rows yet.
       this.#makeGroupsOfEmptySets();
       this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
     }
@@ -184,18 +197,18 @@ export class Aggregate implements Operator {
       this.#addTo(batch, this.#groups.groupsOf(keys, rowCount));
       return;
     }
-    const numbers = this.#groups.knownNumbersOf(keys, rowCount);
-    const known = rowsWhere(rowCount, (row) => numbers[row] !== NO_KEY);
+    const ids = this.#groups.knownGroupIdsOf(keys, rowCount);
+    const known = rowsWhere(rowCount, (row) => ids[row] !== NO_KEY);
     if (known.count > 0) {
       const { groupCount } = this.#groups;
-      const found = { numbers: new Uint32Array(numbers.buffer), groupCount, rowCounts: undefined };
+      const found = { ids: new Uint32Array(ids.buffer), groupCount, rowCounts: undefined };
       this.#addTo(keepRows(batch, known), keptGroups(found, known));
     }
-    const others = rowsWhere(rowCount, (row) => numbers[row] === NO_KEY);
+    const others = rowsWhere(rowCount, (row) => ids[row] === NO_KEY);
     if (others.count === 0) return;
-    const { aggregates, run } = this.#options;
+    const { aggregates, context } = this.#options;
     const otherKeys = keys.map((key) => take(key, others));
-    const args = spilledArguments(aggregates, keepRows(batch, others), run);
+    const args = spilledArguments(aggregates, keepRows(batch, others), context);
     this.#partitions.add({ rowCount: others.count, columns: [...otherKeys, ...args] }, otherKeys);
   }
 
@@ -218,7 +231,7 @@ export class Aggregate implements Operator {
     for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, groups);
   }
 
-  /** The number of the set, and the keys that it has. */
+  /** Returns the key columns of a set, beginning with the number of the set. */
   #keysOfSet(number: number, vectors: readonly Vector[]): Vector[] {
     const set = this.#options.sets?.[number] ?? [];
     const keys = this.#options.keyTypes.map((_, position) => {
@@ -230,22 +243,22 @@ export class Aggregate implements Operator {
 
   #accumulate(accumulator: Accumulator, batch: Batch, all: BatchGroups | undefined): void {
     const { column } = accumulator;
-    const { run } = this.#options;
+    const { context } = this.#options;
     let input = batch;
     let groups = all;
     if (column.filter !== undefined) {
-      const kept = selectRows(column.filter(batch, run), batch.rowCount);
+      const kept = selectRows(column.filter(batch, context), batch.rowCount);
       input = keepRows(input, kept);
       groups = keptGroups(groups, kept);
     }
     const { rowCount } = input;
     if (rowCount === 0) return;
-    const args = column.args.map((argument) => argument(input, run));
+    const args = column.args.map((argument) => argument(input, context));
     if (accumulator.rows === undefined) {
       this.#addRows(accumulator, { args, groups, rowCount });
       return;
     }
-    const keys = column.orderBy.map((key) => key.evaluate(input, run));
+    const keys = column.orderBy.map((key) => key.evaluate(input, context));
     const passed = accumulator.rows.pass({ args, groups, rowCount }, keys);
     if (passed !== undefined) this.#addRows(accumulator, passed);
   }
@@ -254,7 +267,7 @@ export class Aggregate implements Operator {
     if (state.keepsRows === true) this.#keptCount += rowCount;
     if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
     for (let row = 0; row < rowCount; row += 1) {
-      const group = groups?.numbers[row] ?? 0;
+      const group = groups?.ids[row] ?? 0;
       const values = args.map((vector) => valueAt(vector, row));
       if (state.keepsRows === true) {
         let bytes = 16;
@@ -265,21 +278,24 @@ export class Aggregate implements Operator {
     }
   }
 
-  /** Groups whose results are made at once: of those that keep rows as many as have a few. */
+  /**
+   * Returns the number of groups whose results are computed together: as many groups as keep about
+   * one batch of rows in their states.
+   */
   #groupsTogether(groupCount: number): number {
     const rowsEach = Math.ceil(this.#keptCount / groupCount);
     return Math.max(1, Math.floor(BATCH_ROWS_MAX / Math.max(1, rowsEach)));
   }
 
-  /** A set without keys has one group, also over no rows. */
+  /** A set without keys has one group, even over no rows. */
   #makeGroupsOfEmptySets(): void {
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
-      if (set.length === 0) this.#groups.numbersOf(this.#keysOfSet(number, []), 1);
+      if (set.length === 0) this.#groups.groupIdsOf(this.#keysOfSet(number, []), 1);
     }
   }
 
   #columnsOf(start: number, end: number): Vector[] {
-    const checkTime = (): void => this.#options.run.checkTime();
+    const checkTime = (): void => this.#options.context.checkTime();
     const columns = this.#keyTypes.map((_, position) => this.#groups.keysOf(position, start, end));
     for (const { column, state } of this.#accumulators) {
       const finished = state.finishRange?.(start, end);
@@ -295,7 +311,10 @@ export class Aggregate implements Operator {
   }
 }
 
-/** Columns that a call takes in a row on disk: arguments, whether it sees the row, sort keys. */
+/**
+ * Returns the number of columns that a call needs in a row on disk, for its arguments, filter
+ * result and sort keys.
+ */
 function widthOf({ args, filter, orderBy }: AggregateColumn): number {
   return args.length + (filter === undefined ? 0 : 1) + orderBy.length;
 }
@@ -310,22 +329,25 @@ function divisionFor(
   return site.partitions(width, keyTypes);
 }
 
-/** The columns of all calls. Nothing is evaluated on rows that a call does not see. */
+/**
+ * Returns the columns that all calls need. Nothing is evaluated for rows that the filter of a call
+ * excludes.
+ */
 function spilledArguments(
   aggregates: readonly AggregateColumn[],
   batch: Batch,
-  run: Run,
+  context: ExecutionContext,
 ): Vector[] {
   const { rowCount } = batch;
   return aggregates.flatMap(({ args, filter, orderBy }) => {
     const evaluators = [...args, ...orderBy.map(({ evaluate }) => evaluate)];
-    if (filter === undefined) return evaluators.map((evaluate) => evaluate(batch, run));
-    const seen = filter(batch, run);
+    if (filter === undefined) return evaluators.map((evaluate) => evaluate(batch, context));
+    const seen = filter(batch, context);
     const kept = selectRows(seen, rowCount);
     const input = keepRows(batch, kept);
     const spread = evaluators.map((evaluate): Vector => {
       if (kept.count === 0) return constVector(null, rowCount);
-      const vector = evaluate(input, run);
+      const vector = evaluate(input, context);
       const values: Value[] = Array.from({ length: rowCount }, () => null);
       for (let i = 0; i < kept.count; i += 1) values[kept.rows[i] ?? 0] = valueAt(vector, i);
       return { kind: "any", length: rowCount, values };
@@ -334,7 +356,7 @@ function spilledArguments(
   });
 }
 
-/** The calls over rows that were spilled, whose columns begin behind the keys. */
+/** Returns the calls over spilled rows, whose columns begin after the keys. */
 function spilledAggregates(
   aggregates: readonly AggregateColumn[],
   keyCount: number,
@@ -361,7 +383,7 @@ function keptGroups(
   { rows, count }: Selection,
 ): BatchGroups | undefined {
   if (groups === undefined) return undefined;
-  const numbers = new Uint32Array(count);
-  for (let i = 0; i < count; i += 1) numbers[i] = groups.numbers[rows[i] ?? 0] ?? 0;
-  return { numbers, groupCount: groups.groupCount, rowCounts: undefined };
+  const ids = new Uint32Array(count);
+  for (let i = 0; i < count; i += 1) ids[i] = groups.ids[rows[i] ?? 0] ?? 0;
+  return { ids, groupCount: groups.groupCount, rowCounts: undefined };
 }

@@ -1,16 +1,16 @@
 /**
- * Which rows an aggregate sees, and in which order, where that is not all of them as they come:
- * DISTINCT and ORDER BY of a call.
+ * Applies DISTINCT and ORDER BY of an aggregate call by selecting and ordering the rows that it
+ * aggregates.
  *
- * The rows of a call, with the numbers of their groups, pass what does the same for queries, and so
- * go to disk like theirs when they are too many:
+ * The rows of a call, with the numbers of their groups, pass the same operators as rows of queries,
+ * and so go to disk in the same way if there are too many:
  *
  *     rows ──► sort ──in order, at the end──► first ones of equal rows ──► the aggregate
  */
 import { defined } from "../../../base/assert.ts";
 import { type Batch, type DataType, INT, type Vector, valueAt } from "../../../types/mod.ts";
 import type { BatchGroups } from "../../functions/aggregate/aggregates.ts";
-import { columnReader, type SpillOptions } from "../run/spilling.ts";
+import { columnReader, type SpillOptions } from "../context/spilling.ts";
 import { SortedRows } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 import { DistinctRows } from "./distinct.ts";
@@ -19,13 +19,16 @@ export interface AggregateRowsOptions extends SpillOptions {
   readonly argumentTypes: readonly DataType[];
   readonly isDistinct: boolean;
   readonly orderBy: readonly SortKey[];
-  /** Otherwise all rows are of group 0, and no number is kept with them. */
+  /**
+   * Whether the aggregate has groups. Otherwise all rows are in group 0, and no group number is
+   * stored with a row.
+   */
   readonly isGrouped: boolean;
 }
 
-/** Rows with the numbers of their groups. */
+/** Rows with the numbers of the groups that they belong to. */
 export interface GroupedRows {
-  /** Undefined: all are of group 0. */
+  /** The group of each row; if undefined, all rows are in group 0. */
   readonly groups: BatchGroups | undefined;
   readonly args: readonly Vector[];
   readonly rowCount: number;
@@ -35,18 +38,18 @@ export class AggregateRows {
   readonly #options: AggregateRowsOptions;
   readonly #sorted: SortedRows | undefined;
   readonly #distinct: DistinctRows | undefined;
-  /** The column of the first argument. */
+  /** The position of the column with the first argument. */
   readonly #argumentStart: number;
-  /** Above the number of every group so far. */
+  /** A number greater than the number of every group so far. */
   #groupCount = 0;
 
   constructor(options: AggregateRowsOptions) {
-    const { argumentTypes, isDistinct, isGrouped, level = 0, node, orderBy, run } = options;
+    const { argumentTypes, isDistinct, isGrouped, level = 0, node, orderBy, context } = options;
     this.#options = options;
     this.#argumentStart = isGrouped ? 1 : 0;
     const distinctTypes = isGrouped ? [INT, ...argumentTypes] : argumentTypes;
     const types = [...distinctTypes, ...orderBy.map(({ type }) => type)];
-    const site = { run, node, level };
+    const site = { context, node, level };
     if (orderBy.length > 0) {
       const keys = sortKeys(orderBy, { keyStart: distinctTypes.length, isGrouped });
       const rowsMax = Number.POSITIVE_INFINITY;
@@ -60,7 +63,7 @@ export class AggregateRows {
   }
 
   /**
-   * Hands in rows of a batch. Returns such that can be added now.
+   * Adds the rows of a batch. Returns the rows that can be aggregated now.
    *
    * @param keys Values of ORDER BY.
    */
@@ -73,7 +76,9 @@ export class AggregateRows {
     return undefined;
   }
 
-  /** Gives the rows that could not be added before all were there, a batch at a time. */
+  /**
+   * Yields the rows that could not be aggregated before all rows had arrived, a batch at a time.
+   */
   *rest(): Generator<GroupedRows, void> {
     for (const batch of this.#restBatches()) {
       const rows = this.#grouped(batch);
@@ -96,9 +101,9 @@ export class AggregateRows {
   }
 
   #columnOf(groups: BatchGroups | undefined, length: number): Vector {
-    const { groupCount, numbers } = defined(groups, "rows of several groups have numbers");
+    const { groupCount, ids } = defined(groups, "rows of several groups have group ids");
     this.#groupCount = Math.max(this.#groupCount, groupCount);
-    const values = new Int32Array(numbers.buffer, numbers.byteOffset, length);
+    const values = new Int32Array(ids.buffer, ids.byteOffset, length);
     return { kind: "i32", length, values, nulls: undefined };
   }
 
@@ -108,13 +113,13 @@ export class AggregateRows {
     const start = this.#argumentStart;
     const args = columns.slice(start, start + this.#options.argumentTypes.length);
     if (!this.#options.isGrouped) return { groups: undefined, args, rowCount };
-    const numbers = numbersOf(defined(columns[0], "a row has its group"), rowCount);
-    const groups = { numbers, groupCount: this.#groupCount, rowCounts: undefined };
+    const ids = numbersOf(defined(columns[0], "every row belongs to a group"), rowCount);
+    const groups = { ids, groupCount: this.#groupCount, rowCounts: undefined };
     return { groups, args, rowCount };
   }
 }
 
-/** Group by group, so that rows of one group are together when they are added. */
+/** Sorts by group, so that rows of one group are together when they are aggregated. */
 function sortKeys(
   orderBy: readonly SortKey[],
   { isGrouped, keyStart }: { keyStart: number; isGrouped: boolean },

@@ -1,12 +1,13 @@
 /**
  * Keeps the first row of each group of equal rows.
  *
- * Beyond the memory, groups that are known stay known, and rows of others go to disk by their keys:
+ * If memory runs out, known groups stay in memory, and rows of other groups are partitioned by
+ * their keys on disk:
  *
  *     deciding ──crowded──► dividing ──end──► each partition by itself
  *
- * Rows that went up before came before all of those, so an order of the input can be kept: the
- * first rows of each partition are a sorted run by arrival, and the runs are merged.
+ * Rows that were passed on earlier precede all rows on disk, so the order of the input can be kept:
+ * the first rows of each partition form a run sorted by arrival, and the runs are merged.
  */
 import { type Batch, type DataType, DOUBLE, keepRows } from "../../../types/mod.ts";
 import {
@@ -15,14 +16,14 @@ import {
   type RunMerge,
   type SortedRuns,
 } from "../../spill/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../context/spilling.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import { batchBytes } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
-import { NO_KEY } from "../keys/key_index.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
-import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
+import { NO_KEY } from "../keys/key_hash_table.ts";
+import { batchBytes } from "../materialised/memory_budget.ts";
 
 const NO_ROWS: Batch = { rowCount: 0, columns: [] };
 
@@ -31,17 +32,19 @@ type PartitionOperator = (partition: number) => Operator | undefined;
 export interface DistinctOptions extends SpillOptions {
   readonly on: readonly Evaluator[];
   readonly types: readonly DataType[];
-  /** Types of the columns, if rows must come in the order in which they came. */
+  /** The types of the columns, given if rows must keep their order. */
   readonly ordered?: readonly DataType[] | undefined;
 }
 
-/** Takes batch after batch, then gives what it could not decide before all had come. */
+/**
+ * Receives all batches, then yields the rows that could not be decided before all rows had arrived.
+ */
 export class DistinctRows {
   readonly #options: DistinctOptions;
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   #partitions: Partitions | undefined;
-  /** Rows that went to disk: the arrival of the next one. */
+  /** The arrival number of the next row that goes to disk. */
   #arrivalCount = 0;
   #later: Operator | undefined;
 
@@ -51,16 +54,16 @@ export class DistinctRows {
     this.#groups = new Grouping(options.types, this.#site.memory, { keepsKeys: false });
   }
 
-  /** The rows of a batch that are the first of their groups, as far as that is known yet. */
+  /** Returns the rows of a batch that are the first of their groups, as far as known. */
   firstsOf(batch: Batch): Batch {
-    const vectors = this.#options.on.map((evaluate) => evaluate(batch, this.#options.run));
+    const vectors = this.#options.on.map((evaluate) => evaluate(batch, this.#options.context));
     if (this.#partitions === undefined) {
       const kept = keepRows(batch, this.#groups.newRowsOf(vectors, batch.rowCount));
       if (this.#site.isDue) this.#divide(batch.columns.length);
       return kept;
     }
-    const numbers = this.#groups.knownNumbersOf(vectors, batch.rowCount);
-    const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
+    const ids = this.#groups.knownGroupIdsOf(vectors, batch.rowCount);
+    const unknown = rowsWhere(batch.rowCount, (row) => ids[row] === NO_KEY);
     if (unknown.count === 0) return NO_ROWS;
     const rows = keepRows(
       { rowCount: batch.rowCount, columns: [...batch.columns, ...vectors] },
@@ -72,7 +75,7 @@ export class DistinctRows {
     return NO_ROWS;
   }
 
-  /** The next rows of those that went to disk, once all have come. */
+  /** Returns the next of the rows that were written to disk, once all rows have arrived. */
   next(): Batch | undefined {
     if (this.#later === undefined && this.#partitions !== undefined) {
       this.#later = this.#workOn(this.#partitions);
@@ -91,7 +94,7 @@ export class DistinctRows {
     this.#partitions = this.#site.partitions(width + arrivalWidth, this.#options.types);
   }
 
-  /** A column of numbers that ascend with each row, if an order is to be kept. */
+  /** Returns a column of ascending numbers if the order must be kept. */
   #arrivals(rowCount: number): Batch["columns"] {
     if (this.#options.ordered === undefined) return [];
     const start = this.#arrivalCount;
@@ -101,9 +104,9 @@ export class DistinctRows {
   }
 
   #workOn(partitions: Partitions): Operator {
-    // Nobody asks for the known groups any more.
+    // From here on, the known groups are not needed.
     this.#site.close();
-    const { on, ordered, run, types } = this.#options;
+    const { on, ordered, context, types } = this.#options;
     const inner = ordered === undefined ? undefined : [...ordered, DOUBLE];
     const work: PartitionOperator = (partition) => {
       if (partitions.rowCountOf(partition) === 0) return undefined;
@@ -111,25 +114,25 @@ export class DistinctRows {
       return new Distinct(partitions.reader(partition), options);
     };
     if (inner === undefined) return new PartitionWork(work);
-    return new ArrivalMerge(this.#site, work, { run, types: inner });
+    return new ArrivalMerge(this.#site, work, { context, types: inner });
   }
 }
 
 export class Distinct implements Operator {
   readonly #input: Operator;
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   readonly #rows: DistinctRows;
   #isOver = false;
 
   constructor(input: Operator, options: DistinctOptions) {
     this.#input = input;
-    this.#run = options.run;
+    this.#context = options.context;
     this.#rows = new DistinctRows(options);
   }
 
   next(): Batch | undefined {
     while (!this.#isOver) {
-      const batch = nextRows(this.#input, this.#run);
+      const batch = nextRows(this.#input, this.#context);
       if (batch === undefined) {
         this.#isOver = true;
       } else {
@@ -150,11 +153,9 @@ function compareArrivals(left: unknown, right: unknown): number {
   return Number(left) - Number(right);
 }
 
-/**
- * The rows of all partitions in the order of their last column, in which each partition has them.
- */
+/** Merges the rows of all partitions by their last column, which orders each partition. */
 class ArrivalMerge implements Operator {
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   readonly #work: PartitionOperator;
   readonly #runs: SortedRuns;
   readonly #width: number;
@@ -163,9 +164,9 @@ class ArrivalMerge implements Operator {
   constructor(
     site: SpillSite,
     work: PartitionOperator,
-    { run, types }: { run: Run; types: readonly DataType[] },
+    { context, types }: { context: ExecutionContext; types: readonly DataType[] },
   ) {
-    this.#run = run;
+    this.#context = context;
     this.#work = work;
     this.#width = types.length - 1;
     this.#runs = site.sortedRuns(types, [compareArrivals], this.#width);
@@ -187,7 +188,7 @@ class ArrivalMerge implements Operator {
       const rows = this.#work(partition);
       if (rows !== undefined) this.#collect(rows);
     }
-    this.#runs.reduce(() => this.#run.checkTime());
+    this.#runs.reduce(() => this.#context.checkTime());
     return this.#runs.merged();
   }
 
@@ -195,7 +196,7 @@ class ArrivalMerge implements Operator {
     try {
       this.#runs.begin();
       for (;;) {
-        const batch = nextRows(rows, this.#run);
+        const batch = nextRows(rows, this.#context);
         if (batch === undefined) return;
         this.#runs.append(batch, batchBytes(batch));
       }

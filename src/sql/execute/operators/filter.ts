@@ -1,5 +1,5 @@
 /**
- * The operators that look at one batch at a time: filter, projection, literal rows, limits.
+ * Defines the operators that process one batch at a time: filter, projection, literal rows, limits.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -16,24 +16,27 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../../types/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
 import type { Selector } from "../evaluate/condition.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
 
 export interface FilterOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly condition: Selector;
-  /** Positions of the columns that go up; those that only the condition reads stay behind. */
+  /** Positions of the output columns; columns that only the condition reads are dropped. */
   readonly kept: readonly number[];
 }
 
-/** Keeps the rows on which a condition is true. */
+/** Keeps the rows for which a condition is true. */
 export class Filter implements Operator {
   readonly #input: Operator;
   readonly #options: FilterOptions;
-  /** Memory for the rows of a batch: an array for each would be met cold, page by page. */
+  /**
+   * Memory for the row numbers of a batch, which is reused because new arrays would not be in the
+   * processor cache.
+   */
   #rows = new Uint32Array(0);
 
   constructor(input: Operator, options: FilterOptions) {
@@ -42,14 +45,14 @@ export class Filter implements Operator {
   }
 
   next(): Batch | undefined {
-    const { condition, kept, run } = this.#options;
+    const { condition, kept, context } = this.#options;
     for (;;) {
-      const batch = nextRows(this.#input, run);
+      const batch = nextRows(this.#input, context);
       if (batch === undefined) return undefined;
-      const rows = condition(batch, run, this.#rowsOf(batch));
+      const rows = condition(batch, context, this.#rowsOf(batch));
       if (rows.count === 0) continue;
       const columns = kept.map((position) =>
-        defined(batch.columns[position], "a batch has its columns"),
+        defined(batch.columns[position], "a batch has every column of the input"),
       );
       return keepRows({ rowCount: batch.rowCount, columns }, rows);
     }
@@ -69,22 +72,22 @@ export class Filter implements Operator {
 export class Project implements Operator {
   readonly #input: Operator;
   readonly #expressions: readonly Evaluator[];
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
 
-  constructor(input: Operator, expressions: readonly Evaluator[], run: Run) {
+  constructor(input: Operator, expressions: readonly Evaluator[], context: ExecutionContext) {
     this.#input = input;
     this.#expressions = expressions;
-    this.#run = run;
+    this.#context = context;
   }
 
   next(): Batch | undefined {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
     const { rowCount } = batch;
-    const { effort } = this.#run;
+    const { effort } = this.#context;
     const columns = this.#expressions.map((expression) => {
       effort.noteRows(rowCount);
-      const column = expression(batch, this.#run);
+      const column = expression(batch, this.#context);
       if (column.kind === "const") effort.noteRepeated(column.value, rowCount);
       return column;
     });
@@ -96,26 +99,8 @@ export class Project implements Operator {
   }
 }
 
-/** Passes how many rows there are and none of their columns: nobody above reads one. */
-export class RowCounts implements Operator {
-  readonly #input: Operator;
-
-  constructor(input: Operator) {
-    this.#input = input;
-  }
-
-  next(): Batch | undefined {
-    const batch = this.#input.next();
-    return batch === undefined ? undefined : { rowCount: batch.rowCount, columns: [] };
-  }
-
-  close(): void {
-    this.#input.close();
-  }
-}
-
-/** Yields rows that are there already. */
-export class RowSource implements Operator {
+/** Yields rows that already exist in memory. */
+export class RowsOperator implements Operator {
   readonly #rows: readonly Row[];
   readonly #types: readonly DataType[];
   #position = 0;
@@ -137,7 +122,7 @@ export class RowSource implements Operator {
   }
 }
 
-/** Yields batches that are there. */
+/** Yields batches that already exist in memory. */
 export class BatchSource implements Operator {
   readonly #batches: readonly Batch[];
   #position = 0;
@@ -158,24 +143,27 @@ export class BatchSource implements Operator {
 }
 
 export interface PortionSourceOptions {
-  readonly run: Run;
-  /** The positions of the wanted columns. */
+  readonly context: ExecutionContext;
+  /** The positions of the columns to yield. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
 }
 
-/** Yields some columns of rows that are made portion by portion. */
+/** Yields some columns of rows that are produced in portions. */
 export class PortionSource implements Operator {
   readonly #portions: Iterator<readonly Row[]>;
   readonly #positions: readonly number[];
   readonly #types: readonly DataType[];
-  readonly #run: Run;
-  #rows: RowSource | undefined;
+  readonly #context: ExecutionContext;
+  #rows: RowsOperator | undefined;
 
-  constructor(portions: Iterable<readonly Row[]>, { positions, run, types }: PortionSourceOptions) {
+  constructor(
+    portions: Iterable<readonly Row[]>,
+    { positions, context, types }: PortionSourceOptions,
+  ) {
     this.#portions = portions[Symbol.iterator]();
     this.#positions = positions;
-    this.#run = run;
+    this.#context = context;
     this.#types = types;
   }
 
@@ -183,11 +171,11 @@ export class PortionSource implements Operator {
     for (;;) {
       const batch = this.#rows?.next();
       if (batch !== undefined) return batch;
-      this.#run.checkTime();
+      this.#context.checkTime();
       const portion = this.#portions.next();
       if (portion.done === true) return undefined;
       const rows = portion.value.map((row) => this.#positions.map((at) => row[at] ?? null));
-      this.#rows = new RowSource(rows, this.#types);
+      this.#rows = new RowsOperator(rows, this.#types);
     }
   }
 
@@ -197,7 +185,7 @@ export class PortionSource implements Operator {
   }
 }
 
-/** Turns rows into one vector a column. */
+/** Turns rows into one vector per column. */
 export function columnsFromRows(rows: readonly Row[], types: readonly DataType[]): Vector[] {
   return types.map((type, position) => {
     const values: Value[] = rows.map((row) => row[position] ?? null);
@@ -205,7 +193,7 @@ export function columnsFromRows(rows: readonly Row[], types: readonly DataType[]
   });
 }
 
-/** The rows of a batch, each with all of its values. */
+/** Returns the rows of a batch as arrays of values. */
 export function rowsFromBatch({ columns, rowCount }: Batch): Row[] {
   const rows: Row[] = [];
   for (let row = 0; row < rowCount; row += 1) {
@@ -219,26 +207,26 @@ export function rowsFromBatch({ columns, rowCount }: Batch): Row[] {
 /** Skips `offset` rows, then passes at most `limit`. */
 export class Limit implements Operator {
   readonly #input: Operator;
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   #toSkip: number;
   #toPass: number;
 
   constructor(
     input: Operator,
-    { limit, offset, run }: { run: Run; limit: number; offset: number },
+    { limit, offset, context }: { context: ExecutionContext; limit: number; offset: number },
   ) {
     this.#input = input;
-    this.#run = run;
+    this.#context = context;
     this.#toSkip = offset;
     this.#toPass = limit;
   }
 
   next(): Batch | undefined {
     if (this.#toPass === 0) return undefined;
-    let batch = nextRows(this.#input, this.#run);
+    let batch = nextRows(this.#input, this.#context);
     while (batch !== undefined && this.#toSkip >= batch.rowCount) {
       this.#toSkip -= batch.rowCount;
-      batch = nextRows(this.#input, this.#run);
+      batch = nextRows(this.#input, this.#context);
     }
     if (batch === undefined) return undefined;
     const start = this.#toSkip;

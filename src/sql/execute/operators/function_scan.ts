@@ -14,27 +14,27 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 import type { BoundTableFunction } from "../../bind/bound.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
 import { columnsFromRows } from "./filter.ts";
 
 /** One function with its arguments compiled. */
 export interface CompiledCall {
   readonly call: BoundTableFunction;
-  readonly args: readonly ((run: Run) => Value)[];
+  readonly args: readonly ((context: ExecutionContext) => Value)[];
 }
 
 export interface FunctionScanOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly calls: readonly CompiledCall[];
   readonly hasOrdinality: boolean;
-  /** Of all columns, the ordinal number included. */
+  /** The types of all columns, including the ordinal number. */
   readonly types: readonly DataType[];
 }
 
-interface Source {
+interface FunctionRows {
   readonly rows: Iterator<Row>;
   readonly nulls: Row;
   isAtEnd: boolean;
@@ -42,7 +42,7 @@ interface Source {
 
 export class FunctionScan implements Operator {
   readonly #options: FunctionScanOptions;
-  #sources: readonly Source[] | undefined;
+  #sources: readonly FunctionRows[] | undefined;
   #ordinal = 0;
 
   constructor(options: FunctionScanOptions) {
@@ -50,9 +50,9 @@ export class FunctionScan implements Operator {
   }
 
   next(): Batch | undefined {
-    const { calls, run, types } = this.#options;
-    run.checkTime();
-    this.#sources ??= calls.map((call) => sourceOf(call, run));
+    const { calls, context, types } = this.#options;
+    context.checkTime();
+    this.#sources ??= calls.map((call) => sourceOf(call, context));
     const rows: Row[] = [];
     while (rows.length < BATCH_ROWS_MAX) {
       const row = this.#row(this.#sources);
@@ -68,7 +68,7 @@ export class FunctionScan implements Operator {
     this.#sources = [];
   }
 
-  #row(sources: readonly Source[]): Row | undefined {
+  #row(sources: readonly FunctionRows[]): Row | undefined {
     const row = nextRow(sources);
     if (row === undefined || !this.#options.hasOrdinality) return row;
     this.#ordinal += 1;
@@ -77,28 +77,28 @@ export class FunctionScan implements Operator {
 }
 
 export interface ExpandOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly input: Operator;
   readonly calls: readonly {
     readonly call: BoundTableFunction;
     readonly args: readonly Evaluator[];
   }[];
-  /** How many of the first input columns are passed on. */
+  /** The number of columns, from the first, that are passed on from the input. */
   readonly keptCount: number;
   /** The result types of the functions. */
   readonly types: readonly DataType[];
 }
 
-/** A batch of the input, and the position in it. */
+/** A batch from the input, and the position in that batch. */
 interface Expanding {
   readonly batch: Batch;
   /** The arguments of each call. */
   readonly args: readonly (readonly Vector[])[];
   row: number;
-  sources: readonly Source[] | undefined;
+  sources: readonly FunctionRows[] | undefined;
 }
 
-/** Rows of the input between two looks at the clock. */
+/** The number of input rows between two checks of the time. */
 const ROWS_PER_LOOK = 1024;
 
 /** Joins each row of an input with the rows that its functions return. */
@@ -126,17 +126,17 @@ export class Expand implements Operator {
   }
 
   #take(): Expanding | undefined {
-    const { calls, input, run } = this.#options;
-    const batch = nextRows(input, run);
+    const { calls, input, context } = this.#options;
+    const batch = nextRows(input, context);
     if (batch === undefined) return undefined;
-    const args = calls.map((call) => call.args.map((evaluate) => evaluate(batch, run)));
+    const args = calls.map((call) => call.args.map((evaluate) => evaluate(batch, context)));
     this.#current = { batch, args, row: 0, sources: undefined };
     return this.#current;
   }
 
   #expand(current: Expanding): Batch | undefined {
-    const { calls, keptCount, run, types } = this.#options;
-    run.checkTime();
+    const { calls, keptCount, context, types } = this.#options;
+    context.checkTime();
     const { batch } = current;
     const numbers = new Uint32Array(BATCH_ROWS_MAX);
     const rows: Row[] = [];
@@ -149,7 +149,7 @@ export class Expand implements Operator {
       if (row === undefined) {
         current.sources = undefined;
         current.row += 1;
-        if (current.row % ROWS_PER_LOOK === 0) run.checkTime();
+        if (current.row % ROWS_PER_LOOK === 0) context.checkTime();
         continue;
       }
       numbers[rows.length] = current.row;
@@ -163,33 +163,33 @@ export class Expand implements Operator {
   }
 }
 
-/** Takes the next row of each source; undefined once all have ended. */
-function nextRow(sources: readonly Source[]): Row | undefined {
+/** Takes the next row from each source. Returns undefined once all sources have ended. */
+function nextRow(sources: readonly FunctionRows[]): Row | undefined {
   const parts = sources.map(take);
   if (sources.every(({ isAtEnd }) => isAtEnd)) return undefined;
   const [first = []] = parts;
   return parts.length === 1 ? first : parts.flat();
 }
 
-function end(sources: readonly Source[] | undefined): void {
+function end(sources: readonly FunctionRows[] | undefined): void {
   for (const source of sources ?? []) source.rows.return?.();
 }
 
-function sourceOf({ args, call }: CompiledCall, run: Run): Source {
+function sourceOf({ args, call }: CompiledCall, context: ExecutionContext): FunctionRows {
   return openSource(
     call,
-    args.map((arg) => arg(run)),
+    args.map((arg) => arg(context)),
   );
 }
 
-function openSource(call: BoundTableFunction, values: readonly Value[]): Source {
+function openSource(call: BoundTableFunction, values: readonly Value[]): FunctionRows {
   const isNothing = !call.seesNull && values.includes(null);
   const rows = isNothing ? [] : call.rows(values);
   const nulls: Value[] = Array.from({ length: call.width }, () => null);
   return { rows: rows[Symbol.iterator](), nulls, isAtEnd: false };
 }
 
-function take(source: Source): Row {
+function take(source: FunctionRows): Row {
   if (source.isAtEnd) return source.nulls;
   const { done, value } = source.rows.next();
   if (done !== true) return value;

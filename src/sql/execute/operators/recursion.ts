@@ -1,5 +1,5 @@
 /**
- * WITH: rows that several places read, and recursive queries.
+ * Runs WITH entries: rows that are read in several places of a statement, and recursive queries.
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
@@ -7,14 +7,14 @@ import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type DataType, DECIMAL_TOO_LONG, keepRows } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
-import { HeldRows } from "../held/held_rows.ts";
-import type { MemoryBudget } from "../held/memory_budget.ts";
+import type { ExecutionContext, SharedRows, StepAnswers } from "../context/execution_context.ts";
+import { InnerContext } from "../context/inner_context.ts";
+import { made, type Operator, type OperatorFactory } from "../context/operator.ts";
 import { Grouping } from "../keys/grouping.ts";
-import { InnerRun } from "../run/inner_run.ts";
-import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
-import type { Run, SharedRows, StepAnswers } from "../run/run.ts";
+import { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** Reads rows that others read, too. */
+/** Reads rows that several readers share. */
 export class SharedRowsReader implements Operator {
   readonly #shared: SharedRows;
   #position = 0;
@@ -41,12 +41,12 @@ export class SharedRowsReader implements Operator {
   }
 }
 
-/** Reads the rows of the step before. */
+/** Reads the rows from the previous step of a recursion. */
 export class WorkingTable implements Operator {
-  readonly #rows: HeldRows;
+  readonly #rows: MaterialisedRows;
   #position = 0;
 
-  constructor(rows: HeldRows) {
+  constructor(rows: MaterialisedRows) {
     this.#rows = rows;
   }
 
@@ -66,7 +66,7 @@ const OUTGROWN_HINT =
   "a DECIMAL has at most 38 digits: round the value in each step, as in round(x * 1.5, 10), or cast it to DOUBLE PRECISION in the first query";
 
 export interface RecursionOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly recursion: BoundRecursion;
   readonly isAll: boolean;
   readonly types: readonly DataType[];
@@ -76,29 +76,29 @@ export interface RecursionOptions {
 
 export class Recursion implements Operator {
   readonly #options: RecursionOptions;
-  /** Rows that went up; without ALL each goes once. */
+  /** The rows yielded so far; used without ALL, where each distinct row is yielded once. */
   readonly #seen: Grouping | undefined;
   #step: Operator;
-  /** Rows of the step under way: the working table of the one after it. */
-  #made: HeldRows;
-  #working: HeldRows | undefined;
-  /** The memory that the current step and the answers of its subqueries take. */
+  /** The rows of the current step, which become the working table of the next step. */
+  #made: MaterialisedRows;
+  #working: MaterialisedRows | undefined;
+  /** The memory budget of the current step and of the answers of its subqueries. */
   readonly #memory: MemoryBudget;
   #answers: StepAnswers | undefined;
   #rowCount = 0;
 
   constructor(options: RecursionOptions) {
-    const { first, isAll, run, types } = options;
+    const { first, isAll, context, types } = options;
     this.#options = options;
-    this.#seen = isAll ? undefined : new Grouping(types, run.memory);
-    this.#memory = run.memory.nested();
-    this.#step = made(first, run);
-    this.#made = new HeldRows(types, run.memory);
+    this.#seen = isAll ? undefined : new Grouping(types, context.memory);
+    this.#memory = context.memory.nested();
+    this.#step = made(first, context);
+    this.#made = new MaterialisedRows(types, context.memory);
   }
 
   next(): Batch | undefined {
     for (;;) {
-      this.#options.run.checkTime();
+      this.#options.context.checkTime();
       const batch = this.#stepped();
       if (batch === undefined) {
         if (!this.#begin()) return undefined;
@@ -113,7 +113,7 @@ export class Recursion implements Operator {
     this.#endStep();
   }
 
-  /** Rows that go up, and into the next step. */
+  /** Returns the rows to yield, which the next step also reads. */
   #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {
@@ -134,7 +134,7 @@ export class Recursion implements Operator {
     this.#memory.close();
   }
 
-  /** Gives the advice for a DECIMAL without room in terms of the steps that compute it. */
+  /** Explains, for a DECIMAL without room, that the steps compute it. */
   #stepped(): Batch | undefined {
     try {
       return this.#step.next();
@@ -144,22 +144,22 @@ export class Recursion implements Operator {
     }
   }
 
-  /** Begins the next step. Returns whether there is one. */
+  /** Begins the next step. Returns false if the recursion has ended. */
   #begin(): boolean {
-    const { next, recursion, run, types } = this.#options;
+    const { next, recursion, context, types } = this.#options;
     this.#endStep();
     const before = this.#working;
     before?.restart();
     const working = this.#made;
     this.#working = working;
     if (working.rowCount === 0) return false;
-    this.#made = before ?? new HeldRows(types, run.memory);
-    const stepRun = new InnerRun(run, {
-      working: new Map([...run.working, [recursion, working]]),
+    this.#made = before ?? new MaterialisedRows(types, context.memory);
+    const stepContext = new InnerContext(context, {
+      working: new Map([...context.working, [recursion, working]]),
       memory: this.#memory,
-      answers: (own) => (this.#answers = run.subqueries.inStep(recursion, own)),
+      answers: (own) => (this.#answers = context.subqueries.inStep(recursion, own)),
     });
-    this.#step = made(next, stepRun);
+    this.#step = made(next, stepContext);
     return true;
   }
 

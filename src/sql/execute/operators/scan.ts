@@ -1,9 +1,9 @@
 /**
- * Reads a table: the rows of one owner, as of the statement's snapshot.
+ * Reads the rows of one owner from a table, as of the statement's snapshot.
  *
- * The owner comes from the principal of the run and from nowhere else: no plan can name one. Inside
- * a transaction its own staged rows replace the stored ones of their keys and come last, since they
- * have no seq yet.
+ * The owner always comes from the principal of the execution: no plan can specify one. Inside a
+ * transaction, staged rows replace the stored rows with the same keys. Staged rows come last,
+ * because they have no seq yet.
  */
 
 import type { Principal } from "../../../auth/mod.ts";
@@ -30,15 +30,15 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../../types/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { holdsFromStart, type Operator } from "../context/operator.ts";
+import type { StagedRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import { holdsFromStart, type Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
-import type { StagedRow } from "../run/transaction.ts";
 
-/** An owner that has no rows: a user who has never written. */
+/** The owner for a user who has never written and so has no rows. */
 const NOBODY = -1;
 
-/** Whose rows of a table a principal reads and writes. */
+/** Returns the owner of the rows that a principal reads and writes in a table. */
 export function ownerOf(principal: Principal, table: TableEntry): number {
   return table.kind === "shared" ? SHARED_OWNER : (principal.owner ?? NOBODY);
 }
@@ -46,7 +46,7 @@ export function ownerOf(principal: Principal, table: TableEntry): number {
 const NOTHING_STAGED: ReadonlyMap<string, StagedRow> = new Map();
 
 export interface TableScanOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly table: TableEntry;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
@@ -57,44 +57,52 @@ export interface TableScanOptions {
   readonly defersNumbers?: boolean;
   /** The row groups to read, if several readers divide the query. */
   readonly share?: ScanShare | undefined;
-  /** Told once how many row groups were read and skipped. */
+  /**
+   * A scan of {@linkcode scannedIds} that finds the wanted rows in a different way, in any order.
+   * The operator closes this scan.
+   */
+  readonly source?: Scan | undefined;
+  /** Called once with the numbers of row groups read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
 
-/** Every row of the caller's scope, in ascending seq. */
+/** Yields every row in the caller's scope, in ascending seq. */
 export class TableScan implements Operator {
   readonly #options: TableScanOptions;
   readonly #scan: Scan;
-  /** Key columns that a transaction needs besides; dropped before a batch goes up. */
+  /**
+   * The number of key columns that only a transaction needs, which are dropped before a batch is
+   * passed on.
+   */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
-  /** The staged rows to come, once the stored ones are read. */
+  /** The remaining staged rows, set once all stored rows are read. */
   #overlay: Iterator<StagedRow, void> | undefined;
   #isClosed = false;
 
   constructor(options: TableScanOptions) {
     this.#options = options;
-    const { run, table, columnIds } = options;
-    const hasOverlay = run.staged?.hasStaged(table.tableId) === true;
+    const { table, columnIds } = options;
+    const hasOverlay = hasStaged(options);
     this.#hasOverlay = hasOverlay;
     this.#keyPositions = hasOverlay ? table.primaryKey.map((_, i) => columnIds.length + i) : [];
-    this.#scan = openScan(options, { hasOverlay });
+    this.#scan = options.source ?? openScan(options);
     holdsFromStart(this);
   }
 
   next(): Batch | undefined {
-    const { run } = this.#options;
+    const { context } = this.#options;
     while (this.#overlay === undefined) {
-      run.checkTime();
+      context.checkTime();
       const batch = this.#scan.next();
       if (batch === undefined) break;
       if (batch.rowCount === 0) continue;
-      run.noteRead(batch.rowCount);
+      context.noteRead(batch.rowCount);
       const rows = this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
       if (rows.rowCount > 0) return rows;
     }
     if (!this.#hasOverlay) return undefined;
-    run.checkTime();
+    context.checkTime();
     return this.#nextStaged();
   }
 
@@ -105,10 +113,13 @@ export class TableScan implements Operator {
     this.#scan.close();
   }
 
-  /** Drops rows whose key the transaction has written, but for what it has taken back again. */
+  /**
+   * Drops rows whose keys the transaction has written, except for changes that the transaction has
+   * undone.
+   */
   #withoutStaged(batch: Batch): Batch {
-    const { run, table, columnIds } = this.#options;
-    const staged = run.staged?.stagedOf(table.tableId, ownerOf(run.principal, table));
+    const { context, table, columnIds } = this.#options;
+    const staged = context.staged?.stagedOf(table.tableId, ownerOf(context.principal, table));
     const columns = batch.columns.slice(0, columnIds.length);
     if (staged === undefined || staged.size === 0) return { rowCount: batch.rowCount, columns };
     const keys = this.#keyPositions.map((position) => batch.columns[position]);
@@ -126,9 +137,9 @@ export class TableScan implements Operator {
   }
 
   #nextStaged(): Batch | undefined {
-    const { batchRows, run, table, columnIds, withTombstones } = this.#options;
-    const owner = ownerOf(run.principal, table);
-    this.#overlay ??= (run.staged?.stagedOf(table.tableId, owner) ?? NOTHING_STAGED).values();
+    const { batchRows, context, table, columnIds, withTombstones } = this.#options;
+    const owner = ownerOf(context.principal, table);
+    this.#overlay ??= (context.staged?.stagedOf(table.tableId, owner) ?? NOTHING_STAGED).values();
     const read: StagedRow[] = [];
     while (read.length < batchRows) {
       const step = this.#overlay.next();
@@ -147,13 +158,26 @@ export class TableScan implements Operator {
   }
 }
 
-function openScan(options: TableScanOptions, { hasOverlay }: { hasOverlay: boolean }): Scan {
-  const { columnIds, run, table } = options;
+type ScannedTable = Pick<TableScanOptions, "columnIds" | "context" | "table">;
+
+/** Whether the transaction has staged rows, which replace stored rows. */
+function hasStaged({ context, table }: ScannedTable): boolean {
+  return context.staged?.hasStaged(table.tableId) === true;
+}
+
+/** Returns the ids of the columns to read. In a transaction, these include the key columns. */
+export function scannedIds(options: ScannedTable): readonly number[] {
+  const { columnIds, table } = options;
+  return hasStaged(options) ? [...columnIds, ...table.primaryKey] : columnIds;
+}
+
+function openScan(options: TableScanOptions): Scan {
+  const { context, table } = options;
   try {
-    return run.store.scan(table.tableId, {
-      owner: ownerOf(run.principal, table),
-      upTo: run.snapshotSeq,
-      columnIds: hasOverlay ? [...columnIds, ...table.primaryKey] : columnIds,
+    return context.store.scan(table.tableId, {
+      owner: ownerOf(context.principal, table),
+      upTo: context.snapshotSeq,
+      columnIds: scannedIds(options),
       ranges: options.ranges,
       ...(options.keySpans === undefined ? {} : { keySpans: options.keySpans }),
       withTombstones: options.withTombstones,
@@ -168,10 +192,13 @@ function openScan(options: TableScanOptions, { hasOverlay }: { hasOverlay: boole
   }
 }
 
-/** Rows that are looked up in one go: each may unpack blocks, which takes up to 0.1 ms. */
+/**
+ * The number of rows that are looked up between two checks of the time. Each look-up may decompress
+ * blocks, which takes up to 0.1 ms.
+ */
 const LOOKUPS_MAX = 16;
 
-/** The rows of some keys, which differ, in the order of the keys. */
+/** Yields the rows with some distinct keys, in the order of the keys. */
 export class KeyLookup implements Operator {
   readonly #options: TableScanOptions;
   readonly #keys: Iterator<Row, void>;
@@ -183,13 +210,13 @@ export class KeyLookup implements Operator {
   }
 
   next(): Batch | undefined {
-    const { columnIds, run, table } = this.#options;
+    const { columnIds, context, table } = this.#options;
     const rows = this.#lookUp();
     if (rows.length === 0) return undefined;
-    run.noteRead(rows.length);
+    context.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
-      // A single value is not worth an array of its type.
+      // For a single value, a typed array is not worthwhile.
       if (values.length === 1) return { kind: "any", length: 1, values };
       return vectorFromValues(typeOf(table, columnId), values);
     });
@@ -200,32 +227,35 @@ export class KeyLookup implements Operator {
     this.#isDone = true;
   }
 
-  /** The next rows that there are; none at the end. */
+  /** Returns the next existing rows, or an empty list at the end. */
   #lookUp(): Row[] {
-    const { columnIds, run, table } = this.#options;
+    const { columnIds, context, table } = this.#options;
     const rows: Row[] = [];
     for (let count = 0; !this.#isDone && rows.length < LOOKUPS_MAX; count += 1) {
-      if (count % LOOKUPS_MAX === 0) run.checkTime();
+      if (count % LOOKUPS_MAX === 0) context.checkTime();
       const step = this.#keys.next();
       if (step.done === true) {
         this.#isDone = true;
         break;
       }
-      const row = readRow(run, table, { key: step.value, columnIds });
+      const row = readRow(context, table, { key: step.value, columnIds });
       if (row !== undefined) rows.push(row);
     }
     return rows;
   }
 }
 
-/** Reads the live row of a key as the run sees it: its own staged rows first. */
+/**
+ * Reads the live row with a key as the run sees it: a staged row of the transaction comes before a
+ * stored row.
+ */
 export function readRow(
-  run: Run,
+  context: ExecutionContext,
   table: TableEntry,
   { key, columnIds }: { key: Row; columnIds: readonly number[] },
 ): Row | undefined {
-  const owner = ownerOf(run.principal, table);
-  const staged = run.staged?.stagedOf(table.tableId, owner);
+  const owner = ownerOf(context.principal, table);
+  const staged = context.staged?.stagedOf(table.tableId, owner);
   if (staged !== undefined && staged.size > 0) {
     const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
     const mine = staged.get(keyTextOf(types, key));
@@ -235,26 +265,31 @@ export function readRow(
     }
   }
   try {
-    return run.store.lookup(table.tableId, { owner, key, upTo: run.snapshotSeq, columnIds });
+    return context.store.lookup(table.tableId, {
+      owner,
+      key,
+      upTo: context.snapshotSeq,
+      columnIds,
+    });
   } catch (error) {
     throw droppedMeanwhile(error, table);
   }
 }
 
 /**
- * What to say in place of an error of the store: a table that was bound and is not there any more
- * was dropped while the statement ran, and the store knows no name of it.
+ * Replaces an error from the store: a table that was bound and no longer exists was dropped while
+ * the statement ran, and the store does not know the name of that table.
  */
 export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry): unknown {
-  if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") return error;
+  if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") return error;
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot go on reading ${namespace}.${name}: it was dropped meanwhile`,
+    `Cannot continue reading ${namespace}.${name}: it was dropped in the meantime`,
     { cause: error, hint: "run the statement again" },
   );
 }
 
-/** Whether what a transaction did to a key comes to nothing: INSERT, then DELETE. */
+/** Whether the changes of a transaction to a key cancel out: INSERT, then DELETE. */
 function isNothing({ isDeleted, stored }: StagedRow): boolean {
   return isDeleted && stored === undefined;
 }
@@ -263,12 +298,12 @@ function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Va
   const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
   if (columnId === DELETED_COLUMN_ID) return isDeleted;
-  // A tombstone will have what was stored last, not what the transaction made of it meanwhile.
+  // A tombstone will contain the values that were stored last, not the values of the transaction.
   const values = isDeleted ? (stored ?? row) : row;
   return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }
 
-/** The type of a stored or system column. */
+/** Returns the type of a stored or system column. */
 function typeOf(table: TableEntry, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
   if (columnId === DELETED_COLUMN_ID) return BOOLEAN;

@@ -1,18 +1,18 @@
 /**
- * UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs are equal here.
+ * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs are equal here.
  *
- * INTERSECT and EXCEPT count the rows of the right side, then let the left one stream: with ALL a
- * row of the left takes one of its equals away, without ALL it goes up at most once.
+ * INTERSECT and EXCEPT count the rows of the right side, then the left side streams. With ALL, a
+ * row of the left side uses up one equal row; without ALL, it is yielded at most once.
  */
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../context/spilling.ts";
 import { Grouping } from "../keys/grouping.ts";
-import { NO_KEY } from "../keys/key_index.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
+import { NO_KEY } from "../keys/key_hash_table.ts";
 
-/** All rows of one input, then all of another. */
+/** Yields all rows from one input, then all rows from the other. */
 export class Concatenation implements Operator {
   readonly #first: Operator;
   readonly #second: Operator;
@@ -45,23 +45,24 @@ export interface SetOperationOptions extends SpillOptions {
   readonly right: Operator;
 }
 
-/** What went to disk of both sides: rows that no group in memory has. */
+/** Rows of both sides that were written to disk because their groups are not in memory. */
 interface Divided {
   readonly left: Partitions;
   readonly right: Partitions;
 }
 
 /**
- * Beyond the memory, groups that are known stay as they are, and rows of others, of either side, go
- * to disk by their values; each pair of partitions is then an operation of its own.
+ * Computes INTERSECT and EXCEPT. If memory runs out, known groups stay in memory, and rows of other
+ * groups from either side are partitioned by their values on disk. Each pair of partitions is then
+ * a separate operation.
  */
 export class SetOperation implements Operator {
   readonly #options: SetOperationOptions;
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   /**
-   * For each group, how many rows of the right side are left of it. Without ALL a group that went
-   * up has none left for INTERSECT, and one for EXCEPT, so that it does not go up again.
+   * The remaining number of right rows for each group. Without ALL, a group that was yielded has
+   * none left for INTERSECT, and one for EXCEPT, so that it is not yielded again.
    */
   readonly #counts: number[] = [];
   #isCounted = false;
@@ -77,12 +78,12 @@ export class SetOperation implements Operator {
   next(): Batch | undefined {
     if (this.#later !== undefined) return this.#later.next();
     if (!this.#isCounted) this.#count();
-    const { left, run } = this.#options;
+    const { left, context } = this.#options;
     for (;;) {
-      const batch = nextRows(left, run);
+      const batch = nextRows(left, context);
       if (batch === undefined) return this.#workLater();
-      const { known, numbers } = this.#numbered(batch, this.#divided?.left);
-      const kept = rowsWhere(known.rowCount, (row) => this.#isKept(numbers[row] ?? 0));
+      const { known, ids } = this.#groupIdsOf(batch, this.#divided?.left);
+      const kept = rowsWhere(known.rowCount, (row) => this.#isKept(ids[row] ?? 0));
       if (kept.count > 0) return keepRows(known, kept);
     }
   }
@@ -98,35 +99,42 @@ export class SetOperation implements Operator {
 
   #count(): void {
     this.#isCounted = true;
-    const { right, run } = this.#options;
-    for (let batch = nextRows(right, run); batch !== undefined; batch = nextRows(right, run)) {
-      for (const number of this.#numbered(batch, this.#divided?.right).numbers) {
-        this.#counts[number] = (this.#counts[number] ?? 0) + 1;
+    const { right, context } = this.#options;
+    for (
+      let batch = nextRows(right, context);
+      batch !== undefined;
+      batch = nextRows(right, context)
+    ) {
+      for (const group of this.#groupIdsOf(batch, this.#divided?.right).ids) {
+        this.#counts[group] = (this.#counts[group] ?? 0) + 1;
       }
     }
   }
 
-  /** Rows whose groups are in memory, and the numbers of these; others go to their partitions. */
-  #numbered(
+  /**
+   * Returns the rows whose groups are in memory, with the ids of these groups. All other rows go to
+   * their partitions.
+   */
+  #groupIdsOf(
     batch: Batch,
     partitions: Partitions | undefined,
-  ): { known: Batch; numbers: ArrayLike<number> & Iterable<number> } {
+  ): { known: Batch; ids: ArrayLike<number> & Iterable<number> } {
     const { rowCount } = batch;
     if (partitions === undefined) {
-      const numbers = this.#groups.numbersOf(batch.columns, rowCount);
+      const ids = this.#groups.groupIdsOf(batch.columns, rowCount);
       if (this.#site.isDue) this.#divide();
-      return { known: batch, numbers };
+      return { known: batch, ids };
     }
-    const numbers = this.#groups.knownNumbersOf(batch.columns, rowCount);
+    const ids = this.#groups.knownGroupIdsOf(batch.columns, rowCount);
     const others = keepRows(
       batch,
-      rowsWhere(rowCount, (row) => numbers[row] === NO_KEY),
+      rowsWhere(rowCount, (row) => ids[row] === NO_KEY),
     );
     partitions.add(others, others.columns);
-    const known = rowsWhere(rowCount, (row) => numbers[row] !== NO_KEY);
+    const known = rowsWhere(rowCount, (row) => ids[row] !== NO_KEY);
     return {
       known: keepRows(batch, known),
-      numbers: numbers.filter((number) => number !== NO_KEY),
+      ids: ids.filter((id) => id !== NO_KEY),
     };
   }
 
@@ -157,15 +165,15 @@ export class SetOperation implements Operator {
     return this.#later.next();
   }
 
-  #isKept(number: number): boolean {
+  #isKept(group: number): boolean {
     const { isAll, operator } = this.#options;
-    const count = this.#counts[number] ?? 0;
+    const count = this.#counts[group] ?? 0;
     const isWanted = count > 0 === (operator === "intersect");
     if (isAll) {
-      if (count > 0) this.#counts[number] = count - 1;
+      if (count > 0) this.#counts[group] = count - 1;
       return isWanted;
     }
-    if (isWanted) this.#counts[number] = operator === "intersect" ? 0 : 1;
+    if (isWanted) this.#counts[group] = operator === "intersect" ? 0 : 1;
     return isWanted;
   }
 }

@@ -1,5 +1,6 @@
 /**
- * The rows of VALUES: computed for each run, or as they were known when the statement was bound.
+ * Yields the rows of VALUES, which are computed for each run or were known when the statement was
+ * bound.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -11,9 +12,9 @@ import {
 } from "../../../types/mod.ts";
 import type { BoundExpression, ConstantRows } from "../../bind/bound_expressions.ts";
 import type { PlanNode } from "../../plan/plan.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { Operator, OperatorFactory } from "../context/operator.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
 import { PortionSource } from "./filter.ts";
 
 export function buildValues(node: Extract<PlanNode, { kind: "values" }>): OperatorFactory {
@@ -22,22 +23,22 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
   if (constants !== undefined) return () => new ConstantSource(constants, types);
   const rows = new CompiledRows(node.rows);
   const positions = types.map((_, position) => position);
-  return (run) => new PortionSource(rows.portions(run), { run, positions, types });
+  return (context) => new PortionSource(rows.portions(context), { context, positions, types });
 }
 
-/** Rows that are compiled and computed together. */
+/** The number of rows that are compiled and computed together. */
 const ROWS_TOGETHER = 256;
 
-/** The rows of a plan, compiled by the first run that comes to them. */
+/** The rows in a plan, which are compiled by the first run that reaches them. */
 class CompiledRows {
   readonly #rows: readonly (readonly BoundExpression[])[];
-  readonly #compiled: ((run: Run) => Value)[][] = [];
+  readonly #compiled: ((context: ExecutionContext) => Value)[][] = [];
 
   constructor(rows: readonly (readonly BoundExpression[])[]) {
     this.#rows = rows;
   }
 
-  *portions(run: Run): Generator<readonly Row[], void> {
+  *portions(context: ExecutionContext): Generator<readonly Row[], void> {
     const rows = this.#rows;
     const compiled = this.#compiled;
     for (let start = 0; start < rows.length; start += ROWS_TOGETHER) {
@@ -45,7 +46,7 @@ class CompiledRows {
       for (const row of rows.slice(compiled.length, end)) {
         compiled.push(row.map((cell) => compileScalar(cell)));
       }
-      yield compiled.slice(start, end).map((row) => row.map((cell) => cell(run)));
+      yield compiled.slice(start, end).map((row) => row.map((cell) => cell(context)));
     }
   }
 }

@@ -1,47 +1,51 @@
 /**
- * Reads a table in the order of a column, for a query that needs its first few rows. The scan gives
- * up where few rows pass the conditions above it: reading in order then takes longer than reading
- * all.
+ * Reads a table sorted by a column, for a query that needs only the first few rows. The scan gives
+ * up if few rows pass the conditions above it: reading in order then takes longer than reading
+ * everything.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { OrderedScan } from "../../../storage/mod.ts";
 import type { Batch } from "../../../types/mod.ts";
-import { holdsFromStart, type Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { holdsFromStart, type Operator } from "../context/operator.ts";
 
-/** Of more rows than this share of a table a sort of all takes less time. */
+/**
+ * The maximum share of a table that is read in sorted order. For a larger share, sorting all rows
+ * takes less time.
+ */
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
- * Rows that are read beyond those that are wanted: one on an exclusive bound, and one that shows
- * that the order has gone on. If they are too few, each further batch has twice as many.
+ * The number of rows that are read beyond the needed rows: one row on an exclusive bound, and one
+ * row that shows that the sort value has advanced. If these rows do not suffice, each further batch
+ * has twice as many rows.
  */
 const FURTHER_ROWS = 2;
 
 /**
- * The share of a table that may be read in order in vain: a row with three columns takes 1 µs so,
- * and 4 ns in a scan with a condition on one of them.
+ * The share of a table that may be read in order in vain. A row with three columns takes 1 µs in
+ * this way, and 4 ns in a scan with a condition on one of them.
  */
 const VAIN_SHARE_MAX: number = 1 / 512;
 
 export class OrderedTableScan implements Operator {
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   readonly #scan: OrderedScan;
   readonly #rowsWanted: number;
   #batchRows: number;
-  /** Versions that may be passed before this is in vain; known once the first rows are wanted. */
+  /** The number of versions to pass before giving up; known once the first rows are needed. */
   #passedMax: number | undefined;
   #isInVain = false;
 
-  constructor(run: Run, scan: OrderedScan, rowsWanted: number) {
-    this.#run = run;
+  constructor(context: ExecutionContext, scan: OrderedScan, rowsWanted: number) {
+    this.#context = context;
     this.#scan = scan;
     this.#rowsWanted = rowsWanted;
     this.#batchRows = Math.min(rowsWanted + FURTHER_ROWS, BATCH_ROWS_MAX);
     holdsFromStart(this);
   }
 
-  /** Whether it has given up: it has ended then, and there are further rows. */
+  /** Whether the scan has given up. Such a scan has ended although there are further rows. */
   get isInVain(): boolean {
     return this.#isInVain;
   }
@@ -50,21 +54,23 @@ export class OrderedTableScan implements Operator {
     const { rowCount, rowsPassed } = this.#scan;
     this.#passedMax ??= rowsPassed + rowCount * VAIN_SHARE_MAX + 2 * this.#rowsWanted;
     for (;;) {
-      this.#run.checkTime();
+      this.#context.checkTime();
       this.#isInVain = this.#scan.rowsPassed > this.#passedMax;
       if (this.#isInVain) return undefined;
       const batch = this.#scan.next(this.#batchRows);
       if (batch === undefined) return undefined;
       if (batch.rowCount === 0) continue;
-      this.#run.noteRead(batch.rowCount);
+      this.#context.noteRead(batch.rowCount);
       this.#batchRows = Math.min(2 * this.#batchRows, BATCH_ROWS_MAX);
       return batch;
     }
   }
 
-  /** Passes by as many rows without reading them; undefined at the end. */
+  /**
+   * Skips rows without reading them. Returns the number of skipped rows, or undefined at the end.
+   */
   skip(rowsMax: number): number | undefined {
-    this.#run.checkTime();
+    this.#context.checkTime();
     const count = this.#scan.skip(rowsMax);
     this.#isInVain = this.#scan.rowsPassed === Number.POSITIVE_INFINITY;
     return count;

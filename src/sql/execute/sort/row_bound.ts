@@ -1,11 +1,11 @@
 /**
- * Leaves out rows that cannot be among the first n of a sort: those that do not come before the
- * last of n rows that are held, and those behind n others of their own batch. Most rows of a long
- * input are left out by their first key, which is compared as it lies in its vector: nothing is
- * made for them.
+ * Drops rows that cannot be among the first n rows of a sort: rows that do not precede the last of
+ * n materialised rows, and rows that come after n other rows of their own batch. Most rows of a
+ * long input are dropped by their first key, which is compared in its vector without allocating
+ * anything.
  *
- * Of rows that arrive in the opposite order, as the newest n of a table do, each comes before all
- * that are held: only the batch itself says which are too many.
+ * If rows arrive in the opposite order, for example for the newest n rows in a table, each row
+ * precedes all materialised rows, and only the comparison within the batch drops the surplus.
  */
 import {
   compareTextBytes,
@@ -15,7 +15,7 @@ import {
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
-import { compareByKey } from "../held/sort_order.ts";
+import { compareByKey } from "../materialised/sort_order.ts";
 import { type SortKey } from "./sort_key.ts";
 
 type Ordering = Omit<SortKey, "evaluate">;
@@ -23,14 +23,14 @@ type Ordering = Omit<SortKey, "evaluate">;
 interface KeyBound {
   readonly key: Ordering;
   readonly value: Value;
-  /** Of text. */
+  /** The UTF-8 bytes of the bound; only for text. */
   readonly bytes: Buffer | undefined;
 }
 
 export class RowBound {
   readonly #keys: readonly KeyBound[];
 
-  /** @param values The keys of the last row that is held. */
+  /** @param values The keys of the last materialised row. */
   constructor(keys: readonly Ordering[], values: readonly Value[]) {
     this.#keys = keys.map((key, i) => {
       const value = values[i] ?? null;
@@ -39,7 +39,10 @@ export class RowBound {
     });
   }
 
-  /** The rows that come before the bound; one that equals it came later, so it does not. */
+  /**
+   * Returns the rows that precede the bound. A row equal to the bound does not, because it arrived
+   * later.
+   */
   rowsBefore(vectors: readonly Vector[], rowCount: number): Selection {
     const rows = new Uint32Array(rowCount);
     let count = 0;
@@ -80,12 +83,13 @@ export class RowBound {
   }
 }
 
-/** So many times n rows of a batch are worth a look at each other. */
+/** Rows of a batch are compared with each other if the batch has this many times n rows. */
 const LEADING_SHARE = 4;
 
 /**
- * Of the chosen rows of a batch those that are not behind n others of them by the first key; rows
- * that equal the last of these stay. All of them, where that is not found out cheaply.
+ * Returns the chosen rows of a batch without the rows that come after n other chosen rows by the
+ * first key. Rows equal to the n-th row stay. Returns all chosen rows if the n-th row cannot be
+ * determined cheaply.
  */
 export function leadingRows(
   chosen: Selection,
@@ -115,7 +119,7 @@ export function leadingRows(
   return { rows, count };
 }
 
-/** Puts a value in place of the first of a binary heap, whose first is the least. */
+/** Replaces the first and least value of a binary heap. */
 function replaceLeast(heap: Float64Array, value: number): void {
   let at = 0;
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * Sorting, and the first n of a sort without holding more than a few times n rows.
+ * Sorts rows, or finds the first n rows of a sort while keeping only a few times n rows in memory.
  */
 import { collectSoon } from "../../../base/garbage.ts";
 import {
@@ -14,14 +14,14 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 import type { RunMerge, SortedRuns } from "../../spill/mod.ts";
+import { type ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import { type SpillOptions, SpillSite } from "../context/spilling.ts";
 import { allRows } from "../evaluate/row_choice.ts";
-import { HeldRows } from "../held/held_rows.ts";
-import { batchBytes } from "../held/memory_budget.ts";
-import { compareByKey } from "../held/sort_order.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import { type Run } from "../run/run.ts";
-import { type SpillOptions, SpillSite } from "../run/spilling.ts";
+import { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import { batchBytes } from "../materialised/memory_budget.ts";
+import { compareByKey } from "../materialised/sort_order.ts";
 import { leadingRows, RowBound } from "./row_bound.ts";
 import { rowOrder } from "./row_order.ts";
 import type { SortKey } from "./sort_key.ts";
@@ -29,33 +29,33 @@ import type { SortKey } from "./sort_key.ts";
 export interface SortedRowsOptions extends SpillOptions {
   readonly inputTypes: readonly DataType[];
   readonly keys: readonly SortKey[];
-  /** Rows needed from the front; Infinity for all. */
+  /** The number of first rows that are needed; Infinity for all rows. */
   readonly rowsMax: number;
 }
 
-/** A top-n keeps up to this many rows beyond n before it cuts back. */
+/** The number of rows beyond n that a top-n keeps before it releases the surplus. */
 const SLACK_ROWS = 8192;
 
-/** Of an order the first rows; `rowsMax` may be Infinity. */
+/** Returns the first `rowsMax` rows in sorted order; `rowsMax` may be Infinity. */
 function firstOf(order: Uint32Array, rowsMax: number): Uint32Array {
   return order.length > rowsMax ? order.subarray(0, rowsMax) : order;
 }
 
-/** Writes held rows as a sorted run, of those only the first `rowsMax`, and lets go of them. */
+/** Writes the first `rowsMax` materialised rows as a sorted run, and releases all of them. */
 export function writeRun(
-  rows: HeldRows,
+  rows: MaterialisedRows,
   runs: SortedRuns,
   {
     keyStart,
     keys,
     rowsMax,
-    run,
-  }: Pick<SortedRowsOptions, "keys" | "rowsMax" | "run"> & { keyStart: number },
+    context,
+  }: Pick<SortedRowsOptions, "keys" | "rowsMax" | "context"> & { keyStart: number },
 ): void {
-  const order = firstOf(rowOrder(rows, keys, { keyStart, run }), rowsMax);
+  const order = firstOf(rowOrder(rows, keys, { keyStart, context }), rowsMax);
   runs.begin();
   for (let start = 0; start < order.length; ) {
-    run.checkTime();
+    context.checkTime();
     const batch = rows.batchOf(order, start);
     runs.append(batch, batchBytes(batch));
     start += batch.rowCount;
@@ -64,7 +64,7 @@ export function writeRun(
   collectSoon();
 }
 
-/** How sorted runs order the values of each key. */
+/** Returns the comparators by which sorted runs order the values of each key. */
 export function comparatorsOf(
   keys: readonly Omit<SortKey, "evaluate">[],
 ): ((left: Value, right: Value) => number)[] {
@@ -72,7 +72,7 @@ export function comparatorsOf(
 }
 
 /**
- * Holds rows and sorts them; beyond the memory it writes sorted runs and merges them.
+ * Collects rows and sorts them. If memory runs out, sorted runs are written to disk and merged.
  *
  *     adding ──first next──► yielding in order
  *      │ ▲  crowded              ▲
@@ -82,15 +82,15 @@ export function comparatorsOf(
 export class SortedRows {
   readonly #options: SortedRowsOptions;
   readonly #site: SpillSite;
-  readonly #rows: HeldRows;
+  readonly #rows: MaterialisedRows;
   readonly #types: readonly DataType[];
   readonly #keyStart: number;
   #order: Uint32Array | undefined;
-  /** Rows that went up. */
+  /** The number of rows yielded. */
   #position = 0;
   #runs: SortedRuns | undefined;
   #merge: RunMerge | undefined;
-  /** Once as many rows are held as are needed. */
+  /** The bound on further rows, set once as many rows are stored as are needed. */
   #bound: RowBound | undefined;
 
   constructor(options: SortedRowsOptions) {
@@ -98,13 +98,14 @@ export class SortedRows {
     this.#keyStart = options.inputTypes.length;
     this.#types = [...options.inputTypes, ...options.keys.map((key) => key.type)];
     this.#site = new SpillSite(options);
-    this.#rows = new HeldRows(this.#types, this.#site.memory);
+    this.#rows = new MaterialisedRows(this.#types, this.#site.memory);
   }
 
   add(batch: Batch): void {
-    const { keys, rowsMax, run } = this.#options;
-    const keyVectors = keys.map((key) => key.evaluate(batch, run));
-    // The input may have further columns, which only keys are read from.
+    const { keys, rowsMax, context } = this.#options;
+    const keyVectors = keys.map((key) => key.evaluate(batch, context));
+    // Only the columns to yield are stored. The input may have further columns, which only keys
+    // read.
     const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
     const rows = keepRows({ rowCount, columns }, this.#needed(keyVectors, rowCount));
@@ -113,7 +114,7 @@ export class SortedRows {
     else if (this.#site.isDue) this.#spill();
   }
 
-  /** The next rows in order; nothing is added from then on. */
+  /** Returns the next rows in sorted order. No rows may be added after the first call. */
   next(): Batch | undefined {
     if (this.#merge === undefined && this.#order === undefined) this.#sort();
     return this.#merge === undefined ? this.#ordered() : this.#merged(this.#merge);
@@ -124,7 +125,7 @@ export class SortedRows {
     this.#site.close();
   }
 
-  /** The rows of a batch that may be among the first ones. */
+  /** Returns the rows of a batch that may be among the first rows. */
   #needed(keyVectors: readonly Vector[], rowCount: number): Selection {
     const { keys, rowsMax } = this.#options;
     const [first] = keys;
@@ -139,15 +140,15 @@ export class SortedRows {
     else this.#merge = this.#mergeOf(this.#runs);
   }
 
-  /** The order of the rows that are held, of those that are needed. */
+  /** Returns the numbers of the needed materialised rows, in sorted order. */
   #orderOfNeeded(): Uint32Array {
-    const { keys, rowsMax, run } = this.#options;
-    return firstOf(rowOrder(this.#rows, keys, { keyStart: this.#keyStart, run }), rowsMax);
+    const { keys, rowsMax, context } = this.#options;
+    return firstOf(rowOrder(this.#rows, keys, { keyStart: this.#keyStart, context }), rowsMax);
   }
 
   #cut(): void {
-    const { keys, run } = this.#options;
-    this.#rows.keep(this.#orderOfNeeded(), () => run.checkTime());
+    const { keys, context } = this.#options;
+    this.#rows.keep(this.#orderOfNeeded(), () => context.checkTime());
     const last = this.#rows.rowCount - 1;
     if (last < 0) return;
     const values = keys.map((_, i) => this.#rows.valueAt(this.#keyStart + i, last));
@@ -161,9 +162,9 @@ export class SortedRows {
   }
 
   #mergeOf(runs: SortedRuns): RunMerge {
-    const { run } = this.#options;
+    const { context } = this.#options;
     if (this.#rows.rowCount > 0) this.#spill();
-    runs.reduce(() => run.checkTime());
+    runs.reduce(() => context.checkTime());
     this.#site.memory.take(runs.mergeBytes);
     return runs.merged();
   }
@@ -187,22 +188,22 @@ export class SortedRows {
   }
 }
 
-/** Sorts its whole input. */
+/** Sorts the whole input. */
 export class Sort implements Operator {
   readonly #input: Operator;
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   readonly #rows: SortedRows;
   #isFilled = false;
 
   constructor(input: Operator, options: SortedRowsOptions) {
     this.#input = input;
-    this.#run = options.run;
+    this.#context = options.context;
     this.#rows = new SortedRows(options);
   }
 
   next(): Batch | undefined {
     while (!this.#isFilled) {
-      const batch = nextRows(this.#input, this.#run);
+      const batch = nextRows(this.#input, this.#context);
       if (batch === undefined) this.#isFilled = true;
       else this.#rows.add(batch);
     }
@@ -215,11 +216,14 @@ export class Sort implements Operator {
   }
 }
 
-/** LIMIT … WITH TIES over sorted input: passes rows until the keys change after the last one. */
+/**
+ * Implements LIMIT … WITH TIES over sorted input: passes rows on until the keys change after the
+ * last row of the limit.
+ */
 export class LimitWithTies implements Operator {
   readonly #input: Operator;
   readonly #keys: readonly SortKey[];
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   #toSkip: number;
   #toPass: number;
   #lastKey: readonly Value[] | undefined;
@@ -227,18 +231,18 @@ export class LimitWithTies implements Operator {
 
   constructor(
     input: Operator,
-    options: { run: Run; keys: readonly SortKey[]; limit: number; offset: number },
+    options: { context: ExecutionContext; keys: readonly SortKey[]; limit: number; offset: number },
   ) {
     this.#input = input;
     this.#keys = options.keys;
-    this.#run = options.run;
+    this.#context = options.context;
     this.#toSkip = options.offset;
     this.#toPass = options.limit;
   }
 
   next(): Batch | undefined {
     while (!this.#isDone && (this.#toPass > 0 || this.#lastKey !== undefined)) {
-      const batch = nextRows(this.#input, this.#run);
+      const batch = nextRows(this.#input, this.#context);
       if (batch === undefined) return undefined;
       const passed = this.#passed(batch);
       if (passed.rowCount > 0) return passed;
@@ -251,7 +255,7 @@ export class LimitWithTies implements Operator {
   }
 
   #passed(batch: Batch): Batch {
-    const vectors = this.#keys.map((key) => key.evaluate(batch, this.#run));
+    const vectors = this.#keys.map((key) => key.evaluate(batch, this.#context));
     const rows = new Uint32Array(batch.rowCount);
     let count = 0;
     for (let row = 0; row < batch.rowCount && !this.#isDone; row += 1) {

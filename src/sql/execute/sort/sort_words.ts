@@ -1,15 +1,18 @@
 /**
- * A key of a sort as whole numbers beside the rows, by which a radix sort orders them without
- * comparing two rows. Comparisons order the values that no number expresses.
+ * Represents a sort key as integers, by which a radix sort orders rows without comparing them.
+ * Values that cannot be expressed exactly are ordered by comparison.
  */
 import { type DataType, typeOrder, type Utf8Vector, type Vector } from "../../../types/mod.ts";
-import type { HeldRows } from "../held/held_rows.ts";
-import type { SortOrder } from "../held/sort_order.ts";
-import type { Run } from "../run/run.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import type { SortOrder } from "../materialised/sort_order.ts";
 
-/** In the order of the sort: rows with lower words come first; equal words say nothing. */
+/**
+ * The words of one sort key. Rows with lower words come first in the sort; equal words decide
+ * nothing.
+ */
 export interface SortWords {
-  /** One number a row in each, the most significant first. */
+  /** Arrays that contain one word per row each, the most significant words first. */
   readonly words: readonly Uint32Array[];
   /** Whether rows with equal words have equal keys. */
   readonly areExact: boolean;
@@ -18,26 +21,26 @@ export interface SortWords {
 const WORD_BYTES = 4;
 
 /**
- * A double has two words. A text has three: the twelve bytes behind the beginning that all texts
- * share tell nearly all rows apart.
+ * The number of words for a double and for a string. A string has three words, because the twelve
+ * bytes after the common prefix of all strings distinguish nearly all rows.
  */
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;
 
-/** Undefined for a type whose order no number says. */
+/** Returns the words of a sort key, or undefined for a type whose order integers cannot express. */
 export function sortWords(
-  rows: HeldRows,
+  rows: MaterialisedRows,
   { key, position }: { key: SortOrder; position: number },
-  run: Pick<Run, "checkTime">,
+  context: Pick<ExecutionContext, "checkTime">,
 ): SortWords | undefined {
   const kind = kindOf(key.type);
   if (kind === undefined) return undefined;
   const wordCount = kind === "number" ? NUMBER_WORDS : TEXT_WORDS;
   const words = Array.from({ length: wordCount }, () => new Uint32Array(rows.rowCount));
   let areExact = true;
-  const sharedLength = kind === "text" ? sharedLengthOf(rows, position, run) : 0;
+  const sharedLength = kind === "text" ? sharedLengthOf(rows, position, context) : 0;
   for (let start = 0; start < rows.rowCount; ) {
-    run.checkTime();
+    context.checkTime();
     const vector = rows.columnFrom(position, start);
     const into = words.map((word) => word.subarray(start, start + vector.length));
     if (kind === "number") areExact = writeNumbers(vector, into) && areExact;
@@ -73,8 +76,9 @@ const HALVES = new Uint32Array(DOUBLE.buffer);
 const SIGN = 0x80000000;
 
 /**
- * Writes the bits of doubles such that they ascend as numbers do: the sign bit turned, and of
- * negative numbers all others, too. Returns whether a double holds each value exactly.
+ * Writes the bits of doubles so that they ascend like the numbers: the sign bit is inverted, and
+ * for negative numbers all other bits are inverted as well. Returns whether a double represents
+ * each value exactly.
  */
 function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): boolean {
   if (high === undefined || low === undefined) return false;
@@ -92,7 +96,7 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
   return areExact;
 }
 
-/** NULL is any number. */
+/** The words for NULL are arbitrary here. */
 function numberAt(vector: Vector, row: number): number | bigint {
   switch (vector.kind) {
     case "i32":
@@ -104,15 +108,22 @@ function numberAt(vector: Vector, row: number): number | bigint {
       return typeof value === "bigint" ? value : Number(value);
     }
     default:
-      throw new RangeError("numbers are held as such");
+      throw new RangeError("a numeric column has numeric vectors");
   }
 }
 
-/** How many bytes all texts begin with alike: of urls, they may be more than the words hold. */
-function sharedLengthOf(rows: HeldRows, position: number, run: Pick<Run, "checkTime">): number {
+/**
+ * Returns the length of the common prefix of all strings, which for URLs may be longer than the
+ * words.
+ */
+function sharedLengthOf(
+  rows: MaterialisedRows,
+  position: number,
+  context: Pick<ExecutionContext, "checkTime">,
+): number {
   let shared: Uint8Array | undefined;
   for (let start = 0; start < rows.rowCount && shared?.length !== 0; ) {
-    run.checkTime();
+    context.checkTime();
     const vector = rows.columnFrom(position, start);
     if (vector.kind !== "utf8") return 0;
     shared = sharedStart(vector, shared);
@@ -121,7 +132,10 @@ function sharedLengthOf(rows: HeldRows, position: number, run: Pick<Run, "checkT
   return shared?.length ?? 0;
 }
 
-/** The beginning that all texts share, and one of the texts; undefined where all are NULL. */
+/**
+ * Returns the common prefix of all strings so far, including `before`; undefined if all values are
+ * NULL.
+ */
 function sharedStart(
   { bytes, length, nulls, offsets }: Utf8Vector,
   before: Uint8Array | undefined,
@@ -142,8 +156,8 @@ function sharedStart(
 }
 
 /**
- * Writes bytes of texts from `from` on, and zeros behind their ends. Returns whether the words say
- * all of each text, and none are those of NULL.
+ * Writes the bytes of strings from `from` on, padded with zeros. Returns whether the words
+ * represent each string completely and no words equal the words of NULL.
  */
 function writeTexts(
   { bytes, length, nulls, offsets }: Utf8Vector,
@@ -160,7 +174,7 @@ function writeTexts(
   const lengthMax = from + WORD_BYTES * into.length;
   for (let row = 0; row < length; row += 1) {
     const end = offsets[row + 1] ?? 0;
-    // A zero at the end is no different from none.
+    // A trailing zero byte looks like padding.
     if (end - (offsets[row] ?? 0) > lengthMax || bytes[end - 1] === 0) return false;
   }
   return nulls === undefined;
@@ -177,7 +191,7 @@ function turn(word: Uint32Array): void {
   for (let row = 0; row < word.length; row += 1) word[row] = ~(word[row] ?? 0);
 }
 
-/** No number has these words, and texts that have them are compared with NULL. */
+/** No number has these words, and strings that have them are compared with NULL. */
 function writeNulls(vector: Vector, into: readonly Uint32Array[], areFirst: boolean): void {
   const word = areFirst ? 0 : -1;
   const isAny = vector.kind === "any";

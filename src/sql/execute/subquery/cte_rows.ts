@@ -1,6 +1,4 @@
-/**
- * The rows of one entry of WITH in one run.
- */
+/** Stores the rows of one WITH entry during one run. */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -8,14 +6,14 @@ import type { BoundCte } from "../../bind/bound.ts";
 import { planOfCte } from "../../plan/planner.ts";
 import { type BlockRef, piecesOf, type SpillFile } from "../../spill/mod.ts";
 import { buildPlan } from "../build/build.ts";
-import { HeldRows } from "../held/held_rows.ts";
-import { batchBytes } from "../held/memory_budget.ts";
-import { nextRows } from "../run/next_rows.ts";
-import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
-import { type Run, type SharedRows } from "../run/run.ts";
-import { SpillSite } from "../run/spilling.ts";
+import { type ExecutionContext, type SharedRows } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import { made, type Operator, type OperatorFactory } from "../context/operator.ts";
+import { SpillSite } from "../context/spilling.ts";
+import { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import { batchBytes } from "../materialised/memory_budget.ts";
 
-/** Of a block on disk, about. */
+/** The approximate size of a block on disk. */
 const BLOCK_BYTES = 256 * 1024;
 
 const FACTORIES = new WeakMap<BoundCte, OperatorFactory>();
@@ -34,27 +32,33 @@ interface SpilledRows {
   readonly starts: number[];
 }
 
-/** Held in memory up to what there is of it, then on disk; the file goes with the statement. */
+/**
+ * Rows are kept in memory while it suffices, then on disk. The file is removed at the end of the
+ * statement.
+ */
 export class CteRows implements SharedRows {
   readerCount = 0;
   readonly #onUnused: () => void;
   readonly #input: Operator;
   readonly #site: SpillSite;
-  readonly #rows: HeldRows;
+  readonly #rows: MaterialisedRows;
   readonly #columnCount: number;
-  readonly #run: Run;
+  readonly #context: ExecutionContext;
   #rowCount = 0;
   #spilled: SpilledRows | undefined;
   #isOver = false;
 
-  /** @param onUnused Called when the last reader left before all rows were there. */
-  constructor(cte: BoundCte, { onUnused, run }: { run: Run; onUnused: () => void }) {
+  /** @param onUnused Called when the last reader left before all rows were computed. */
+  constructor(
+    cte: BoundCte,
+    { onUnused, context }: { context: ExecutionContext; onUnused: () => void },
+  ) {
     const types = cte.query.outputs.map(({ expression }) => expression.type);
-    this.#site = new SpillSite({ run, node: planOfCte(cte) });
-    this.#rows = new HeldRows(types, this.#site.memory);
+    this.#site = new SpillSite({ context, node: planOfCte(cte) });
+    this.#rows = new MaterialisedRows(types, this.#site.memory);
     this.#columnCount = types.length;
-    this.#run = run;
-    this.#input = made(factoryOf(cte), run);
+    this.#context = context;
+    this.#input = made(factoryOf(cte), context);
     this.#onUnused = onUnused;
   }
 
@@ -72,7 +76,7 @@ export class CteRows implements SharedRows {
 
   advance(): boolean {
     if (this.#isOver) return false;
-    const batch = nextRows(this.#input, this.#run);
+    const batch = nextRows(this.#input, this.#context);
     if (batch === undefined) {
       this.#isOver = true;
       this.#input.close();
@@ -97,7 +101,7 @@ export class CteRows implements SharedRows {
     this.#onUnused();
   }
 
-  /** Releases all rows; nothing reads them again. */
+  /** Releases all rows, which will not be read again. */
   close(): void {
     if (!this.#isOver) this.#input.close();
     this.#spilled?.file.close();
@@ -107,7 +111,7 @@ export class CteRows implements SharedRows {
   #spill(): void {
     const spilled = { file: this.#site.file(this.#columnCount), blocks: [], starts: [] };
     for (let start = 0; start < this.#rowCount; start += BATCH_ROWS_MAX) {
-      this.#run.checkTime();
+      this.#context.checkTime();
       append(spilled, start, this.#rows.batchFrom(start));
     }
     this.#spilled = spilled;
@@ -125,7 +129,10 @@ function append({ blocks, file, starts }: SpilledRows, start: number, batch: Bat
   }
 }
 
-/** The last of ascending numbers that is not above a number; the first is not. */
+/**
+ * Returns the last of some ascending numbers that is not above a limit; the first is never above
+ * it.
+ */
 function lastAtMost(numbers: readonly number[], number: number): number {
   let low = 0;
   let high = numbers.length;

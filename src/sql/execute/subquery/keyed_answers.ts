@@ -1,27 +1,28 @@
 /**
- * The answers of a subquery whose captures are keys: its rows are read once, without the condition
- * that compares with them, and each outer row finds its own by key.
+ * Finds the answers of a subquery whose outer references are keys: the rows of the subquery are
+ * read once, without the condition that compares with the outer references, and each outer row
+ * finds its own rows by key.
  *
- * A row whose key is NULL answers for nobody, and LIMIT and OFFSET count the rows of each key.
+ * A row with a NULL key answers for no outer row, and LIMIT and OFFSET count the rows of each key.
  */
 import type { Batch, Row } from "../../../types/mod.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
-import type { MemoryBudget } from "../held/memory_budget.ts";
-import { KeyIndex, NO_KEY, nullKeysOf } from "../keys/key_index.ts";
-import type { Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
-import { Answer, rowOf } from "./subquery_answer.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { Operator } from "../context/operator.ts";
+import { KeyHashTable, NO_KEY, nullKeysOf } from "../keys/key_hash_table.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
 import type { KeyedProgram } from "./subquery_program.ts";
 
 export class KeyedAnswers {
-  /** For a key that no row has. */
-  withoutRows: Answer;
+  /** The answer for a key without rows. */
+  withoutRows: SubqueryAnswer;
   readonly #subquery: BoundSubquery;
   readonly #program: KeyedProgram;
   readonly #held: MemoryBudget;
   readonly #bounds: { readonly limit: number; readonly offset: number };
-  readonly #index: KeyIndex;
-  readonly #answers: ({ readonly answer: Answer; seenCount: number } | undefined)[] = [];
+  readonly #index: KeyHashTable;
+  readonly #answers: ({ readonly answer: SubqueryAnswer; seenCount: number } | undefined)[] = [];
 
   constructor(
     subquery: BoundSubquery,
@@ -30,23 +31,23 @@ export class KeyedAnswers {
   ) {
     this.#subquery = subquery;
     this.#program = program;
-    this.#index = new KeyIndex(program.keyTypes);
+    this.#index = new KeyHashTable(program.keyTypes);
     this.#held = options.held;
     this.#bounds = options.bounds;
-    this.withoutRows = new Answer(subquery.form, options.held);
+    this.withoutRows = new SubqueryAnswer(subquery.form, options.held);
   }
 
-  /** Adds the rows of the next batch. Returns whether there is none. */
+  /** Adds the rows of the next batch. Returns true if there is no further batch. */
   addBatch(operator: Operator): boolean {
     const batch = operator.next();
     if (batch === undefined) return true;
     const { columnCount, keyTypes } = this.#program;
-    // Behind the keys may be columns that only the order of the query reads.
+    // The keys may be followed by columns that only ORDER BY of the query reads.
     const keys = batch.columns.slice(columnCount, columnCount + keyTypes.length);
     const bytesBefore = this.#index.bytes;
     const numbers = this.#index.add(keys, batch.rowCount);
     this.#held.take(this.#index.bytes - bytesBefore);
-    // NULL equals nothing: a row with one answers for no key.
+    // NULL equals nothing, so a row whose key contains NULL belongs to no outer row.
     const nulls = nullKeysOf(keys, batch.rowCount);
     for (let row = 0; row < batch.rowCount; row += 1) {
       if (nulls?.[row] === 1) continue;
@@ -58,7 +59,7 @@ export class KeyedAnswers {
   #add(number: number, row: Row): void {
     let entry = this.#answers[number];
     if (entry === undefined) {
-      entry = { answer: new Answer(this.#subquery.form, this.#held), seenCount: 0 };
+      entry = { answer: new SubqueryAnswer(this.#subquery.form, this.#held), seenCount: 0 };
       this.#answers[number] = entry;
     }
     const { limit, offset } = this.#bounds;
@@ -67,10 +68,10 @@ export class KeyedAnswers {
     if (!entry.answer.isDecided) entry.answer.add(row, this.#held);
   }
 
-  /** @param captures The captures of each row. */
-  answersFor(captures: Batch, run: Run): Answer[] {
-    const { rowCount } = captures;
-    const keys = this.#program.keys.map((key) => key(captures, run));
+  /** @param outerValues The values of the outer references, for each outer row. */
+  answersFor(outerReferences: Batch, context: ExecutionContext): SubqueryAnswer[] {
+    const { rowCount } = outerReferences;
+    const keys = this.#program.keys.map((key) => key(outerReferences, context));
     const numbers = this.#index.find(keys, rowCount);
     const nulls = nullKeysOf(keys, rowCount);
     return Array.from(numbers, (number, row) => {

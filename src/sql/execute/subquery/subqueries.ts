@@ -1,13 +1,14 @@
 /**
- * Answers the subqueries of one run.
+ * Answers the subqueries of one execution.
  *
- * A subquery without captures is read once a run. One that has a keyed form is read once, too, and
- * its rows are found by key: a hash join whose streaming side is the outer query. Any other is read
- * for each new set of captures and remembered. Each is read when its value is asked for. A plan
- * keeps compiled code; the answers belong to the run.
+ * A subquery without outer references is read once per run. A subquery with a keyed form is also
+ * read once, and its rows are found by key, as in a hash join whose streaming side is the outer
+ * query. Any other subquery is read for each new set of outer values, and its answers are cached.
+ * Each subquery is read when its value is first needed. A plan keeps compiled code; the answers
+ * belong to the execution.
  *
- * If the keyed form fails, the subquery is read for each set of captures instead: rows that no
- * outer row asks for must not fail the statement.
+ * If the keyed form fails, the subquery is read for each set of outer values instead: rows that no
+ * outer row needs must not fail the statement.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../../base/limits.ts";
@@ -15,66 +16,71 @@ import { type Value, type Vector, valueAt } from "../../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSelect } from "../../bind/bound.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
 import { recursionsAround } from "../../bind/query/query_walk.ts";
-import type { MemoryBudget } from "../held/memory_budget.ts";
+import type {
+  ExecutionContext,
+  RowsOfQuestions,
+  SharedRows,
+  StepAnswers,
+} from "../context/execution_context.ts";
+import { InnerContext } from "../context/inner_context.ts";
+import { made, type Operator, type OperatorFactory } from "../context/operator.ts";
+import { endsRequest } from "../context/request_ledger.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import { InnerRun } from "../run/inner_run.ts";
-import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
-import { endsRequest } from "../run/request_ledger.ts";
-import type { RowsOfQuestions, Run, SharedRows, StepAnswers } from "../run/run.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { CteRows } from "./cte_rows.ts";
 import { KeyedAnswers } from "./keyed_answers.ts";
-import { Answer, rowOf } from "./subquery_answer.ts";
-import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
+import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
+import { type KeyedProgram, programOf, type SubqueryProgram } from "./subquery_program.ts";
 
 /**
- * The answers to the subqueries of one run, which its inner runs share. A step of a recursion keeps
- * separate answers for every query that reads the rows of the previous step, at any depth, and
- * shares the others with the run around it.
+ * The answers to the subqueries of one execution, which its inner queries share. A step of a
+ * recursion keeps separate answers for every query that reads the rows of the previous step, at any
+ * depth, and shares the others with the query around it.
  */
 export class Subqueries implements StepAnswers {
   readonly #states = new Map<BoundSubquery, SubqueryState>();
   /** The rows of WITH entries, by the outer values on which they depend, if any. */
-  readonly #rows = new WeakMap<Run["outer"], Map<BoundCte, CteRows>>();
-  /** The run of the statement or of the step, whose memory budget pays for kept answers. */
-  readonly #run: Run;
-  readonly #step: Step | undefined;
+  readonly #rows = new WeakMap<ExecutionContext["outer"], Map<BoundCte, CteRows>>();
+  /** The context of the statement or of the step, whose memory budget pays for kept answers. */
+  readonly #context: ExecutionContext;
+  readonly #step: RecursionStep | undefined;
 
-  constructor(run: Run, step?: Step) {
-    this.#run = run;
+  constructor(context: ExecutionContext, step?: RecursionStep) {
+    this.#context = context;
     this.#step = step;
   }
 
-  inStep(recursion: BoundRecursion, run: Run): StepAnswers {
-    return new Subqueries(run, { around: this, recursion });
+  inStep(recursion: BoundRecursion, context: ExecutionContext): StepAnswers {
+    return new Subqueries(context, { around: this, recursion });
   }
 
   end(): void {
-    for (const rows of this.#rows.get(this.#run.outer)?.values() ?? []) rows.close();
+    for (const rows of this.#rows.get(this.#context.outer)?.values() ?? []) rows.close();
   }
 
-  valuesOf(subquery: BoundSubquery, { captured, operands, rowCount }: RowsOfQuestions): Value[] {
-    const answers = this.stateOf(subquery).keyedAnswers(captured, rowCount);
+  valuesOf(subquery: BoundSubquery, { outerValues, operands, rowCount }: RowsOfQuestions): Value[] {
+    const answers = this.stateOf(subquery).keyedAnswers(outerValues, rowCount);
     const values: Value[] = Array.from({ length: rowCount });
     for (let row = 0; row < rowCount; row += 1) {
       const own = operands.map((vector) => valueAt(vector, row));
       const answer =
         answers?.[row] ??
-        this.stateOf(subquery).answerFor(captured.map((vector) => valueAt(vector, row)));
-      values[row] = answer.valueFor(own, subquery, this.#run.call);
+        this.stateOf(subquery).answerFor(outerValues.map((vector) => valueAt(vector, row)));
+      values[row] = answer.valueFor(own, subquery, this.#context.call);
     }
     return values;
   }
 
-  takeRows(cte: BoundCte, run: Run): SharedRows {
+  takeRows(cte: BoundCte, context: ExecutionContext): SharedRows {
     if (!cte.readsOuter && this.#step !== undefined && !isOfStep(cte.query, this.#step)) {
-      return this.#step.around.takeRows(cte, run);
+      return this.#step.around.takeRows(cte, context);
     }
-    const owner = cte.readsOuter ? run : this.#run;
+    const owner = cte.readsOuter ? context : this.#context;
     const known = this.#rows.get(owner.outer) ?? new Map<BoundCte, CteRows>();
     this.#rows.set(owner.outer, known);
     let rows = known.get(cte);
     if (rows === undefined) {
-      rows = new CteRows(cte, { run: owner, onUnused: () => void known.delete(cte) });
+      rows = new CteRows(cte, { context: owner, onUnused: () => void known.delete(cte) });
       known.set(cte, rows);
     }
     rows.readerCount += 1;
@@ -87,93 +93,96 @@ export class Subqueries implements StepAnswers {
     if (this.#step !== undefined && !isOfStep(subquery.query, this.#step)) {
       return this.#step.around.stateOf(subquery);
     }
-    const state = new SubqueryState(subquery, this.#run);
+    const state = new SubqueryState(subquery, this.#context);
     this.#states.set(subquery, state);
     return state;
   }
 }
 
-/** The recursion that a step belongs to, and the answers of the run around it. */
-interface Step {
+/** The recursion of a step, and the answers of the enclosing run. */
+interface RecursionStep {
   readonly around: Subqueries;
   readonly recursion: BoundRecursion;
 }
 
-function isOfStep(query: BoundSelect, { recursion }: Step): boolean {
+function isOfStep(query: BoundSelect, { recursion }: RecursionStep): boolean {
   return recursionsAround(query).has(recursion);
 }
 
-/** The captures of a query that is read for all sets of captures at once. */
-const NO_CAPTURES: ReadonlyMap<number, Value> = new Map();
+/** The outer values of a query that is read once for all sets of outer values. */
+const NO_OUTER_VALUES: ReadonlyMap<number, Value> = new Map();
 
-/** What is known in a run of one subquery. */
+/** The state of one subquery in a run. */
 class SubqueryState {
   readonly #subquery: BoundSubquery;
-  readonly #program: Program;
-  readonly #run: Run;
-  /** By the text of the captures; "" without any. */
-  readonly #answers = new Map<string, Answer>();
+  readonly #program: SubqueryProgram;
+  readonly #context: ExecutionContext;
+  /** The answers by the outer values as text, which is "" without outer references. */
+  readonly #answers = new Map<string, SubqueryAnswer>();
   #keyed: KeyedAnswers | "failed" | undefined;
 
-  constructor(subquery: BoundSubquery, run: Run) {
+  constructor(subquery: BoundSubquery, context: ExecutionContext) {
     this.#subquery = subquery;
     this.#program = programOf(subquery);
-    this.#run = run;
+    this.#context = context;
   }
 
-  /** Of a query that is found by key: the answer of each row. */
-  keyedAnswers(captured: readonly Vector[], rowCount: number): Answer[] | undefined {
+  /** Returns the answer for each outer row if the answers are found by key; otherwise undefined. */
+  keyedAnswers(outerValues: readonly Vector[], rowCount: number): SubqueryAnswer[] | undefined {
     const { keyed } = this.#program;
-    if (captured.length === 0 || keyed === undefined) return undefined;
-    this.#keyed ??= this.#run.effort.apart(() => this.#readKeyed(keyed));
+    if (outerValues.length === 0 || keyed === undefined) return undefined;
+    this.#keyed ??= this.#context.effort.apart(() => this.#readKeyed(keyed));
     if (this.#keyed === "failed") return undefined;
-    return this.#keyed.answersFor({ rowCount, columns: captured }, this.#run);
+    return this.#keyed.answersFor({ rowCount, columns: outerValues }, this.#context);
   }
 
-  /** Of a query that is not found by key. @throws {DatabaseError} What the query raises. */
-  answerFor(captured: readonly Value[]): Answer {
-    const { captureTypes, isVolatile } = this.#subquery;
-    const text = captured.length === 0 ? "" : keyTextOf(captureTypes, captured);
+  /**
+   * Returns the answer for one set of outer values. @throws {DatabaseError} The errors of the
+   * query.
+   */
+  answerFor(outerValues: readonly Value[]): SubqueryAnswer {
+    const { outerTypes, isVolatile } = this.#subquery;
+    const text = outerValues.length === 0 ? "" : keyTextOf(outerTypes, outerValues);
     const known = isVolatile ? undefined : this.#answers.get(text);
     if (known !== undefined) return known;
     const { build, columnCount } = this.#program;
     const mayKeep = !isVolatile && this.#answers.size < SUBQUERY_ANSWERS_MAX;
-    const held = mayKeep ? this.#run.memory : this.#run.memory.nested();
-    const run = this.#runWith(captured, held);
-    const answer = this.#run.effort.apart(() => this.#read(run, { build, columnCount }));
+    const held = mayKeep ? this.#context.memory : this.#context.memory.nested();
+    const context = this.#runWith(outerValues, held);
+    const answer = this.#context.effort.apart(() => this.#read(context, { build, columnCount }));
     if (mayKeep) this.#answers.set(text, answer);
     else held.close();
     return answer;
   }
 
-  #runWith(captured: readonly Value[], memory: MemoryBudget): InnerRun {
-    const { captureIds } = this.#subquery;
-    const outer = new Map(captureIds.map((id, i) => [id, captured[i] ?? null]));
-    return new InnerRun(this.#run, { outer, memory });
+  #runWith(outerValues: readonly Value[], memory: MemoryBudget): InnerContext {
+    const { outerIds } = this.#subquery;
+    const outer = new Map(outerIds.map((id, i) => [id, outerValues[i] ?? null]));
+    return new InnerContext(this.#context, { outer, memory });
   }
 
-  /** @param run Its memory holds the answer. */
+  /** @param context The context whose memory budget pays for the answer. */
   #read(
-    run: InnerRun,
+    context: InnerContext,
     { build, columnCount }: { build: OperatorFactory; columnCount: number },
-  ): Answer {
-    const held = run.memory;
-    const answer = new Answer(this.#subquery.form, held);
-    drained(run, build, (operator) => addRows(answer, operator, { columnCount, held }));
+  ): SubqueryAnswer {
+    const held = context.memory;
+    const answer = new SubqueryAnswer(this.#subquery.form, held);
+    drained(context, build, (operator) => addRows(answer, operator, { columnCount, held }));
     return answer;
   }
 
   #readKeyed(keyed: KeyedProgram): KeyedAnswers | "failed" {
-    const held = this.#run.memory.nested();
-    const run = new InnerRun(this.#run, { outer: NO_CAPTURES, memory: held });
+    const held = this.#context.memory.nested();
+    const context = new InnerContext(this.#context, { outer: NO_OUTER_VALUES, memory: held });
     const answers = new KeyedAnswers(this.#subquery, keyed, {
       held,
-      bounds: { limit: keyed.limit(this.#run), offset: keyed.offset(this.#run) },
+      bounds: { limit: keyed.limit(this.#context), offset: keyed.offset(this.#context) },
     });
     try {
-      drained(run, keyed.build, (operator) => answers.addBatch(operator));
+      drained(context, keyed.build, (operator) => answers.addBatch(operator));
       const { buildWithoutRows: build, columnCount } = keyed;
-      if (build !== undefined) answers.withoutRows = this.#read(run, { build, columnCount });
+      if (build !== undefined) answers.withoutRows = this.#read(context, { build, columnCount });
       return answers;
     } catch (error) {
       held.close();
@@ -183,16 +192,22 @@ class SubqueryState {
   }
 }
 
-/** Reads a query, whose operators hold rows only meanwhile. @param step Returns whether it ends. */
+/**
+ * Reads a query, whose operators keep rows only while it runs. @param step Returns true once the
+ * query has ended.
+ */
 function drained(
-  run: InnerRun,
+  context: InnerContext,
   build: OperatorFactory,
   step: (operator: Operator) => boolean,
 ): void {
-  const working = run.memory.nested();
-  const operator = made(build, new InnerRun(run, { outer: run.outer, memory: working }));
+  const working = context.memory.nested();
+  const operator = made(
+    build,
+    new InnerContext(context, { outer: context.outer, memory: working }),
+  );
   try {
-    while (!step(operator)) run.checkTime();
+    while (!step(operator)) context.checkTime();
   } finally {
     operator.close();
     working.close();
@@ -201,7 +216,7 @@ function drained(
 
 /** Adds the rows of the next batch. Returns whether the answer is complete. */
 function addRows(
-  answer: Answer,
+  answer: SubqueryAnswer,
   operator: Operator,
   { columnCount, held }: { columnCount: number; held: MemoryBudget },
 ): boolean {

@@ -1,44 +1,49 @@
 /**
- * The rows of a subquery for one set of captures, and what its expression makes of them.
+ * Stores the rows of a subquery for one set of outer values, and computes the value of its
+ * expression.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type Batch,
   type DataType,
+  gatheredArray,
   groupKeyOf,
   type Row,
   type Value,
   valueAt,
 } from "../../../types/mod.ts";
 import type { BoundSubquery, SubqueryForm } from "../../bind/bound_expressions.ts";
-import type { CallWorld } from "../../functions/base/function.ts";
-import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
+import type { CallDeps } from "../../functions/base/function.ts";
 import { keyTextOf } from "../keys/key_text.ts";
+import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 
-type Quantified = Extract<SubqueryForm, { kind: "any" | "all" }>;
+type QuantifiedForm = Extract<SubqueryForm, { kind: "any" | "all" }>;
 
-/** What an answer costs beside its values. */
+/** The bytes of an answer besides its values. */
 const ANSWER_BYTES = 96;
 
-/** Rows that decide a form; more need not be read. */
+/**
+ * The number of rows that decide the value for each form of subquery. Further rows need not be
+ * read.
+ */
 function rowsWanted({ kind }: SubqueryForm): number {
   switch (kind) {
     case "exists":
       return 1;
     case "scalar":
-      // The second one is the fault to report.
+      // A second row is read to report the fault.
       return 2;
     default:
       return Number.POSITIVE_INFINITY;
   }
 }
 
-export class Answer {
+export class SubqueryAnswer {
   readonly #form: SubqueryForm;
   readonly #rows: Row[] = [];
   #rowCount = 0;
-  #members: Members | undefined;
+  #members: AnswerMembers | undefined;
 
   constructor(form: SubqueryForm, memory: MemoryBudget) {
     this.#form = form;
@@ -59,14 +64,14 @@ export class Answer {
     this.#rows.push(row);
   }
 
-  /** @throws {DatabaseError} CARDINALITY_VIOLATION, and what a comparison raises. */
-  valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallWorld): Value {
+  /** @throws {DatabaseError} CARDINALITY_VIOLATION, and the errors of a comparison. */
+  valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallDeps): Value {
     const form = this.#form;
     switch (form.kind) {
       case "exists":
         return this.#rowCount > 0;
       case "array":
-        return this.#rows.map(([value = null]) => value);
+        return gatheredArray(this.#rows.map(([value = null]) => value));
       case "scalar":
         if (this.#rowCount <= 1) return this.#rows[0]?.[0] ?? null;
         throw new DatabaseError(
@@ -79,7 +84,7 @@ export class Answer {
     }
   }
 
-  #quantified(form: Quantified, operands: readonly Value[], call: CallWorld): Value {
+  #quantified(form: QuantifiedForm, operands: readonly Value[], call: CallDeps): Value {
     const { kind, operator } = form;
     if (kind === "any" && operator === "=") return this.#isMember(form, operands);
     if (kind === "all" && operator === "<>") {
@@ -96,14 +101,14 @@ export class Answer {
     return hasUnknown ? null : !settles;
   }
 
-  #isMember({ types }: Quantified, operands: readonly Value[]): boolean | null {
+  #isMember({ types }: QuantifiedForm, operands: readonly Value[]): boolean | null {
     if (this.#rows.length === 0) return false;
     this.#members ??= membersOf(this.#rows, types);
     const { keys, withNull } = this.#members;
     const hasNull = operands.includes(null);
     if (!hasNull && keys.has(keyOf(operands, types))) return true;
     if (operands.length === 1) return hasNull || withNull.length > 0 ? null : false;
-    // A row may be equal if every pair without a NULL is.
+    // Two rows may be equal if every pair of values without NULL is equal.
     const candidates = hasNull ? this.#rows : withNull;
     return candidates.some((row) => mayEqual(row, operands, types)) ? null : false;
   }
@@ -112,13 +117,14 @@ export class Answer {
 interface Pairs {
   readonly operands: readonly Value[];
   readonly row: Row;
-  readonly call: CallWorld;
+  readonly call: CallDeps;
 }
 
 /**
- * The first pair that is not equal decides the order of rows; a NULL before it leaves it unknown.
+ * The first unequal pair of values decides the order of rows; a NULL before that pair makes the
+ * order unknown.
  */
-function ordered({ evaluates, types }: Quantified, { call, operands, row }: Pairs): Value {
+function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: Pairs): Value {
   let last: Value = null;
   for (const [i, type] of types.entries()) {
     const left = operands[i] ?? null;
@@ -130,8 +136,10 @@ function ordered({ evaluates, types }: Quantified, { call, operands, row }: Pair
   return last;
 }
 
-/** One comparison: of the order of rows, else as AND or OR over their pairs. */
-function compared(form: Quantified, pairs: Pairs): Value {
+/**
+ * Compares rows by their order, or combines the results for their pairs of values with AND or OR.
+ */
+function compared(form: QuantifiedForm, pairs: Pairs): Value {
   const { evaluates, operator } = form;
   const { call, operands, row } = pairs;
   const isOrdered = operator !== "=" && operator !== "<>";
@@ -148,13 +156,13 @@ function compared(form: Quantified, pairs: Pairs): Value {
   return hasUnknown ? null : !settles;
 }
 
-interface Members {
-  /** Of rows without a NULL. */
+interface AnswerMembers {
+  /** The keys of the rows without NULL. */
   readonly keys: ReadonlySet<string | number | bigint | boolean>;
   readonly withNull: readonly Row[];
 }
 
-function membersOf(rows: readonly Row[], types: readonly DataType[]): Members {
+function membersOf(rows: readonly Row[], types: readonly DataType[]): AnswerMembers {
   const keys = new Set<string | number | bigint | boolean>();
   const withNull: Row[] = [];
   for (const row of rows) {
@@ -164,7 +172,7 @@ function membersOf(rows: readonly Row[], types: readonly DataType[]): Members {
   return { keys, withNull };
 }
 
-/** Of values without a NULL. */
+/** Returns the key of values without NULL. */
 function keyOf(
   values: readonly Value[],
   types: readonly DataType[],
@@ -184,7 +192,10 @@ function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType
   });
 }
 
-/** The first columns of a row of a batch: those that the query yields. */
+/**
+ * Returns the values of one row for the columns that the query yields, which are the first in the
+ * batch.
+ */
 export function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
   const values: Value[] = [];
   for (let i = 0; i < columnCount; i += 1) {

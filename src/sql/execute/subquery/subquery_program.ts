@@ -7,14 +7,14 @@ import type { PlanNode } from "../../plan/plan.ts";
 import { isLookup } from "../../plan/plan_walk.ts";
 import { planSelect } from "../../plan/planner.ts";
 import { buildPlan } from "../build/build.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { OperatorFactory } from "../context/operator.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { rowCountFrom } from "../operators/filter.ts";
-import type { OperatorFactory } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
 
-export interface Program {
-  /** Read for each set of captures, or once. */
+export interface SubqueryProgram {
+  /** The plan that is read for each set of outer values, or once without outer references. */
   readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
@@ -25,35 +25,35 @@ export interface KeyedProgram {
   readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
-  /** Over vectors of the captures, in their order. */
+  /** The keys, which are evaluated over the vectors of the outer references in order. */
   readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
-  readonly limit: (run: Run) => number;
-  readonly offset: (run: Run) => number;
+  readonly limit: (context: ExecutionContext) => number;
+  readonly offset: (context: ExecutionContext) => number;
   readonly buildWithoutRows: OperatorFactory | undefined;
 }
 
-const PROGRAMS = new WeakMap<BoundSubquery, Program>();
+const PROGRAMS = new WeakMap<BoundSubquery, SubqueryProgram>();
 
-/** The same at each call. */
-export function programOf(subquery: BoundSubquery): Program {
+/** Returns the same object at each call. */
+export function programOf(subquery: BoundSubquery): SubqueryProgram {
   const known = PROGRAMS.get(subquery);
   if (known !== undefined) return known;
   const { keyed, query } = subquery;
   const { root } = planSelect(query);
-  const program: Program = {
+  const program: SubqueryProgram = {
     root,
     build: buildPlan(root),
     columnCount: query.outputs.length,
-    // Rows that are found by their own key need no table of all of them.
+    // If the plan finds rows by key for each outer row, no table of all rows is needed.
     keyed:
-      keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.captureIds),
+      keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.outerIds),
   };
   PROGRAMS.set(subquery, program);
   return program;
 }
 
-/** What a subquery reads: its keyed form, where it has one, or the query as it stands. */
+/** Returns the plans that a subquery reads: its keyed form, if any, and the query itself. */
 export function plansOfSubquery(subquery: BoundSubquery): readonly PlanNode[] {
   const { keyed, root } = programOf(subquery);
   return [keyed?.root ?? root];
@@ -61,9 +61,9 @@ export function plansOfSubquery(subquery: BoundSubquery): readonly PlanNode[] {
 
 function compileKeyed(
   { keys, limit, offset, query, withoutRows }: KeyedQuery,
-  captureIds: readonly number[],
+  outerIds: readonly number[],
 ): KeyedProgram {
-  const layout = new Map(captureIds.map((id, position) => [id, position]));
+  const layout = new Map(outerIds.map((id, position) => [id, position]));
   const limitOf = limit === undefined ? undefined : compileScalar(limit);
   const offsetOf = offset === undefined ? undefined : compileScalar(offset);
   const { root } = planSelect(query);
@@ -71,17 +71,17 @@ function compileKeyed(
     root,
     build: buildPlan(root),
     columnCount: query.outputs.length - keys.length,
-    keys: keys.map((key) => compileExpression(capturesAsColumns(key), layout)),
+    keys: keys.map((key) => compileExpression(outerReferencesAsColumns(key), layout)),
     keyTypes: keys.map(({ type }) => type),
-    limit: (run) =>
-      limitOf === undefined ? Number.POSITIVE_INFINITY : rowCountFrom(limitOf(run), "LIMIT"),
-    offset: (run) => (offsetOf === undefined ? 0 : rowCountFrom(offsetOf(run), "OFFSET")),
+    limit: (context) =>
+      limitOf === undefined ? Number.POSITIVE_INFINITY : rowCountFrom(limitOf(context), "LIMIT"),
+    offset: (context) => (offsetOf === undefined ? 0 : rowCountFrom(offsetOf(context), "OFFSET")),
     buildWithoutRows: withoutRows === undefined ? undefined : buildSelect(withoutRows),
   };
 }
 
-function capturesAsColumns(expression: BoundExpression): BoundExpression {
-  if (expression.kind !== "outer") return mapChildren(expression, capturesAsColumns);
+function outerReferencesAsColumns(expression: BoundExpression): BoundExpression {
+  if (expression.kind !== "outer") return mapChildren(expression, outerReferencesAsColumns);
   const { id, type } = expression;
   return { kind: "column", type, column: { id, name: "", type } };
 }

@@ -1,6 +1,6 @@
 /**
- * Calls over windows of one partitioning and order: the input is held and sorted once, then each
- * row goes up with the values of the calls, in the order of the window.
+ * Computes window calls with one partitioning and order: the input is collected and sorted once,
+ * then each row is yielded with the values of the calls, in the order of the window.
  *
  *     filling ──input ends──► sorted ──a batch of rows──► sorted … ──► done
  *       │ ▲ crowded
@@ -8,14 +8,14 @@
  *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up, and
  *                                             are followed by the next ones
  *
- * What a partition takes must fit the memory, as a call may ask for any of its rows.
+ * A whole partition must fit into memory, because a call may need any of its rows.
  *
- * A call may look at many rows for one, and give all their values as one. So a batch also ends
- * after a certain amount of that.
+ * A call may read many rows for one row, and return all their values as one. A batch therefore also
+ * ends after a certain amount of such work.
  *
- * Aggregates are carried from frame to frame; those without a way to take rows back, such as a sum
- * of DOUBLE over a sliding frame, read each frame again. Rows are held with what was computed
- * before the window, so that what makes one long value of all rows comes last.
+ * Aggregates are carried from frame to frame. An aggregate that cannot remove rows, such as a sum
+ * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with earlier
+ * results, so calls that turn all rows into one long value are computed last.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -28,19 +28,19 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import type { BoundWindowCall } from "../../bind/bound_expressions.ts";
-import type { SortedRuns } from "../../spill/mod.ts";
+import type { RunMerge, SortedRuns } from "../../spill/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import { type SpillOptions, SpillSite } from "../context/spilling.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import { HeldRows } from "../held/held_rows.ts";
-import type { MemoryBudget } from "../held/memory_budget.ts";
-import { nextRows } from "../run/next_rows.ts";
-import type { Operator } from "../run/operator.ts";
-import { type SpillOptions, SpillSite } from "../run/spilling.ts";
+import { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { rowOrder } from "../sort/row_order.ts";
 import { comparatorsOf, writeRun } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
-import { MergedPartitions } from "./merged_partitions.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
-import { FrameFinder, type FrameShape, type Partition, WindowRows } from "./window_frame.ts";
+import { FrameFinder, type FrameShape, type WindowPartition, WindowRows } from "./window_frame.ts";
 import { type WindowColumn, WindowValue } from "./window_values.ts";
 
 export interface WindowCall {
@@ -52,9 +52,9 @@ export interface WindowCall {
   readonly frame: FrameShape;
 }
 
-export interface WindowOptions extends SpillOptions {
+export interface WindowOperatorOptions extends SpillOptions {
   readonly input: Operator;
-  /** Columns of the input that go up. */
+  /** The positions of the input columns that are passed on. */
   readonly kept: readonly number[];
   readonly keptTypes: readonly DataType[];
   readonly partition: readonly SortKey[];
@@ -62,16 +62,16 @@ export interface WindowOptions extends SpillOptions {
   readonly calls: readonly WindowCall[];
 }
 
-/** Rows that calls may look at in one batch, and values that they may give. */
+/** The number of rows that calls may read, and of values that they may return, in one batch. */
 const WORK_MAX = 250_000;
 
-/** Rows between two looks at the clock in the search for the end of a partition. */
+/** The number of rows between two checks of the time in the search for the end of a partition. */
 const SEARCHED_PER_LOOK = 16_384;
 
-/** What a row costs beside its values: its place in the order and its group. */
+/** The bytes of a row besides its values, for its position in the order and its group. */
 const ROW_BYTES = 24;
 
-/** Something that is computed for each row when it arrives, and where it is held. */
+/** A value that is computed for each row on arrival, and the column that stores the value. */
 interface HeldValue {
   readonly evaluate: Evaluator;
   readonly type: DataType;
@@ -85,40 +85,40 @@ interface CallColumns {
   readonly endKey: number;
 }
 
-export class Window implements Operator {
-  readonly #options: WindowOptions;
+export class WindowOperator implements Operator {
+  readonly #options: WindowOperatorOptions;
   readonly #values: HeldValue[] = [];
   readonly #callColumns: readonly CallColumns[];
   readonly #types: readonly DataType[];
   readonly #site: SpillSite;
-  #held: HeldRows;
+  #materialised: MaterialisedRows;
   #rows: WindowRows | undefined;
   #runs: SortedRuns | undefined;
   #merge: MergedPartitions | undefined;
-  /** What the calls hold over the rows at hand. */
+  /** The memory budget of the calls over the current rows. */
   #callMemory: MemoryBudget;
   #order: Uint32Array = new Uint32Array();
   #columns: readonly WindowColumn[] = [];
-  #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
-  /** The next row to go up, and the group of the partition that it is in. */
+  #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
+  /** The next row to yield, and its group in the partition. */
   #row = 0;
   #group = 0;
 
-  constructor(options: WindowOptions) {
+  constructor(options: WindowOperatorOptions) {
     this.#options = options;
     for (const key of [...options.partition, ...options.order]) this.#hold(key);
     this.#callColumns = options.calls.map((call) => this.#columnsOf(call));
     this.#types = [...options.keptTypes, ...this.#values.map(({ type }) => type)];
-    // Without PARTITION BY all rows are needed at once, wherever they lie.
+    // Without PARTITION BY, all rows are needed in memory together.
     this.#site = new SpillSite(options, { isPossible: options.partition.length > 0 });
-    this.#held = new HeldRows(this.#types, this.#site.memory);
-    this.#callMemory = options.run.memory.nested();
+    this.#materialised = new MaterialisedRows(this.#types, this.#site.memory);
+    this.#callMemory = options.context.memory.nested();
   }
 
   next(): Batch | undefined {
     if (this.#rows === undefined) this.#fill();
     else if (this.#row === this.#rows.rowCount && this.#merge?.isOver === false) this.#loadNext();
-    const rows = defined(this.#rows, "rows are loaded");
+    const rows = defined(this.#rows, "rows have been loaded");
     return this.#row < rows.rowCount ? this.#batch(rows) : undefined;
   }
 
@@ -130,7 +130,7 @@ export class Window implements Operator {
     this.#site.close();
   }
 
-  /** Has a value held with each row. Returns its column. */
+  /** Adds a value that is stored with each row. Returns the column of the value. */
   #hold(value: HeldValue): number {
     return this.#options.kept.length + this.#values.push(value) - 1;
   }
@@ -143,7 +143,10 @@ export class Window implements Operator {
     return {
       call,
       args: args.map((evaluate, i) => {
-        return this.#hold({ evaluate, type: defined(argumentTypes[i], "arguments have types") });
+        return this.#hold({
+          evaluate,
+          type: defined(argumentTypes[i], "every argument has a type"),
+        });
       }),
       filter: filter === undefined ? undefined : this.#hold({ evaluate: filter, type: BOOLEAN }),
       startKey: keys[0] ?? 0,
@@ -152,8 +155,12 @@ export class Window implements Operator {
   }
 
   #fill(): void {
-    const { input, run } = this.#options;
-    for (let batch = nextRows(input, run); batch !== undefined; batch = nextRows(input, run)) {
+    const { input, context } = this.#options;
+    for (
+      let batch = nextRows(input, context);
+      batch !== undefined;
+      batch = nextRows(input, context)
+    ) {
       this.#add(batch);
     }
     if (this.#runs === undefined) this.#begin(this.#rowOrder());
@@ -161,13 +168,13 @@ export class Window implements Operator {
   }
 
   #add(batch: Batch): void {
-    const { kept, run } = this.#options;
+    const { kept, context } = this.#options;
     const keptVectors = kept.map((column) => {
-      return defined(batch.columns[column], "a kept column is one of the input");
+      return defined(batch.columns[column], "a kept column is a column of the input");
     });
-    const values = this.#values.map(({ evaluate }) => evaluate(batch, run));
+    const values = this.#values.map(({ evaluate }) => evaluate(batch, context));
     this.#site.memory.take(ROW_BYTES * batch.rowCount);
-    this.#held.append([...keptVectors, ...values], batch.rowCount);
+    this.#materialised.append([...keptVectors, ...values], batch.rowCount);
     if (this.#site.isDue) this.#spill();
   }
 
@@ -176,13 +183,13 @@ export class Window implements Operator {
   }
 
   #rowOrder(): Uint32Array {
-    const { kept, run } = this.#options;
-    return rowOrder(this.#held, this.#sortKeys, { keyStart: kept.length, run });
+    const { kept, context } = this.#options;
+    return rowOrder(this.#materialised, this.#sortKeys, { keyStart: kept.length, context });
   }
 
-  /** Goes over to the rows that are held. */
+  /** Starts to yield from the materialised rows. */
   #begin(order: Uint32Array): void {
-    const rows = new WindowRows(this.#held, order);
+    const rows = new WindowRows(this.#materialised, order);
     this.#order = order;
     this.#rows = rows;
     this.#row = 0;
@@ -192,46 +199,51 @@ export class Window implements Operator {
     this.#columns = this.#callColumns.map((columns) => this.#columnFor(columns, rows));
   }
 
-  /** Writes what is held as a sorted run. */
+  /** Writes the materialised rows as a sorted run. */
   #spill(): void {
     const keyStart = this.#options.kept.length;
     const keys = this.#sortKeys;
     this.#runs ??= this.#site.sortedRuns(this.#types, comparatorsOf(keys), keyStart);
     const rowsMax = Number.POSITIVE_INFINITY;
-    writeRun(this.#held, this.#runs, { keys, keyStart, rowsMax, run: this.#options.run });
+    writeRun(this.#materialised, this.#runs, {
+      keys,
+      keyStart,
+      rowsMax,
+      context: this.#options.context,
+    });
     this.#site.close();
   }
 
   #mergeRuns(runs: SortedRuns): void {
-    const { run } = this.#options;
-    if (this.#held.rowCount > 0) this.#spill();
-    runs.reduce(() => run.checkTime());
+    const { context } = this.#options;
+    if (this.#materialised.rowCount > 0) this.#spill();
+    runs.reduce(() => context.checkTime());
     this.#site.memory.take(runs.mergeBytes);
     this.#merge = new MergedPartitions(runs.merged(), {
       types: this.#types,
       keyStart: this.#options.kept.length,
       keys: this.#options.partition,
-      run,
+      context,
     });
     this.#loadNext();
   }
 
-  /** Holds the next partitions in place of those that went up. */
+  /** Loads the next partitions, which replace the yielded ones. */
   #loadNext(): void {
-    this.#held = defined(this.#merge, "rows are merged").load();
-    this.#begin(Uint32Array.from({ length: this.#held.rowCount }, (_, row) => row));
+    this.#materialised = defined(this.#merge, "the runs are being merged").load();
+    this.#begin(Uint32Array.from({ length: this.#materialised.rowCount }, (_, row) => row));
   }
 
   #columnFor(
     { args, call, endKey, filter, startKey }: CallColumns,
     rows: WindowRows,
   ): WindowColumn {
-    const { order, run } = this.#options;
+    const { order, context } = this.#options;
     const { form, frame: shape } = call;
-    const frames = new FrameFinder({ run, rows, shape, sort: order[0], startKey, endKey });
+    const frames = new FrameFinder({ context, rows, shape, sort: order[0], startKey, endKey });
     if (form.kind === "function") return new WindowValue({ name: form.name, rows, args, frames });
     return new FrameAggregate({
-      run,
+      context,
       form: form.aggregate,
       rows,
       args,
@@ -244,7 +256,7 @@ export class Window implements Operator {
   }
 
   #batch(rows: WindowRows): Batch {
-    this.#options.run.checkTime();
+    this.#options.context.checkTime();
     const start = this.#row;
     const rowsMax = Math.min(rows.rowCount, start + BATCH_ROWS_MAX);
     const workMax = this.#work() + WORK_MAX;
@@ -255,9 +267,12 @@ export class Window implements Operator {
       for (const [i, column] of this.#columns.entries()) results[i]?.push(column.valueAt(place));
       this.#row += 1;
     }
-    const held = this.#held.batchOf(this.#order.slice(start, this.#row), 0);
+    const held = this.#materialised.batchOf(this.#order.slice(start, this.#row), 0);
     const made = results.map((values, i): Vector => {
-      return vectorFromValues(defined(this.#options.calls[i], "a call has a column").type, values);
+      return vectorFromValues(
+        defined(this.#options.calls[i], "every column of results belongs to a call").type,
+        values,
+      );
     });
     const columns = [...held.columns.slice(0, this.#options.kept.length), ...made];
     return { rowCount: this.#row - start, columns };
@@ -269,7 +284,7 @@ export class Window implements Operator {
     return work;
   }
 
-  /** Moves partition and group to the next row. */
+  /** Moves the partition and the group to the next row. */
   #step(rows: WindowRows): void {
     if (this.#row === this.#partition.end) {
       this.#partition = this.#partitionFrom(this.#row, rows);
@@ -278,27 +293,109 @@ export class Window implements Operator {
     } else if (this.#partition.groupStarts[this.#group + 1] === this.#row) {
       this.#group += 1;
     }
-    assert(this.#row < this.#partition.end, "a row is in its partition");
+    assert(this.#row < this.#partition.end, "the row lies within the current partition");
   }
 
-  #partitionFrom(start: number, rows: WindowRows): Partition {
-    const { kept, order, partition, run } = this.#options;
+  #partitionFrom(start: number, rows: WindowRows): WindowPartition {
+    const { kept, order, partition, context } = this.#options;
     const orderColumn = kept.length + partition.length;
     const groupStarts = [start];
     let end = start + 1;
     while (end < rows.rowCount && this.#areEqual(partition, kept.length, end)) {
       if (!this.#areEqual(order, orderColumn, end)) groupStarts.push(end);
       end += 1;
-      if (end % SEARCHED_PER_LOOK === 0) run.checkTime();
+      if (end % SEARCHED_PER_LOOK === 0) context.checkTime();
     }
     return { start, end, groupStarts };
   }
 
-  /** Whether a row has the same keys as the one before it. */
+  /** Whether a row has the same keys as the previous row. */
   #areEqual(keys: readonly SortKey[], column: number, row: number): boolean {
-    const rows = defined(this.#rows, "rows are compared when they are sorted");
+    const rows = defined(this.#rows, "rows are compared only once they are sorted");
     return keys.every((key, i) => {
       return rows.compare({ key, position: column + i }, row - 1, row) === 0;
+    });
+  }
+}
+
+interface MergedPartitionsOptions {
+  readonly types: readonly DataType[];
+  /** The keys, whose values are in the columns from `keyStart` on. */
+  readonly keys: readonly SortKey[];
+  readonly keyStart: number;
+  readonly context: ExecutionContext;
+}
+
+/**
+ * Yields whole partitions of a window, one after another, from sorted runs: rows are loaded until
+ * they fill a batch or the memory. The last partition is then incomplete.
+ */
+class MergedPartitions {
+  readonly #merge: RunMerge;
+  readonly #options: MergedPartitionsOptions;
+  /** The memory budget of the rows that were loaded last. */
+  #memory: MemoryBudget;
+  /** The first rows of the following partition. */
+  #rest: Batch | undefined;
+  #isOver = false;
+
+  constructor(merge: RunMerge, options: MergedPartitionsOptions) {
+    this.#merge = merge;
+    this.#options = options;
+    this.#memory = options.context.memory.nested();
+  }
+
+  /** Whether all rows have been loaded. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /**
+   * Loads the next partitions, which replace the previous partitions.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED if a partition does not fit into memory.
+   */
+  load(): MaterialisedRows {
+    const { context, types } = this.#options;
+    const { memory } = context;
+    this.#memory.close();
+    this.#memory = memory.nested();
+    const rows = new MaterialisedRows(types, this.#memory);
+    if (this.#rest !== undefined) rows.append(this.#rest.columns, this.#rest.rowCount);
+    this.#rest = undefined;
+    let lastStart = 0;
+    for (;;) {
+      context.checkTime();
+      const batch = this.#merge.next();
+      if (batch === undefined) {
+        this.#isOver = true;
+        return rows;
+      }
+      const before = rows.rowCount;
+      rows.append(batch.columns, batch.rowCount);
+      for (let row = Math.max(1, before); row < rows.rowCount; row += 1) {
+        if (!this.#areEqual(rows, row)) lastStart = row;
+      }
+      const isMuch = rows.rowCount >= BATCH_ROWS_MAX || rows.bytes > memory.bytesMax / 16;
+      if (lastStart > 0 && isMuch) break;
+    }
+    const whole = Uint32Array.from({ length: lastStart }, (_, row) => row);
+    const restCount = rows.rowCount - lastStart;
+    const rest = Uint32Array.from({ length: restCount }, (_, i) => lastStart + i);
+    this.#rest = rows.allOf(rest);
+    rows.keep(whole, () => context.checkTime());
+    return rows;
+  }
+
+  close(): void {
+    this.#memory.close();
+  }
+
+  /** Whether a row is in the same partition as the previous row. */
+  #areEqual(rows: MaterialisedRows, row: number): boolean {
+    const { keyStart, keys } = this.#options;
+    return keys.every((key, i) => {
+      return rows.compare({ key, position: keyStart + i }, row - 1, row) === 0;
     });
   }
 }

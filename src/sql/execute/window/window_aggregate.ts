@@ -1,5 +1,5 @@
 /**
- * Aggregates over the frames of a window.
+ * Computes aggregates over the frames of a window.
  *
  * Frames of neighbouring rows share most of their rows, so an aggregate is carried from frame to
  * frame as far as its form allows:
@@ -13,40 +13,40 @@
 import { assert, defined } from "../../../base/assert.ts";
 import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
 import type { AggregateForm, AggregateState } from "../../functions/aggregate/aggregates.ts";
-import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
-import type { Run } from "../run/run.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 import {
-  type Frame,
+  type CurrentRow,
   type FrameFinder,
-  type Partition,
-  type RowPlace,
+  type FrameRange,
   rangesOf,
+  type WindowPartition,
   type WindowRows,
 } from "./window_frame.ts";
 import type { WindowColumn } from "./window_values.ts";
 
 export interface FrameAggregateOptions {
-  readonly run: Pick<Run, "checkTime">;
+  readonly context: Pick<ExecutionContext, "checkTime">;
   readonly form: AggregateForm;
   readonly rows: WindowRows;
-  /** Columns of the arguments. */
+  /** The columns that contain the arguments. */
   readonly args: readonly number[];
   readonly argumentTypes: readonly DataType[];
-  /** Column that says which rows count; undefined: all do. */
+  /** The column that tells which rows count; if undefined, all rows count. */
   readonly filter: number | undefined;
   readonly frames: FrameFinder;
-  /** Every frame reaches to the end of its partition. */
+  /** Whether every frame reaches to the end of its partition. */
   readonly isOpen: boolean;
   readonly memory: MemoryBudget;
 }
 
-/** Rows between two looks at the clock. */
+/** The number of rows between two checks of the time. */
 const ROWS_PER_LOOK = 4096;
 
-/** Memory for rows that a state keeps is counted in parts of this size. */
+/** The unit in which the memory for rows that a state keeps is counted. */
 const TAKEN_BYTES = 16_384;
 
-const NOTHING: Frame = {
+const NOTHING: FrameRange = {
   start: -1,
   end: -1,
   holeStart: -1,
@@ -56,24 +56,26 @@ const NOTHING: Frame = {
 
 export class FrameAggregate implements WindowColumn {
   readonly #options: FrameAggregateOptions;
-  /** Given back when a partition ends. */
+  /** The memory budget of the states, which is released when a partition ends. */
   readonly #memory: MemoryBudget;
   readonly #extreme: ExtremeQueue | undefined;
-  #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
-  /** Holds the rows from `#start` to `#end`. */
+  #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
+  /** The aggregate over the rows from `#start` (inclusive) to `#end` (exclusive). */
   #state: AggregateState;
   #start = 0;
   #end = 0;
   #last = NOTHING;
   #lastValue: Value = null;
-  /** The value of each row's own end of the partition, once it was asked for. */
+  /**
+   * The value of the aggregate from each row to the end of the partition, computed on first use.
+   */
   #suffixes: Value[] | undefined;
   #work = 0;
   readonly #checkTime: () => void;
 
   constructor(options: FrameAggregateOptions) {
     this.#options = options;
-    this.#checkTime = () => options.run.checkTime();
+    this.#checkTime = () => options.context.checkTime();
     this.#memory = options.memory.nested();
     this.#state = options.form.create();
     this.#extreme = isExtreme(options.form) ? new ExtremeQueue(options) : undefined;
@@ -83,7 +85,7 @@ export class FrameAggregate implements WindowColumn {
     return this.#work;
   }
 
-  begin(partition: Partition): void {
+  begin(partition: WindowPartition): void {
     this.#options.frames.begin(partition);
     this.#partition = partition;
     this.#last = NOTHING;
@@ -92,7 +94,7 @@ export class FrameAggregate implements WindowColumn {
     this.#extreme?.begin();
   }
 
-  valueAt(place: RowPlace): Value {
+  valueAt(place: CurrentRow): Value {
     const frame = this.#options.frames.frameOf(place);
     if (isSame(frame, this.#last)) return this.#lastValue;
     this.#last = frame;
@@ -100,8 +102,8 @@ export class FrameAggregate implements WindowColumn {
     return this.#lastValue;
   }
 
-  #valueOf(frame: Frame): Value {
-    // What keeps its rows makes a value of all of them.
+  #valueOf(frame: FrameRange): Value {
+    // A state that keeps its rows computes its value from all of them.
     if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
     const ranges = rangesOf(frame);
     const [range, ...others] = ranges;
@@ -121,13 +123,16 @@ export class FrameAggregate implements WindowColumn {
     return this.#readAgain(ranges);
   }
 
-  /** Whether the rows held can become those of the frame without reading all of them again. */
-  #canMoveTo({ end, start }: Frame): boolean {
+  /**
+   * Whether the current state can be changed to the rows of the frame without reading all rows
+   * again.
+   */
+  #canMoveTo({ end, start }: FrameRange): boolean {
     if (end < this.#end || start < this.#start) return false;
     return start === this.#start || this.#end === this.#start || this.#state.remove !== undefined;
   }
 
-  #moveTo({ end, start }: Frame): void {
+  #moveTo({ end, start }: FrameRange): void {
     if (start >= this.#end || this.#end === this.#start) {
       if (start !== this.#start || this.#end > this.#start) this.#restart(start);
     }
@@ -144,8 +149,8 @@ export class FrameAggregate implements WindowColumn {
     this.#end = start;
   }
 
-  /** Of a frame with a hole in it. */
-  #valueAround(frame: Frame, ranges: readonly (readonly [number, number])[]): Value {
+  /** Returns the value of a frame with a hole in it. */
+  #valueAround(frame: FrameRange, ranges: readonly (readonly [number, number])[]): Value {
     const rest = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
     const hole = frame.end - frame.start - rest;
     const canRemove = this.#state.remove !== undefined && this.#canMoveTo(frame);
@@ -211,7 +216,7 @@ export class FrameAggregate implements WindowColumn {
       if (filter !== undefined && rows.valueAt(filter, row) !== true) continue;
       for (const [index, column] of args.entries()) values[index] = rows.valueAt(column, row);
       if (action === "remove") {
-        assert(state.remove !== undefined, "rows leave where that is exact");
+        assert(state.remove !== undefined, "rows are subtracted only where the result stays exact");
         state.remove(0, ...values);
         continue;
       }
@@ -229,7 +234,7 @@ export class FrameAggregate implements WindowColumn {
   }
 }
 
-function isSame(left: Frame, right: Frame): boolean {
+function isSame(left: FrameRange, right: FrameRange): boolean {
   return (
     left.start === right.start &&
     left.end === right.end &&
@@ -244,25 +249,25 @@ function isExtreme({ name }: AggregateForm): boolean {
 }
 
 /**
- * The extreme of a range whose bounds only ascend: of two rows, the earlier one is worth keeping
- * only while it is the better one. Every row comes and goes once.
+ * The extreme of a range whose bounds only ascend. An earlier row is kept only while its value is
+ * better than the values of all later rows. Every row enters and leaves the queue once.
  */
 class ExtremeQueue {
-  readonly #run: Pick<Run, "checkTime">;
+  readonly #context: Pick<ExecutionContext, "checkTime">;
   readonly #rows: WindowRows;
   readonly #column: number;
   readonly #filter: number | undefined;
   readonly #type: DataType;
   readonly #sign: number;
-  /** Rows by number, ascending; their values descend towards the worse. */
+  /** The numbers of the kept rows, ascending; their values get worse from row to row. */
   #queue: number[] = [];
   #first = 0;
   #end = -1;
 
-  constructor({ args, argumentTypes, filter, form, rows, run }: FrameAggregateOptions) {
-    this.#run = run;
+  constructor({ args, argumentTypes, filter, form, rows, context }: FrameAggregateOptions) {
+    this.#context = context;
     this.#rows = rows;
-    this.#column = defined(args[0], "an extreme is of something");
+    this.#column = defined(args[0], "MIN and MAX have an argument");
     this.#type = defined(argumentTypes[0], "an argument has a type");
     this.#filter = filter;
     this.#sign = form.name === "min" ? 1 : -1;
@@ -274,9 +279,9 @@ class ExtremeQueue {
     this.#end = -1;
   }
 
-  valueOf({ end, start }: Frame): Value {
+  valueOf({ end, start }: FrameRange): Value {
     for (let row = Math.max(this.#end, start); row < end; row += 1) {
-      if (row % ROWS_PER_LOOK === 0) this.#run.checkTime();
+      if (row % ROWS_PER_LOOK === 0) this.#context.checkTime();
       this.#offer(row);
     }
     this.#end = Math.max(this.#end, end);

@@ -1,27 +1,27 @@
 /**
- * The rows that a row of a window sees: its partition, its peers, its frame.
+ * Determines the rows that a row of a window sees: its partition, its peers, and its frame.
  *
- * Rows are numbered by their place in the order of the window, through all partitions. A range of
- * rows is `start` inclusive to `end` exclusive, and bounds of a frame only ever ascend from row to
- * row, as far as a partition goes.
+ * Rows are numbered by their position in the order of the window, through all partitions. A range
+ * of rows is `start` inclusive to `end` exclusive. Within a partition, the bounds of a frame only
+ * ascend from row to row.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { DataType, Value } from "../../../types/mod.ts";
 import type { BoundFrame, BoundFrameBound } from "../../bind/bound_expressions.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import type { HeldRows } from "../held/held_rows.ts";
-import { compareByKey } from "../held/sort_order.ts";
-import type { Run } from "../run/run.ts";
+import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import { compareByKey } from "../materialised/sort_order.ts";
 import { type SortKey } from "../sort/sort_key.ts";
 
 /** Rows in the order of a window. */
 export class WindowRows {
-  readonly #held: HeldRows;
+  readonly #materialised: MaterialisedRows;
   readonly #order: Uint32Array;
 
-  constructor(held: HeldRows, order: Uint32Array) {
-    this.#held = held;
+  constructor(materialised: MaterialisedRows, order: Uint32Array) {
+    this.#materialised = materialised;
     this.#order = order;
   }
 
@@ -30,7 +30,7 @@ export class WindowRows {
   }
 
   valueAt(column: number, row: number): Value {
-    return this.#held.valueAt(column, this.#order[row] ?? 0);
+    return this.#materialised.valueAt(column, this.#order[row] ?? 0);
   }
 
   compare(
@@ -38,42 +38,48 @@ export class WindowRows {
     left: number,
     right: number,
   ): number {
-    return this.#held.compare(by, this.#order[left] ?? 0, this.#order[right] ?? 0);
+    return this.#materialised.compare(by, this.#order[left] ?? 0, this.#order[right] ?? 0);
   }
 }
 
-/** One partition, and in it the groups of rows that the order of the window does not tell apart. */
-export interface Partition {
+/**
+ * One partition with its groups of peers, which are rows that the order of the window does not
+ * distinguish.
+ */
+export interface WindowPartition {
   readonly start: number;
   readonly end: number;
-  /** First row of each group, ascending, and the end of the partition behind them. */
+  /** The first row of each group, ascending, followed by the end of the partition. */
   readonly groupStarts: readonly number[];
 }
 
-/** The row for which something is asked. */
-export interface RowPlace {
+/** The current row. */
+export interface CurrentRow {
   readonly row: number;
-  /** Which group of the partition it is in, from 0. */
+  /** The index of the row's group in the partition. */
   readonly group: number;
 }
 
-export function groupStartOf({ end, groupStarts }: Partition, group: number): number {
+export function groupStartOf({ end, groupStarts }: WindowPartition, group: number): number {
   return groupStarts[group] ?? end;
 }
 
-/** What a row sees: `start` to `end` without `holeStart` to `holeEnd`, but with `kept` again. */
-export interface Frame {
+/**
+ * The rows that a row sees: from `start` to `end`, without the hole from `holeStart` to `holeEnd`,
+ * but including the row `kept`.
+ */
+export interface FrameRange {
   readonly start: number;
   readonly end: number;
-  /** Equal if nothing is excluded. */
+  /** The start of the hole; equal to `holeEnd` if nothing is excluded. */
   readonly holeStart: number;
   readonly holeEnd: number;
-  /** A row in the hole that is seen nevertheless; -1 for none. */
+  /** A row in the hole that is visible nevertheless, or -1 if there is no such row. */
   readonly kept: number;
 }
 
-/** The rows of a frame as up to three ranges, ascending and not empty. */
-export function rangesOf({ end, holeEnd, holeStart, kept, start }: Frame): [number, number][] {
+/** Returns the rows of a frame as up to three ranges, ascending and not empty. */
+export function rangesOf({ end, holeEnd, holeStart, kept, start }: FrameRange): [number, number][] {
   const ranges: [number, number][] = [
     [start, Math.min(end, holeStart)],
     [kept, kept + 1],
@@ -82,13 +88,13 @@ export function rangesOf({ end, holeEnd, holeStart, kept, start }: Frame): [numb
   return ranges.filter(([from, to]) => from >= start && to <= end && from < to);
 }
 
-export interface FrameBound {
+export interface CompiledFrameBound {
   readonly type: BoundFrameBound["type"];
-  readonly offset: ((run: Run) => Value) | undefined;
-  readonly reach: FrameReach | undefined;
+  readonly offset: ((context: ExecutionContext) => Value) | undefined;
+  readonly reach: CompiledFrameReach | undefined;
 }
 
-export interface FrameReach {
+export interface CompiledFrameReach {
   readonly key: Evaluator;
   readonly type: DataType;
   readonly step: (key: Value, offset: Value) => Value;
@@ -98,24 +104,24 @@ export interface FrameReach {
 export interface FrameShape {
   readonly mode: BoundFrame["mode"];
   readonly exclude: BoundFrame["exclude"];
-  readonly start: FrameBound;
-  readonly end: FrameBound;
+  readonly start: CompiledFrameBound;
+  readonly end: CompiledFrameBound;
 }
 
 export interface FrameFinderOptions {
-  readonly run: Run;
+  readonly context: ExecutionContext;
   readonly rows: WindowRows;
   readonly shape: FrameShape;
-  /** Of the one ordering entry that RANGE with an offset has. */
+  /** The only ordering entry of RANGE with an offset. */
   readonly sort: Omit<SortKey, "evaluate" | "type"> | undefined;
-  /** Columns of `rows` with the values that the bounds reach from. */
+  /** The columns of `rows` from whose values the start bound and the end bound are computed. */
   readonly startKey: number;
   readonly endKey: number;
 }
 
-const NO_PARTITION: Partition = { start: 0, end: 0, groupStarts: [0] };
+const NO_PARTITION: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
 
-/** Finds the frame of one row after the other. */
+/** Finds the frame of one row after another. */
 export class FrameFinder {
   readonly #shape: FrameShape;
   readonly #start: BoundFinder;
@@ -128,14 +134,14 @@ export class FrameFinder {
     this.#end = new BoundFinder("end", { ...options, key: options.endKey });
   }
 
-  begin(partition: Partition): void {
+  begin(partition: WindowPartition): void {
     this.#partition = partition;
     this.#start.begin(partition);
     this.#end.begin(partition);
   }
 
-  /** The frame of a row; rows are asked for in their order. */
-  frameOf(place: RowPlace): Frame {
+  /** Returns the frame of a row; rows must be requested in order. */
+  frameOf(place: CurrentRow): FrameRange {
     const start = this.#start.placeOf(place);
     const end = Math.max(start, this.#end.placeOf(place));
     const { row, group } = place;
@@ -158,37 +164,37 @@ interface BoundOptions extends FrameFinderOptions {
   readonly key: number;
 }
 
-/** Rows between two looks at the clock. */
+/** The number of rows between two checks of the time. */
 const ROWS_PER_LOOK = 4096;
 
-/** Finds where frames start, or where they end. */
+/** Finds the start or the end of frames. */
 class BoundFinder {
   readonly #side: "start" | "end";
   readonly #options: BoundOptions;
-  readonly #bound: FrameBound;
-  /** Of ROWS and GROUPS: rows or groups from the current one, negative before it. */
+  readonly #bound: CompiledFrameBound;
+  /** For ROWS and GROUPS: the distance from the current row or group, negative before it. */
   readonly #distance: number;
-  /** Of RANGE. */
+  /** For RANGE: the offset from the value of the current row. */
   readonly #offset: Value;
   #partition = NO_PARTITION;
-  /** Of RANGE with an offset: where the last bound was. */
+  /** For RANGE with an offset: the position of the last bound. */
   #position = 0;
 
   constructor(side: "start" | "end", options: BoundOptions) {
     this.#side = side;
     this.#options = options;
     this.#bound = options.shape[side];
-    this.#offset = checkedOffset(this.#bound, options.run);
+    this.#offset = checkedOffset(this.#bound, options.context);
     const size = this.#bound.reach === undefined ? Number(this.#offset ?? 0) : 0;
     this.#distance = this.#bound.type === "preceding" ? -size : size;
   }
 
-  begin(partition: Partition): void {
+  begin(partition: WindowPartition): void {
     this.#partition = partition;
     this.#position = partition.start;
   }
 
-  placeOf({ group, row }: RowPlace): number {
+  placeOf({ group, row }: CurrentRow): number {
     const partition = this.#partition;
     const { end, start } = partition;
     const further = this.#side === "start" ? 0 : 1;
@@ -209,18 +215,18 @@ class BoundFinder {
   }
 
   /**
-   * The first row that is not before the bound, or of an end the first one behind it. Rows without
-   * a value see each other and are seen by no others.
+   * Returns the first row that is not before a start bound, or the first one after an end bound.
+   * Rows whose key is NULL see only each other.
    */
-  #reached(row: number, reach: FrameReach): number {
-    const { rows, run, sort } = this.#options;
+  #reached(row: number, reach: CompiledFrameReach): number {
+    const { rows, context, sort } = this.#options;
     const key = this.#options.key;
     const current = rows.valueAt(key, row);
-    const order = { ...defined(sort, "RANGE with an offset has an order"), type: reach.type };
+    const order = { ...defined(sort, "RANGE with an offset has an ORDER BY"), type: reach.type };
     const target = current === null ? null : reach.step(current, this.#offset);
     const { end } = this.#partition;
     while (this.#position < end) {
-      if (this.#position % ROWS_PER_LOOK === 0) run.checkTime();
+      if (this.#position % ROWS_PER_LOOK === 0) context.checkTime();
       const by = compareByKey(order, rows.valueAt(key, this.#position), target);
       if (this.#side === "start" ? by >= 0 : by > 0) break;
       this.#position += 1;
@@ -230,9 +236,12 @@ class BoundFinder {
 }
 
 /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
-function checkedOffset({ offset, reach, type }: FrameBound, run: Run): Value {
+function checkedOffset(
+  { offset, reach, type }: CompiledFrameBound,
+  context: ExecutionContext,
+): Value {
   if (offset === undefined) return null;
-  const value = offset(run);
+  const value = offset(context);
   assert(type === "preceding" || type === "following", "an offset has a direction");
   const isFit =
     value !== null && (reach === undefined ? Number(value) >= 0 : !reach.isNegative(value));

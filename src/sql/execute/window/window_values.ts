@@ -1,31 +1,31 @@
 /**
- * Window functions that are no aggregates: numbers of rows, and values of other rows.
+ * Computes the window functions that are not aggregates: row numbers, and values from other rows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
 import type { WindowName } from "../../functions/window_functions.ts";
 import {
+  type CurrentRow,
   type FrameFinder,
   groupStartOf,
-  type Partition,
-  type RowPlace,
   rangesOf,
+  type WindowPartition,
   type WindowRows,
 } from "./window_frame.ts";
 
 /** Computes one column of a window, row by row in the order of the window. */
 export interface WindowColumn {
-  /** The rows that follow are of this partition. */
-  begin(partition: Partition): void;
-  valueAt(place: RowPlace): Value;
-  /** Rows that were looked at so far, beside those that were asked for. */
+  /** Announces that the following rows are in this partition. */
+  begin(partition: WindowPartition): void;
+  valueAt(place: CurrentRow): Value;
+  /** The number of rows read so far, not counting the current rows. */
   readonly work: number;
 }
 
 export interface WindowValueOptions {
   readonly name: WindowName;
   readonly rows: WindowRows;
-  /** Columns of the arguments. */
+  /** The columns that contain the arguments. */
   readonly args: readonly number[];
   readonly frames: FrameFinder;
 }
@@ -33,8 +33,8 @@ export interface WindowValueOptions {
 export class WindowValue implements WindowColumn {
   readonly work = 0;
   readonly #options: WindowValueOptions;
-  #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
-  /** Of ntile: one number for the partition, from the first row that has it. */
+  #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
+  /** For ntile: the number of tiles for the partition, from the first row that specifies one. */
   #tileCount: number | undefined;
   #tileStart = 0;
 
@@ -42,13 +42,13 @@ export class WindowValue implements WindowColumn {
     this.#options = options;
   }
 
-  begin(partition: Partition): void {
+  begin(partition: WindowPartition): void {
     this.#partition = partition;
     this.#options.frames.begin(partition);
     this.#tileCount = undefined;
   }
 
-  valueAt(place: RowPlace): Value {
+  valueAt(place: CurrentRow): Value {
     const { end, start } = this.#partition;
     const { group, row } = place;
     const count = end - start;
@@ -82,7 +82,7 @@ export class WindowValue implements WindowColumn {
     return column === undefined ? null : this.#options.rows.valueAt(column, row);
   }
 
-  /** Tiles of equal size; the first ones take what is left over. */
+  /** Divides a partition into tiles of equal size; the first tiles take the remainder. */
   #tileOf(row: number, count: number): Value {
     if (this.#tileCount === undefined) {
       const tileCount = this.#argument(0, row);
@@ -98,7 +98,9 @@ export class WindowValue implements WindowColumn {
     return largerCount + Math.floor((position - inLarger) / Math.max(size, 1)) + 1;
   }
 
-  /** The value some rows away, else the third argument. */
+  /**
+   * Returns the value from a row at some distance, or the third argument if there is no such row.
+   */
   #shifted(row: number, direction: 1 | -1): Value {
     const distance = this.#options.args.length < 2 ? 1 : this.#argument(1, row);
     if (distance === null) return null;
@@ -107,7 +109,7 @@ export class WindowValue implements WindowColumn {
     return wanted >= start && wanted < end ? this.#argument(0, wanted) : this.#argument(2, row);
   }
 
-  #framed(place: RowPlace): Value {
+  #framed(place: CurrentRow): Value {
     const ranges = rangesOf(this.#options.frames.frameOf(place));
     if (this.#options.name === "last_value") {
       const last = ranges.at(-1);

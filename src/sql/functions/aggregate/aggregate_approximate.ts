@@ -9,7 +9,7 @@ import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
 import { checkedFraction } from "./aggregate_percentiles.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-/** Distinct values of a group that are counted exactly. */
+/** The maximum number of distinct values in a group that are counted exactly. */
 const EXACT_MAX = 4096;
 const REGISTER_BITS = 15;
 const REGISTER_COUNT: number = 2 ** REGISTER_BITS;
@@ -58,11 +58,11 @@ function hashOf(key: unknown): bigint {
   return Bun.hash(`${typeof key}${String(key)}`);
 }
 
-/** The low bits choose a register, which keeps the longest run of zeros of the others. */
+/** The low bits choose a register, which keeps the longest run of zeros in the other bits. */
 function note(registers: Uint8Array, hash: bigint): void {
   const register = Number(hash & BigInt(REGISTER_COUNT - 1));
   const high = Number(hash >> 32n);
-  // 32 bits of the hash hold runs long enough for 10^14 values in all registers.
+  // 32 bits of the hash are enough for 10^14 values in all registers.
   const run = Math.clz32(high) + 1;
   if (run > (registers[register] ?? 0)) registers[register] = run;
 }
@@ -123,7 +123,7 @@ export class ApproximatePercentileState implements AggregateState {
     const sketch = this.#sketches[group];
     if (sketch === undefined || sketch.fraction === null) return null;
     let rank = checkedFraction(sketch.fraction) * (sketch.count - 1);
-    // From the most negative number upward.
+    // Visits the buckets from the most negative number upward.
     for (const [bucket, count] of sorted(sketch.negative).toReversed()) {
       if (rank < count) return 0 - middleOf(bucket);
       rank -= count;
@@ -142,7 +142,7 @@ function sorted(buckets: ReadonlyMap<number, number>): [number, number][] {
   return [...buckets].toSorted((left, right) => left[0] - right[0]);
 }
 
-/** Within 1 % of every number of the bucket. */
+/** Returns a value within 1 % of every number of the bucket. */
 function middleOf(bucket: number): number {
   return (2 * GROWTH ** bucket) / (GROWTH + 1);
 }

@@ -1,5 +1,6 @@
 /**
- * Aggregates that keep one value a group: min, max, any_value, and the logical and bitwise ones.
+ * Aggregates that keep one value per group: min, max, any_value, and logical and bitwise
+ * aggregates.
  */
 import {
   type Comparator,
@@ -13,7 +14,7 @@ import {
 } from "../../../types/mod.ts";
 import { type AggregateState, type BatchGroups, grown } from "./aggregate_state.ts";
 
-/** Keeps a value a group, and folds each further value into it. */
+/** Keeps one value per group, and combines it with each further value. */
 export class FoldState implements AggregateState {
   readonly #kept: (Value | undefined)[] = [];
   readonly #fold: (kept: Value, value: Value) => Value;
@@ -34,7 +35,7 @@ export class FoldState implements AggregateState {
   }
 }
 
-/** Types whose order is that of their numbers. */
+/** Whether values of a type are ordered like the numbers that represent them. */
 function isOrderedNumber(type: DataType): boolean {
   return (
     isNumeric(type) ||
@@ -54,14 +55,14 @@ export function extremeState(type: DataType, wanted: "min" | "max"): AggregateSt
 }
 
 /**
- * The kept numbers lie in an array of doubles, which a collection of garbage need not walk through.
- * No value is infinite, so that stands for none.
+ * The extremes are in an array of doubles, which garbage collection need not scan. No value is
+ * infinite, so infinity represents a missing value.
  */
 class NumberExtremeState implements AggregateState {
   #kept = new Float64Array(0);
-  /** Groups that have a place in there. */
+  /** The number of groups in the array of doubles. */
   #groupCount = 0;
-  /** Of groups that have numbers beyond 2^53, the extreme one of those. */
+  /** For groups with numbers beyond 2^53, the extreme of those numbers. */
   readonly #large = new Map<number, bigint>();
   readonly #isMin: boolean;
   readonly #none: number;
@@ -88,9 +89,9 @@ class NumberExtremeState implements AggregateState {
       if (extreme !== undefined) this.#offer(0, extreme);
       return true;
     }
-    const { numbers } = groups;
+    const { ids } = groups;
     for (let row = 0; row < count; row += 1) {
-      if (nulls === undefined || nulls[row] !== 1) this.#offer(numbers[row] ?? 0, values[row] ?? 0);
+      if (nulls === undefined || nulls[row] !== 1) this.#offer(ids[row] ?? 0, values[row] ?? 0);
     }
     return true;
   }

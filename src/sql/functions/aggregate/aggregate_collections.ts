@@ -1,12 +1,12 @@
-/**
- * Aggregates that keep all values of a group: string_agg, array_agg and the JSON ones.
- */
-import { type DataType, isInteger, type Value } from "../../../types/mod.ts";
+/** Aggregates that keep all values of a group: string_agg, array_agg and the JSON aggregates. */
+import { type DataType, gatheredArray, isInteger, type Value } from "../../../types/mod.ts";
 import { canonicalPart, jsonKeyOf, jsonTextOf } from "../json/json_build.ts";
 import { JsonbObjectState } from "./aggregate_objects.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-/** Keeps what `read` makes of each row; undefined is left out. Over no rows the result is NULL. */
+/**
+ * Keeps the result of `read` for each row, unless it is undefined. The result over no rows is NULL.
+ */
 class CollectState<Item> implements AggregateState {
   readonly keepsRows = true;
   readonly #items: Item[][] = [];
@@ -35,15 +35,15 @@ class CollectState<Item> implements AggregateState {
   }
 }
 
-/** Each separator stands before its own row's text; a NULL one is empty. */
+/** Each separator precedes the text of its own row. A NULL separator is empty. */
 export function stringState(type: DataType): AggregateState {
   return type.kind === "bytes" ? bytesState() : new TextState();
 }
 
 /**
- * A text and what is added to it are one string of two parts until somebody reads it. So a group is
- * written once, and over a window, which reads after each row, what was written is copied and not
- * joined anew: 27,000 rows take 0.1 s instead of 6.
+ * Appending makes a string of two parts that are joined only when the string is read, so each text
+ * is written once. A window reads the string after each row: earlier text is then copied but not
+ * joined again. This makes 27,000 rows sixty times as fast.
  */
 class TextState implements AggregateState {
   readonly keepsRows = true;
@@ -62,11 +62,14 @@ class TextState implements AggregateState {
   }
 }
 
-/** Texts that are joined at a time, so that few are left to join when somebody reads them. */
+/**
+ * The number of strings that are joined at a time, which leaves few strings to join when the result
+ * is read.
+ */
 const JOINED_TEXTS = 1024;
 
 interface JoinedTexts {
-  /** Of so many texts each. */
+  /** The joined pieces, each made from this many strings. */
   readonly pieces: string[];
   readonly further: string[];
 }
@@ -77,7 +80,10 @@ interface Enclosure {
   readonly close: string;
 }
 
-/** The texts of a group between two brackets; a million of them are joined in 5 ms, not in 60. */
+/**
+ * The strings of a group between two brackets. Joining pieces is twelve times as fast as joining
+ * all strings at the end.
+ */
 class EnclosedState implements AggregateState {
   readonly keepsRows = true;
   readonly #groups: JoinedTexts[] = [];
@@ -106,13 +112,13 @@ class EnclosedState implements AggregateState {
   }
 }
 
-interface Piece {
+interface CollectedPiece {
   readonly bytes: Uint8Array;
   readonly separator: Uint8Array | undefined;
 }
 
 function bytesState(): AggregateState {
-  return new CollectState<Piece>(pieceOf, (pieces) => {
+  return new CollectState<CollectedPiece>(pieceOf, (pieces) => {
     const parts: Uint8Array[] = [];
     for (const [index, { bytes, separator }] of pieces.entries()) {
       if (index > 0 && separator !== undefined) parts.push(separator);
@@ -122,7 +128,7 @@ function bytesState(): AggregateState {
   });
 }
 
-function pieceOf([value = null, separator = null]: readonly Value[]): Piece | undefined {
+function pieceOf([value = null, separator = null]: readonly Value[]): CollectedPiece | undefined {
   if (value === null) return undefined;
   return {
     bytes: value as Uint8Array,
@@ -133,7 +139,7 @@ function pieceOf([value = null, separator = null]: readonly Value[]): Piece | un
 export function arrayState(): AggregateState {
   return new CollectState<Value>(
     ([value = null]) => value,
-    (items) => [...items],
+    (items) => gatheredArray([...items]),
   );
 }
 
@@ -148,7 +154,7 @@ export function jsonArrayState(type: DataType, binary: boolean): AggregateState 
 
 const BRACKETS: Enclosure = { open: "[", separator: ", ", close: "]" };
 
-/** A value as it stands in an array of JSONB: the elements of one are canonical each by itself. */
+/** Returns a value as an element of a JSONB array. Each element is canonical on its own. */
 function jsonbElementOf(type: DataType, value: Value): string {
   const isWritten = value === null || type.kind === "boolean" || isInteger(type);
   const text = jsonTextOf(type, value);

@@ -1,33 +1,35 @@
 /**
- * jsonb_object_agg: the members of each group, in canonical order when they are asked for.
+ * jsonb_object_agg: the members of each group, ordered canonically when the result is read.
  *
- * A member is written when it is added. Only the order of the keys is left for the end; for
- * 300,000 members it takes half a second.
+ * A member is written when it is added. Only the ordering of keys is left to the end. It takes half
+ * a second for 300,000 members.
  */
 import { sortedNumbers } from "../../../base/watched_sort.ts";
 import { compareCodePoints, type Value } from "../../../types/mod.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-interface Members {
+interface ObjectMembers {
   readonly keys: string[];
-  /** The bytes of each key, by which keys are ordered first. */
+  /** The byte length of each key, which is the first criterion of the key order. */
   readonly lengths: number[];
-  /** Each with its key, as the object has it. */
+  /** The members as JSON strings, each with its key. */
   readonly texts: string[];
-  /** The object; undefined until it is asked for, and when a member has come since. */
+  /** The finished object; undefined until it is read, and again after a member is added. */
   object: string | undefined;
 }
 
 interface MemberReader {
-  /** A string of canonical JSON. @throws {DatabaseError} INVALID_VALUE */
+  /** Returns the key as a canonical JSON string. @throws {DatabaseError} INVALID_VALUE */
   readonly readKey: (key: Value) => string;
-  /** Canonical JSON. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+  /**
+   * Returns the value as canonical JSON. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+   */
   readonly readValue: (value: Value) => string;
 }
 
 export class JsonbObjectState implements AggregateState {
   readonly keepsRows = true;
-  readonly #groups: Members[] = [];
+  readonly #groups: ObjectMembers[] = [];
   readonly #reader: MemberReader;
 
   constructor(reader: MemberReader) {
@@ -58,8 +60,8 @@ function keyOf(written: string): string {
   return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);
 }
 
-/** Writes an object; of repeated keys the last wins. */
-function objectOf({ keys, lengths, texts }: Members, checkTime: () => void): string {
+/** Writes an object. The last of several repeated keys wins. */
+function objectOf({ keys, lengths, texts }: ObjectMembers, checkTime: () => void): string {
   const compare = (left: number, right: number): number => {
     const byLength = (lengths[left] ?? 0) - (lengths[right] ?? 0);
     return byLength || compareCodePoints(keys[left] ?? "", keys[right] ?? "") || left - right;

@@ -1,6 +1,7 @@
 /**
- * Aggregates over parts of the rows: what each part computes, and what becomes of that. The result
- * is the same as over all rows at once, but for the last digits of sums of doubles.
+ * Splits aggregates for parallel execution: one aggregate for each part of the rows, and another to
+ * combine the results. The final result is the same as that of one aggregate over all rows, except
+ * for the last digits of sums of doubles.
  */
 import { defined } from "../../../base/assert.ts";
 import { type DataType, DECIMAL_PRECISION_MAX, DOUBLE, decimalType } from "../../../types/mod.ts";
@@ -10,13 +11,13 @@ import { CountedParts, partOfSum } from "./aggregate_sums.ts";
 import { resolveAggregate } from "./aggregates.ts";
 
 export interface AggregateParts {
-  /** Over the arguments of the aggregate. */
+  /** The aggregates of each part, applied to the arguments of the original aggregate. */
   readonly parts: readonly AggregateForm[];
-  /** Over the results of these. */
+  /** The combining aggregate, applied to the results of the parts. */
   readonly whole: AggregateForm;
 }
 
-/** Undefined if the result does not follow from results of parts. */
+/** Returns the parts of an aggregate, or undefined if partial results cannot be combined. */
 export function partsOf(form: AggregateForm): AggregateParts | undefined {
   switch (form.name) {
     case "count":
@@ -43,12 +44,12 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
   }
 }
 
-/** How many values an average is of. */
+/** Counts the values that an average covers. */
 function countOf({ argumentTypes }: AggregateForm): AggregateForm {
-  return defined(resolveAggregate("count", argumentTypes), "whatever has a type is counted");
+  return defined(resolveAggregate("count", argumentTypes), "values of every type are counted");
 }
 
-/** The sum of a part, which need not fit the type of the result. */
+/** Sums a part; the sum need not fit into the type of the final result. */
 function sumOf({ argumentTypes, result }: AggregateForm): AggregateForm {
   const [type = result] = argumentTypes;
   return {

@@ -1,19 +1,21 @@
 /**
- * median, and the ordered-set aggregates, whose rows arrive in the order of WITHIN GROUP.
+ * The median, and the ordered-set aggregates, whose rows arrive in the order of WITHIN GROUP.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  type ArrayValue,
   addIntervals,
   type DataType,
   groupKeyOf,
   type Interval,
+  mapElements,
   negateInterval,
   scaleInterval,
   type Value,
 } from "../../../types/mod.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-/** The middle of the values, between two of them their mean. */
+/** The middle value, or the mean of the two middle values. */
 export class MedianState implements AggregateState {
   readonly keepsRows = true;
   readonly #values: number[][] = [];
@@ -29,12 +31,12 @@ export class MedianState implements AggregateState {
   finish(group: number): Value {
     const values = this.#values[group];
     if (values === undefined) return null;
-    // Float64Array.from reads an array by its iterator, which takes as long as the sort.
+    // Float64Array.from reads an array through its iterator, which takes as long as the sort.
     return interpolate(new Float64Array(values).toSorted(), 0.5);
   }
 }
 
-/** The value at a fraction of the way through ascending numbers. */
+/** Returns the value at a fraction of the way through ascending numbers. */
 function interpolate(sorted: ArrayLike<number>, fraction: number): number {
   const position = fraction * (sorted.length - 1);
   const below = Math.floor(position);
@@ -48,7 +50,9 @@ interface OrderedGroup {
   readonly values: Value[];
 }
 
-/** percentile_cont and percentile_disc: the first argument is a fraction or an array of them. */
+/**
+ * percentile_cont and percentile_disc: the first argument is a fraction or an array of fractions.
+ */
 export class PercentileState implements AggregateState {
   readonly keepsRows = true;
   readonly #groups: OrderedGroup[] = [];
@@ -74,22 +78,22 @@ export class PercentileState implements AggregateState {
     if (held === undefined || held.values.length === 0 || held.fraction === null) return null;
     const { fraction, values } = held;
     if (typeof fraction === "number") return this.#at(values, checkedFraction(fraction));
-    return (fraction as readonly Value[]).map((item) =>
+    return mapElements(fraction as ArrayValue, (item) =>
       item === null ? null : this.#at(values, checkedFraction(item as number)),
     );
   }
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns the fraction if it is valid. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function checkedFraction(fraction: number): number {
   if (fraction >= 0 && fraction <= 1) return fraction;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot take the percentile ${fraction}: it must be between 0 and 1`,
+    `Cannot compute the percentile ${fraction}: it must be between 0 and 1`,
   );
 }
 
-/** The first value whose place is at or after the fraction. */
+/** Returns the first value whose position is at or after the fraction. */
 function discreteAt(values: readonly Value[], fraction: number): Value {
   const place = Math.max(1, Math.ceil(fraction * values.length));
   return values[place - 1] ?? null;
@@ -108,7 +112,7 @@ function intervalAt(values: readonly Value[], fraction: number): Value {
   return addIntervals(low, scaleInterval(span, position - below));
 }
 
-/** mode(): the most frequent value, the first of equals. */
+/** mode(): the most frequent value, or the first of several equally frequent ones. */
 export class ModeState implements AggregateState {
   readonly #type: DataType;
   readonly #groups: Map<unknown, { value: Value; count: number }>[] = [];

@@ -1,52 +1,55 @@
 /**
- * What an aggregate is: a state for dense group numbers, filled row by row or vector by vector.
+ * The interface of aggregates: a state for consecutive group numbers, filled row by row or vector
+ * by vector.
  */
 import type { DataType, Value, Vector } from "../../../types/mod.ts";
 
-/** To which groups the rows of a batch belong. */
+/** Assigns the rows of a batch to groups. */
 export interface BatchGroups {
   /** The group of each row. */
-  readonly numbers: Uint32Array;
-  /** Above every number. */
+  readonly ids: Uint32Array;
+  /** A number greater than every group number. */
   readonly groupCount: number;
-  /** How many of the rows each group has, where that is cheap to know; it may be counted now. */
+  /**
+   * The number of rows of each group, if that is cheap to determine. It may be computed on access.
+   */
   readonly rowCounts: Uint32Array | undefined;
-  /** Whether it costs nothing any more. */
+  /** Whether `rowCounts` has already been computed. */
   readonly isCounted?: boolean;
 }
 
 /**
- * One aggregate under way, for all groups of a query.
+ * The state of one aggregate for all groups of a query.
  *
- * Groups are numbers from 0 without gaps; a group that was never added to finishes as over no rows.
+ * Groups are consecutive numbers from 0. A group without rows has the result over no rows.
  */
 export interface AggregateState {
-  /** Whether what it holds grows with each row, not only with each group. */
+  /** Whether the state's memory grows with each row, not only with each group. */
   readonly keepsRows?: boolean;
   /**
-   * Adds one row: the arguments in order, NULL included, already cast to the form's argument
-   * types; none for count(*).
+   * Adds one row. The arguments are in order, include NULL and are already cast to the form's
+   * argument types; count(*) has none.
    */
   add(group: number, ...values: readonly Value[]): void;
   /**
-   * Adds `count` rows at once; without `groups`, all to group 0. `vector` is the one argument,
-   * undefined for count(*).
+   * Adds `count` rows together. Without `groups`, all rows go to group 0. `vector` is the only
+   * argument, or undefined for count(*).
    *
-   * @returns false, and does nothing, if there is no loop for this kind of vector.
+   * @returns false, without effect, if there is no loop for this kind of vector.
    */
   addVector?(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean;
-  /** Takes back a row that was added: present where that is exact. */
+  /** Removes a previously added row. Present only if the result stays exact. */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
-   * The result so far; more rows may follow. It is not changed by them.
+   * Returns the result so far. More rows may follow and do not change a returned result.
    *
-   * @param checkTime Called while a result takes long to make.
+   * @param checkTime Called at intervals during a long computation.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
    */
   finish(group: number, checkTime?: () => void): Value;
   /**
-   * The results of groups from `start` (inclusive) to `end` (exclusive), where no value has to be
-   * made for each; undefined when they must be asked for one by one.
+   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector if no
+   * value has to be created for each group, or undefined if they must be read one by one.
    */
   finishRange?(start: number, end: number): Vector | undefined;
 }
@@ -58,15 +61,18 @@ export interface AggregateForm {
   readonly argumentTypes: readonly DataType[];
   readonly result: DataType;
   /**
-   * Rows must be added in the order of WITHIN GROUP, whose expression is the last argument; the
-   * arguments in parentheses come before it.
+   * Whether rows must be added in the order of WITHIN GROUP, whose expression is the last argument,
+   * after the arguments in parentheses.
    */
   readonly isOrderedSet?: boolean;
-  /** The result shows the order of the rows. */
+  /** Whether the result depends on the order of the rows. */
   readonly keepsOrder?: boolean;
-  /** The result holds the value of every row, so it may be as large as all of them together. */
+  /**
+   * Whether the result contains every row's value, so that it may be as large as all of them
+   * together.
+   */
   readonly gathers?: boolean;
-  /** More of the same argument do not change the result, so DISTINCT can be left out. */
+  /** Whether repeated arguments leave the result unchanged, so that DISTINCT can be omitted. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
 }
@@ -79,30 +85,30 @@ export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64A
   return larger;
 }
 
-/** Adds to each group how many rows of a batch it has, of those that are not NULL. */
+/** Adds the number of non-NULL rows of a batch to each group. */
 export function addCounts(
   into: Float64Array,
   { groups, nulls }: { groups: BatchGroups; nulls: Uint8Array | undefined },
 ): void {
-  const { numbers, rowCounts } = groups;
+  const { ids, rowCounts } = groups;
   if (nulls === undefined && rowCounts !== undefined) {
     for (let group = 0; group < rowCounts.length; group += 1) {
       into[group] = (into[group] ?? 0) + (rowCounts[group] ?? 0);
     }
   } else if (nulls === undefined) {
-    for (let row = 0; row < numbers.length; row += 1) {
-      const group = numbers[row] ?? 0;
+    for (let row = 0; row < ids.length; row += 1) {
+      const group = ids[row] ?? 0;
       into[group] = (into[group] ?? 0) + 1;
     }
   } else {
-    for (let row = 0; row < numbers.length; row += 1) {
-      const group = numbers[row] ?? 0;
+    for (let row = 0; row < ids.length; row += 1) {
+      const group = ids[row] ?? 0;
       into[group] = (into[group] ?? 0) + 1 - (nulls[row] ?? 0);
     }
   }
 }
 
-/** How many of the first `count` rows are not NULL. */
+/** Counts the non-NULL rows among the first `count` rows. */
 export function presentCount(nulls: Uint8Array | undefined, count: number): number {
   if (nulls === undefined) return count;
   let sum = count;

@@ -1,8 +1,9 @@
 /**
- * Variance and its kin, covariance and linear regression.
+ * Variance and related aggregates, covariance and linear regression.
  *
- * Exact numbers are summed exactly, with their squares, and divided once. Doubles are updated as
- * Youngs and Cramer (1971) do, which does not lose the small difference of two large sums.
+ * Exact numbers and their squares are summed exactly and divided only once. Doubles are updated by
+ * the method of Youngs and Cramer (1971), which preserves the small difference between two large
+ * sums.
  */
 import {
   addWhole,
@@ -17,9 +18,9 @@ import {
 import type { AggregateState } from "./aggregate_state.ts";
 
 export interface VarianceOptions {
-  /** Of the whole population rather than of a sample of it. */
+  /** Whether the statistic covers the whole population rather than a sample. */
   readonly isPopulation: boolean;
-  /** The square root of the variance. */
+  /** Whether the result is the square root of the variance. */
   readonly isDeviation: boolean;
 }
 
@@ -39,8 +40,8 @@ export function varianceState(type: DataType, options: VarianceOptions): Aggrega
 }
 
 /**
- * The third thing that a variance needs of a part of its rows, beside their sum and their number:
- * the sum of their squares, or of the squares of their deviations from the mean.
+ * Returns the third partial result that a variance needs besides sum and count: the sum of squares,
+ * or of squared deviations from the mean.
  */
 export function partOfSquares(type: DataType): AggregateState {
   return isInexact(type) ? new DoubleVariance((squares) => squares) : new SquareSums();
@@ -76,7 +77,7 @@ class SquareSums implements AggregateState {
   }
 }
 
-/** Adds values; or of parts of the rows their sum, number and sum of squares. */
+/** Adds values, or partial results with sum, count and sum of squares. */
 class ExactVariance implements AggregateState {
   readonly #scale: number;
   readonly #options: VarianceOptions;
@@ -103,7 +104,7 @@ class ExactVariance implements AggregateState {
     const count = this.#counts[group] ?? 0;
     if (count === 0) return null;
     const sum = this.#sums[group] ?? 0;
-    // count² times the variance of the population, exactly.
+    // The population variance times count², exactly.
     const scaled = subtractWhole(
       multiplyWhole(this.#squares[group] ?? 0, count),
       multiplyWhole(sum, sum),
@@ -113,7 +114,7 @@ class ExactVariance implements AggregateState {
   }
 }
 
-/** The same, of deviations from the mean. */
+/** Computes variance like {@linkcode ExactVariance}, but from deviations from the mean. */
 class DoubleVariance implements AggregateState {
   readonly #finish: (squares: number, count: number) => Value;
   readonly #counts: number[] = [];
@@ -143,7 +144,7 @@ class DoubleVariance implements AggregateState {
     }
   }
 
-  /** As Chan, Golub and LeVeque (1979) put together what is known of two parts. */
+  /** Combines the statistics of two parts by the method of Chan, Golub and LeVeque (1979). */
   #addPart(
     group: number,
     sum: number,
@@ -166,7 +167,10 @@ class DoubleVariance implements AggregateState {
   }
 }
 
-/** Sums over pairs (y, x); `sxx` and so on are sums of products of deviations from the means. */
+/**
+ * Sums over pairs (y, x). `sxx` and similar fields are sums of products of deviations from the
+ * means.
+ */
 interface PairSums {
   count: number;
   sumX: number;

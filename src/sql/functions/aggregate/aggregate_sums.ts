@@ -1,9 +1,9 @@
 /**
  * count, sum and avg.
  *
- * Whole numbers are summed in doubles while that is exact; when a sum would leave ±(2^53−1), it
- * moves to a bigint beside it and the double begins anew. So every sum is exact, and only groups
- * with huge sums meet bigint.
+ * Integers are summed in doubles as long as that is exact. When a sum would leave ±(2^53−1), it is
+ * moved to a bigint, and the double restarts at 0. Every sum is therefore exact, but only groups
+ * with huge sums need bigint.
  */
 import {
   addIntervals,
@@ -77,15 +77,15 @@ function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "
   return vector.nulls;
 }
 
-/** Exact sums of whole numbers, with the number of values, for each group. */
+/** Exact sums of integers, with the number of values, for each group. */
 class WholeSums {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
   readonly #carried = new Map<number, bigint>();
-  /** No sum is further from 0 than this. */
+  /** The maximum distance of any sum from 0. */
   #magnitude = 0;
 
-  /** @param count How many values it is the sum of. */
+  /** @param count The number of values in the sum. */
   add(group: number, value: Whole, count = 1): void {
     this.#grow(group);
     this.#counts[group] = (this.#counts[group] ?? 0) + count;
@@ -108,16 +108,16 @@ class WholeSums {
     else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
     const magnitude = count * (values instanceof Int32Array ? 2 ** 31 : magnitudeOf(values));
     if (this.#haveRoomFor(magnitude)) {
-      sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+      sumRows(this.#sums, { numbers: groups?.ids, values, nulls, count });
       return;
     }
     for (let row = 0; row < count; row += 1) {
-      if (nulls?.[row] !== 1) this.#addNumber(groups?.numbers[row] ?? 0, values[row] ?? 0);
+      if (nulls?.[row] !== 1) this.#addNumber(groups?.ids[row] ?? 0, values[row] ?? 0);
     }
     this.#magnitude = SAFE_MAX;
   }
 
-  /** Whether no sum leaves the safe range when numbers of this total size are added. */
+  /** Whether every sum stays in the safe range when numbers of this total magnitude are added. */
   #haveRoomFor(magnitude: number): boolean {
     if (this.#magnitude + magnitude > SAFE_MAX) this.#magnitude = magnitudeOf(this.#sums);
     this.#magnitude += magnitude;
@@ -134,7 +134,9 @@ class WholeSums {
     return carried === undefined ? sum + 0 : wholeFromBigint(carried + BigInt(sum));
   }
 
-  /** Of groups that follow each other; undefined once a sum is none that a double holds. */
+  /**
+   * Returns the results of consecutive groups, or undefined once a sum does not fit in a double.
+   */
   range(start: number, end: number, resultOf: NumberFinish): Vector | undefined {
     if (this.#carried.size > 0) return undefined;
     const length = end - start;
@@ -174,7 +176,7 @@ class WholeSums {
   }
 }
 
-/** The count of all rows, as the sum of the counts of parts of them. */
+/** The count of all rows, computed as the sum of the parts' counts. */
 export class CountedParts implements AggregateState {
   #counts = new Float64Array(16);
 
@@ -187,7 +189,7 @@ export class CountedParts implements AggregateState {
     if (vector?.kind !== "f64") return false;
     const { nulls, values } = vector;
     this.#counts = grown(this.#counts, (groups?.groupCount ?? 1) - 1);
-    sumRows(this.#counts, { numbers: groups?.numbers, values, nulls, count });
+    sumRows(this.#counts, { numbers: groups?.ids, values, nulls, count });
     return true;
   }
 
@@ -196,13 +198,13 @@ export class CountedParts implements AggregateState {
   }
 }
 
-/** Turns a group's sum and count, at least 1, into the result. */
+/** Converts a group's sum and count, which is at least 1, to the result. */
 type WholeFinish = (sum: Whole, count: number) => Value;
 
-/** The same for a sum of at most ±(2^53−1), where it cannot fail and is held as a double. */
+/** Converts a sum of at most ±(2^53−1) to a result that is stored as a double. It cannot fail. */
 type NumberFinish = (sum: number, count: number) => number;
 
-/** Adds values; or sums of parts, each with how many values it is the sum of. */
+/** Adds values, or partial sums together with the number of their values. */
 class WholeState implements AggregateState {
   readonly #sums = new WholeSums();
   readonly #finish: WholeFinish;
@@ -243,7 +245,7 @@ class WholeState implements AggregateState {
   }
 }
 
-/** As {@linkcode WholeState}. */
+/** Works like {@linkcode WholeState}, but for doubles. */
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
@@ -267,7 +269,7 @@ class DoubleState implements AggregateState {
     this.#grow((groups?.groupCount ?? 1) - 1);
     if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
     else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
-    sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+    sumRows(this.#sums, { numbers: groups?.ids, values, nulls, count });
     return true;
   }
 
@@ -282,10 +284,10 @@ class DoubleState implements AggregateState {
   }
 }
 
-/** The sum alone: of each group it is enough to know whether it has a value. */
+/** Keeps only the sum. For each group, it is enough to know whether it has a value. */
 class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
-  /** 1 for a group that has a value. */
+  /** Contains 1 for each group that has a value. */
   #isMet = new Uint8Array(16);
   readonly #finish: (sum: number) => number;
 
@@ -306,7 +308,7 @@ class DoubleSumState implements AggregateState {
     const { nulls, values } = vector;
     this.#grow((groups?.groupCount ?? 1) - 1);
     if (groups !== undefined && nulls === undefined && groups.isCounted !== true) {
-      sumMarked(this.#sums, this.#isMet, { numbers: groups.numbers, values });
+      sumMarked(this.#sums, this.#isMet, { numbers: groups.ids, values });
       return true;
     }
     if (groups === undefined) {
@@ -318,10 +320,10 @@ class DoubleSumState implements AggregateState {
       }
     } else {
       for (let row = 0; row < count; row += 1) {
-        if (nulls?.[row] !== 1) this.#isMet[groups.numbers[row] ?? 0] = 1;
+        if (nulls?.[row] !== 1) this.#isMet[groups.ids[row] ?? 0] = 1;
       }
     }
-    sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+    sumRows(this.#sums, { numbers: groups?.ids, values, nulls, count });
     return true;
   }
 
@@ -378,7 +380,7 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
   );
 }
 
-/** The state of sum(x) over a part of the rows: a result of any size. */
+/** The state of sum(x) over a part of the rows. The result may have any size. */
 export function partOfSum(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (argument.kind === "float" || argument.kind === "double")

@@ -1,8 +1,8 @@
 /**
- * Aggregates: which form an aggregate has for the types of its arguments.
+ * Finds the form of an aggregate for the types of its arguments.
  *
- * DISTINCT, ORDER BY, FILTER and WITHIN GROUP are the executor's: it decides which rows a state
- * sees, and in which order.
+ * The executor handles DISTINCT, ORDER BY, FILTER and WITHIN GROUP: it decides which rows a state
+ * receives, and in which order.
  */
 import {
   BIGINT,
@@ -33,18 +33,17 @@ import { averageState, CountState, sumState } from "./aggregate_sums.ts";
 
 export type { AggregateForm, AggregateState, BatchGroups };
 
-type Types = readonly DataType[];
-type Resolver = (types: Types) => Omit<AggregateForm, "name"> | undefined;
+type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | undefined;
 
-/** Scale of an average of decimals. */
+/** The minimum scale of an average of decimals. */
 const AVERAGE_SCALE_MIN = 16;
 
-/** An untyped literal counts as text, beside numbers as DOUBLE. */
+/** An untyped literal counts as text, or as DOUBLE in combination with numbers. */
 function typed(type: DataType, fallback: DataType): DataType {
   return type.kind === "unknown" ? fallback : type;
 }
 
-/** Makes a resolver for aggregates of one argument. */
+/** Creates a resolver for aggregates with one argument. */
 function ofOne(
   resolve: (type: DataType) => Omit<AggregateForm, "name" | "argumentTypes"> | undefined,
   fallback: DataType,
@@ -58,7 +57,7 @@ function ofOne(
   };
 }
 
-function resolveCount(types: Types): ReturnType<Resolver> {
+function resolveCount(types: readonly DataType[]): ReturnType<Resolver> {
   if (types.length > 1) return undefined;
   const argumentTypes = types.map((type) => typed(type, TEXT));
   return { argumentTypes, result: BIGINT, create: () => new CountState() };
@@ -112,7 +111,7 @@ function resolveTruth(wanted: "and" | "or"): Resolver {
   }, BOOLEAN);
 }
 
-function resolveStringAgg(types: Types): ReturnType<Resolver> {
+function resolveStringAgg(types: readonly DataType[]): ReturnType<Resolver> {
   const [value, separator] = types;
   if (value === undefined || separator === undefined || types.length !== 2) return undefined;
   const type = value.kind === "bytes" ? value : TEXT;
@@ -151,13 +150,13 @@ function resolveJsonObject(binary: boolean): Resolver {
   };
 }
 
-/** A fraction, or an array of fractions, before the ordered argument. */
+/** Resolves a fraction, or an array of fractions, before the ordered argument. */
 function resolvePercentile(wanted: "cont" | "disc"): Resolver {
   return (types) => {
     const [fraction, given] = types;
     if (fraction === undefined || given === undefined || types.length !== 2) return undefined;
     const isMany = fraction.kind === "array";
-    // An array has one dimension, so there is none of the arrays at several fractions.
+    // Arrays have one dimension, so several fractions of an array type are impossible.
     if (isMany && given.kind === "array") return undefined;
     const isNumber = isNumeric(given) || given.kind === "unknown";
     if (wanted === "cont" && !isNumber && given.kind !== "interval") return undefined;
@@ -171,14 +170,14 @@ function resolvePercentile(wanted: "cont" | "disc"): Resolver {
   };
 }
 
-function resolveMedian(types: Types): ReturnType<Resolver> {
+function resolveMedian(types: readonly DataType[]): ReturnType<Resolver> {
   const [type] = types;
   if (type === undefined || types.length !== 1) return undefined;
   if (!isNumeric(type) && type.kind !== "unknown") return undefined;
   return { argumentTypes: [DOUBLE], result: DOUBLE, create: () => new MedianState() };
 }
 
-function resolveApproximatePercentile(types: Types): ReturnType<Resolver> {
+function resolveApproximatePercentile(types: readonly DataType[]): ReturnType<Resolver> {
   const areNumbers = types.every((type) => isNumeric(type) || type.kind === "unknown");
   if (types.length !== 2 || !areNumbers) return undefined;
   return {
@@ -214,10 +213,8 @@ const RESOLVERS = new Map<string, Resolver>([
   [
     "array_agg",
     ofOne((type) => {
-      // Arrays have one dimension.
-      if (type.kind === "array") return undefined;
       return {
-        result: { kind: "array", element: type },
+        result: type.kind === "array" ? type : { kind: "array", element: type },
         keepsOrder: true,
         gathers: true,
         create: arrayState,
@@ -280,26 +277,26 @@ for (const [name, finish] of PAIR_FUNCTIONS) {
   });
 }
 
-/** Every name. */
+/** Returns the names of all aggregates. */
 export function aggregateNames(): Iterable<string> {
   return RESOLVERS.keys();
 }
 
-/** Whether a name, in lower case, is that of an aggregate. */
+/** Whether a name, in lower case, is an aggregate. */
 export function isAggregate(name: string): boolean {
   return RESOLVERS.has(name);
 }
 
 const ORDERED_SETS: ReadonlySet<string> = new Set(["percentile_cont", "percentile_disc", "mode"]);
 
-/** Whether an aggregate, whatever its arguments, takes its rows by WITHIN GROUP. */
+/** Whether an aggregate takes its rows through WITHIN GROUP, whatever its arguments. */
 export function isOrderedSetAggregate(name: string): boolean {
   return ORDERED_SETS.has(name);
 }
 
 /**
- * The form of an aggregate. No argument types stand for count(*); of an ordered-set aggregate the
- * type of the WITHIN GROUP expression comes last.
+ * Returns the form of an aggregate. An empty list of argument types means count(*). For an
+ * ordered-set aggregate, the type of the WITHIN GROUP expression comes last.
  *
  * @returns undefined if there is no such aggregate for these types.
  */

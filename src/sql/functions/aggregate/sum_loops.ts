@@ -1,19 +1,18 @@
 /**
- * The loops of sum and avg: one for each kind of array, since a loop that meets two runs several
- * times slower, and each in the form that needs the least: with or without groups, with or without
- * NULLs.
+ * The loops of sum and avg. Each kind of array has its own loop, because a loop that handles two
+ * kinds runs several times slower. There is also one for each combination of groups and NULLs.
  */
 
 export interface SummedRows {
-  /** The group of each row; undefined: all are group 0. */
+  /** The group of each row; if undefined, all rows are in group 0. */
   readonly numbers: Uint32Array | undefined;
   readonly values: Int32Array | Float64Array;
-  /** 1 where a row is NULL. */
+  /** Contains 1 for each row that is NULL. */
   readonly nulls: Uint8Array | undefined;
   readonly count: number;
 }
 
-/** Adds the first `count` rows to the sums of their groups, one after the other. */
+/** Adds the first `count` rows to the sums of their groups. */
 export function sumRows(sums: Float64Array, { count, nulls, numbers, values }: SummedRows): void {
   const isInt32 = values instanceof Int32Array;
   if (nulls !== undefined) {
@@ -29,7 +28,7 @@ export function sumRows(sums: Float64Array, { count, nulls, numbers, values }: S
   }
 }
 
-/** The largest distance from 0. */
+/** Returns the largest absolute value. */
 export function magnitudeOf(values: Float64Array): number {
   let low = 0;
   let high = 0;
@@ -67,7 +66,7 @@ function groupedFloat64(sums: Float64Array, numbers: Uint32Array, values: Float6
   }
 }
 
-/** The same for doubles, all present, and marks their groups. */
+/** Adds doubles without NULLs to the sums of their groups, and marks these groups. */
 export function sumMarked(
   sums: Float64Array,
   marks: Uint8Array,

@@ -1,9 +1,9 @@
 /**
- * Short ways to write down functions, so that their tables read as tables.
+ * Short forms for defining functions, so that their definitions read like tables.
  */
 import { type DataType, TEXT, type Value } from "../../../types/mod.ts";
 import type {
-  CallWorld,
+  CallDeps,
   Overload,
   ParameterType,
   ScalarFunction,
@@ -19,17 +19,17 @@ export interface OverloadOptions {
   readonly evaluateVector?: VectorFunction;
 }
 
-/** An overload, immutable unless the options say otherwise. */
+/** Creates an overload, which is immutable unless the options specify otherwise. */
 export function overload(
   parameters: readonly ParameterType[],
   result: Overload["result"],
-  evaluate: (values: readonly Value[], call: CallWorld, types: readonly DataType[]) => Value,
+  evaluate: (values: readonly Value[], call: CallDeps, types: readonly DataType[]) => Value,
   options: OverloadOptions = {},
 ): Overload {
   return { parameters, result, evaluate, volatility: "immutable", ...options };
 }
 
-/** Several names for the same overloads. */
+/** Creates functions that have several names for the same overloads. */
 export function functionsNamed(
   names: readonly string[],
   ...overloads: readonly Overload[]
@@ -37,7 +37,7 @@ export function functionsNamed(
   return names.map((name) => ({ name, overloads }));
 }
 
-/** The result has the type of the first argument. */
+/** A result type that equals the type of the first argument. */
 export function firstType(types: readonly DataType[]): DataType {
   return types[0] ?? TEXT;
 }

@@ -1,30 +1,56 @@
 /**
- * What a scalar function is: names, argument types, result type, and how to compute one value.
+ * The interface of scalar functions: names, argument types, result type, and evaluation.
  *
- * Functions are looked up by `sql/functions/registry.ts`. A function sees values in the form of
- * `types/value.ts`, already cast to the parameter types of the overload chosen.
+ * `sql/functions/registry.ts` looks up functions. A function receives values in the form that
+ * `types/value.ts` defines, already cast to the parameter types of the chosen overload.
  */
-import type { DataType, Value, Vector } from "../../../types/mod.ts";
+import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
-/** What a function may ask of its surroundings. Fixed for the length of a statement. */
-export interface CallWorld {
-  /** Time of the statement, or of BEGIN inside a transaction: microseconds since 1970, UTC. */
+/**
+ * The rights with which a number is taken: those of the caller, or, in a DEFAULT, those of the
+ * definition, because whoever may write the table may take the numbers of its defaults.
+ */
+export type NextNumberRight = "caller" | "definer";
+
+/** Takes and sets numbers of sequences, which are named by text. @throws {DatabaseError} */
+export interface SequenceCalls {
+  next(name: string, right: NextNumberRight): Whole;
+  /** Returns the last number that the session has taken of a sequence. */
+  current(name: string): Whole;
+  /** Returns the last number that the session has taken of any sequence. */
+  last(): Whole;
+  /** Sets the last number, or with `isCalled` false the next one. Returns `value`. */
+  set(name: string, value: Whole, isCalled: boolean): Whole;
+  /** Records which of the numbers that were taken is the last one. */
+  note(name: string, value: Whole): void;
+  /** Returns the name of the sequence that a column owns; null if the column owns no sequence. */
+  ownedBy(table: string, column: string): string | null;
+}
+
+/** The environment of a function, fixed for the duration of a statement. */
+export interface CallDeps {
+  /**
+   * The time of the statement, or of BEGIN inside a transaction, in microseconds since 1970, UTC.
+   */
   readonly nowMicros: number;
   readonly userId: string;
   readonly sessionUserId: string;
   readonly role: string;
   readonly namespace: string;
   readonly version: string;
-  /** The clock now, in microseconds, for clock_timestamp(). */
+  /** Returns the current time in microseconds, for clock_timestamp(). */
   clockMicros(): number;
   snowflakeId(): number;
-  /** The wall clock at which a `_seq` was issued, in Unix milliseconds. */
+  readonly sequences: SequenceCalls;
+  /** Returns the wall-clock time at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
-  /** The last `_seq` issued up to and including a Unix millisecond. */
+  /** Returns the last `_seq` issued up to and including a Unix millisecond. */
   lastSeqUpTo(unixMs: number): number;
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
-  /** Returns when the time is over; throws what has the row at hand evaluated again before. */
+  /**
+   * Returns once the time has passed. Until then it throws, and the current row is evaluated again.
+   */
   sleep(seconds: number): void;
 }
 
@@ -51,21 +77,21 @@ export type ParameterType =
 
 export type Volatility = "immutable" | "stable" | "volatile";
 
-/** Which arguments a function takes. */
+/** The arguments of a function. */
 export interface Signature {
   readonly parameters: readonly ParameterType[];
-  /** How many of `parameters` may be left out, from the right; default 0. */
+  /** How many of `parameters` may be omitted, from the right; default 0. */
   readonly optionalCount?: number;
-  /** Further arguments of this type may follow. */
+  /** The type of any further arguments. */
   readonly variadic?: ParameterType;
 }
 
 /**
- * Computes a call over one argument that is not the same for all rows, a column at once.
+ * Evaluates a call for a whole column, if only one argument differs between rows.
  *
  * @param values The other arguments, none of them NULL; unspecified at `position`.
- * @param position Which argument the vector is.
- * @returns undefined if there is no loop for this; the values are then computed one by one.
+ * @param position The index of the argument that is the vector.
+ * @returns undefined if there is no loop for this case, so that the values are computed one by one.
  */
 export type VectorFunction = (
   vector: Vector,
@@ -74,23 +100,30 @@ export type VectorFunction = (
 ) => Vector | undefined;
 
 export interface Overload extends Signature {
-  /** A function of the argument types after casting. */
+  /** The result type, or a function that derives it from the argument types after casting. */
   readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
   readonly volatility: Volatility;
-  /** Called also when an argument is NULL; otherwise a NULL argument gives NULL uncalled. */
+  /**
+   * Whether the function is called even if an argument is NULL. If not, NULL arguments give NULL.
+   */
   readonly seesNull?: boolean;
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, … */
-  evaluate(values: readonly Value[], call: CallWorld, types: readonly DataType[]): Value;
-  /** The same for a column at once, if there is a loop for its form. */
+  /**
+   * Computes the result.
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, …
+   */
+  evaluate(values: readonly Value[], call: CallDeps, types: readonly DataType[]): Value;
+  /** Evaluates a whole column; present if the overload has a loop for it. */
   readonly evaluateVector?: VectorFunction;
-  /** Names of the parameters, for calls such as `make_interval(days => 3)`; gaps are 0. */
+  /**
+   * The parameter names, for calls such as `make_interval(days => 3)`. Omitted parameters are 0.
+   */
   readonly parameterNames?: readonly string[];
   /**
-   * For a result whose type depends on more than types, such as `round(x, 2)`: what to use instead
-   * of `result` and `evaluate`. A constant is undefined where an argument is not known before the
-   * statement runs.
+   * For a result whose type depends on more than argument types, as in `round(x, 2)`: returns
+   * replacements for `result` and `evaluate`. A constant is undefined if the argument is not known
+   * before the statement runs.
    *
-   * @returns undefined if there is no such function for these types after all.
+   * @returns undefined if the function does not accept these types after all.
    */
   specialise?(
     types: readonly DataType[],
@@ -101,23 +134,26 @@ export interface Overload extends Signature {
 /** An overload made for one call. */
 export interface Specialised {
   readonly result: DataType;
-  evaluate(values: readonly Value[], call: CallWorld): Value;
+  evaluate(values: readonly Value[], call: CallDeps): Value;
 }
 
 export interface ScalarFunction {
-  /** Lower case. */
+  /** The name in lower case. */
   readonly name: string;
   readonly overloads: readonly Overload[];
 }
 
-/** How one operator works on two (or, prefix, one) typed operands. */
+/** The form of an operator for one or two typed operands. */
 export interface OperatorForm {
-  /** Types to which the operands are cast first. */
+  /** The operand types that the form requires. */
   readonly operands: readonly DataType[];
   readonly result: DataType;
   readonly seesNull?: boolean;
-  /** @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE, … */
+  /**
+   * Computes the result.
+   * @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE, …
+   */
   readonly evaluate: (values: readonly Value[]) => Value;
-  /** The same for a column at once, if there is a loop for its form. */
+  /** Evaluates a whole column; present if the form has a loop for it. */
   readonly evaluateVector?: VectorFunction;
 }

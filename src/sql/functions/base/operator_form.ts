@@ -1,11 +1,9 @@
-/**
- * What the operator files share: making a form, and the errors that arithmetic raises.
- */
+/** Helpers for operators: creation of forms, and arithmetic errors. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
 
-/** A form of two operands. */
+/** Creates a form with two operands. */
 export function binaryForm(
   operands: readonly [DataType, DataType],
   result: DataType,
@@ -18,7 +16,7 @@ export function binaryForm(
   };
 }
 
-/** A form of one operand. */
+/** Creates a form with one operand. */
 export function prefixForm(
   operand: DataType,
   result: DataType,
@@ -31,13 +29,19 @@ export function divisionByZero(): DatabaseError {
   return new DatabaseError("DIVISION_BY_ZERO", "Cannot divide by zero");
 }
 
-/** An untyped literal takes the type of the other side, but not its digits; NULL takes both. */
+/**
+ * An untyped literal takes the type of the other side without its digits. If it is NULL, it also
+ * takes the digits.
+ */
 export function knownType(type: DataType, other: DataType): DataType {
   if (type.kind !== "unknown") return type;
   return type.isNull === true ? other : unbounded(other);
 }
 
-/** A time of day counts from midnight where a span is needed, as beside an interval. */
+/**
+ * Whether a time of day is used as a span since midnight, for example in combination with an
+ * interval.
+ */
 export function isSpan({ kind }: DataType): boolean {
   return kind === "interval" || kind === "time";
 }

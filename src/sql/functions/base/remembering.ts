@@ -1,12 +1,12 @@
 /**
- * What was made of the latest texts, kept: patterns are mostly the same from row to row, and cost
- * more to compile than to use.
+ * A cache of compiled patterns, which rarely change from row to row but cost more to compile than
+ * to use.
  */
 
-/** Compiled patterns kept at a time; a column of patterns falls back to compiling each. */
+/** The number of compiled patterns to keep. A column with more patterns is compiled row by row. */
 const PATTERNS_KEPT = 64;
 
-/** Remembers what `compile` made of the latest texts. */
+/** Caches the results of `compile` for the most recent strings. */
 export function remembering<T>(compile: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   let lastText: string | undefined;

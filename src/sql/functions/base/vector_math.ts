@@ -10,9 +10,9 @@ import {
   type Value,
 } from "../../../types/mod.ts";
 
-type Numbers = Float32Array;
+type Embedding = Float32Array;
 
-/** Whether a value of the type can stand for an embedding beside one. */
+/** Whether a value of this type can be used as an embedding when the other operand is one. */
 export function isVectorLike(type: DataType): boolean {
   return (
     type.kind === "embedding" ||
@@ -22,32 +22,32 @@ export function isVectorLike(type: DataType): boolean {
   );
 }
 
-/** The type in which an operand reaches {@linkcode vectorOf}. */
+/** Returns the type to which an operand is cast for {@linkcode vectorOf}. */
 export function vectorOperand(type: DataType): DataType {
   if (type.kind === "embedding") return type;
   return type.kind === "array" ? { kind: "array", element: { kind: "double" } } : TEXT;
 }
 
-/** An embedding from its own value, an array of doubles, or the text of one. */
-export function vectorOf(value: Value): Numbers {
+/** Returns an embedding from its own value, an array of doubles or a text. */
+export function vectorOf(value: Value): Embedding {
   if (value instanceof Float32Array) return value;
   if (typeof value === "string") return vectorFromText(value);
   return Float32Array.from(value as readonly Value[], (item) => {
     if (typeof item === "number") return item;
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot read the array as an embedding: it has a NULL",
+      "Cannot read the array as an embedding: it has a NULL, or several dimensions",
     );
   });
 }
 
-function vectorFromText(text: string): Numbers {
+function vectorFromText(text: string): Embedding {
   const commas = text.split(",").length;
   const isEmpty = /^\s*\[\s*\]\s*$/.test(text);
   return embeddingFromText(isEmpty ? 0 : commas, text);
 }
 
-function checkLengths(left: Numbers, right: Numbers): void {
+function checkLengths(left: Embedding, right: Embedding): void {
   if (left.length === right.length) return;
   throw new DatabaseError(
     "DIMENSION_MISMATCH",
@@ -55,38 +55,38 @@ function checkLengths(left: Numbers, right: Numbers): void {
   );
 }
 
-export function innerProduct(left: Numbers, right: Numbers): number {
+export function innerProduct(left: Embedding, right: Embedding): number {
   checkLengths(left, right);
   let sum = 0;
   for (let i = 0; i < left.length; i += 1) sum += (left[i] ?? 0) * (right[i] ?? 0);
   return sum;
 }
 
-export function vectorNorm(vector: Numbers): number {
+export function vectorNorm(vector: Embedding): number {
   return Math.sqrt(innerProduct(vector, vector));
 }
 
-/** 0 where a norm is 0. */
-export function cosineSimilarity(left: Numbers, right: Numbers): number {
+/** Returns the cosine similarity, which is 0 if a norm is 0. */
+export function cosineSimilarity(left: Embedding, right: Embedding): number {
   const product = innerProduct(left, right);
   const norms = Math.sqrt(innerProduct(left, left) * innerProduct(right, right));
   if (norms === 0) return 0;
   return Math.min(1, Math.max(-1, product / norms));
 }
 
-/** 1 where a norm is 0. */
-export function cosineDistance(left: Numbers, right: Numbers): number {
+/** Returns the cosine distance, which is 1 if a norm is 0. */
+export function cosineDistance(left: Embedding, right: Embedding): number {
   return 1 - cosineSimilarity(left, right);
 }
 
-export function l2Distance(left: Numbers, right: Numbers): number {
+export function l2Distance(left: Embedding, right: Embedding): number {
   checkLengths(left, right);
   let sum = 0;
   for (let i = 0; i < left.length; i += 1) sum += ((left[i] ?? 0) - (right[i] ?? 0)) ** 2;
   return Math.sqrt(sum);
 }
 
-export function l1Distance(left: Numbers, right: Numbers): number {
+export function l1Distance(left: Embedding, right: Embedding): number {
   checkLengths(left, right);
   let sum = 0;
   for (let i = 0; i < left.length; i += 1) sum += Math.abs((left[i] ?? 0) - (right[i] ?? 0));

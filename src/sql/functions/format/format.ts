@@ -1,5 +1,6 @@
 /**
- * to_char, to_number, to_date and to_timestamp: values as text by a pattern, and back.
+ * to_char, to_number, to_date and to_timestampconvert values to and from text according to a
+ * pattern.
  */
 import {
   DATE,
@@ -30,12 +31,12 @@ import { numberFromFormat, numberScale } from "./number_reader.ts";
 
 function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
-    // Nothing is asked for, as PostgreSQL reads an empty pattern.
+    // PostgreSQL returns NULL for an empty pattern.
     pattern === "" ? null : formatMoment(read(value), pattern as string),
   );
 }
 
-/** Exact numbers by their digits, doubles by those that are sure. */
+/** Exact numbers have all their digits; doubles have only the digits that are certain. */
 const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
   const [value = null, pattern = null] = values;
   const type = types[0] ?? DOUBLE;
@@ -49,11 +50,11 @@ const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types)
   return formatNumber(text, pattern as string);
 });
 
-/** Decimal digits that every number of a type keeps. */
+/** The number of decimal digits that every FLOAT preserves. */
 const FLOAT_DIGITS = 6;
 const DOUBLE_DIGITS = 15;
 
-/** A constant pattern fixes the scale of the result. */
+/** A constant pattern determines the scale of the result. */
 const TO_NUMBER: Overload = {
   ...overload([TEXT, TEXT], decimalType(38, 10), () => null),
   specialise: (_, constants) => {

@@ -16,7 +16,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** Names are padded to that of September and Wednesday. */
+/** Names are padded to the length of September and Wednesday. */
 const NAME_WIDTH = 9;
 
 export function formatMoment(moment: Moment, pattern: string): string {
@@ -27,9 +27,9 @@ export function formatMoment(moment: Moment, pattern: string): string {
   return text;
 }
 
-type Field = DatePiece & { kind: "field" };
+type CalendarPiece = DatePiece & { kind: "field" };
 
-function formatField(moment: Moment, piece: Field): string {
+function formatField(moment: Moment, piece: CalendarPiece): string {
   const text =
     clockText(moment, piece) ?? calendarText(moment, piece) ?? calendarOnly(moment, piece);
   if (piece.ordinal === undefined) return text;
@@ -38,14 +38,14 @@ function formatField(moment: Moment, piece: Field): string {
 }
 
 /** Pads a number with zeros to a width, not counting the sign, unless the field is tight. */
-function padded(value: number, width: number, { isTight }: Field): string {
+function padded(value: number, width: number, { isTight }: CalendarPiece): string {
   if (isTight) return value.toString();
   const digits = Math.abs(value).toString().padStart(width, "0");
   return value < 0 ? `-${digits}` : digits;
 }
 
 /** Pads like {@linkcode padded}, but the sign counts as one of the digits. */
-function paddedWithSign(value: number, width: number, { isTight }: Field): string {
+function paddedWithSign(value: number, width: number, { isTight }: CalendarPiece): string {
   return isTight ? value.toString() : withSignWithin(value, width);
 }
 
@@ -55,7 +55,10 @@ function withSignWithin(value: number, width: number): string {
     : value.toString().padStart(width, "0");
 }
 
-function clockText({ hour, minute, second, micros }: Moment, piece: Field): string | undefined {
+function clockText(
+  { hour, minute, second, micros }: Moment,
+  piece: CalendarPiece,
+): string | undefined {
   switch (piece.field) {
     case "HH":
     case "HH12":
@@ -87,15 +90,15 @@ function fraction(micros: number, digits: number): string {
   return withSignWithin(Math.trunc(micros / 10 ** (6 - digits)), digits);
 }
 
-/** `MONTH`, `Month` and `month` ask for large, capital and small letters. */
+/** `MONTH`, `Month` and `month` request upper case, capitalised and lower case, respectively. */
 function inCase(name: string, written: string): string {
   if (written === written.toUpperCase()) return name.toUpperCase();
   if (written === written.toLowerCase()) return name.toLowerCase();
   return name.slice(0, 1).toUpperCase() + name.slice(1).toLowerCase();
 }
 
-/** Fields that intervals have too. */
-function calendarText(moment: Moment, piece: Field): string | undefined {
+/** Returns the text of fields that intervals also have. */
+function calendarText(moment: Moment, piece: CalendarPiece): string | undefined {
   const { year, month, day, days } = moment;
   switch (piece.field) {
     case "YYYY":
@@ -131,19 +134,22 @@ function calendarText(moment: Moment, piece: Field): string | undefined {
   }
 }
 
-/** Also for intervals: a whole number of years is December, and negative months count backwards. */
+/**
+ * Returns a month in Roman numerals. In intervals, a whole number of years means December, and
+ * negative months count backwards.
+ */
 function romanMonth(year: number, month: number): number {
   if (month === 0) return year < 0 ? 1 : 12;
   return month < 0 ? 13 + month : month;
 }
 
-function lastDigits(year: number, piece: Field): string {
+function lastDigits(year: number, piece: CalendarPiece): string {
   const width = piece.field.length;
   return padded(year % 10 ** width, width, piece);
 }
 
-/** Fields that need a day of the calendar. */
-function calendarOnly(moment: Moment, piece: Field): string {
+/** Returns the text of fields that need a calendar date. */
+function calendarOnly(moment: Moment, piece: CalendarPiece): string {
   const { days, month, day } = moment;
   if (days === undefined) {
     throw new DatabaseError(
@@ -181,12 +187,12 @@ function calendarOnly(moment: Moment, piece: Field): string {
   }
 }
 
-function named(name: string, piece: Field): string {
+function named(name: string, piece: CalendarPiece): string {
   const text = inCase(name, piece.written);
   return piece.isTight ? text : text.padEnd(NAME_WIDTH);
 }
 
-function isoText(days: number, piece: Field): string | undefined {
+function isoText(days: number, piece: CalendarPiece): string | undefined {
   const { year, week } = isoWeek(days);
   switch (piece.field) {
     case "IYYY":
@@ -204,8 +210,8 @@ function isoText(days: number, piece: Field): string | undefined {
   }
 }
 
-/** The session zone is UTC; a timestamp without zone has no name of one. */
-function zoneText({ hasZone }: Moment, piece: Field): string {
+/** The session zone is UTC, but a timestamp without a zone has no zone name. */
+function zoneText({ hasZone }: Moment, piece: CalendarPiece): string {
   if (piece.field === "TZ") return hasZone ? inCase("UTC", piece.written) : "";
   return piece.field === "TZM" ? "00" : "+00";
 }

@@ -1,6 +1,6 @@
 /**
  * Collects the fields that to_date and to_timestamp read and combines them into a moment. A field
- * may occur twice if both values agree; a field that is 0 counts as missing, as in PostgreSQL.
+ * may occur twice if both values agree. As in PostgreSQL, a field that is 0 counts as missing.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDate, civilFromDays, daysFromCivil, excerpt } from "../../../types/mod.ts";
@@ -32,7 +32,7 @@ export interface ParsedMoment {
   readonly days: number;
   /** Microseconds since the start of the day, in the zone that was read. */
   readonly micros: number;
-  /** How far the zone that was read is ahead of UTC. */
+  /** The offset of the zone that was read, ahead of UTC. */
   readonly offsetMicros: number;
 }
 
@@ -56,11 +56,11 @@ export class MomentFields {
   readonly #values = new Map<FieldSlot, number>();
   #calendar: "civil" | "weeks" | undefined;
   #hasClockOf12 = false;
-  /** The year digits in the pattern: a year of two digits gets a century. */
+  /** The number of year digits in the pattern. A two-digit year gets a century. */
   yearDigits = 4;
-  /** The digits of FF1 to FF6, to which the moment is rounded. */
+  /** The number of digits of FF1 to FF6, to which the moment is rounded. */
   fractionDigits = 6;
-  /** 1 or -1; 0 until an offset is read. */
+  /** The sign of the offset: 1 or -1, or 0 until an offset is read. */
   offsetSign = 0;
 
   constructor(text: string, pattern: string) {
@@ -68,7 +68,7 @@ export class MomentFields {
     this.#pattern = pattern;
   }
 
-  /** Notes which calendar and clock a field belongs to. @throws {DatabaseError} INVALID_VALUE */
+  /** Records which calendar and clock a field belongs to. @throws {DatabaseError} INVALID_VALUE */
   meet(field: string): void {
     if (CLOCK_OF_12.test(field)) this.#hasClockOf12 = true;
     const calendar = WEEK_CALENDAR.test(field)
@@ -86,7 +86,7 @@ export class MomentFields {
   /**
    * Stores the value of a field.
    *
-   * @param read The number in the text, which an earlier value of the slot has to equal.
+   * @param read The number in the text, which must equal any earlier value of the slot.
    * @throws {DatabaseError} INVALID_VALUE if the two values differ.
    */
   set(slot: FieldSlot, read: number, field: string, value: number = read): void {
@@ -106,7 +106,9 @@ export class MomentFields {
     this.set(slot, value, field);
   }
 
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE */
+  /**
+   * Combines the fields into a moment. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE
+   */
   moment(): ParsedMoment {
     const micros = this.#micros();
     return { days: checkDate(this.#days()), micros, offsetMicros: this.#offsetMicros() };
@@ -116,9 +118,9 @@ export class MomentFields {
     return this.#values.get(slot) ?? 0;
   }
 
-  #fault(condition: "INVALID_VALUE" | "VALUE_OUT_OF_RANGE", what: string): DatabaseError {
+  #fault(code: "INVALID_VALUE" | "VALUE_OUT_OF_RANGE", what: string): DatabaseError {
     return new DatabaseError(
-      condition,
+      code,
       `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${what}`,
     );
   }
@@ -144,7 +146,7 @@ export class MomentFields {
     const isoDay = this.#get("day of the week");
     let dayOfYear = this.#get("day of the year");
     if (week !== 0 && this.#calendar === "weeks") {
-      // Sunday has the number 1, and is the last day of an ISO week.
+      // Sunday has the number 1 but is the last day of an ISO week.
       const dayOfWeek = isoDay === 0 ? 0 : (isoDay + 5) % 7;
       const first = isoWeekStart(daysFromCivil(civil.year, 1, 4));
       Object.assign(civil, civilFromDays(first + (week - 1) * 7 + dayOfWeek));

@@ -1,5 +1,5 @@
 /**
- * The fields of a timestamp or interval, as patterns name them.
+ * The fields of a timestamp or interval that patterns refer to.
  */
 import {
   civilFromDays,
@@ -13,9 +13,9 @@ export interface Moment {
   readonly year: number;
   readonly month: number;
   readonly day: number;
-  /** Days since 1970-01-01; undefined for an interval, which has no place in the calendar. */
+  /** The number of days since 1970-01-01; undefined for an interval, which has no calendar date. */
   readonly days: number | undefined;
-  /** May exceed 23 for an interval. */
+  /** The hour, which may exceed 23 in an interval. */
   readonly hour: number;
   readonly minute: number;
   readonly second: number;

@@ -1,5 +1,5 @@
 /**
- * to_char for numbers. A number is first rounded to the digits that its pattern has behind the
+ * to_char for numbers. A number is first rounded to the digits that its pattern has after the
  * point.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -8,7 +8,7 @@ import { romanFromNumber } from "./format_pattern.ts";
 import { type NumberPattern, patternOf } from "./number_pattern.ts";
 import { NumberWriter } from "./number_writer.ts";
 
-/** Formats a number given by its plain digits. @throws {DatabaseError} INVALID_VALUE */
+/** Formats a number that is given as plain digits. @throws {DatabaseError} INVALID_VALUE */
 export function formatNumber(digits: string, pattern: string): string {
   const format = patternOf(pattern);
   if (format.roman !== undefined) return formatRoman(digits, format);
@@ -27,8 +27,8 @@ export function formatNumber(digits: string, pattern: string): string {
 }
 
 /**
- * Formats a double by its exact value; a tie goes to the even digit, as C's printf has it. Places
- * beyond the sure digits stay empty.
+ * Formats a double by its exact value. A tie goes to the even digit, as in C's printf. Positions
+ * beyond the certain digits stay empty.
  */
 export function formatDouble(
   value: number,
@@ -38,7 +38,9 @@ export function formatDouble(
   if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
   if (format.isScientific) return formatScientific(value, format);
   const size = Math.abs(value) * 10 ** format.shift;
-  if (size === Number.POSITIVE_INFINITY && Number.isFinite(value)) throw tooManyDigits();
+  if (size === Number.POSITIVE_INFINITY && Number.isFinite(value)) {
+    throw unformattable("the value that V shifts is too large for double precision");
+  }
   const wholeCount = roundedToEven(size, 0).length;
   const fractionCount = Math.min(format.fractionCount, Math.max(digitsMax - wholeCount, 0));
   const [whole = "0", fraction = ""] = roundedToEven(size, fractionCount).split(".");
@@ -46,24 +48,24 @@ export function formatDouble(
   return new NumberWriter({ ...format, fractionCount }, { whole, fraction, isNegative }).write();
 }
 
-function tooManyDigits(): DatabaseError {
-  return new DatabaseError(
-    "VALUE_OUT_OF_RANGE",
-    `Cannot format the number: with EEEE at most ${EXACT_PLACES} digits stand behind the point, and V must not lead beyond double precision`,
-  );
+function unformattable(what: string): DatabaseError {
+  return new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot format the number: ${what}`);
 }
 
-/** Digits of a value that is not negative, rounded to some places. */
+/** Returns the digits of a non-negative value, rounded to a number of places. */
 function roundedToEven(value: number, places: number): string {
-  // Beyond 10^21, where toFixed has no digits, a double is a whole number.
+  // From 10^21, toFixed uses an exponent, but such a double is always an integer.
   if (value >= 1e21) return BigInt(value).toString();
   return evenAtTie(value.toFixed(places), { exact: value.toFixed(EXACT_PLACES), places });
 }
 
-/** As many places as tell a tie from what is beside it: no double is nearer to one than that. */
+/** Enough places to distinguish a tie from its neighbours: no double is nearer to a tie. */
 const EXACT_PLACES = 100;
 
-/** `rounded` has ties go up; `exact` has EXACT_PLACES. */
+/**
+ * Resolves a tie to the even digit. In `rounded`, ties are rounded up; `exact` has EXACT_PLACES
+ * digits after the point, which show whether there is a tie.
+ */
 function evenAtTie(rounded: string, { exact, places }: { exact: string; places: number }): string {
   const cut = exact.length - EXACT_PLACES + places;
   if (!/^50*$/.test(exact.slice(cut))) return rounded;
@@ -71,7 +73,7 @@ function evenAtTie(rounded: string, { exact, places }: { exact: string; places: 
   return /[02468]$/.test(below) ? below : rounded;
 }
 
-/** Roman digits stand right in 15 places. */
+/** Roman digits are right-aligned in 15 places. */
 const ROMAN_WIDTH = 15;
 
 function formatRoman(digits: string, { isTight, roman }: NumberPattern): string {
@@ -83,7 +85,9 @@ function formatRoman(digits: string, { isTight, roman }: NumberPattern): string 
 }
 
 function formatScientific(value: number, { fractionCount, isTight }: NumberPattern): string {
-  if (fractionCount > EXACT_PLACES) throw tooManyDigits();
+  if (fractionCount > EXACT_PLACES) {
+    throw unformattable(`with EEEE, at most ${EXACT_PLACES} digits may follow the point`);
+  }
   const [rounded = "", exponent = "0"] = value.toExponential(fractionCount).split("e");
   const [exact = "", exactExponent] = value.toExponential(EXACT_PLACES).split("e");
   const mantissa =

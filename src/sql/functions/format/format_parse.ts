@@ -1,10 +1,10 @@
 /**
  * to_date and to_timestamp: text read by a pattern.
  *
- * A field reads all the digits there are, but only its width if another numeric field follows
- * directly. A separator matches one separator or nothing; any other character of the pattern skips
- * one character of the text, as in PostgreSQL. `format_fields.ts` combines the fields into a date
- * and a time, and finds contradictions.
+ * A field reads all available digits, but only as many as its width if another numeric field
+ * follows directly. A separator matches one separator or nothing; any other character of the
+ * pattern skips one character of the text, as in PostgreSQL. `format_fields.ts` combines the fields
+ * into a date and a time, and finds contradictions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -18,7 +18,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** The slot that the number of each field fills. */
+/** The slot that each field fills. */
 const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["HH", "hour"],
   ["HH12", "hour"],
@@ -39,18 +39,18 @@ const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["J", "Julian day"],
 ]);
 
-/** Names that stand for the numbers from 1 on. */
-interface Names {
+/** Names for consecutive numbers that begin at 1. */
+interface SlotNames {
   readonly slot: FieldSlot;
   readonly names: readonly string[];
 }
 
-const HALVES: Names = { slot: "half of the day", names: ["AM", "PM"] };
-const DOTTED_HALVES: Names = { slot: "half of the day", names: ["A.M.", "P.M."] };
-const ERAS: Names = { slot: "era", names: ["AD", "BC"] };
-const DOTTED_ERAS: Names = { slot: "era", names: ["A.D.", "B.C."] };
+const HALVES: SlotNames = { slot: "half of the day", names: ["AM", "PM"] };
+const DOTTED_HALVES: SlotNames = { slot: "half of the day", names: ["A.M.", "P.M."] };
+const ERAS: SlotNames = { slot: "era", names: ["AD", "BC"] };
+const DOTTED_ERAS: SlotNames = { slot: "era", names: ["A.D.", "B.C."] };
 
-const NAMES: ReadonlyMap<string, Names> = new Map<string, Names>([
+const NAMES: ReadonlyMap<string, SlotNames> = new Map<string, SlotNames>([
   ["MONTH", { slot: "month", names: MONTHS }],
   ["MON", { slot: "month", names: MONTHS.map(shortName) }],
   ["DAY", { slot: "day of the week", names: WEEKDAYS }],
@@ -67,7 +67,7 @@ const NAMES: ReadonlyMap<string, Names> = new Map<string, Names>([
 
 const ROMAN_MONTHS: readonly string[] = MONTHS.map((_, index) => romanFromNumber(index + 1));
 
-/** Longest first, so that no numeral is taken for the beginning of a longer one. */
+/** Longest first, so that no numeral is mistaken for the start of a longer one. */
 const BY_LENGTH: readonly string[] = ROMAN_MONTHS.toSorted((a, b) => b.length - a.length);
 
 const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
@@ -88,17 +88,20 @@ const WORD_FIELDS: ReadonlySet<string> = new Set(
 
 type FieldPiece = DatePiece & { kind: "field" };
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Reads a moment from a text.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
 export function momentFromFormat(text: string, pattern: string): ParsedMoment {
-  return new Reader(text, pattern).read();
+  return new FormatReader(text, pattern).read();
 }
 
-class Reader {
+class FormatReader {
   readonly #text: string;
   readonly #pattern: string;
   readonly #fields: MomentFields;
   #at = 0;
-  /** Characters skipped in the text for which the pattern had none so far. */
+  /** The number of characters skipped in the text that had no counterpart in the pattern so far. */
   #surplus = 0;
 
   constructor(text: string, pattern: string) {
@@ -119,7 +122,7 @@ class Reader {
       if (this.#at >= this.#text.length) break;
       const next = pieces[index + 1];
       this.#field(piece, endsDigits(piece, next) ? undefined : piece.field.length);
-      // The two characters in the place of TH are skipped, whatever they are.
+      // The two characters in place of TH are skipped, whatever they are.
       if (piece.ordinal !== undefined) this.#at += 2;
       this.#surplus = 0;
       this.#skipSpace();
@@ -149,7 +152,7 @@ class Reader {
     }
   }
 
-  /** @param width The number of digits to read, if the field does not end by itself. */
+  /** @param width The number of digits to read, if the text does not delimit the field. */
   #field({ field }: FieldPiece, width: number | undefined): void {
     const fields = this.#fields;
     fields.meet(field);
@@ -244,7 +247,7 @@ class Reader {
     );
   }
 
-  /** The position in the list of the name at this place of the text, ignoring case. */
+  /** Returns the index of the name at this position in the text, ignoring case. */
   #name(names: readonly string[], field: string): number {
     const rest = this.#text.slice(this.#at).toLowerCase();
     const index = names.findIndex((name) => rest.startsWith(name.toLowerCase()));
@@ -278,14 +281,14 @@ function isSeparator(character: string): boolean {
   return /[\s!-/:-@[-`{-~]/.test(character);
 }
 
-/** Whether a field reads all the digits there are. */
+/** Whether a field reads all following digits. */
 function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
   if (isTight || ordinal !== undefined || next === undefined) return true;
   if (next.kind === "text") return !/^\d/.test(next.text);
   return WORD_FIELDS.has(next.field);
 }
 
-/** Years with few digits are near 2020. */
+/** Returns the year near 2020 for a year with few digits. */
 function fullYear(year: number): number {
   if (year < 70) return year + 2000;
   if (year < 100) return year + 1900;

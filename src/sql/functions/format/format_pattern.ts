@@ -1,18 +1,18 @@
 /**
- * Patterns of to_char, to_date and to_timestamp, split into fields and the text between them.
+ * Splits patterns of to_char, to_date and to_timestamp into fields and the text between them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { remembering } from "../base/remembering.ts";
 
-/** A pattern that is read takes a hundred times its length, and is remembered. */
+/** A parsed pattern takes a hundred times as much memory as its text, and is cached. */
 const PATTERN_LENGTH_MAX = 10_000;
 
-/** @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Refuses overlong patterns. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function checkPatternLength(pattern: string): void {
   if (pattern.length <= PATTERN_LENGTH_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot format by a pattern of ${pattern.length} characters: at most ${PATTERN_LENGTH_MAX} are allowed`,
+    `Cannot format with a pattern of ${pattern.length} characters: at most ${PATTERN_LENGTH_MAX} are allowed`,
   );
 }
 
@@ -20,24 +20,24 @@ export type DatePiece =
   | { readonly kind: "text"; readonly text: string; readonly isQuoted: boolean }
   | {
       readonly kind: "field";
-      /** Upper case, for example `HH24`. */
+      /** The field in upper case, for example `HH24`. */
       readonly field: string;
-      /** As written: its case decides that of names. */
+      /** The field as written, because the case matters for names. */
       readonly written: string;
-      /** FM, or TM before a name: without padding. */
+      /** Whether padding is suppressed: by FM, or by TM before a name. */
       readonly isTight: boolean;
       /** `TH` or `th` after the field. */
       readonly ordinal: string | undefined;
     };
 
-/** Longer fields stand before their beginnings. */
+/** The field names. Longer fields precede their prefixes. */
 const FIELDS: readonly string[] = (
   "SSSSS SSSS Y,YYY A.M. P.M. B.C. A.D. HH24 HH12 YYYY IYYY IDDD MONTH DAY MON YYY IYY DDD " +
   "TZH TZM FF1 FF2 FF3 FF4 FF5 FF6 HH MI MM MS SS US AM PM BC AD YY IY DD ID DY WW IW CC RM " +
   "TZ OF Y I D W J Q"
 ).split(" ");
 
-/** Fields of parts of a second, and how many digits they have. */
+/** Fields for parts of a second, with the number of their digits. */
 export const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
   ["MS", 3],
   ["US", 6],
@@ -49,7 +49,7 @@ export const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
   ["FF6", 6],
 ]);
 
-/** Days from the Julian epoch to 1970-01-01. */
+/** The number of days from the Julian epoch to 1970-01-01. */
 export const JULIAN_OFFSET = 2_440_588;
 
 const NAME_FIELDS: ReadonlySet<string> = new Set(["MONTH", "MON", "DAY", "DY"]);
@@ -79,9 +79,9 @@ function split(pattern: string): DatePiece[] {
     at += field.length;
     const after = pattern.slice(at, at + 2);
     const ordinal = after === "TH" || after === "th" ? after : undefined;
-    // SP asks for numbers in words; PostgreSQL ignores it, too.
+    // SP requests numbers in words, but PostgreSQL ignores it as well.
     if (ordinal !== undefined || after === "SP") at += 2;
-    // TM asks for names of the locale, which have no common width; those known are English.
+    // TM requests locale-dependent names, which have no common width. Only English names are known.
     isTight ||= isTranslated && NAME_FIELDS.has(field);
     pieces.push({ kind: "field", field, written, isTight, ordinal });
     isTight = false;
@@ -102,7 +102,7 @@ function addText(pieces: DatePiece[], pattern: string, at: number): number {
 
 /**
  * Reads quoted text or a single character, and returns where the pattern continues. Within quotes,
- * a backslash escapes any character; outside of quotes, only a quote.
+ * a backslash escapes any character; outside quotes, only a quote.
  */
 export function plainText(pattern: string, at: number): { text: string; end: number } {
   if (pattern[at] !== '"') {
@@ -137,7 +137,7 @@ const ROMAN: readonly (readonly [number, string])[] = [
   [1, "I"],
 ];
 
-/** 1 to 3999 in upper-case Roman digits. */
+/** Returns an integer from 1 to 3999 as upper-case Roman numerals. */
 export function romanFromNumber(value: number): string {
   let rest = value;
   let text = "";
@@ -150,7 +150,7 @@ export function romanFromNumber(value: number): string {
   return text;
 }
 
-/** `st`, `nd`, `rd` or `th` for a whole number. */
+/** Returns `st`, `nd`, `rd` or `th` for an integer. */
 export function ordinalSuffix(digits: string): string {
   const last = digits.at(-1);
   if (digits.at(-2) === "1") return "th";

@@ -1,6 +1,6 @@
 /**
- * Patterns of to_char and to_number for numbers: digit places (`9`, `0`) with a point, signs and
- * texts among them.
+ * Number patterns of to_char and to_number: digit places (`9`, `0`) with a point, signs and text
+ * among them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -15,10 +15,10 @@ export type NumberPiece =
 
 export interface NumberPattern {
   readonly pieces: readonly NumberPiece[];
-  /** Digit places before and after the point. */
+  /** The number of digit places before the point. */
   readonly wholeCount: number;
   readonly fractionCount: number;
-  /** Places after V, by which the number is multiplied. */
+  /** The number of places after V. The number is multiplied by ten to this power. */
   readonly shift: number;
   readonly isTight: boolean;
   readonly hasBrackets: boolean;
@@ -26,7 +26,7 @@ export interface NumberPattern {
   readonly roman: "RN" | "rn" | undefined;
 }
 
-/** Reads a pattern; those of late are remembered. @throws {DatabaseError} INVALID_VALUE */
+/** Parses a pattern, caching recent ones. @throws {DatabaseError} INVALID_VALUE */
 export const patternOf: (pattern: string) => NumberPattern = remembering(parsePattern);
 
 type PatternWord = NumberPiece["kind"] | "FM" | "PR" | "V" | "EEEE" | "RN";
@@ -50,7 +50,7 @@ const WORDS: readonly (readonly [string, PatternWord])[] = [
   ["B", "text"],
 ];
 
-/** For each word, the words that may not stand before it in a pattern, as in PostgreSQL. */
+/** For each word, the words that may not precede it in a pattern, as in PostgreSQL. */
 const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
   ["digit", ["PR"]],
   ["point", ["point", "V"]],
@@ -63,8 +63,8 @@ const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
   ["EEEE", ["FM", "sign", "plus", "minus", "signed", "PR", "RN", "V"]],
 ]);
 
-interface Draft {
-  /** The kinds of words so far. */
+interface PendingPattern {
+  /** The kinds of words read so far. */
   readonly used: Set<PatternWord>;
   pieces: NumberPiece[];
   wholeCount: number;
@@ -80,7 +80,7 @@ interface Draft {
 
 function parsePattern(pattern: string): NumberPattern {
   checkPatternLength(pattern);
-  const draft: Draft = {
+  const pending: PendingPattern = {
     used: new Set(),
     pieces: [],
     wholeCount: 0,
@@ -94,34 +94,34 @@ function parsePattern(pattern: string): NumberPattern {
     isAfterShift: false,
   };
   let at = 0;
-  while (at < pattern.length) at = readPiece(draft, pattern, at);
-  return draft;
+  while (at < pattern.length) at = readPiece(pending, pattern, at);
+  return pending;
 }
 
-function readPiece(draft: Draft, pattern: string, at: number): number {
+function readPiece(pending: PendingPattern, pattern: string, at: number): number {
   const character = pattern[at] ?? "";
   if (character === "9" || character === "0") {
-    use(draft, "digit", pattern);
-    draft.pieces.push({ kind: "digit", isZero: character === "0" });
-    if (draft.isAfterPoint) draft.fractionCount += 1;
-    else draft.wholeCount += 1;
-    if (draft.isAfterShift) draft.shift += 1;
+    use(pending, "digit", pattern);
+    pending.pieces.push({ kind: "digit", isZero: character === "0" });
+    if (pending.isAfterPoint) pending.fractionCount += 1;
+    else pending.wholeCount += 1;
+    if (pending.isAfterShift) pending.shift += 1;
     return at + 1;
   }
   const rest = pattern.slice(at, at + 4).toUpperCase();
   const found = WORDS.find(([word]) => rest.startsWith(word));
   if (found !== undefined) {
-    use(draft, found[1], pattern);
-    applyWord(draft, found[1], pattern.slice(at, at + found[0].length));
+    use(pending, found[1], pattern);
+    applyWord(pending, found[1], pattern.slice(at, at + found[0].length));
     return at + found[0].length;
   }
   const { end, text } = plainText(pattern, at);
-  draft.pieces.push({ kind: "text", text });
+  pending.pieces.push({ kind: "text", text });
   return end;
 }
 
-/** Notes a word. @throws {DatabaseError} INVALID_VALUE if an earlier one excludes it. */
-function use({ used }: Draft, kind: PatternWord, pattern: string): void {
+/** Records a word. @throws {DatabaseError} INVALID_VALUE if an earlier one excludes it. */
+function use({ used }: PendingPattern, kind: PatternWord, pattern: string): void {
   const isAfterExponent = used.has("EEEE") && kind !== "text";
   const excluding = isAfterExponent
     ? "EEEE"
@@ -147,34 +147,34 @@ function phraseOf(kind: PatternWord): string {
   return kind === "digit" || kind === "point" ? `a ${kind}` : nameOf(kind);
 }
 
-function applyWord(draft: Draft, kind: PatternWord, written: string): void {
+function applyWord(pending: PendingPattern, kind: PatternWord, written: string): void {
   switch (kind) {
     case "FM":
-      draft.isTight = true;
+      pending.isTight = true;
       return;
     case "PR":
-      draft.hasBrackets = true;
+      pending.hasBrackets = true;
       return;
     case "EEEE":
-      draft.isScientific = true;
+      pending.isScientific = true;
       return;
     case "RN":
-      draft.roman = written === "rn" ? "rn" : "RN";
+      pending.roman = written === "rn" ? "rn" : "RN";
       return;
     case "V":
-      draft.isAfterShift = true;
+      pending.isAfterShift = true;
       return;
     case "ordinal":
-      draft.pieces.push({ kind, isUpper: written === "TH" });
+      pending.pieces.push({ kind, isUpper: written === "TH" });
       return;
     case "point":
-      draft.isAfterPoint = true;
-      draft.pieces.push({ kind });
+      pending.isAfterPoint = true;
+      pending.pieces.push({ kind });
       return;
     case "digit":
     case "text":
       return;
     default:
-      draft.pieces.push({ kind });
+      pending.pieces.push({ kind });
   }
 }

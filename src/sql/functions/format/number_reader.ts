@@ -1,13 +1,13 @@
 /**
- * to_number: reads a text along its pattern, as PostgreSQL does. Each digit position consumes at
- * most one character, so a character that does not fit uses up its position. A separator is skipped
- * only where the pattern has one.
+ * to_number: reads a text by following a pattern, as PostgreSQL does. Each digit position consumes
+ * at most one character, so a character that does not fit uses up its position. A separator is
+ * skipped only where the pattern has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 import { type NumberPattern, type NumberPiece, patternOf } from "./number_pattern.ts";
 
-/** The number of fraction digits that a pattern of to_number reads. */
+/** Returns the number of fraction digits that a pattern of to_number reads. */
 export function numberScale(pattern: string): number {
   const { fractionCount, shift } = patternOf(pattern);
   return Math.min(fractionCount + shift, 30);
@@ -19,10 +19,10 @@ export function numberFromFormat(text: string, pattern: string): string {
   if (format.isScientific || format.roman !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot read a number by a pattern with EEEE or RN: not available yet",
+      "Cannot read a number with a pattern of EEEE or RN: not available yet",
     );
   }
-  // The rest is behind what the pattern can read.
+  // The pattern cannot read more than this.
   const start = text.slice(0, READ_UNITS * pattern.length);
   const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
   const read = `${excerpt(text)} as a number by ${excerpt(pattern)}`;
@@ -40,8 +40,8 @@ export function numberFromFormat(text: string, pattern: string): string {
 }
 
 /**
- * UTF-16 units that a character of a pattern reads at most: a space, a sign, a digit and a skipped
- * character.
+ * The maximum number of UTF-16 units that a character of a pattern reads: a space, a sign, a digit
+ * and a skipped character.
  */
 const READ_UNITS = 8;
 
@@ -98,7 +98,7 @@ class NumberReader {
         this.#at += Array.from(piece.text).length;
         break;
       default:
-      // The sign of S stands next to a digit, and is read with that digit.
+      // The sign of S is adjacent to a digit and is read with that digit.
     }
   }
 
@@ -121,7 +121,7 @@ class NumberReader {
     }
   }
 
-  /** Reads one position of the pattern; a space before its character is skipped. */
+  /** Reads one position of the pattern. A space before its character is skipped. */
   #place(kind: "digit" | "point"): void {
     if (this.#characters[this.#at] === " ") this.#at += 1;
     if (kind === "digit" && this.#sign === "" && !this.#hasDigits) this.#leadingSign();
@@ -160,7 +160,9 @@ class NumberReader {
     this.#at += 1;
   }
 
-  /** A sign of S directly follows a digit; a sign of MI, PL or SG may use up a digit position. */
+  /**
+   * The sign of S directly follows a digit. The sign of MI, PL or SG may use up a digit position.
+   */
   #signBehind(isRead: boolean, here: string): void {
     if (this.#kinds.has("sign")) {
       const next = this.#characters[this.#at + 1] ?? "";

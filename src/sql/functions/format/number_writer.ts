@@ -1,8 +1,8 @@
 /**
  * Writes the digits of a number into the places of a pattern, for to_char.
  *
- * The digits fill the places from the point outward. The sign stands before the first digit, unless
- * the pattern has a place of its own for it, and is written once.
+ * The digits fill the places from the point outward. The sign precedes the first digit, unless the
+ * pattern has a place for it, and is written once.
  */
 import { withoutTrailingZeros } from "../../../types/mod.ts";
 import { ordinalSuffix } from "./format_pattern.ts";
@@ -18,7 +18,7 @@ export class NumberWriter {
   readonly #format: NumberPattern;
   readonly #parts: NumberParts;
   readonly #isOverflow: boolean;
-  /** Fraction digits that are written: all, or without trailing zeros where tight. */
+  /** The number of fraction digits to write. In tight patterns, it excludes trailing zeros. */
   readonly #fractionKept: number;
   readonly #hasOwnSign: boolean;
   #text = "";
@@ -44,7 +44,7 @@ export class NumberWriter {
     return this.#text;
   }
 
-  /** An S after the last digit stands at the end. */
+  /** Whether the sign of an S after the last digit is written at the end. */
   #isSignTrailing(): boolean {
     const { pieces } = this.#format;
     const sign = pieces.findIndex(({ kind }) => kind === "sign");
@@ -117,10 +117,10 @@ export class NumberWriter {
     }
   }
 
-  /** The zero before the point is left out where the pattern asks for no zero. */
+  /** Whether the zero before the point is omitted, because the pattern does not request it. */
   #isHiddenZero(isZero: boolean): boolean {
     const isBare = this.#parts.whole === "0" && this.#format.fractionCount > 0;
-    // Where tight, a zero without fraction keeps its digit: "0."
+    // In tight patterns, a zero without a fraction keeps its digit: "0."
     const isAllZero = this.#format.isTight && this.#fractionKept === 0;
     return isBare && !isZero && !this.#hasStarted && !isAllZero;
   }
@@ -135,11 +135,11 @@ export class NumberWriter {
 
   #point(): void {
     this.#start();
-    // A point behind which nothing can stand is left out.
+    // A point is omitted if nothing can follow it.
     if (this.#format.fractionCount > 0 || this.#isOverflow) this.#text += ".";
   }
 
-  /** Writes the sign that stands before the first digit. */
+  /** Writes the sign that precedes the first digit. */
   #start(): void {
     if (this.#hasStarted) return;
     this.#hasStarted = true;
@@ -160,7 +160,7 @@ export class NumberWriter {
   }
 }
 
-/** Where tight, zeros at the end go, but for places written as `0`. */
+/** In tight patterns, trailing zeros are removed, except for places written as `0`. */
 function keptFraction({ pieces, isTight, fractionCount }: NumberPattern, fraction: string): number {
   if (!isTight) return fractionCount;
   const needed = withoutTrailingZeros(fraction).length;

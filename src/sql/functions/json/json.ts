@@ -1,6 +1,4 @@
-/**
- * Functions that read JSON: paths, lengths, kinds, and the short forms `json_get…`.
- */
+/** Functions that read JSON: paths, lengths, kinds and the shorthands `json_get…`. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BIGINT,
@@ -42,11 +40,11 @@ function arrayLength([json = null]: readonly Value[]): number {
   if (kind === "array") return jsonElements(text, root).length;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot count the elements of the JSON value: it is of kind ${kind}, and should be an array`,
+    `Cannot count the elements of the JSON value: it is of kind ${kind}, but should be an array`,
   );
 }
 
-/** Texts of a variadic path; a NULL step leads nowhere. */
+/** Returns the steps of a variadic path as strings. A NULL step matches nothing. */
 function pathOf(values: readonly Value[]): string[] | undefined {
   return values.includes(null) ? undefined : (values as string[]);
 }
@@ -64,7 +62,7 @@ function ownType(types: readonly DataType[]): DataType {
 }
 
 /**
- * Makes a JSON and a JSONB version of a function; they differ in how they read untyped literals.
+ * Creates a JSON and a JSONB version of a function, which differ in how they read untyped literals.
  */
 function ofBoth(name: string, make: (json: "json" | "jsonText") => Overload): ScalarFunction[] {
   return [
@@ -94,10 +92,10 @@ function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
   return slice;
 }
 
-type Read = (text: string, slice: JsonSlice) => Value;
+type JsonRead = (text: string, slice: JsonSlice) => Value;
 
-/** `json_get…(j, key…)`: keys are texts or integers; a value of another kind is NULL. */
-function getter(result: DataType | undefined, read: Read): Overload {
+/** `json_get…(j, key…)`: keys are strings or integers. A value of a different kind gives NULL. */
+function getter(result: DataType | undefined, read: JsonRead): Overload {
   return {
     ...overload(["json"], result ?? ownType, () => null, { variadic: "any" }),
     specialise: (types) => {
@@ -160,7 +158,7 @@ function readLength(text: string, slice: JsonSlice): Value {
   return kind === "object" ? jsonMembers(text, slice).length : null;
 }
 
-/** Whether the path leads anywhere. */
+/** Tests whether a path exists. */
 const CONTAINS: Overload = {
   ...overload(["json"], BOOLEAN, () => null, { variadic: "any" }),
   specialise: (types) => {

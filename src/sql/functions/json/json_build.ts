@@ -1,17 +1,19 @@
 /**
- * SQL values as JSON text, and the spacing that PostgreSQL gives to documents it builds.
+ * Converts SQL values to JSON text, with PostgreSQL's spacing for the documents it builds.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  type ArrayValue,
   canonicalJson,
   type DataType,
+  isArrayValue,
   isNumeric,
   shortestFloat,
   textFromValue,
   type Value,
 } from "../../../types/mod.ts";
 
-/** The JSON text of a value; NULL is `null`. */
+/** Returns the JSON text of a value; NULL becomes `null`. */
 export function jsonTextOf(type: DataType, value: Value): string {
   if (value === null) return "null";
   switch (type.kind) {
@@ -22,7 +24,10 @@ export function jsonTextOf(type: DataType, value: Value): string {
       return value as string;
     case "array": {
       const { element } = type;
-      return `[${(value as readonly Value[]).map((item) => jsonTextOf(element, item)).join(",")}]`;
+      const parts = (value as ArrayValue).map((item) =>
+        jsonTextOf(item !== null && isArrayValue(item) ? type : element, item),
+      );
+      return `[${parts.join(",")}]`;
     }
     case "embedding":
       return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
@@ -37,7 +42,7 @@ export function jsonTextOf(type: DataType, value: Value): string {
   }
 }
 
-/** An object's key. @throws {DatabaseError} INVALID_VALUE if it is NULL or no scalar. */
+/** Returns an object key. @throws {DatabaseError} INVALID_VALUE if it is NULL or not a scalar. */
 export function jsonKeyOf(type: DataType, value: Value): string {
   if (value === null) {
     throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key must not be NULL");
@@ -51,13 +56,13 @@ export function jsonKeyOf(type: DataType, value: Value): string {
   return JSON.stringify(textFromValue(type, value));
 }
 
-/** JSON keeps the text; JSONB makes it canonical. */
+/** JSON keeps the text as built; JSONB makes it canonical. */
 export function finishedJson(text: string, binary: boolean): string {
   return binary ? canonicalJson(text) : text;
 }
 
 /**
- * Valid JSON as it stands in a larger document that is canonical.
+ * Returns valid JSON in canonical form, for use in a larger document.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -65,7 +70,7 @@ export function canonicalPart(text: string): string {
   return isPlainString(text) ? text : canonicalJson(`[${text}]`).slice(1, -1);
 }
 
-/** Whether a JSON text is a string without an escape, which is canonical as it is. */
+/** Whether a JSON text is a string without escapes, which is already canonical. */
 function isPlainString(text: string): boolean {
   return text.startsWith('"') && text.endsWith('"') && !text.includes("\\") && text.isWellFormed();
 }

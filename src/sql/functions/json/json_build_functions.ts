@@ -2,7 +2,17 @@
  * Functions that build JSON.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { type DataType, JSON_TEXT, JSONB, TEXT, type Value } from "../../../types/mod.ts";
+import {
+  type ArrayValue,
+  type DataType,
+  dimensionsOf,
+  elementsOf,
+  JSON_TEXT,
+  JSONB,
+  TEXT,
+  type Value,
+} from "../../../types/mod.ts";
+import { flatItems } from "../base/array_shapes.ts";
 import { firstType, functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { finishedJson, jsonKeyOf, jsonTextOf } from "./json_build.ts";
@@ -11,7 +21,7 @@ const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 type Build = (values: readonly Value[], types: readonly DataType[]) => string;
 
-/** The JSON and the JSONB function of one builder. */
+/** Creates the JSON and JSONB variants of a builder function. */
 function both(
   names: { json: readonly string[]; jsonb: readonly string[] },
   make: (binary: boolean) => readonly Overload[],
@@ -62,9 +72,16 @@ function objectOfPairs(keys: readonly Value[], values: readonly Value[]): string
   return `{${members.join(", ")}}`;
 }
 
-/** Keys and values in turn. */
+/** The elements alternate between keys and values, or are pairs of them in two dimensions. */
 function objectOfArray([array = null]: readonly Value[]): string {
-  const items = array as readonly Value[];
+  const dimensions = dimensionsOf(array as ArrayValue);
+  if (dimensions.length > 2 || (dimensions.length === 2 && dimensions[1] !== 2)) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot build a JSON object: an array of several dimensions should hold pairs",
+    );
+  }
+  const items = elementsOf(array as ArrayValue);
   if (items.length % 2 !== 0) {
     throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key has no value");
   }
@@ -75,8 +92,8 @@ function objectOfArray([array = null]: readonly Value[]): string {
 }
 
 function objectOfArrays([keys = null, values = null]: readonly Value[]): string {
-  const names = keys as readonly Value[];
-  const held = values as readonly Value[];
+  const names = flatItems(keys, "build a JSON object of");
+  const held = flatItems(values, "build a JSON object of");
   if (names.length === held.length) return objectOfPairs(names, held);
   throw new DatabaseError(
     "INVALID_VALUE",

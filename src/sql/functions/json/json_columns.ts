@@ -1,9 +1,10 @@
 /**
- * Containment over documents that are not decoded: whoever contains a document has certain bytes.
+ * Containment tests on undecoded documents: a document that contains another one must contain
+ * certain bytes.
  *
- * Those are searched through all rows at once, so rows without them cost next to nothing; the
- * others are looked at one by one. JSONB writes each string in one way. JSON may escape any
- * character, so there a row with a backslash is always looked at.
+ * All rows are searched for these bytes together, so rows without these bytes cost almost nothing.
+ * The other rows are tested one by one. JSONB writes each string in only one way, but JSON may
+ * escape any character, so a JSON row with a backslash is always tested.
  */
 import {
   isJsonArray,
@@ -14,38 +15,38 @@ import {
   withoutFractionZeros,
 } from "../../../types/mod.ts";
 
-/** What a document must have to contain another one. */
+/** The bytes that a document must contain in order to contain another document. */
 export interface SoughtBytes {
-  /** Each of them; a row without one of them contains nothing of the kind. */
+  /** All required pieces. A row that lacks any of them does not contain the document. */
   readonly pieces: readonly Buffer[];
-  /** Whether a row with a backslash may have them in another form. */
+  /** Whether a row with a backslash may contain the pieces in a different form. */
   readonly mayBeEscaped: boolean;
 }
 
-/** Pieces beyond so many leave out few more rows. */
+/** Further pieces would exclude few more rows. */
 const PIECES_MAX = 4;
 
 /**
- * @param isCanonical Of the documents that are searched: whether they are JSONB.
- * @returns undefined if nothing is certain about their bytes.
+ * @param isCanonical Whether the searched documents are JSONB.
+ * @returns undefined if no bytes are certain to occur.
  */
 export function soughtBytes(inner: JsonNode, isCanonical: boolean): SoughtBytes | undefined {
   const found = new Set<string>();
   addPieces(inner, { before: "", isCanonical, into: found });
-  // The longest are the rarest, as a rule.
+  // The longest pieces are usually the rarest.
   const pieces = [...found].toSorted((a, b) => b.length - a.length).slice(0, PIECES_MAX);
   if (pieces.length === 0) return undefined;
   return { pieces: pieces.map((piece) => Buffer.from(piece)), mayBeEscaped: !isCanonical };
 }
 
-interface Place {
-  /** The key with its colon, where it is certain what stands between both and a value. */
+interface ColumnKeyPosition {
+  /** The key with its colon, if the bytes between them and the value are certain. */
   readonly before: string;
   readonly isCanonical: boolean;
   readonly into: Set<string>;
 }
 
-function addPieces(node: JsonNode, place: Place): void {
+function addPieces(node: JsonNode, place: ColumnKeyPosition): void {
   const { before, into, isCanonical } = place;
   if (isJsonArray(node)) {
     into.add(`${before}[`);
@@ -58,8 +59,8 @@ function addPieces(node: JsonNode, place: Place): void {
       addPieces(value, { ...place, before: isCanonical ? `${name}: ` : "" });
     }
   } else if (node !== null && typeof node === "object") {
-    // Equal numbers of JSONB begin alike: they differ in zeros behind the point. JSON has
-    // exponents.
+    // Equal JSONB numbers have a common prefix, because they differ only in zeros after the point.
+    // JSON numbers may have exponents.
     if (isCanonical) into.add(before + withoutFractionZeros(node.number));
   } else {
     into.add(before + JSON.stringify(node));
@@ -68,7 +69,7 @@ function addPieces(node: JsonNode, place: Place): void {
 
 const BACKSLASH = 0x5c;
 
-/** Tests the rows that have all bytes; the others do not contain what is sought. */
+/** Tests only the rows that have all required bytes. Other rows do not contain the document. */
 export function testRowsWith(
   vector: Utf8Vector,
   { mayBeEscaped, pieces }: SoughtBytes,
@@ -77,8 +78,8 @@ export function testRowsWith(
   const { length, nulls, offsets } = vector;
   const { buffer, byteLength, byteOffset } = vector.bytes;
   const all = Buffer.from(buffer, byteOffset, byteLength);
-  const searches = pieces.map((piece) => new Search(all, piece));
-  const escapes = mayBeEscaped ? new Search(all, BACKSLASH) : undefined;
+  const searches = pieces.map((piece) => new PieceSearch(all, piece));
+  const escapes = mayBeEscaped ? new PieceSearch(all, BACKSLASH) : undefined;
   const values = new Uint8Array(length);
   for (let row = 0; row < length; row += 1) {
     if (nulls?.[row] === 1) continue;
@@ -92,12 +93,15 @@ export function testRowsWith(
   return { kind: "bool", length, values, nulls };
 }
 
-/** A piece in rows that are asked for in their order: no byte is searched twice. */
-class Search {
+/** Finds a piece in rows that are visited in order, so that no byte is searched twice. */
+class PieceSearch {
   readonly #all: Buffer;
   readonly #piece: Buffer | number;
   readonly #length: number;
-  /** Where the piece lies next, at or behind the last row; beyond all bytes where it does not. */
+  /**
+   * The next position of the piece, in or after the last row, or a position beyond all bytes if the
+   * piece does not occur again.
+   */
   #next = -1;
 
   constructor(all: Buffer, piece: Buffer | number) {

@@ -1,15 +1,23 @@
 /**
  * Functions that change JSONB documents.
  */
+
+import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
   type DataType,
   isJsonArray,
   isJsonObject,
+  JSON_TEXT,
   JSONB,
   type JsonNode,
+  type JsonSlice,
+  jsonElements,
+  jsonKindAt,
+  jsonMembers,
   jsonObject,
+  jsonRoot,
   jsonTree,
   TEXT,
   textFromJson,
@@ -18,7 +26,6 @@ import {
 import { functionsNamed, overload } from "../base/define.ts";
 import type { ScalarFunction } from "../base/function.ts";
 import { jsonEdit } from "./json_math.ts";
-import { textsOf } from "./path_texts.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -42,7 +49,7 @@ function set([json = null, path = null, value = null, creates = true]: readonly 
   );
 }
 
-/** As jsonb_set, but says what a NULL value does. */
+/** Works like jsonb_set, with an option for NULL values. */
 function setLax(values: readonly Value[]): Value {
   const [json = null, path = null, value = null, creates = true, treatment = "use_json_null"] =
     values;
@@ -90,6 +97,27 @@ function stripNulls(node: JsonNode): JsonNode {
   return jsonObject(kept.map(([key, value]) => [key, stripNulls(value)]));
 }
 
+/** Strips members that are null from JSON, whose text has no blanks afterwards. */
+function strippedText(text: string, slice: JsonSlice): string {
+  switch (jsonKindAt(text, slice.start)) {
+    case "array":
+      return `[${jsonElements(text, slice)
+        .map((item) => strippedText(text, item))
+        .join(",")}]`;
+    case "object": {
+      const members = jsonMembers(text, slice).filter(
+        ({ value }) => jsonKindAt(text, value.start) !== "null",
+      );
+      const kept = members.map(
+        ({ key, value }) => `${JSON.stringify(key)}:${strippedText(text, value)}`,
+      );
+      return `{${kept.join(",")}}`;
+    }
+    default:
+      return text.slice(slice.start, slice.end);
+  }
+}
+
 const INDENT = "    ";
 
 function pretty(node: JsonNode, margin: string): string {
@@ -123,6 +151,12 @@ export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
     overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, insert, { optionalCount: 1 }),
   ),
   ...functionsNamed(
+    ["json_strip_nulls"],
+    overload([JSON_TEXT], JSON_TEXT, ([json = null]) =>
+      strippedText(json as string, jsonRoot(json as string)),
+    ),
+  ),
+  ...functionsNamed(
     ["jsonb_strip_nulls"],
     overload([JSONB], JSONB, ([json = null]) => textFromJson(stripNulls(jsonTree(json as string)))),
   ),
@@ -131,3 +165,9 @@ export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
     overload([JSONB], TEXT, ([json = null]) => pretty(jsonTree(json as string), "")),
   ),
 ];
+
+/** Returns the strings in an array, without NULLs. */
+export function textsOf(value: Value): string[] {
+  assert(Array.isArray(value), "a text array is an array");
+  return (value as readonly Value[]).filter((item) => typeof item === "string");
+}

@@ -1,5 +1,5 @@
 /**
- * What JSON operators and functions do with documents as trees.
+ * Operations of JSON operators and functions on document trees.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -18,7 +18,7 @@ import {
   jsonTree,
 } from "../../../types/mod.ts";
 
-/** Whether `outer` holds all of `inner`, as `@>` means it. */
+/** Whether `outer` contains all of `inner` in the sense of `@>`. */
 function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
   if (isJsonObject(inner)) {
     if (!isJsonObject(outer)) return false;
@@ -35,12 +35,15 @@ function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
   return !isJsonArray(outer) && !isJsonObject(outer) && compareJson(outer, inner) === 0;
 }
 
-/** Parts of a document that are worth a search in the text of the other one, each by itself. */
+/**
+ * The maximum number of parts for which the text of the other document is searched for each
+ * separately.
+ */
 const SOUGHT_PARTS_MAX = 16;
 
 /**
- * `outer @> inner`: also lets an array contain a scalar, at the top only. Of `outer` no tree is
- * made where little is asked for.
+ * `outer @> inner`, where an array may also contain a scalar, but only at the top level. If `inner`
+ * is small, no tree of `outer` is built.
  */
 export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
   if (partsOf(inner, SOUGHT_PARTS_MAX) < 0) return jsonContains(jsonTree(outer), inner);
@@ -52,7 +55,7 @@ export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
   return textContains(outer, root, inner);
 }
 
-/** How many parts are left of so many; negative if a document has more. */
+/** Returns how many of at most `most` parts remain, which is negative if the document has more. */
 function partsOf(node: JsonNode, most: number): number {
   let left = most - 1;
   if (!isJsonArray(node) && !isJsonObject(node)) return left;
@@ -85,7 +88,7 @@ function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean 
   return kind === "boolean" && inner === (text.charCodeAt(slice.start) === 0x74);
 }
 
-/** Makes something of a text; of the same text again, as a constant is for each row, the same. */
+/** Applies a function to a text and caches the last result, because constants recur in each row. */
 export function remembered<Made>(make: (text: string) => Made): (text: string) => Made {
   let last: { readonly text: string; readonly made: Made } | undefined;
   return (text) => {
@@ -94,7 +97,7 @@ export function remembered<Made>(make: (text: string) => Made): (text: string) =
   };
 }
 
-/** Whether a text is a key, an element that is this string, or the string itself. */
+/** Whether a text is an object key, a string element or the string itself. */
 export function jsonHasKey(json: string, key: string): boolean {
   const root = jsonRoot(json);
   const isKey = (slice: JsonSlice): boolean =>
@@ -109,7 +112,7 @@ export function jsonHasKey(json: string, key: string): boolean {
   }
 }
 
-/** `||`: objects merge, anything else is joined as arrays. */
+/** `||`: objects are merged; any other values are concatenated as arrays. */
 export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
   if (isJsonObject(left) && isJsonObject(right)) return jsonObject([...left, ...right]);
   const a = isJsonArray(left) ? left : [left];
@@ -117,7 +120,7 @@ export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
   return [...a, ...b];
 }
 
-/** `- text`: without a key, or without the elements that are this string. */
+/** `- text`: removes a key, or all elements equal to the string. */
 export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNode {
   if (isJsonObject(node)) {
     return jsonObject([...node].filter(([key]) => !keys.includes(key)));
@@ -128,7 +131,7 @@ export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNo
   throw cannotDelete("a scalar");
 }
 
-/** `- integer`: without the element at an index, from the end if negative. */
+/** `- integer`: removes the element at an index, which counts from the end if negative. */
 export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   if (!isJsonArray(node))
     throw cannotDelete(isJsonObject(node) ? "an object by index" : "a scalar");
@@ -136,7 +139,7 @@ export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   return node.filter((_, position) => position !== at);
 }
 
-/** `#- path`: without what a path leads to. */
+/** `#- path`: removes the value at a path. */
 export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNode {
   if (!isJsonArray(node) && !isJsonObject(node)) throw cannotDelete("a scalar");
   return jsonEdit(node, { path, creates: false, replace: () => undefined });
@@ -151,17 +154,18 @@ function cannotDelete(what: string): DatabaseError {
 
 export interface PathEdit {
   readonly path: readonly string[];
-  /** Whether a last step that leads nowhere makes a new member or element. */
+  /** Whether a missing last step creates a member or an element. */
   readonly creates: boolean;
   /**
-   * The new node for the one that is there, undefined where there is none; undefined removes it.
+   * Returns the new node for an existing node, or for undefined if no node exists. If the result is
+   * undefined, the node is removed.
    */
   readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;
-  /** In an array: put the new node before or after the one that is there. */
+  /** For arrays: inserts the new node before or after the existing one. */
   readonly insert?: "before" | "after";
 }
 
-/** Changes what a path leads to; a path that leads nowhere changes nothing. */
+/** Changes the value at a path. If the path does not exist, nothing changes. */
 export function jsonEdit(node: JsonNode, edit: PathEdit, depth = 0): JsonNode {
   const step = edit.path[depth];
   if (step === undefined) return node;
@@ -181,7 +185,7 @@ function editMember(node: ReadonlyMap<string, JsonNode>, edit: PathEdit, depth: 
   if (held !== undefined && edit.insert !== undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot insert the key "${key}": it is there already, use jsonb_set to replace it`,
+      `Cannot insert the key "${key}": it already exists; use jsonb_set to replace it`,
     );
   }
   const made = edit.replace(held);

@@ -1,6 +1,6 @@
 /**
- * Arithmetic on numbers: exact on integers and decimals, checked for range; DECIMAL with FLOAT or
- * DOUBLE computes in DOUBLE.
+ * Arithmetic on numbers. It is exact and range-checked for integers and decimals. DECIMAL with
+ * FLOAT or DOUBLE is computed in DOUBLE.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -33,7 +33,7 @@ import {
 import type { OperatorForm } from "../base/function.ts";
 import { binaryForm, divisionByZero, knownType, prefixForm } from "../base/operator_form.ts";
 
-/** Smallest scale of a quotient. */
+/** The minimum scale of a quotient. */
 const QUOTIENT_SCALE_MIN = 16;
 
 type WholeOperation = (left: Whole, right: Whole) => Whole;
@@ -117,7 +117,7 @@ const BIT_OPERATIONS: ReadonlyMap<string, BitOperation> = new Map<string, BitOpe
   [">>", (left, right, bits) => left >> shiftCount(right, bits)],
 ]);
 
-/** Counts wrap at the width, 32 at least, as the processor's shifts do. */
+/** Shift counts wrap at the width, which is at least 32, as in processor shifts. */
 function shiftCount(count: bigint, bits: number): bigint {
   return BigInt.asUintN(bits === 64 ? 6 : 5, count);
 }
@@ -154,8 +154,47 @@ const FLOAT_OPERATIONS: ReadonlyMap<string, (left: number, right: number) => num
 function underflow(): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot hold the result as double precision: it is not 0 but too small",
+    "Cannot hold the result as double precision: it is too close to 0",
   );
+}
+
+/**
+ * The minimum scale to which a result with more than 38 digits is reduced: digits before the point
+ * come first.
+ */
+const REDUCED_SCALE_MIN = 6;
+
+/**
+ * The largest scale of the product of two numbers of 38 digits, and the scale to which a larger one
+ * is reduced. Such a precision says nothing about the values, so room for large ones is left.
+ */
+const PRODUCT_SCALE_MAX = 20;
+const PRODUCT_SCALE_REDUCED = 16;
+
+type DecimalOperand = ReturnType<typeof decimalOf>;
+
+/** Whether the precision of both operands says how many digits their values have. */
+function areDeclared(left: DecimalOperand, right: DecimalOperand): boolean {
+  return Math.max(left.precision, right.precision) < DECIMAL_PRECISION_MAX;
+}
+
+/** Returns the scale of a result of declared operands, with `wholeDigits` before the point. */
+function reducedScale(wholeDigits: number, scale: number): number {
+  const room = DECIMAL_PRECISION_MAX - wholeDigits;
+  return Math.min(scale, Math.max(room, REDUCED_SCALE_MIN));
+}
+
+function productScale(left: DecimalOperand, right: DecimalOperand): number {
+  const exact = left.scale + right.scale;
+  if (left.isExact === true || right.isExact === true) {
+    return Math.min(DECIMAL_PRECISION_MAX, exact);
+  }
+  if (areDeclared(left, right))
+    return reducedScale(left.precision + right.precision - exact, exact);
+  if (left.precision !== right.precision) return Math.min(DECIMAL_PRECISION_MAX, exact);
+  const largest = Math.max(left.scale, right.scale);
+  if (exact <= Math.max(PRODUCT_SCALE_MAX, largest)) return exact;
+  return largest > PRODUCT_SCALE_MAX ? largest : PRODUCT_SCALE_REDUCED;
 }
 
 function decimalArithmetic(
@@ -171,17 +210,18 @@ function decimalArithmetic(
   switch (op) {
     case "+":
     case "-": {
-      const precision = Math.min(DECIMAL_PRECISION_MAX, wholeDigits + scale + 1);
+      const held = areDeclared(left, right) ? reducedScale(wholeDigits + 1, scale) : scale;
+      const precision = Math.min(DECIMAL_PRECISION_MAX, wholeDigits + held + 1);
       const compute = op === "+" ? addWhole : subtractWhole;
-      return binaryForm(operands, decimalType(precision, scale), (l, r) => {
+      return binaryForm(operands, decimalType(precision, held), (l, r) => {
         const a = rescale(l as Whole, left.scale, scale);
         const b = rescale(r as Whole, right.scale, scale);
-        return fitDecimal(compute(a, b), precision, scale);
+        return fitDecimal(rescale(compute(a, b), scale, held), precision, held);
       });
     }
     case "*": {
       const exact = left.scale + right.scale;
-      const held = Math.min(DECIMAL_PRECISION_MAX, exact);
+      const held = productScale(left, right);
       const precision = Math.min(DECIMAL_PRECISION_MAX, left.precision + right.precision);
       return binaryForm(operands, decimalType(precision, held), (l, r) => {
         const product = multiplyWhole(l as Whole, r as Whole);
@@ -204,12 +244,10 @@ function decimalArithmetic(
   }
 }
 
-function decimalDivision(
-  left: { kind: "decimal"; precision: number; scale: number },
-  right: { kind: "decimal"; precision: number; scale: number },
-): OperatorForm {
-  const scale = Math.max(left.scale, right.scale, QUOTIENT_SCALE_MIN);
+function decimalDivision(left: DecimalOperand, right: DecimalOperand): OperatorForm {
+  const full = Math.max(left.scale, right.scale, QUOTIENT_SCALE_MIN);
   const wholeDigits = left.precision - left.scale + right.scale;
+  const scale = areDeclared(left, right) ? reducedScale(wholeDigits, full) : full;
   const precision = Math.min(DECIMAL_PRECISION_MAX, Math.max(wholeDigits + scale, 1));
   return binaryForm([left, right], decimalType(precision, scale), (l, r) => {
     if (r === 0) throw divisionByZero();
@@ -222,7 +260,7 @@ function decimalDivision(
   });
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns a power. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function power(base: Value, exponent: Value): number {
   const x = base as number;
   const y = exponent as number;
@@ -240,7 +278,7 @@ export function power(base: Value, exponent: Value): number {
   return finiteDouble(result);
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns a square root. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function squareRoot(value: number): number {
   if (value < 0) {
     throw new DatabaseError(
@@ -277,7 +315,10 @@ function negateDouble(value: number): number {
   return -value;
 }
 
-/** The absolute value of any numeric type, checked for range: -32768 has none in SMALLINT. */
+/**
+ * Returns the absolute value of any numeric type, range-checked, because -32768 has none in
+ * SMALLINT.
+ */
 export function absolute(type: DataType): (value: Value) => Value {
   return numericFunction(type, (value) => (value < 0 ? negateWhole(value) : value), Math.abs);
 }

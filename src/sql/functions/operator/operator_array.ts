@@ -1,18 +1,19 @@
 /**
- * Operators on arrays: joining and containment. Their comparison is that of any type.
+ * Operators on arrays: concatenation and containment. Comparison is the same as for any type.
  */
 import {
+  type ArrayValue,
   BOOLEAN,
   commonType,
   type DataType,
+  elementsOf,
   groupKeyOf,
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
+import { flatItems, joined } from "../base/array_shapes.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
-
-type Items = readonly Value[];
 
 export function resolveArray(
   op: string,
@@ -29,9 +30,9 @@ export function resolveArray(
   return binaryForm([operand, operand], BOOLEAN, (l, r) => {
     const [outer, inner] = op === "<@" ? [r, l] : [l, r];
     const held = keysOf(element, outer);
-    const wanted = inner as Items;
+    const wanted = elementsOf(inner as ArrayValue);
     if (op === "&&") return wanted.some((item) => item !== null && held.has(keyOf(element, item)));
-    // NULL is contained in nothing.
+    // NULL is never considered contained.
     return wanted.every((item) => item !== null && held.has(keyOf(element, item)));
   });
 }
@@ -42,7 +43,8 @@ function keyOf(element: DataType, item: Value): unknown {
 
 function keysOf(element: DataType, array: Value): Set<unknown> {
   const keys = new Set<unknown>();
-  for (const item of array as Items) if (item !== null) keys.add(keyOf(element, item));
+  for (const item of elementsOf(array as ArrayValue))
+    if (item !== null) keys.add(keyOf(element, item));
   return keys;
 }
 
@@ -54,15 +56,12 @@ function resolveJoin(left: DataType, right: DataType): OperatorForm | undefined 
   if (isBothArrays) {
     const type = commonType([left, right]);
     if (type === undefined) return undefined;
-    // A NULL array joins as an empty one.
+    // A NULL array is concatenated like an empty one.
     return {
       operands: [type, type],
       result: type,
       seesNull: true,
-      evaluate: ([l = null, r = null]) => {
-        if (l === null || r === null) return l ?? r;
-        return [...(l as Items), ...(r as Items)];
-      },
+      evaluate: ([l = null, r = null]) => joined(l, r),
     };
   }
   const array = isLeftArray ? left : right;
@@ -75,6 +74,8 @@ function resolveJoin(left: DataType, right: DataType): OperatorForm | undefined 
     result: type,
     seesNull: true,
     evaluate: ([l = null, r = null]) =>
-      isLeftArray ? [...((l ?? []) as Items), r] : [l, ...((r ?? []) as Items)],
+      isLeftArray
+        ? [...flatItems(l, "append to", "INVALID_VALUE"), r]
+        : [l, ...flatItems(r, "prepend to", "INVALID_VALUE")],
   };
 }

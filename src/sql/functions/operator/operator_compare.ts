@@ -1,6 +1,4 @@
-/**
- * Comparison: both operands are cast to their common type, then ordered by it.
- */
+/** Comparison: both operands are cast to their common type and compared in its order. */
 import {
   BOOLEAN,
   type Comparator,
@@ -72,13 +70,15 @@ function distinctForm(
   };
 }
 
-interface Comparison {
+interface OperandComparison {
   readonly operands: readonly [DataType, DataType];
   readonly compare: Comparator;
 }
 
-/** The types to compare in, or undefined if values of these types cannot be compared. */
-function comparisonOf(left: DataType, right: DataType): Comparison | undefined {
+/**
+ * Returns the types in which to compare, or undefined if values of these types cannot be compared.
+ */
+function comparisonOf(left: DataType, right: DataType): OperandComparison | undefined {
   const type = comparedType(left, right);
   if (type === undefined) return undefined;
   if (type.kind === "decimal" && type.precision - type.scale < wholeDigits(left, right)) {
@@ -90,10 +90,10 @@ function comparisonOf(left: DataType, right: DataType): Comparison | undefined {
 function comparedType(left: DataType, right: DataType): DataType | undefined {
   const type = commonType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
-  // JSON text is compared by what it means; so is a file reference.
+  // JSON text is compared by its value, as is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type?.kind === "text") return TEXT;
-  // A 32-bit number beside another type is compared in 64 bits, which hold both.
+  // A 32-bit number with another type is compared in 64 bits, which can represent both.
   if (type?.kind === "float" && left.kind !== right.kind && isBothNumeric(left, right)) {
     return DOUBLE;
   }
@@ -114,8 +114,11 @@ function wholeDigitsOf(type: DataType): number {
   return precision - scale;
 }
 
-/** No decimal type holds both: each keeps its own, and they are compared exactly. */
-function mixedScales(leftType: DataType, rightType: DataType): Comparison {
+/**
+ * No decimal type can represent both operands, so each keeps its own type and they are compared
+ * exactly.
+ */
+function mixedScales(leftType: DataType, rightType: DataType): OperandComparison {
   const left = decimalOf(leftType);
   const right = decimalOf(rightType);
   const scale = Math.max(left.scale, right.scale);

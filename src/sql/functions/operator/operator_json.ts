@@ -1,5 +1,5 @@
 /**
- * Operators on JSON and JSONB. A file reference reads as JSON.
+ * Operators on JSON and JSONB. A file reference is read as JSON.
  */
 
 import {
@@ -22,6 +22,7 @@ import {
 import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 import { soughtBytes, testRowsWith } from "../json/json_columns.ts";
+import { textsOf } from "../json/json_edit.ts";
 import {
   jsonConcat,
   jsonContainsAtTop,
@@ -31,7 +32,6 @@ import {
   jsonWithoutPath,
   remembered,
 } from "../json/json_math.ts";
-import { textsOf } from "../json/path_texts.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -86,7 +86,7 @@ function partType(json: DataType): DataType {
 }
 
 /**
- * A document is searched in the text that it has, JSON as JSONB: a literal only is read as JSONB.
+ * A document is searched in its own text, whether JSON or JSONB. Only a literal is read as JSONB.
  */
 function searchedType(type: DataType): DataType {
   return isJson(type) ? partType(type) : JSONB;
@@ -140,7 +140,7 @@ function resolveTwoDocuments(
   return containment(op === "@>" ? 0 : 1, [searchedType(left), searchedType(right)]);
 }
 
-/** @param outerAt Which operand is to contain the other one. */
+/** @param outerAt The index of the operand that is tested for containing the other one. */
 function containment(outerAt: 0 | 1, operands: readonly [DataType, DataType]): OperatorForm {
   const outer = operands[outerAt];
   const soughtOf = remembered((text) => {

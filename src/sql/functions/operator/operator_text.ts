@@ -1,10 +1,17 @@
 /**
- * Operators on text: concatenation, LIKE and its kin, regular expressions, starts-with.
+ * Operators on text: concatenation, LIKE and related operators, regular expressions, starts-with.
  *
- * Patterns are compiled once and kept while they repeat, because a statement mostly has one.
+ * Compiled patterns are cached, because a statement usually has only one.
  */
 
-import { BOOLEAN, BYTES, type DataType, TEXT, textFromValue } from "../../../types/mod.ts";
+import {
+  BOOLEAN,
+  BYTES,
+  type DataType,
+  TEXT,
+  textFromValue,
+  type Value,
+} from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { checkMadeLength } from "../base/made_length.ts";
 import { binaryForm } from "../base/operator_form.ts";
@@ -17,7 +24,7 @@ function isTextual(type: DataType): boolean {
   return type.kind === "text" || type.kind === "unknown";
 }
 
-/** `||` where neither side is an array or JSON: one side is text, or both are bytes. */
+/** `||` where neither side is an array or JSON: one side must be text, or both must be bytes. */
 export function resolveConcatenation(left: DataType, right: DataType): OperatorForm | undefined {
   const kinds = [left.kind, right.kind];
   if (kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown")) {
@@ -27,7 +34,7 @@ export function resolveConcatenation(left: DataType, right: DataType): OperatorF
   }
   const isJoinable = kinds.includes("text") || kinds.every((kind) => kind === "unknown");
   const hasText = isTextual(left) || isTextual(right);
-  // An array beside a text is neither an element nor a character string.
+  // An array combined with a text is neither an element nor a character string.
   if (!hasText || (kinds.includes("array") && isJoinable)) return undefined;
   const leftType = isTextual(left) ? TEXT : left;
   const rightType = isTextual(right) ? TEXT : right;
@@ -49,11 +56,12 @@ const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]
 /**
  * `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
  *
- * @param operands Text and pattern, and the escape where the statement has one.
+ * @param operands The types of text and pattern, and of the escape, if any.
  */
 export function resolveLike(op: string, operands: readonly DataType[]): OperatorForm | undefined {
   const isNegated = op.startsWith("NOT ");
   const family = isNegated ? op.slice("NOT ".length) : op;
+  if (family === "LIKE" && isBytes(operands)) return likeOfBytes(operands.length, isNegated);
   if (!LIKE_FAMILY.has(family) || !operands.every(isTextual)) return undefined;
   const matcherFor = likeMatchers(family);
   return {
@@ -64,6 +72,30 @@ export function resolveLike(op: string, operands: readonly DataType[]): Operator
       return matches(text as string) !== isNegated;
     },
   };
+}
+
+/** Whether all operands are bytes, or literals that can be. */
+function isBytes(operands: readonly DataType[]): boolean {
+  const kinds = operands.map(({ kind }) => kind);
+  return kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown");
+}
+
+/** LIKE over bytes, each of which counts as one character. */
+function likeOfBytes(operandCount: number, isNegated: boolean): OperatorForm {
+  const matcherFor = likeMatchers("LIKE");
+  return {
+    operands: Array.from({ length: operandCount }, () => BYTES),
+    result: BOOLEAN,
+    evaluate: ([bytes, pattern, escape]) => {
+      const matches = matcherFor(latin(pattern), escape === undefined ? "\\" : latin(escape));
+      return matches(latin(bytes)) !== isNegated;
+    },
+  };
+}
+
+/** Returns a text with one character for each byte. */
+function latin(bytes: Value = null): string {
+  return Buffer.from(bytes as Uint8Array).toString("latin1");
 }
 
 type TextTest = (text: string) => boolean;

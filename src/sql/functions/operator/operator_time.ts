@@ -41,9 +41,10 @@ import {
 import { resolveTimeZone } from "../time/time_zones.ts";
 
 /**
- * Each operand's kind, with every integer as "int" and every number as "number" beside interval.
+ * Each operand's kind. Every integer counts as "int"; combined with an interval, every number
+ * counts as "number".
  */
-type Side = TypeKind | "number";
+type TimeOperand = TypeKind | "number";
 
 export function resolveTime(op: string, left: DataType, right: DataType): OperatorForm | undefined {
   switch (op) {
@@ -77,12 +78,13 @@ function isTimestamp(type: DataType): boolean {
   return type.kind === "timestamp" || type.kind === "datetime";
 }
 
-function sideOf(type: DataType): Side {
+function sideOf(type: DataType): TimeOperand {
   return isInteger(type) ? "int" : type.kind;
 }
 
 function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | undefined {
-  // An untyped literal beside a moment is a span of time, beside a span another one.
+  // An untyped literal combined with a moment is a span of time; combined with a span, it is
+  // another span.
   const right = knownType(rightType, INTERVAL);
   const left =
     leftType.kind === "time" || leftType.kind === "interval" ? leftType : withoutDigits(leftType);
@@ -120,7 +122,7 @@ function plusInterval(value: Value, interval: Value): Value {
   return addToTimestamp(value as Whole, interval as Interval);
 }
 
-/** Arithmetic keeps all digits. */
+/** Arithmetic keeps all digits of a type. */
 function withoutDigits(type: DataType): DataType {
   return type.kind === "timestamp" || type.kind === "datetime" ? { kind: type.kind } : type;
 }
@@ -169,7 +171,7 @@ function minusInterval(value: Value, interval: Value): Value {
   return subtractFromTimestamp(value as Whole, interval as Interval);
 }
 
-/** Both sides widen to the type with a zone if one has it. */
+/** If either side has a time zone, both are widened to the type with a time zone. */
 function timestampDifferenceForm(left: DataType, right: DataType): OperatorForm {
   const type: DataType =
     left.kind === "datetime" || right.kind === "datetime" ? { kind: "datetime" } : TIMESTAMP;

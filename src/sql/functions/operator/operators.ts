@@ -1,5 +1,5 @@
 /**
- * Operators: which form an operator has for the types of its operands.
+ * Finds the form of an operator for the types of its operands.
  */
 import { BOOLEAN, type DataType, DOUBLE } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
@@ -22,10 +22,10 @@ import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
 export { resolveLike };
 
 /**
- * The form of `left op right`. An untyped operand takes the type of the other side.
+ * Returns the form of `left op right`. An untyped operand takes the type of the other side.
  *
- * @param op As the parser names it: `<>` and `!=` are the same.
- * @returns undefined if there is no such operator for these types.
+ * @param op The operator as the parser names it; `<>` and `!=` are equivalent.
+ * @returns undefined if no such operator accepts these types.
  */
 export function resolveBinary(
   op: string,
@@ -45,7 +45,7 @@ export function resolveBinary(
   );
 }
 
-/** The form of `op operand`: `+ - ~ @ |/ ||/ NOT`. */
+/** Returns the form of `op operand`: `+ - ~ @ |/ ||/ NOT`. */
 export function resolvePrefix(op: string, operand: DataType): OperatorForm | undefined {
   if (op === "NOT") {
     const isTruth = operand.kind === "boolean" || operand.kind === "unknown";

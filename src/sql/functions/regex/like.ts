@@ -1,25 +1,25 @@
 /**
- * LIKE and ILIKE: `%` is any run of characters, `_` one character, the escape makes the next
- * character plain.
+ * LIKE and ILIKE: `%` matches any run of characters and `_` matches one character. The escape makes
+ * the next character literal.
  *
- * A pattern becomes pieces between `%`; the first and last are anchored, those between are found
- * from left to right. Leftmost finds are enough, so nothing is tried twice but the text under one
- * piece: time is text × piece at worst.
+ * A pattern is split into pieces at `%`. The first and last pieces are anchored; the pieces between
+ * them are found from left to right. The leftmost match of each piece is enough, so backtracking
+ * never exceeds the length of one piece: the worst-case time is text × piece.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 
-/** One character of a pattern; undefined is `_`. */
-type Piece = readonly (string | undefined)[];
+/** The characters of a piece; undefined stands for `_`. */
+type LikePiece = readonly (string | undefined)[];
 
 export interface LikeOptions {
-  /** One character, or "" for none. */
+  /** The escape character, or "" for no escape. */
   readonly escape: string;
   readonly ignoreCase: boolean;
 }
 
 /**
- * Compiles a pattern to a test of the whole text.
+ * Compiles a pattern into a test of the whole text.
  *
  * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
  */
@@ -32,7 +32,10 @@ export function compileLike(
   return ignoreCase ? (text) => test(text.toLowerCase()) : test;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE unless the text is empty or a single character. */
+/**
+ * Returns the escape if it is valid.
+ * @throws {DatabaseError} INVALID_VALUE unless the text is empty or a single character.
+ */
 export function checkedEscape(escape: string): string {
   if (Array.from(escape).length <= 1) return escape;
   throw new DatabaseError(
@@ -41,7 +44,10 @@ export function checkedEscape(escape: string): string {
   );
 }
 
-/** The pieces between `%` of a pattern without `_`; undefined for one that has it or is faulty. */
+/**
+ * Returns the pieces of a pattern that its `%` signs separate, or undefined if the pattern contains
+ * `_` or is invalid.
+ */
 export function plainPieces(pattern: string, escape: string): readonly string[] | undefined {
   if (pattern.includes(escape) && escape !== "") return undefined;
   const pieces = piecesOf(pattern, escape);
@@ -50,33 +56,47 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
 }
 
 /**
- * Between which texts all lie, in the order of their code points, that a pattern matches; both
- * bounds are inclusive, and undefined where there is none.
+ * Returns bounds, in code point order, for all strings that a pattern matches. Both bounds are
+ * inclusive; a missing bound is undefined.
  */
 export function spanOfLike(pattern: string): {
   min?: string | undefined;
   max?: string | undefined;
 } {
-  if (pattern.includes("\\") || !pattern.isWellFormed()) return {};
-  const [beginning = ""] = pattern.split(/[%_]/, 1);
-  if (beginning === pattern) return { min: pattern, max: pattern };
-  return beginning === "" ? {} : { min: beginning, max: textAfter(beginning) };
+  if (!pattern.isWellFormed()) return {};
+  // The characters up to the first wildcard; a backslash takes the meaning from the next one.
+  const [escaped = ""] = /^(?:[^%_\\]|\\.)*/su.exec(pattern) ?? [];
+  const beginning = escaped.replaceAll(/\\(.)/gsu, "$1");
+  if (escaped === pattern) return { min: beginning, max: beginning };
+  return spanOfBeginning(beginning);
 }
 
-/** The least text above all that begin with a text; undefined where there is none. */
+/** Returns bounds for all strings with a given prefix, as {@linkcode spanOfLike} does. */
+export function spanOfBeginning(beginning: string): {
+  min?: string | undefined;
+  max?: string | undefined;
+} {
+  if (beginning === "" || !beginning.isWellFormed()) return {};
+  return { min: beginning, max: textAfter(beginning) };
+}
+
+/**
+ * Returns the least string above all strings with a given prefix, or undefined if no such string
+ * exists.
+ */
 function textAfter(beginning: string): string | undefined {
   const characters = Array.from(beginning);
   for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
     const next = (last.codePointAt(0) ?? 0) + 1;
-    // Surrogates are no characters.
+    // Surrogates are not characters.
     const above = next === 0xd800 ? 0xe000 : next;
     if (above <= 0x10ffff) return characters.join("") + String.fromCodePoint(above);
   }
   return undefined;
 }
 
-function piecesOf(pattern: string, escape: string): Piece[] {
-  const pieces: Piece[] = [];
+function piecesOf(pattern: string, escape: string): LikePiece[] {
+  const pieces: LikePiece[] = [];
   let piece: (string | undefined)[] = [];
   let isEscaped = false;
   for (const character of pattern) {
@@ -102,7 +122,7 @@ function piecesOf(pattern: string, escape: string): Piece[] {
   return pieces;
 }
 
-function testOf(pieces: readonly Piece[]): (text: string) => boolean {
+function testOf(pieces: readonly LikePiece[]): (text: string) => boolean {
   if (pieces.every((piece) => !piece.includes(undefined))) {
     return plainTest(pieces.map((piece) => piece.join("")));
   }
@@ -123,7 +143,7 @@ function testOf(pieces: readonly Piece[]): (text: string) => boolean {
   };
 }
 
-/** Without `_` the engine's own search does the work. */
+/** A pattern without `_` uses the runtime's own search. */
 function plainTest(pieces: readonly string[]): (text: string) => boolean {
   const [first = "", ...rest] = pieces;
   const last = rest.pop();
@@ -142,7 +162,7 @@ function plainTest(pieces: readonly string[]): (text: string) => boolean {
   };
 }
 
-function matchesAt(characters: readonly string[], at: number, piece: Piece): boolean {
+function matchesAt(characters: readonly string[], at: number, piece: LikePiece): boolean {
   if (at + piece.length > characters.length) return false;
   for (let i = 0; i < piece.length; i += 1) {
     const wanted = piece[i];

@@ -1,5 +1,5 @@
 /**
- * Functions with regular expressions: all of them linear in the text.
+ * Functions with regular expressions. All take time linear in the text.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -15,15 +15,17 @@ import type { ScalarFunction } from "../base/function.ts";
 import { checkMadeItems, checkMadeLength } from "../base/made_length.ts";
 import { remembering } from "../base/remembering.ts";
 import { compileRegex, type Regex } from "./regex.ts";
-import { Effort } from "./regex_effort.ts";
+import { RegexEffort } from "./regex_effort.ts";
 import type { RegexMatch } from "./regex_search.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
-/** The cost of one match in steps, besides the search: its list, its text and its turn. */
+/**
+ * The fixed cost, in steps, of one match besides the search: its list, its text and its iteration.
+ */
 const STEPS_PER_MATCH = 8;
 
-/** Flags come first, so that patterns with the same flags share. */
+/** Flags come first, so that patterns with the same flags share a prefix. */
 const regexByKey = remembering((key) => {
   const end = key.indexOf("\u0000");
   return compileRegex(key.slice(end + 1), key.slice(0, end));
@@ -33,21 +35,23 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
   return regexByKey(`${(flags ?? "") as string}\u0000${pattern as string}`);
 }
 
-/** The pattern for a function that looks for one match or for all anyway. @throws INVALID_VALUE */
+/**
+ * Returns the pattern for a function to which the flag "g" does not apply. @throws INVALID_VALUE
+ */
 export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | undefined): Regex {
   if (typeof flags !== "string" || !flags.includes("g")) return regexOf(pattern, flags);
   throw new DatabaseError("INVALID_VALUE", `Cannot call ${name} with the flag "g"`, {
-    hint: name === "regexp_match" ? "regexp_matches gives every match" : "leave it out",
+    hint: name === "regexp_match" ? "regexp_matches returns every match" : "leave it out",
   });
 }
 
 /**
- * Matches that begin at or after `from`, from left to right, not overlapping.
+ * Yields matches that begin at or after `from`, from left to right, without overlap.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function* matchesOf(regex: Regex, text: string, from: number): Generator<RegexMatch> {
-  const effort = new Effort();
+  const effort = new RegexEffort();
   let at = from;
   while (at <= text.length) {
     const match = regex.exec(text, at, effort);
@@ -55,18 +59,20 @@ export function* matchesOf(regex: Regex, text: string, from: number): Generator<
     effort.spend(STEPS_PER_MATCH);
     yield match;
     const [start = 0, end = 0] = match;
-    // After an empty match the next one begins a character later.
+    // After an empty match, the next match begins one character later.
     at = end > start ? end : end + ((text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1);
   }
 }
 
-/** The text of a group, or null if it took no part. */
+/** Returns the text of a group, or null if it took no part in the match. */
 function groupText(text: string, match: RegexMatch, group: number): string | null {
   const start = match[2 * group] ?? -1;
   return start < 0 ? null : text.slice(start, match[2 * group + 1]);
 }
 
-/** What regexp_match gives: the groups, or the whole match where there are none. */
+/**
+ * Returns the result of regexp_match: the groups, or the whole match if the pattern has no groups.
+ */
 export function groupsOf(text: string, match: RegexMatch): Value[] {
   const count = match.length / 2 - 1;
   if (count === 0) return [groupText(text, match, 0)];
@@ -85,11 +91,14 @@ function checkGroup(group: number): void {
   if (group >= 0) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot search the text: the group must not be negative, and is ${group}`,
+    `Cannot search the text: the group must not be negative, but is ${group}`,
   );
 }
 
-/** Matches from a position in code points, from 1; none from one beyond the end of the text. */
+/**
+ * Yields matches from a position in code points, which count from 1. Beyond the end of the string,
+ * there are no matches.
+ */
 function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
   checkPositive(position, "the start");
   const isBeyond = position > 1 && sliceCodePoints(text, 0, position - 2).length === text.length;
@@ -105,15 +114,15 @@ function countMatches([text = null, pattern = null, start = 1, flags]: readonly 
   return count;
 }
 
-interface Wanted {
-  /** Of the function. */
+interface WantedMatch {
+  /** The name of the function. */
   readonly name: string;
   readonly start: number;
   readonly occurrence: number;
   readonly flags: Value | undefined;
 }
 
-function find(text: string, pattern: Value, wanted: Wanted): RegexMatch | undefined {
+function find(text: string, pattern: Value, wanted: WantedMatch): RegexMatch | undefined {
   checkPositive(wanted.occurrence, "the occurrence");
   const regex = regexWithoutGlobal(wanted.name, pattern, wanted.flags);
   let seen = 0;
@@ -161,7 +170,7 @@ function substr(values: readonly Value[]): Value {
 
 interface Replacement {
   readonly start: number;
-  /** Which match to replace; 0 is all. */
+  /** The number of the match to replace, or 0 for all matches. */
   readonly occurrence: number;
   readonly flags: Value | undefined;
 }
@@ -191,7 +200,7 @@ function replace(
   return result + text.slice(at);
 }
 
-/** `\1` to `\9` are groups, `\&` the whole match, `\\` a backslash. */
+/** `\1` to `\9` are groups, `\&` is the whole match, and `\\` is a backslash. */
 const replacementParts = remembering((text) => {
   const parts: (string | number)[] = [];
   for (const [part] of text.matchAll(/\\[\s\S]|\\|[^\\]+/g)) {
@@ -224,7 +233,7 @@ function replaceFrom(values: readonly Value[]): string {
   if (typeof occurrence === "number" && occurrence < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot replace in the text: the occurrence must not be negative, and is ${occurrence}`,
+      `Cannot replace in the text: the occurrence must not be negative, but is ${occurrence}`,
     );
   }
   return replace(text as string, [pattern, by], {
@@ -234,7 +243,7 @@ function replaceFrom(values: readonly Value[]): string {
   });
 }
 
-/** Parts between matches; empty matches at the start and at the end split nothing. */
+/** Returns the parts between matches. Empty matches at the start and at the end split nothing. */
 export function splitByPattern(text: string, regex: Regex): string[] {
   const parts: string[] = [];
   let at = 0;

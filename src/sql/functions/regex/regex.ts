@@ -1,13 +1,13 @@
 /**
  * Regular expressions that take linear time, whatever the pattern and the text.
  *
- * `test` builds the states of a deterministic automaton as texts need them and forgets them when
- * there are too many; `exec`, which has to know where groups lie, runs the program itself
- * (`regex_search.ts`). The leftmost match wins, then alternatives in written order, greedy before
- * lazy as written.
+ * `test` builds the states of a deterministic automaton on demand, and discards them when there are
+ * too many. `exec` must find the positions of groups, so it runs the program itself
+ * (`regex_search.ts`). The leftmost match wins, then alternatives in written order. Each repetition
+ * is greedy or lazy as written.
  */
 import { assert } from "../../../base/assert.ts";
-import { Effort } from "./regex_effort.ts";
+import { RegexEffort } from "./regex_effort.ts";
 import {
   assertionHolds,
   END_OF_TEXT,
@@ -21,39 +21,43 @@ import { hasCharacter } from "./regex_sets.ts";
 
 export interface Regex {
   readonly groupCount: number;
-  /** @throws {DatabaseError} LIMIT_EXCEEDED */
+  /** Whether the text contains a match. @throws {DatabaseError} LIMIT_EXCEEDED */
   test(text: string): boolean;
   /**
-   * The first match that begins at or after `from`, in UTF-16 units.
+   * Returns the first match that begins at or after `from`, in UTF-16 units.
    *
-   * @param effort Of a call that searches more than once.
+   * @param effort The budget of a call that searches more than once.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
-  exec(text: string, from: number, effort?: Effort): RegexMatch | undefined;
+  exec(text: string, from: number, effort?: RegexEffort): RegexMatch | undefined;
 }
 
-/** States kept before all are forgotten: bounds memory at a few megabytes a pattern. */
+/**
+ * The maximum number of states, after which all are discarded. It limits memory to a few megabytes
+ * per pattern.
+ */
 const STATES_MAX = 1000;
-/** Places in all states kept, which a long program has many of. */
+/** The maximum total number of places in all states. In a long program, each state has many. */
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
-/** The number of characters with a known next state that together cost one step. */
+/** The number of characters with a known next state that together count as one step. */
 const KNOWN_PER_STEP = 8;
 
 /**
- * The steps for a character whose next state has to be computed, besides one step for each place.
+ * The number of steps for a character whose next state must be computed, plus one step for each
+ * place.
  */
 const FOUND_STEPS = 32;
 
-/** A step has a number that fits the marks of places. */
+/** The largest step number, which must fit in the marks of places. */
 const STEP_MAX = 2 ** 32 - 1;
 
-/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+/** Compiles a pattern. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function compileRegex(pattern: string, flags: string): Regex {
   const program = compileProgram(pattern, flags);
   let search: RegexSearch | undefined;
-  const find = (text: string, from: number, effort: Effort): RegexMatch | undefined => {
+  const find = (text: string, from: number, effort: RegexEffort): RegexMatch | undefined => {
     search ??= new RegexSearch(program);
     return search.find(text, from, effort);
   };
@@ -62,31 +66,33 @@ export function compileRegex(pattern: string, flags: string): Regex {
   return {
     groupCount: program.groupCount,
     test: isPlain ? (text) => text.includes(pattern) : (text) => machine.test(text),
-    exec: (text, from, effort = new Effort()) => find(text, from, effort),
+    exec: (text, from, effort = new RegexEffort()) => find(text, from, effort),
   };
 }
 
-/** A set of places in the program, before jumps are followed, and the character before. */
-interface State {
+/**
+ * A set of places in the program, before jumps are followed, together with the preceding character.
+ */
+interface RegexState {
   readonly places: readonly number[];
   readonly before: Neighbour;
-  /** The next states, by ASCII code. */
-  readonly next: (State | "match" | undefined)[];
-  /** The next states by any other code; made when the first such code occurs. */
-  others: Map<number, State | "match"> | undefined;
+  /** The next states, indexed by ASCII code. */
+  readonly next: (RegexState | "match" | undefined)[];
+  /** The next states for all other codes; created when the first such code occurs. */
+  others: Map<number, RegexState | "match"> | undefined;
 }
 
-type Find = (text: string, from: number, effort: Effort) => RegexMatch | undefined;
+type Find = (text: string, from: number, effort: RegexEffort) => RegexMatch | undefined;
 
 class Machine {
   readonly #instructions: readonly Instruction[];
   readonly #find: Find;
-  readonly #states = new Map<string, State>();
-  /** Marks places visited in the current step; a new step has a new number. */
+  readonly #states = new Map<string, RegexState>();
+  /** Marks places visited in the current step. Each step has a new number. */
   readonly #visited: Uint32Array;
   #step = 0;
   #placesKept = 0;
-  /** How often all states were forgotten. */
+  /** The number of times that all states were discarded. */
   #forgottenCount = 0;
 
   constructor({ instructions }: RegexProgram, find: Find) {
@@ -98,7 +104,7 @@ class Machine {
   test(text: string): boolean {
     let state = this.#state([], NOTHING);
     const forgottenMax = this.#forgottenCount + 1;
-    const effort = new Effort();
+    const effort = new RegexEffort();
     effort.spend(text.length / KNOWN_PER_STEP);
     for (let at = 0; at <= text.length; at += 1) {
       let code = at < text.length ? text.charCodeAt(at) : END_OF_TEXT;
@@ -109,28 +115,28 @@ class Machine {
       const known = code < ASCII_COUNT ? state.next[code] : state.others?.get(code);
       const next = known ?? this.#found(state, code, effort);
       if (next === "match") return true;
-      // A text that meets new states all the time is sooner searched without them.
+      // If a text keeps producing new states, searching without them is faster.
       if (this.#forgottenCount > forgottenMax) return this.#find(text, 0, effort) !== undefined;
       state = next;
     }
     return false;
   }
 
-  /** Computes the state that follows a character, and caches it. */
-  #found(state: State, code: number, effort: Effort): State | "match" {
+  /** Computes and caches the state that follows a character. */
+  #found(state: RegexState, code: number, effort: RegexEffort): RegexState | "match" {
     effort.spend(FOUND_STEPS + this.#instructions.length);
     const next = this.#advance(state, code);
     if (code < ASCII_COUNT) state.next[code] = next;
     else {
-      // An array for all of Unicode would be too large, so these codes are in a map.
-      state.others ??= new Map<number, State | "match">();
+      // An array for all of Unicode would be too large, so these codes are stored in a map.
+      state.others ??= new Map<number, RegexState | "match">();
       state.others.set(code, next);
       this.#placesKept += 1;
     }
     return next;
   }
 
-  #state(places: readonly number[], before: Neighbour): State {
+  #state(places: readonly number[], before: Neighbour): RegexState {
     const key = `${before}:${places.join(",")}`;
     const known = this.#states.get(key);
     if (known !== undefined) return known;
@@ -140,13 +146,13 @@ class Machine {
       this.#forgottenCount += 1;
     }
     this.#placesKept += places.length;
-    const state: State = { places, before, next: [], others: undefined };
+    const state: RegexState = { places, before, next: [], others: undefined };
     this.#states.set(key, state);
     return state;
   }
 
-  /** Follows every way over one character; a match may also begin here. */
-  #advance(state: State, code: number): State | "match" {
+  /** Follows every path over one character. A match may also begin here. */
+  #advance(state: RegexState, code: number): RegexState | "match" {
     const after = neighbourOf(code);
     const places = this.#closure([...state.places, 0], state.before, after);
     const next = new Set<number>();
@@ -167,7 +173,9 @@ class Machine {
     );
   }
 
-  /** The places that consume or match, reached without consuming. */
+  /**
+   * Returns the consuming and matching places that can be reached without consuming a character.
+   */
   #closure(from: readonly number[], before: Neighbour, after: Neighbour): number[] {
     this.#step += 1;
     if (this.#step > STEP_MAX) {
@@ -182,7 +190,7 @@ class Machine {
       if (this.#visited[place] === this.#step) continue;
       this.#visited[place] = this.#step;
       const instruction = this.#instructions[place];
-      assert(instruction !== undefined, "a place is in the program");
+      assert(instruction !== undefined, "an instruction index lies within the program");
       if (instruction.op === "split") stack.push(instruction.other, instruction.preferred);
       else if (instruction.op === "jump") stack.push(instruction.to);
       else if (instruction.op === "save") stack.push(place + 1);

@@ -12,23 +12,27 @@ import {
 
 type Malformed = (what: string) => DatabaseError;
 
-export interface Bracket {
-  /** The characters, ranges and classes in it, each once. */
+export interface BracketExpression {
+  /** The characters, ranges and classes of the bracket, each once. */
   readonly sets: readonly CharacterSet[];
   readonly isInverted: boolean;
-  /** Where the pattern goes on. */
+  /** The position after the bracket in the pattern. */
   readonly end: number;
 }
 
-interface Item {
-  /** A single character, which may begin a range; else undefined. */
+interface BracketItem {
+  /** The code of a single character, which may begin a range; otherwise undefined. */
   readonly code: number | undefined;
   readonly set: CharacterSet;
   readonly end: number;
 }
 
-/** Reads the bracket expression that begins at `open`; its sets are not united yet. */
-export function readBracket(pattern: string, open: number, malformed: Malformed): Bracket {
+/** Parses the bracket expression that begins at `open`. Its sets have not been united yet. */
+export function readBracket(
+  pattern: string,
+  open: number,
+  malformed: Malformed,
+): BracketExpression {
   const isInverted = pattern[open + 1] === "^";
   const first = isInverted ? open + 2 : open + 1;
   const sets: CharacterSet[] = [];
@@ -53,7 +57,7 @@ export function readBracket(pattern: string, open: number, malformed: Malformed)
   return { sets: Array.from(new Set(sets)), isInverted, end: at + 1 };
 }
 
-function readItem(pattern: string, at: number, malformed: Malformed): Item {
+function readItem(pattern: string, at: number, malformed: Malformed): BracketItem {
   const opening = pattern.slice(at, at + 2);
   if (opening === "[:" || opening === "[." || opening === "[=") {
     return readNamed(pattern, at, malformed);
@@ -69,8 +73,8 @@ function readItem(pattern: string, at: number, malformed: Malformed): Item {
   return { code, set: setOfCharacter(code), end: at + String.fromCodePoint(code).length };
 }
 
-/** `[:alpha:]`, `[.a.]`, `[=a=]`. */
-function readNamed(pattern: string, at: number, malformed: Malformed): Item {
+/** Parses `[:alpha:]`, `[.a.]`, `[=a=]`. */
+function readNamed(pattern: string, at: number, malformed: Malformed): BracketItem {
   const mark = pattern[at + 1] ?? "";
   const close = pattern.indexOf(`${mark}]`, at + 2);
   if (close === -1) throw malformed("brackets do not match");
@@ -87,7 +91,7 @@ function readNamed(pattern: string, at: number, malformed: Malformed): Item {
   return { code, set: setOfCharacter(code), end: close + 2 };
 }
 
-/** The set of `\d`, `\w`, `\s` and their inversions. */
+/** Returns the set of `\d`, `\w`, `\s` or one of their complements. */
 export function classOfEscape(letter: string): CharacterSet | undefined {
   const name = { d: "digit", w: "word", s: "space" }[letter.toLowerCase()];
   const set = name === undefined ? undefined : setOfClass(name);
@@ -105,7 +109,7 @@ const CONTROLS: ReadonlyMap<string, number> = new Map([
   ["0", 0],
 ]);
 
-/** Reads the escape of one character, whose backslash is at `at`. */
+/** Parses the escape of one character, whose backslash is at `at`. */
 export function readCharacterEscape(
   pattern: string,
   at: number,

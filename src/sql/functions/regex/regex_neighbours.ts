@@ -1,10 +1,8 @@
-/**
- * What assertions of a regular expression ask of a place: which characters stand beside it.
- */
+/** Assertions of a regular expression, which test the characters next to a position. */
 import { isWordCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
-/** What assertions need to know of a neighbour. */
+/** The kind of a neighbouring character, as far as assertions distinguish it. */
 export type Neighbour = 0 | 1 | 2 | 3;
 export const NOTHING: Neighbour = 0;
 const LINE_END: Neighbour = 1;

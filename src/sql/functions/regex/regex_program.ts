@@ -1,12 +1,12 @@
 /**
- * Regular expressions as programs for a machine that is in several places at once (Thompson 1968,
- * Pike 1987): time is text × program, whatever the pattern.
+ * Compiles regular expressions into programs for a machine that is in several states at the same
+ * time (Thompson 1968, Pike 1987). The time is text × program, whatever the pattern.
  *
  *     set s      consume a character of set s, go to the next instruction
  *     split a b  go to both, a preferred
  *     jump a     go to a
- *     save n     note the position in slot n, go on
- *     assert k   go on if assertion k holds here
+ *     save n     record the position in slot n, continue
+ *     assert k   continue if assertion k holds here
  *     match      done
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -24,14 +24,17 @@ export type Instruction =
 export interface RegexProgram {
   readonly instructions: readonly Instruction[];
   readonly groupCount: number;
-  /** Characters with which a match can begin; undefined if it may be empty. */
+  /** The characters with which a match can begin; undefined if it may be empty. */
   readonly firstSet: CharacterSet | undefined;
 }
 
-/** Bounds the cost of one character; counted repetition of repetitions grows this quickly. */
+/** Limits the cost of one character. Nested counted repetitions increase this number quickly. */
 const INSTRUCTIONS_MAX = 4000;
 
-/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+/**
+ * Compiles a pattern into a program.
+ * @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE
+ */
 export function compileProgram(pattern: string, flags: string): RegexProgram {
   const { root, groupCount } = parseRegex(pattern, flags);
   const emitter = new Emitter();
@@ -43,7 +46,7 @@ export function compileProgram(pattern: string, flags: string): RegexProgram {
   return { instructions, groupCount, firstSet: firstSetOf(instructions) };
 }
 
-/** The union of all sets that can consume first, whatever assertions hold. */
+/** Returns the union of all sets that can consume first, whatever the assertions. */
 function firstSetOf(instructions: readonly Instruction[]): CharacterSet | undefined {
   const sets: CharacterSet[] = [];
   const visited = new Set<number>();
@@ -105,7 +108,7 @@ class Emitter {
   }
 
   #choice(items: readonly RegexNode[]): void {
-    // Between single characters there is nothing to prefer: each leads to the same place.
+    // Single characters need no order of preference, because each leads to the same place.
     const sets = items.flatMap((item) => {
       const [only] = item.kind === "sequence" && item.items.length === 1 ? item.items : [item];
       return only?.kind === "set" ? [only.set] : [];
@@ -145,7 +148,9 @@ class Emitter {
     for (const split of splits) this.#split(split, isLazy);
   }
 
-  /** Makes the instruction choose between what follows it and what comes next. */
+  /**
+   * Makes the instruction choose between the instructions that follow it and those after the group.
+   */
   #split(at: number, isLazy: boolean): void {
     const enter = at + 1;
     const leave = this.#next;

@@ -1,10 +1,10 @@
 /**
- * Where a match lies, and its groups: the program of a regular expression run in several places at
- * once (Pike 1987), the preferred ones first. Places, positions of groups and what is still to be
- * followed lie in arrays of numbers that are made once: nothing is made for a character.
+ * Finds a match and its groups: runs the program of a regular expression in several states at the
+ * same time (Pike 1987), in order of preference. All state is in arrays of numbers that are
+ * allocated once, so nothing is allocated per character.
  */
 import { assert } from "../../../base/assert.ts";
-import type { Effort } from "./regex_effort.ts";
+import type { RegexEffort } from "./regex_effort.ts";
 import {
   assertionHolds,
   END_OF_TEXT,
@@ -16,12 +16,15 @@ import type { RegexProgram } from "./regex_program.ts";
 import { type CharacterSet, hasCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
-/** Positions of a match: `[start, end, group 1 start, group 1 end, …]`; -1 for unused groups. */
+/**
+ * The positions of a match: `[start, end, group 1 start, group 1 end, …]`; with -1 for unused
+ * groups.
+ */
 export type RegexMatch = readonly number[];
 
 const ASCII_COUNT = 128;
 
-/** What an instruction does, as a number. */
+/** The kinds of instruction, as numbers. */
 const SET = 0;
 const SPLIT = 1;
 const JUMP = 2;
@@ -30,14 +33,15 @@ const ASSERT = 4;
 const MATCH = 5;
 
 /**
- * Steps after which they are accounted for: a count of each character's own costs as much as it.
+ * The number of steps that are charged together, because charging each character separately would
+ * double its cost.
  */
 const STEPS_PER_SPENDING = 4096;
 
-/** A step has a number that fits the marks of places. */
+/** The largest step number, which must fit in the marks of places. */
 const STEP_MAX = 2 ** 32 - 1;
 
-/** A set that is asked for ASCII characters without a search. */
+/** A set with a fast lookup for ASCII characters. */
 interface QuickSet {
   readonly set: CharacterSet;
   readonly ascii: Uint8Array;
@@ -48,14 +52,14 @@ function quickSetOf(set: CharacterSet): QuickSet {
   return { set, ascii };
 }
 
-/** Threads in order of preference: a place, and the positions of its groups. */
+/** Threads in order of preference, each with a place and the positions of its groups. */
 interface Threads {
   readonly places: Int32Array;
   slots: Int32Array;
   count: number;
 }
 
-/** Positions for which there is room at first, and between two searches: most searches need few. */
+/** The initial capacity for positions, which is kept between searches because most need few. */
 const POSITIONS_KEPT = 256;
 const POSITIONS_KEPT_MAX = 16_384;
 
@@ -67,31 +71,34 @@ function newThreads(length: number): Threads {
   };
 }
 
-/** One for each program; it is in one search at a time. */
+/** Searches with one program. Each program has one instance, which runs one search at a time. */
 export class RegexSearch {
   readonly #operations: Uint8Array;
-  /** Where it goes on: preferred, target or slot; the number of a set or assertion. */
+  /**
+   * The first operand of each instruction: the preferred target, target or slot, or the number of a
+   * set or assertion.
+   */
   readonly #first: Int32Array;
   readonly #second: Int32Array;
   readonly #sets: QuickSet[] = [];
   readonly #assertions: Assertion[] = [];
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
-  /** Marks places visited in the current step; a new step has a new number. */
+  /** Marks places visited in the current step. Each step has a new number. */
   readonly #visited: Uint32Array;
   #step = 0;
   #threads: Threads;
   #next: Threads;
-  /** Positions of the thread that is followed. */
+  /** The positions of the thread that is being followed. */
   readonly #slots: Int32Array;
   /**
-   * Places to follow, and below zero ~slot whose position is to be put back, behind that position.
+   * Places to follow. A negative entry ~slot restores that slot to the position stored before it.
    */
   readonly #stack: Int32Array;
-  /** Positions of the preferred match so far, if there is one. */
+  /** The positions of the preferred match so far, if any. */
   readonly #best: Int32Array;
   #hasMatched = false;
-  /** Of the character under way, known where the program asserts something. */
+  /** The kind of the preceding character, maintained only if the program has assertions. */
   #before: Neighbour = NOTHING;
   #after: Neighbour = NOTHING;
 
@@ -105,7 +112,7 @@ export class RegexSearch {
     this.#visited = new Uint32Array(length);
     this.#slots = new Int32Array(this.#slotCount);
     this.#best = new Int32Array(this.#slotCount);
-    // Each place is followed once a step, and pushes at most three numbers.
+    // Each place is followed once per step, and pushes at most three numbers.
     this.#stack = new Int32Array(3 * length + 1);
     this.#threads = newThreads(length);
     this.#next = newThreads(length);
@@ -137,8 +144,10 @@ export class RegexSearch {
     }
   }
 
-  /** The first match that begins at or after `start`. @throws {DatabaseError} LIMIT_EXCEEDED */
-  find(text: string, start: number, effort: Effort): RegexMatch | undefined {
+  /**
+   * Returns the first match that begins at or after `start`. @throws {DatabaseError} LIMIT_EXCEEDED
+   */
+  find(text: string, start: number, effort: RegexEffort): RegexMatch | undefined {
     try {
       return this.#find(text, start, effort);
     } finally {
@@ -147,13 +156,13 @@ export class RegexSearch {
     }
   }
 
-  /** Patterns are kept for long, and one of many groups needs much room. */
+  /** Patterns stay cached for a long time, and one with many groups needs much memory. */
   #shrink(threads: Threads): void {
     if (threads.slots.length <= POSITIONS_KEPT_MAX) return;
     threads.slots = new Int32Array(POSITIONS_KEPT);
   }
 
-  #find(text: string, start: number, effort: Effort): RegexMatch | undefined {
+  #find(text: string, start: number, effort: RegexEffort): RegexMatch | undefined {
     this.#hasMatched = false;
     this.#threads.count = 0;
     let at = this.#startFrom(text, start);
@@ -186,7 +195,10 @@ export class RegexSearch {
     this.#second[place] = second;
   }
 
-  /** The first position at or after `at` where a match can begin; the text's length if none. */
+  /**
+   * Returns the first position at or after `at` where a match can begin, or the string's length if
+   * no match can begin.
+   */
   #startFrom(text: string, at: number): number {
     const set = this.#startSet;
     if (set === undefined) return at;
@@ -200,8 +212,8 @@ export class RegexSearch {
   }
 
   /**
-   * Every thread over one character, and a new one as long as none has matched.
-   * @returns The steps.
+   * Advances every thread over one character, and starts a new thread until one has matched.
+   * @returns The number of steps.
    */
   #advance(text: string, at: number, code: number): number {
     this.#step += 1;
@@ -218,7 +230,7 @@ export class RegexSearch {
     this.#next.count = 0;
     const slots = this.#slots;
     const mayBegin = !this.#hasMatched;
-    // Each thread's positions are copied twice, which costs less than following the thread.
+    // Each thread's positions are copied twice, which costs less than following the thread itself.
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
@@ -226,7 +238,7 @@ export class RegexSearch {
         slots[slot] = threads.slots[start + slot] ?? 0;
       const taken = this.#follow(threads.places[thread] ?? 0, at, code);
       steps += Math.abs(taken);
-      // Threads behind one that matches are less preferred.
+      // Threads after a matching one are less preferred.
       if (taken < 0) return steps;
     }
     if (!mayBegin) return steps;
@@ -234,7 +246,10 @@ export class RegexSearch {
     return steps + Math.abs(this.#follow(0, at, code));
   }
 
-  /** One thread over a character. @returns The steps; below zero when it has matched. */
+  /**
+   * Advances one thread over a character. @returns The number of steps, which is negative if the
+   * thread has matched.
+   */
   #follow(from: number, at: number, code: number): number {
     const stack = this.#stack;
     const best = this.#best;
@@ -283,7 +298,7 @@ export class RegexSearch {
           break;
         case ASSERT: {
           const assertion = this.#assertions[first];
-          assert(assertion !== undefined, "an assertion is in the program");
+          assert(assertion !== undefined, "an assertion index lies within the program");
           if (!assertionHolds(assertion, this.#before, this.#after)) break;
           stack[depth] = place + 1;
           depth += 1;
@@ -314,7 +329,7 @@ export class RegexSearch {
   }
 }
 
-/** A list of JavaScript's own; a spread would ask an iterator for each. */
+/** Returns an ordinary array. A spread would call an iterator for each element. */
 function positionsIn(slots: Int32Array): number[] {
   const positions: number[] = [];
   for (let slot = 0; slot < slots.length; slot += 1) positions.push(slots[slot] ?? 0);

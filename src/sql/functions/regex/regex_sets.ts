@@ -2,13 +2,17 @@
  * Sets of characters for regular expressions: sorted, disjoint ranges of code points.
  */
 
-/** `[first, last, first, last, …]`, both inclusive, ascending, not touching. */
+/**
+ * Ranges `[first, last, first, last, …]`: bounds are inclusive, and ranges ascend without touching.
+ */
 export type CharacterSet = readonly number[];
 
 const CODE_POINT_MAX = 0x10ffff;
 const NEWLINE = 0x0a;
 
-/** Case variants are looked for up to here; beyond, scripts have no case that SQL text meets. */
+/**
+ * Case variants are searched up to this code point; beyond it, no script used in SQL text has case.
+ */
 const CASED_MAX = 0x1ffff;
 
 export function setOfRanges(ranges: readonly (readonly [number, number])[]): CharacterSet {
@@ -22,7 +26,7 @@ export function setOfRanges(ranges: readonly (readonly [number, number])[]): Cha
   return set;
 }
 
-/** A set that is given more than once, as classes are, is looked at once. */
+/** A set that occurs more than once, as classes do, is processed only once. */
 export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
   return setOfRanges(Array.from(new Set(sets)).flatMap(rangesOf));
 }
@@ -60,10 +64,10 @@ export function setOfCharacter(code: number): CharacterSet {
   return [code, code];
 }
 
-/** The number of characters of a set up to which each is asked for its cases by itself. */
+/** The size of a set up to which the cases of each character are computed individually. */
 const ASKED_MAX = 64;
 
-/** Adds the other case of every character. */
+/** Adds the other-case variant of every character. */
 export function withBothCases(set: CharacterSet): CharacterSet {
   const ranges = rangesOf(set);
   const others: number[] = [];
@@ -81,7 +85,7 @@ export function withBothCases(set: CharacterSet): CharacterSet {
   return setOfRanges(ranges);
 }
 
-/** The number of its characters. */
+/** Returns the number of characters in a set. */
 export function sizeOfSet(set: CharacterSet): number {
   return rangesOf(set).reduce((size, [first, last]) => size + last - first + 1, 0);
 }
@@ -90,7 +94,7 @@ function otherCasesOf(code: number): number[] {
   const character = String.fromCodePoint(code);
   return [character.toLowerCase(), character.toUpperCase()].flatMap((variant) => {
     const other = variant.codePointAt(0) ?? code;
-    // Variants of several characters are not the same one character.
+    // A variant of several characters is not a case variant of the single character.
     const isOne = other !== code && variant.length === String.fromCodePoint(other).length;
     return isOne ? [other] : [];
   });
@@ -98,7 +102,7 @@ function otherCasesOf(code: number): number[] {
 
 let cased: ReadonlyMap<number, readonly number[]> | undefined;
 
-/** The characters that have another case: three thousand, found once. */
+/** Returns the three thousand characters that have another case, which are computed once. */
 function casedCharacters(): ReadonlyMap<number, readonly number[]> {
   if (cased !== undefined) return cased;
   const found = new Map<number, readonly number[]>();
@@ -113,7 +117,7 @@ function casedCharacters(): ReadonlyMap<number, readonly number[]> {
 
 const known = new Map<string, CharacterSet>();
 
-/** Scans the planes that have letters, once for each property asked for. */
+/** Scans the planes that contain letters, once for each requested property. */
 function setOfProperty(property: string): CharacterSet {
   const found = known.get(property);
   if (found !== undefined) return found;
@@ -123,13 +127,16 @@ function setOfProperty(property: string): CharacterSet {
   return set;
 }
 
-/** Below and above the surrogates, which are no characters. */
+/** The ranges below and above the surrogates, which are not characters. */
 const PLANES = [
   [0, 0xd7ff],
   [0xe000, CASED_MAX],
 ] as const;
 
-/** Matches an expression with a text of all characters, in a tenth of the time of single tests. */
+/**
+ * Matches an expression against a text of all characters, which takes a tenth of the time of
+ * individual tests.
+ */
 function charactersLike(expression: RegExp): string[] {
   return PLANES.flatMap(([first, last]) => {
     let text = "";
@@ -163,7 +170,7 @@ const PROPERTIES: Readonly<Record<string, string>> = {
   word: String.raw`\p{L}\p{Nd}_`,
 };
 
-/** The set of a POSIX class name, or of `word`; undefined if there is no such class. */
+/** Returns the set of a POSIX class name, or of `word`, or undefined if there is no such class. */
 export function setOfClass(name: string): CharacterSet | undefined {
   const property = PROPERTIES[name];
   return property === undefined ? undefined : setOfProperty(property);

@@ -1,6 +1,6 @@
 /**
- * The syntax of regular expressions: text to tree, the linear-time part of PostgreSQL's advanced
- * regular expressions.
+ * Parses regular expressions into trees. It supports the linear-time subset of PostgreSQL's
+ * advanced regular expressions.
  *
  *     expression   branch { "|" branch }
  *     branch       { atom [ quantifier ] }
@@ -42,7 +42,7 @@ export type RegexNode =
       readonly kind: "repeat";
       readonly item: RegexNode;
       readonly min: number;
-      /** Undefined: without bound. */
+      /** The maximum number of repetitions; undefined means unbounded. */
       readonly max: number | undefined;
       readonly isLazy: boolean;
     }
@@ -50,37 +50,44 @@ export type RegexNode =
 
 export interface RegexSyntax {
   readonly root: RegexNode;
-  /** Capturing groups, without the whole match. */
+  /** The number of capturing groups, excluding the whole match. */
   readonly groupCount: number;
 }
 
 /**
- * The number of characters of a pattern: to read as many takes some milliseconds. The instructions
- * of a pattern are bounded by themselves, but brackets and comparisons of characters become one.
+ * The maximum length of a pattern, which takes some milliseconds to parse. The instructions of a
+ * program are limited separately, but each bracket or character comparison becomes a single
+ * instruction.
  */
 const PATTERN_LENGTH_MAX = 65_536;
 
 /**
- * The work that different brackets of a pattern take together, in bounds of ranges: a class of
+ * The limit for the work on all distinct brackets of a pattern, counted in range bounds. A class of
  * letters has a thousand of them.
  */
 const BRACKETS_COST_MAX = 2 ** 18;
 
-/** The work to find the other cases of a bracket: there are as many characters that have one. */
+/**
+ * The cost of finding the other cases of a bracket, which equals the number of characters with
+ * case.
+ */
 const CASES_COST = 3000;
 
-/** Largest bound in `{m,n}`, as in PostgreSQL. */
+/** The largest bound in `{m,n}`, as in PostgreSQL. */
 const REPEAT_MAX = 255;
 
 interface RegexFlags {
   readonly ignoreCase: boolean;
-  /** `.` and inverted brackets stop at newlines, `^` and `$` match at lines. */
+  /**
+   * Whether `.` and complemented brackets stop at newlines, and `^` and `$` match at line
+   * boundaries.
+   */
   readonly byLine: boolean;
 }
 
 /**
- * Reads flags: `i` ignores case, `c` does not, `n` and `m` are by line, `s` is not; `g` is for the
- * caller.
+ * Reads flags: `i` ignores case, `c` does not, `n` and `m` match by line, `s` does not. The caller
+ * handles `g`.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -99,7 +106,7 @@ function flagsFromText(text: string, given: RegexFlags): RegexFlags {
   return { ignoreCase, byLine };
 }
 
-/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+/** Parses a pattern. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function parseRegex(pattern: string, flags: string): RegexSyntax {
   return new RegexParser(pattern, flags).parse();
 }
@@ -107,7 +114,7 @@ export function parseRegex(pattern: string, flags: string): RegexSyntax {
 class RegexParser {
   readonly pattern: string;
   readonly #flags: RegexFlags;
-  /** The sets of brackets by their texts: a pattern may repeat one many times. */
+  /** The sets of brackets by their text, because a pattern may repeat a bracket many times. */
   readonly #brackets = new Map<string, CharacterSet>();
   #bracketsCost = 0;
   #at = 0;
@@ -119,7 +126,7 @@ class RegexParser {
     if (pattern.length > PATTERN_LENGTH_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot use the regular expression: it has ${pattern.length} characters, and should have at most ${PATTERN_LENGTH_MAX}`,
+        `Cannot use the regular expression: it has ${pattern.length} characters, but should have at most ${PATTERN_LENGTH_MAX}`,
       );
     }
     let read = flagsFromText(flags, { ignoreCase: false, byLine: false });
@@ -139,7 +146,7 @@ class RegexParser {
 
   #expression(): RegexNode {
     this.#depth += 1;
-    if (this.#depth > NESTING_MAX) throw this.#malformed("groups nest too deep");
+    if (this.#depth > NESTING_MAX) throw this.#malformed("groups are nested too deeply");
     const items = [this.#branch()];
     while (this.pattern[this.#at] === "|") {
       this.#at += 1;
@@ -181,7 +188,7 @@ class RegexParser {
     if (next !== "{") return undefined;
     const match = /^\{(\d+)(?:(,)(\d*))?\}/.exec(this.pattern.slice(this.#at, this.#at + 24));
     if (match === null) {
-      // Before anything but a digit a brace is a character.
+      // A brace that is not followed by a digit is an ordinary character.
       if (!/^\{\d/.test(this.pattern.slice(this.#at))) return undefined;
       throw this.#malformed("a {m,n} is not complete");
     }
@@ -236,7 +243,7 @@ class RegexParser {
       if (/^\?(?:=|!|<=|<!)/.test(rest)) {
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they have no linear time`,
+          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they do not run in linear time`,
         );
       }
       if (!rest.startsWith("?:")) throw this.#malformed("a group begins with an unknown (?");
@@ -280,7 +287,7 @@ class RegexParser {
     if (this.#bracketsCost <= BRACKETS_COST_MAX) return;
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot use the regular expression: its brackets name too many ranges of characters",
+      "Cannot use the regular expression: its brackets contain too many ranges of characters",
       { hint: "write fewer different brackets" },
     );
   }
@@ -301,7 +308,7 @@ class RegexParser {
     if (/[1-9]/.test(letter)) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot match ${excerpt(this.pattern)}: back references are not available, because they have no linear time`,
+        `Cannot match ${excerpt(this.pattern)}: back references are not available, because they do not run in linear time`,
       );
     }
     const { code, end } = readCharacterEscape(this.pattern, this.#at, (what) =>

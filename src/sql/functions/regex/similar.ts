@@ -1,6 +1,6 @@
 /**
- * Translates SIMILAR TO patterns into regular expressions: `%` and `_` work as in LIKE and `| * + ?
- * {m,n} ( ) [ ]` as in regular expressions; everything else is literal. The pattern has to match
+ * Translates SIMILAR TO patterns into regular expressions: `%` and `_` work as in LIKE, and `| * +
+ * ? {m,n} ( ) [ ]` as in regular expressions; everything else is literal. The pattern must match
  * the whole text. An escape character before a double quote is a separator: SUBSTRING returns the
  * part between two separators.
  */
@@ -10,10 +10,10 @@ import { excerpt } from "../../../types/mod.ts";
 const PARTS_MAX = 3;
 
 /**
- * Translates a pattern. The only group of the result is the part between the separators, if there
- * are any. A single separator ends the first part.
+ * Translates a pattern. The only group of the result is the part between the separators, if any. A
+ * single separator ends the first part.
  *
- * @param escape One character, or "" for none.
+ * @param escape One character, or "" for no escape.
  * @throws {DatabaseError} INVALID_VALUE if the pattern has more than two separators.
  */
 export function regexFromSimilar(pattern: string, escape: string): string {
@@ -26,16 +26,19 @@ export function regexFromSimilar(pattern: string, escape: string): string {
   }
   const [first = [], second, third = []] = parts;
   if (second === undefined) return `^(?:${regexOf(first, "")})$`;
-  // The first part matches as little as possible, the second as much as possible.
+  // The first part matches as little as possible, and the second as much as possible.
   return `^(?:${regexOf(first, "?")})(${regexOf(second, "")})(?:${regexOf(third, "")})$`;
 }
 
 /** A piece of a part: an unescaped character, or a fragment that is already a regex. */
-type Piece = { readonly character: string } | { readonly regex: string };
+type SimilarPiece = { readonly character: string } | { readonly regex: string };
 
 /** Splits a pattern at its separators. An escape at the end of the pattern is ignored. */
-function partsOf(characters: readonly string[], escape: string): readonly (readonly Piece[])[] {
-  const parts: Piece[][] = [[]];
+function partsOf(
+  characters: readonly string[],
+  escape: string,
+): readonly (readonly SimilarPiece[])[] {
+  const parts: SimilarPiece[][] = [[]];
   for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] ?? "";
     const next = characters[at + 1];
@@ -55,7 +58,7 @@ function partsOf(characters: readonly string[], escape: string): readonly (reado
 }
 
 /** @param greed The suffix of each repetition: "?" makes it match as little as possible. */
-function regexOf(pieces: readonly Piece[], greed: "" | "?"): string {
+function regexOf(pieces: readonly SimilarPiece[], greed: "" | "?"): string {
   let regex = "";
   for (const piece of pieces) {
     if ("regex" in piece) {
@@ -78,8 +81,8 @@ function escaped(character: string): string {
 }
 
 /**
- * Brackets, given where they go on behind their `[`: a `]` that comes first, is escaped or ends a
- * class such as `[:alpha:]` is not their end. Those without an end are left to who reads the regex.
+ * Reads brackets from the position after their `[`. A `]` that comes first, is escaped or ends a
+ * class such as `[:alpha:]` does not close them. The regex parser reports unclosed brackets.
  */
 function bracketsFrom(
   characters: readonly string[],
@@ -108,7 +111,7 @@ function bracketsFrom(
   return { regex, end: characters.length };
 }
 
-/** Behind the `:]` that ends a class, or behind everything. */
+/** Returns the position after the `:]` that ends a class, or the end of the text. */
 function classEnd(characters: readonly string[], from: number, mark: string): number {
   for (let at = from; at < characters.length; at += 1) {
     if (characters[at] === mark && characters[at + 1] === "]") return at + 2;

@@ -1,46 +1,54 @@
 /**
- * What a table function is: a function in FROM, or in a select list, that gives rows.
+ * The interface of table functions: functions in FROM or in a select list that return rows.
  *
- * The rows are made as they are asked for, so that `LIMIT` ends a long series early and a killed
- * statement stops in the middle of one.
+ * Rows are created on demand, so that `LIMIT` ends a long series early and a killed statement stops
+ * in the middle of one.
  */
 import type { DataType, Row, Value } from "../../../types/mod.ts";
 import type { Signature } from "../base/function.ts";
 
 export interface ResultColumn {
-  /** Undefined: it is named like the alias of the call, else like the function. */
+  /**
+   * The column's name; if undefined, the column has the call's alias or else the function's name.
+   */
   readonly name: string | undefined;
   readonly type: DataType;
 }
 
 export interface TableForm extends Signature {
-  /** Called also when an argument is NULL; otherwise a NULL argument gives no rows. */
+  /**
+   * Whether the function is called even if an argument is NULL. If not, NULL arguments give no
+   * rows.
+   */
   readonly seesNull?: boolean;
   /**
-   * The columns for argument types after casting; undefined if there is no such function for them
-   * after all. "defined": the call lists them, `AS x (a INT, b TEXT)`.
+   * The columns for argument types after casting, or undefined if the function does not accept them
+   * after all. "defined" means that the call lists them: `AS x (a INT, b TEXT)`.
    */
   readonly columns:
     | "defined"
     | ((types: readonly DataType[]) => readonly ResultColumn[] | undefined);
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, … */
-  rows(values: readonly Value[], shape: RowShape): Iterable<Row>;
+  /**
+   * Yields the rows of a call.
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, …
+   */
+  rows(values: readonly Value[], shape: CallRowShape): Iterable<Row>;
 }
 
-/** What the rows of one call are made for. */
-export interface RowShape {
-  /** Of the arguments after casting. */
+/** The types that determine the rows of one call. */
+export interface CallRowShape {
+  /** The types of the arguments after casting. */
   readonly types: readonly DataType[];
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
 }
 
 export interface TableFunction {
-  /** Lower case. */
+  /** The function name in lower case. */
   readonly name: string;
   readonly forms: readonly TableForm[];
 }
 
-/** The columns of a function that gives one column without a name of its own. */
+/** The columns of a function that returns one column without a fixed name. */
 export function oneColumn(type: DataType): () => readonly ResultColumn[] {
   return () => [{ name: undefined, type }];
 }

@@ -1,6 +1,4 @@
-/**
- * Table functions that take JSON apart.
- */
+/** Table functions that split JSON documents into rows. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   canonicalJson,
@@ -21,14 +19,17 @@ import {
   UNKNOWN,
   type Value,
 } from "../../../types/mod.ts";
-import type { RowShape, TableForm, TableFunction } from "./table_function.ts";
+import type { CallRowShape, TableForm, TableFunction } from "./table_function.ts";
 
 interface Document {
   readonly text: string;
   readonly root: JsonSlice;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE if the document is of another kind. */
+/**
+ * Returns the document.
+ * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
+ */
 function documentOf(value: Value | undefined, kind: "array" | "object"): Document {
   const text = value as string;
   const root = jsonRoot(text);
@@ -36,11 +37,11 @@ function documentOf(value: Value | undefined, kind: "array" | "object"): Documen
   if (found === kind) return { text, root };
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read the JSON value as rows: it is of kind ${found}, and should be of kind ${kind}`,
+    `Cannot read the JSON value as rows: it is of kind ${found}, but should be of kind ${kind}`,
   );
 }
 
-type Cell = (text: string, slice: JsonSlice) => Value;
+type JsonCellReader = (text: string, slice: JsonSlice) => Value;
 
 function cellText(text: string, slice: JsonSlice): Value {
   return jsonScalarText(text, slice) ?? null;
@@ -56,7 +57,7 @@ interface Reading {
 }
 
 function elements({ asText, document }: Reading): TableForm {
-  const cell: Cell = asText ? cellText : cellJson;
+  const cell: JsonCellReader = asText ? cellText : cellJson;
   return {
     parameters: [document],
     columns: () => [{ name: "value", type: asText ? TEXT : document }],
@@ -68,7 +69,7 @@ function elements({ asText, document }: Reading): TableForm {
 }
 
 function members({ asText, document }: Reading): TableForm {
-  const cell: Cell = asText ? cellText : cellJson;
+  const cell: JsonCellReader = asText ? cellText : cellJson;
   return {
     parameters: [document],
     columns: () => [
@@ -92,15 +93,15 @@ const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
   },
 };
 
-/** The members of an object under the names of the columns, cast to their types. */
-function recordRow(text: string, object: JsonSlice, { columns }: RowShape): Row {
+/** Returns the members of an object that the columns name, cast to the column types. */
+function recordRow(text: string, object: JsonSlice, { columns }: CallRowShape): Row {
   return columns.map(({ name, type }) => {
     const slice = jsonMember(text, object, name);
     return slice === undefined ? null : valueFromJson(text, slice, type);
   });
 }
 
-/** @throws {DatabaseError} What the cast raises. */
+/** Returns a JSON value cast to a type. @throws {DatabaseError} Errors of the cast. */
 function valueFromJson(text: string, slice: JsonSlice, to: DataType): Value {
   const kind = jsonKindAt(text, slice.start);
   if (to.kind === "json") {
@@ -131,7 +132,7 @@ const RECORD_SET: Omit<TableForm, "parameters"> = {
       if (kind !== "object") {
         throw new DatabaseError(
           "INVALID_VALUE",
-          `Cannot read the JSON value as a row: it is of kind ${kind}, and should be of kind object`,
+          `Cannot read the JSON value as a row: it is of kind ${kind}, but should be of kind object`,
         );
       }
       yield recordRow(text, slice, shape);

@@ -1,13 +1,14 @@
-/**
- * The table functions: series, elements of arrays, parts of texts and of JSON documents.
- */
+/** Defines the table functions: series, array elements, and parts of strings and JSON documents. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  type ArrayValue,
   addWhole,
   compareValues,
   compareWhole,
   DATETIME,
   type DataType,
+  dimensionsOf,
+  elementsOf,
   INT,
   INTERVAL,
   type Interval,
@@ -37,7 +38,7 @@ function stepOfNothing(): DatabaseError {
   return new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot make a series: its step is 0");
 }
 
-/** What a series of numbers may be made of: integers and decimals, not what rounds. */
+/** Returns the type of a numeric series: an integer or decimal type, but no type that rounds. */
 function seriesType(types: readonly DataType[]): DataType | undefined {
   const [type] = types;
   switch (type?.kind) {
@@ -88,7 +89,7 @@ function moments(type: DataType): TableForm {
       while (compareWhole(value, last) * direction <= 0) {
         yield [value];
         const next = addToTimestamp(value, step);
-        // Months and days of opposite signs can stand still: that would be no series.
+        // Months and days of opposite signs can cancel out, so that the series would not advance.
         if (compareWhole(next, value) * direction <= 0) throw stepOfNothing();
         value = next;
       }
@@ -96,13 +97,13 @@ function moments(type: DataType): TableForm {
   };
 }
 
-/** Elements side by side; a shorter array is filled up with NULL. */
+/** Pairs the elements of several arrays; a shorter array is padded with NULL. */
 const UNNEST: TableForm = {
   parameters: ["array"],
   seesNull: true,
   columns: (types) => types.map((type) => ({ name: undefined, type: elementOf(type) })),
   *rows([array = null]): Generator<Row> {
-    for (const item of (array ?? []) as readonly Value[]) yield [item];
+    for (const item of elementsOf((array ?? []) as ArrayValue)) yield [item];
   },
 };
 
@@ -115,8 +116,7 @@ const SUBSCRIPTS: TableForm = {
   optionalCount: 1,
   columns: oneColumn(INT),
   *rows([array, dimension, isReverse = false]): Generator<Row> {
-    if (dimension !== 1) return;
-    const { length } = array as readonly Value[];
+    const length = dimensionsOf(array as ArrayValue)[(dimension as number) - 1] ?? 0;
     for (let i = 1; i <= length; i += 1) yield [isReverse === true ? length + 1 - i : i];
   },
 };
@@ -166,7 +166,7 @@ const FUNCTIONS: ReadonlyMap<string, TableFunction> = new Map(
   ].map((each) => [each.name, each] as const),
 );
 
-/** Whether there is a table function of this name, in lower case. */
+/** Whether a table function with this name, in lower case, exists. */
 export function isTableFunction(name: string): boolean {
   return FUNCTIONS.has(name);
 }
@@ -175,13 +175,15 @@ export function tableFunctionNames(): readonly string[] {
   return [...FUNCTIONS.keys()];
 }
 
-/** The form of a function that fits a call, and the types that its arguments are cast to. */
+/**
+ * Returns the form of a function that fits a call, and the types to which its arguments are cast.
+ */
 export function resolveTableFunction(
   name: string,
   types: readonly DataType[],
 ): { readonly form: TableForm; readonly types: readonly DataType[] } | undefined {
   const all = FUNCTIONS.get(name)?.forms ?? [];
-  // A form that knows no columns for these types is none; the next best one may be.
+  // A form that has no columns for these types does not apply, but the next best one may.
   for (let forms = all; ; ) {
     const best = bestFit(forms, types);
     if (best === undefined) return undefined;

@@ -15,20 +15,21 @@ import {
 import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction, VectorFunction } from "../base/function.ts";
 import { checkMadeLength } from "../base/made_length.ts";
-import { CharacterPlaces, CharacterWriter, codePointsOf } from "./character_places.ts";
 import { formatText } from "./text_format.ts";
 import { casesOf } from "./text_loops.ts";
 
-/** A function of one text that gives a text. */
+/** Creates a function from a text to a text. */
 function onText(compute: (text: string) => string, evaluateVector?: VectorFunction): Overload {
   const options = evaluateVector === undefined ? {} : { evaluateVector };
   return overload([TEXT], TEXT, ([text = null]) => compute(text as string), options);
 }
 
-/** Maps each character by itself, keeping those whose other case is several characters. */
+/**
+ * Maps each character separately, leaving unchanged those whose other case has several characters.
+ */
 function mapCase(text: string, change: (text: string) => string): string {
   const mapped = change(text);
-  // Without special letters the length stays, and no letter depends on its neighbours.
+  // Without special letters, the length stays the same, and no letter depends on its neighbours.
   if (mapped.length === text.length && !/[\u03a3\u03c3\u03c2]/.test(text)) return mapped;
   return mapCharacters(text, (character) => {
     const other = change(character);
@@ -36,10 +37,13 @@ function mapCase(text: string, change: (text: string) => string): string {
   });
 }
 
-/** Characters that stand apart at a time: apart, one takes fifty times its place in a text. */
+/**
+ * The number of characters that are separated at a time. A separate character takes fifty times as
+ * much memory as one in a text.
+ */
 const APART_MAX = 4096;
 
-/** The parts of a text; none ends within a character. */
+/** Returns the parts of a text, none of which ends within a character. */
 function partsOf(text: string): string[] {
   const parts: string[] = [];
   for (let start = 0; start < text.length; ) {
@@ -69,7 +73,7 @@ function upper(text: string): string {
   return mapCase(text, (each) => each.toUpperCase());
 }
 
-/** The first letter of each word large, the others small. */
+/** Capitalises the first letter of each word, and makes the others lower case. */
 function initcap(text: string): string {
   return text.replaceAll(/[\p{L}\p{N}]+/gu, (word) => {
     const first = Array.from(word)[0] ?? "";
@@ -90,7 +94,7 @@ function concat(values: readonly Value[], types: readonly DataType[], separator:
   return texts.join(separator);
 }
 
-/** All but the last -n characters where n is negative. */
+/** A negative n returns all but the last -n characters. */
 function left(text: string, count: number): string {
   return sliceCodePoints(text, 0, count < 0 ? codePointLength(text) + count : count);
 }
@@ -188,7 +192,9 @@ function replace([text = null, from = null, to = null]: readonly Value[]): strin
   return source.replaceAll(from as string, () => to as string);
 }
 
-/** How long a text becomes: the runtime throws only after it has made most of it. */
+/**
+ * Returns the length of the result, because the runtime throws only after it has built most of it.
+ */
 function replacedLength(source: string, from: string, to: string): number {
   const growth = to.length - from.length;
   if (growth <= 0) return source.length;
@@ -340,3 +346,83 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
     overload([TEXT, TEXT], BOOLEAN, isNormalized, { optionalCount: 1 }),
   ),
 ];
+
+/** The maximum number of UTF-16 units for which a Map is smaller and faster. */
+const MAPPED_MAX = 256;
+
+const CODE_POINTS = 0x110000;
+
+/**
+ * Finds the first positions of characters in a text, because some functions need them for every
+ * character of another text. Filling a Map with a million entries takes a fifth of a second; a
+ * table of all code points is filled in milliseconds, but is too large for a few characters.
+ */
+class CharacterPlaces {
+  /** The position of each code point, counted from 1, or 0 if the text does not contain it. */
+  readonly #table: Int32Array | undefined;
+  readonly #map: Map<number, number> | undefined;
+
+  constructor(characters: string) {
+    if (characters.length > MAPPED_MAX) this.#table = new Int32Array(CODE_POINTS);
+    else this.#map = new Map();
+    let place = 0;
+    for (let at = 0; at < characters.length; at += 1) {
+      const code = characters.codePointAt(at) ?? 0;
+      if (code > 0xffff) at += 1;
+      place += 1;
+      this.#add(code, place);
+    }
+  }
+
+  /**
+   * Returns the position of a code point, counted from 0, or -1 if the text does not contain it.
+   */
+  of(code: number): number {
+    return (this.#table?.[code] ?? this.#map?.get(code) ?? 0) - 1;
+  }
+
+  #add(code: number, place: number): void {
+    if (this.of(code) !== -1) return;
+    if (this.#table !== undefined) this.#table[code] = place;
+    else this.#map?.set(code, place);
+  }
+}
+
+/** Returns the code points of a text. */
+function codePointsOf(text: string): Uint32Array {
+  const codes = new Uint32Array(text.length);
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.codePointAt(at) ?? 0;
+    if (code > 0xffff) at += 1;
+    codes[count] = code;
+    count += 1;
+  }
+  return codes.subarray(0, count);
+}
+
+/** Joins code points into a text without creating an object for each. */
+class CharacterWriter {
+  readonly #units: Uint16Array;
+  #length = 0;
+
+  /** @param charactersMax The maximum number of code points to be added. */
+  constructor(charactersMax: number) {
+    this.#units = new Uint16Array(2 * charactersMax);
+  }
+
+  add(code: number): void {
+    if (code <= 0xffff) {
+      this.#units[this.#length] = code;
+      this.#length += 1;
+      return;
+    }
+    this.#units[this.#length] = 0xd800 + ((code - 0x10000) >> 10);
+    this.#units[this.#length + 1] = 0xdc00 + ((code - 0x10000) & 0x3ff);
+    this.#length += 2;
+  }
+
+  toString(): string {
+    return Buffer.from(this.#units.buffer, 0, 2 * this.#length).toString("utf16le");
+  }
+}

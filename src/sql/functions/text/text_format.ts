@@ -4,9 +4,8 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, outputText, TEXT, type Value } from "../../../types/mod.ts";
 import { checkMadeLength } from "../base/made_length.ts";
-import { isReservedWord } from "../base/reserved_words.ts";
 
-/** As it stands if it is a plain lower-case name, else in double quotes. */
+/** Returns a plain lower-case name unchanged and any other name in double quotes. */
 export function quoteIdentifier(name: string): string {
   const isPlain = /^[a-z_][a-z0-9_$]*$/.test(name) && !isReservedWord(name);
   return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
@@ -19,10 +18,10 @@ export function quoteLiteral(text: string): string {
 
 const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
 
-/** Specifiers of one template, `%%` included: each takes a microsecond. */
+/** The maximum number of specifiers in one template, including `%%`. Each takes a microsecond. */
 const SPECIFIERS_MAX = 32_768;
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
+/** Formats a template. @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
 export function formatText(values: readonly Value[], types: readonly DataType[]): Value {
   const [template = null] = values;
   if (template === null) return null;
@@ -48,7 +47,7 @@ function tooManySpecifiers(): DatabaseError {
   return new DatabaseError(
     "VALUE_TOO_LONG",
     `Cannot format with a template that has more than ${SPECIFIERS_MAX} specifiers`,
-    { hint: "format the parts of the text by themselves, and join them with ||" },
+    { hint: "format the parts of the text separately, and join them with ||" },
   );
 }
 
@@ -98,4 +97,25 @@ class Arguments {
       `Cannot format: there is no argument ${at} for the template`,
     );
   }
+}
+
+/** Words that must be quoted when used as names, so that the output can be read back. */
+const RESERVED_WORDS: ReadonlySet<string> = new Set(
+  (
+    "all analyse analyze and any array as asc asymmetric authorization between binary both case cast check " +
+    "collate collation column concurrently constraint create cross current_catalog current_date " +
+    "current_role current_schema current_time current_timestamp current_user default deferrable " +
+    "desc distinct do else end except exists extract false fetch for foreign freeze from full " +
+    "grant group having ilike in initially inner intersect into is isnull join lateral leading " +
+    "left like limit localtime localtimestamp natural not notnull null offset on only or order " +
+    "outer overlaps overlay placing position primary references returning right row select " +
+    "session_user similar some substring symmetric system_user table tablesample then to trailing " +
+    "trim true union unique user using values variadic verbose when where window with " +
+    "coalesce nullif greatest least interval time timestamp setof"
+  ).split(" "),
+);
+
+/** Whether a lower-case word must be quoted when used as a name. */
+function isReservedWord(word: string): boolean {
+  return RESERVED_WORDS.has(word);
 }

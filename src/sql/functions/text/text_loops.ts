@@ -1,15 +1,15 @@
 /**
- * Functions of text over columns that were not decoded: no string is made for a row. They give what
- * the functions that they stand for give for each value.
+ * Text functions on undecoded columns, which create no string for each row. Their results equal
+ * those of the functions for single values.
  */
 import { copyText, textSourceOf, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 
-/** Whether a byte goes on with a character that an earlier one began. */
+/** Whether a byte continues a character that began earlier. */
 function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** Characters of each text. */
+/** Returns the number of characters of each text. */
 export function lengthsOf(vector: Vector): Vector | undefined {
   if (vector.kind !== "utf8") return undefined;
   const { bytes, length, nulls, offsets } = vector;
@@ -24,7 +24,7 @@ export function lengthsOf(vector: Vector): Vector | undefined {
   return { kind: "i32", length, values, nulls };
 }
 
-/** Characters `start` (inclusive) to `end` (exclusive) of each text, counted from 0. */
+/** Returns characters `start` (inclusive) to `end` (exclusive) of each text, counted from 0. */
 export function slicesOf(
   vector: Vector,
   { start, end }: { start: number; end: number },
@@ -76,7 +76,7 @@ function gathered(
 
 const CASE_BIT = 0x20;
 
-/** The letters of texts of ASCII in the other case; undefined where there are other characters. */
+/** Changes the case of ASCII strings. Returns undefined if other characters occur. */
 export function casesOf(vector: Vector, wanted: "upper" | "lower"): Vector | undefined {
   if (vector.kind !== "utf8") return undefined;
   const { bytes, length, nulls, offsets } = vector;

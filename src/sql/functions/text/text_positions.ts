@@ -1,5 +1,6 @@
 /**
- * Functions on text that measure it, search it and cut it. Positions are code points from 1.
+ * Defines the functions that measure, search and shorten text. Positions are code points, counted
+ * from 1.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -21,13 +22,16 @@ import { regexFromSimilar } from "../regex/similar.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 import { lengthsOf, slicesOf } from "./text_loops.ts";
 
-/** The position of the first occurrence, or 0. */
+/** Returns the position of the first occurrence, or 0. */
 function positionOf(needle: string, haystack: string): number {
   const at = haystack.indexOf(needle);
   return at < 0 ? 0 : codePointLength(haystack.slice(0, at)) + 1;
 }
 
-/** Start and end, from 0, of `count` positions from `from`; undefined count: to the end. */
+/**
+ * Returns the start and end, counted from 0, of `count` positions that begin at `from`. If `count`
+ * is undefined, the range extends to the end.
+ */
 function rangeOf(from: number, count: number | undefined): { start: number; end: number } {
   if (count !== undefined && count < 0) {
     throw new DatabaseError(
@@ -52,7 +56,7 @@ function substringsOf(
   const [, from = null, count] = values;
   if (position !== 0 || typeof from !== "number") return undefined;
   if (count === undefined) return slicesOf(vector, rangeOf(from, undefined));
-  // A negative count is the error of a row, if there is any.
+  // A negative count is an error of a row, so it is raised only if there are rows.
   return typeof count === "number" && count >= 0
     ? slicesOf(vector, rangeOf(from, count))
     : undefined;
@@ -60,12 +64,12 @@ function substringsOf(
 
 const patternOf = remembering((pattern) => compileRegex(pattern, ""));
 
-/** The first group of the first match, the whole match where the pattern has no group. */
+/** Returns the first group of the first match, or the whole match if the pattern has no group. */
 function substringOfPattern([text = null, pattern = null]: readonly Value[]): Value {
   return foundPart(text as string, patternOf(pattern as string));
 }
 
-/** The key starts with the escape character, or with none, before a NUL. */
+/** The key is the escape character, if any, then a NUL, then the pattern. */
 const similarOf = remembering((key) => {
   const end = key.indexOf("\u0000");
   const regex = regexFromSimilar(key.slice(end + 1), checkedEscape(key.slice(0, end)));
@@ -101,7 +105,7 @@ function byteLength(value: Value): number {
   return typeof value === "string" ? Buffer.byteLength(value) : (value as Uint8Array).length;
 }
 
-/** By position and length. */
+/** Accepts a position and a length. */
 const SUBSTRINGS: readonly Overload[] = [
   overload([TEXT, INT, INT], TEXT, substring, {
     optionalCount: 1,

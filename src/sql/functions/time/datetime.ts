@@ -1,6 +1,4 @@
-/**
- * Functions on dates and times: now, fields, truncation, age, zones.
- */
+/** Functions on dates and times: current time, fields, truncation, age and zones. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
@@ -27,7 +25,7 @@ import {
   wholeFromBigint,
 } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
-import type { CallWorld, Overload, ScalarFunction } from "../base/function.ts";
+import type { CallDeps, Overload, ScalarFunction } from "../base/function.ts";
 import {
   clockFieldsOf,
   cutsWithinDay,
@@ -44,9 +42,11 @@ import {
   zoneOfText,
 } from "./time_zones.ts";
 
-type Instant = (call: CallWorld, digits: number) => Value;
+type Instant = (call: CallDeps, digits: number) => Value;
 
-/** A function of the statement's time, with an optional count of fraction digits. */
+/**
+ * Creates a function that returns the statement's time, with an optional number of fraction digits.
+ */
 function now(names: readonly string[], result: DataType, read: Instant): ScalarFunction[] {
   return functionsNamed(
     names,
@@ -59,15 +59,15 @@ function now(names: readonly string[], result: DataType, read: Instant): ScalarF
   );
 }
 
-function timestampNow(call: CallWorld, digits: number): Value {
+function timestampNow(call: CallDeps, digits: number): Value {
   return roundTimestamp(call.nowMicros, digits);
 }
 
-function timeNow(call: CallWorld, digits: number): Value {
+function timeNow(call: CallDeps, digits: number): Value {
   return roundMicros(splitTimestamp(call.nowMicros).micros, digits) % MICROS_PER_DAY;
 }
 
-/** `timezone(zone, ts)`, the function behind AT TIME ZONE. */
+/** `timezone(zone, ts)`, the function that implements AT TIME ZONE. */
 const TIME_ZONE: Overload = {
   ...overload(["any", "any"], TIMESTAMP, () => null),
   specialise: ([zone = TEXT, moment = TEXT]) => {
@@ -83,8 +83,8 @@ const TIME_ZONE: Overload = {
 };
 
 /**
- * Truncates in a zone: the local time is cut, then read in the zone again. Within a day the offset
- * stays what it was, so that an hour which clocks show twice begins where it did.
+ * Truncates in a zone: the local time is truncated, then converted back to an instant. Within a
+ * day, the offset stays the same, so that the start of a repeated hour remains unambiguous.
  */
 function truncateInZone([field = null, value = null, zone = null]: readonly Value[]): Value {
   const instant = value as Whole;
@@ -101,7 +101,7 @@ function truncating(type: DataType): Overload {
   );
 }
 
-/** The start of the bin of `step` that holds the timestamp, bins counted from `origin`. */
+/** Returns the start of the bin of `step` that contains the timestamp. Bins start at `origin`. */
 function bin([step = null, value = null, origin = null]: readonly Value[]): Value {
   const { months, days, micros } = step as Interval;
   const width = BigInt(days) * BigInt(MICROS_PER_DAY) + BigInt(micros);
@@ -135,7 +135,7 @@ function extracting(type: DataType): Overload {
 
 const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL].map(extracting);
 
-/** For `date_part` a date begins at midnight; EXTRACT finds no time in it. */
+/** For `date_part`, a date begins at midnight. EXTRACT accepts no time fields of a date. */
 const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
   fieldOf(field as string, joinTimestamp(days as number, 0), TIMESTAMP),
 );
@@ -157,20 +157,20 @@ function ages(type: DataType): readonly Overload[] {
   ];
 }
 
-/** Whole days out of the time. */
+/** Converts each 24 hours to a day. */
 function justifyHours({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(micros / MICROS_PER_DAY);
   return sameSigns(months, days + whole, micros - whole * MICROS_PER_DAY);
 }
 
-/** Gives days and time one sign. */
+/** Gives the days and the time the same sign. */
 function sameSigns(months: number, days: number, micros: number): Interval {
   if (days > 0 && micros < 0) return makeInterval(months, days - 1, micros + MICROS_PER_DAY);
   if (days < 0 && micros > 0) return makeInterval(months, days + 1, micros - MICROS_PER_DAY);
   return makeInterval(months, days, micros);
 }
 
-/** Months out of 30 days each. */
+/** Converts each 30 days to a month. */
 function justifyDays({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(days / 30);
   const rest = days - whole * 30;
@@ -182,7 +182,7 @@ function justifyDays({ months, days, micros }: Interval): Interval {
 
 function justifyInterval(interval: Interval): Interval {
   const { months, days, micros } = justifyDays(justifyHours(interval));
-  // Signs of neighbours differ only where the larger part borrows.
+  // Adjacent signs can differ only if the larger part lends to the smaller part.
   if (months > 0 && (days < 0 || (days === 0 && micros < 0))) {
     return sameSigns(months - 1, days + 30, micros);
   }
@@ -196,7 +196,7 @@ function justifying(change: (interval: Interval) => Interval): Overload {
   return overload([INTERVAL], INTERVAL, ([value = null]) => change(value as Interval));
 }
 
-/** Whether two spans, each a start and an end or a length, have a moment in common. */
+/** Whether two spans have a moment in common. Each has a start, and an end or a length. */
 function overlaps([
   start1 = null,
   end1 = null,
@@ -213,12 +213,12 @@ function overlaps([
   return end === null || firstEnd === null ? null : false;
 }
 
-type Moment = number | bigint | null;
+type OverlapBound = number | bigint | null;
 
-/** The smaller first; a NULL alone is the end. */
-function ordered(start: Value, end: Value): [Moment, Moment] {
-  const a = start as Moment;
-  const b = end as Moment;
+/** Puts the smaller value first; a single NULL is the end. */
+function ordered(start: Value, end: Value): [OverlapBound, OverlapBound] {
+  const a = start as OverlapBound;
+  const b = end as OverlapBound;
   if (a === null) return [b, a];
   return b !== null && a > b ? [b, a] : [a, b];
 }

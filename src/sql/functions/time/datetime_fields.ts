@@ -1,6 +1,4 @@
-/**
- * Fields of dates, times and intervals: reading one (EXTRACT) and cutting below one (date_trunc).
- */
+/** Fields of dates, times and intervals: extraction (EXTRACT) and truncation (date_trunc). */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   civilFromDays,
@@ -23,7 +21,7 @@ const MICROS_PER_HOUR = 3_600_000_000;
 const MICROS_PER_MINUTE = 60_000_000;
 const MICROS_PER_SECOND = 1_000_000;
 
-/** Days from the Julian epoch to 1970-01-01. */
+/** The number of days from the Julian epoch to 1970-01-01. */
 const JULIAN_OFFSET = 2_440_588;
 
 const ALIASES: ReadonlyMap<string, string> = new Map([
@@ -68,7 +66,7 @@ function noSuchField(field: string, type: DataType): DatabaseError {
   );
 }
 
-/** Fields of a time of day or of the time part of an interval, in microseconds. */
+/** Returns a field of a time of day, or of the time part of an interval, given in microseconds. */
 function clockField(field: string, micros: number): number | undefined {
   switch (field) {
     case "microseconds":
@@ -128,7 +126,7 @@ export function fieldOf(name: string, value: Value, type: DataType): number {
   return read + 0;
 }
 
-/** Hours and minutes of moments, a column at once. */
+/** Reads hours and minutes of a whole column. */
 export function clockFieldsOf(name: string, vector: Vector, type: DataType): Vector | undefined {
   const isMoment = type.kind === "timestamp" || type.kind === "datetime";
   if (!isMoment || vector.kind !== "f64") return undefined;
@@ -190,7 +188,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
     case "millennium":
       return Math.trunc(years / 1000);
     case "epoch":
-      // A year counts 365.25 days here, a month 30.
+      // Here a year counts as 365.25 days, and a month as 30.
       return (
         years * 365.25 * 86_400 +
         (months % 12) * 30 * 86_400 +
@@ -202,7 +200,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
   }
 }
 
-/** Microseconds of the clock fields that cut within a day. */
+/** The length in microseconds of the fields within a day. */
 const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["microseconds", 1],
   ["milliseconds", 1000],
@@ -211,7 +209,7 @@ const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["hour", MICROS_PER_HOUR],
 ]);
 
-/** Whether a field cuts the time of a day and leaves the day as it is. */
+/** Whether truncation to a field affects only the time of day. */
 export function cutsWithinDay(name: string): boolean {
   return CLOCK_STEPS.has(fieldName(name));
 }
@@ -250,7 +248,7 @@ function truncateDays(field: string, days: number): number | undefined {
   }
 }
 
-/** Months of the fields that cut within the months of an interval. */
+/** The length in months of fields that truncate the months of an interval. */
 const MONTH_STEPS: ReadonlyMap<string, number> = new Map([
   ["month", 1],
   ["quarter", 3],

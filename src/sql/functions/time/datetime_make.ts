@@ -1,6 +1,4 @@
-/**
- * Functions that make dates, times and intervals from numbers.
- */
+/** Functions that construct dates, times and intervals from numbers. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   DATE,
@@ -69,7 +67,7 @@ const MAKE_INTERVAL: Overload = {
   parameterNames: INTERVAL_PARTS,
 };
 
-/** Seconds since 1970. */
+/** Converts seconds since 1970 to a timestamp. */
 function timestampFromEpoch([seconds = null]: readonly Value[]): Value {
   const value = seconds as number;
   const days = Math.floor(value / 86_400);
@@ -90,5 +88,5 @@ export const DATETIME_MAKE_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["make_interval"], MAKE_INTERVAL),
 ];
 
-/** `to_timestamp(double)`; its other form reads text by a pattern. */
+/** `to_timestamp(double)`. The other form reads text according to a pattern. */
 export const TO_TIMESTAMP_OF_EPOCH: Overload = overload([DOUBLE], DATETIME, timestampFromEpoch);

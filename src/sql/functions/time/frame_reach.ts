@@ -1,5 +1,5 @@
 /**
- * `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: how a value of the ordering column is moved by x.
+ * `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: moves a value of the ordering column by x.
  */
 import {
   addIntervals,
@@ -21,17 +21,17 @@ import {
 } from "../../../types/mod.ts";
 import { addToTimestamp } from "./time_math.ts";
 
-/** How offsets work on an ordering column of a type. */
+/** Defines what an offset means for an ordering column of a given type. */
 export interface FrameReach {
-  /** What the ordering value is cast to, and what `step` gives. */
+  /** The type to which the ordering value is cast, and the type of the result of `step`. */
   readonly keyType: DataType;
   readonly offsetType: DataType;
-  /** The value that lies `offset` above `key`, or below it. */
+  /** Returns the value that is `offset` above or below `key`. */
   step(key: Value, offset: Value, direction: 1 | -1): Value;
   isNegative(offset: Value): boolean;
 }
 
-/** Undefined: a column of this type cannot be moved by an offset of that type. */
+/** Returns undefined if a column of this type cannot be moved by an offset of the other type. */
 export function resolveReach(key: DataType, offset: DataType): FrameReach | undefined {
   if (isNumeric(key)) return ofNumbers(key, offset);
   if (offset.kind !== "interval" && offset.kind !== "unknown") return undefined;
@@ -42,7 +42,7 @@ export function resolveReach(key: DataType, offset: DataType): FrameReach | unde
     case "datetime":
       return ofSpans(key, addToTimestamp);
     case "time":
-      // No day has more hours: only the clock part counts, and it does not turn around.
+      // No day has more hours, so only the clock part counts, and it does not wrap around.
       return ofSpans(key, (micros, { micros: span }) => addWhole(micros, span));
     case "interval":
       return {
@@ -68,7 +68,7 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
       step: (value, by, direction) => (value as number) + direction * (by as number),
     };
   }
-  // A sum beyond the type is compared as it is: it lies behind every row.
+  // A sum beyond the type's range is compared unchanged, because it sorts after every row.
   const held = isInteger(type) ? BIGINT : type;
   return {
     keyType: held,

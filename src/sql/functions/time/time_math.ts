@@ -16,7 +16,10 @@ import {
   type Whole,
 } from "../../../types/mod.ts";
 
-/** Adds months, then days, then time; a day beyond the end of its month becomes the last one. */
+/**
+ * Adds months, then days, then time. A day beyond the end of the month becomes the month's last
+ * day.
+ */
 export function addToTimestamp(value: Whole, interval: Interval): Whole {
   const { days, micros } = splitTimestamp(value);
   const moved = addMonths(days, interval.months) + interval.days;
@@ -33,7 +36,7 @@ function addMonths(days: number, months: number): number {
   const total = year * 12 + month - 1 + months;
   const newYear = Math.floor(total / 12);
   const newMonth = total - newYear * 12 + 1;
-  // The year is checked before the calendar is asked about it.
+  // The year is checked before the calendar is used.
   dateFromCivil(newYear, newMonth, 1);
   return daysFromCivil(newYear, newMonth, Math.min(day, daysInMonth(newYear, newMonth)));
 }
@@ -42,7 +45,7 @@ export function addToDate(days: number, count: Whole): number {
   return checkDate(days + Number(count));
 }
 
-/** Days and time between two timestamps, both of one sign. */
+/** Returns days and time between two timestamps, with the same sign. */
 export function timestampDifference(left: Whole, right: Whole): Interval {
   const a = splitTimestamp(left);
   const b = splitTimestamp(right);
@@ -58,13 +61,13 @@ export function timestampDifference(left: Whole, right: Whole): Interval {
   return makeInterval(0, days, micros);
 }
 
-/** A time of day moved around the clock. */
+/** Adds to a time of day, wrapping around at midnight. */
 export function addToTime(micros: number, { micros: added }: Interval): number {
   const sum = (micros + (added % MICROS_PER_DAY)) % MICROS_PER_DAY;
   return sum < 0 ? sum + MICROS_PER_DAY : sum + 0;
 }
 
-/** Years, months, days and time between two timestamps, as people count them. */
+/** Returns years, months, days and time between two timestamps, as people count age. */
 export function ageBetween(later: Whole, earlier: Whole): Interval {
   if (later < earlier) return negateInterval(ageBetween(earlier, later));
   const a = splitTimestamp(later);
@@ -79,26 +82,26 @@ export function ageBetween(later: Whole, earlier: Whole): Interval {
     days -= 1;
   }
   if (days < 0) {
-    // Days are borrowed from the month in which the earlier date lies.
+    // Days are borrowed from the month of the earlier date.
     days += daysInMonth(from.year, from.month);
     months -= 1;
   }
   return makeInterval(months, days, micros);
 }
 
-/** The Monday that begins the ISO week of a day. */
+/** Returns the Monday of the ISO week of a day. */
 export function isoWeekStart(days: number): number {
   return days - ((((days + 3) % 7) + 7) % 7);
 }
 
-/** ISO year and week: the week belongs to the year of its Thursday. */
+/** Returns the ISO year and week. A week belongs to the year of its Thursday. */
 export function isoWeek(days: number): { year: number; week: number } {
   const thursday = isoWeekStart(days) + 3;
   const { year } = civilFromDays(thursday);
   return { year, week: Math.floor((thursday - daysFromCivil(year, 1, 1)) / 7) + 1 };
 }
 
-/** 1 to 366. */
+/** Returns the day of the year, from 1 to 366. */
 export function dayOfYear(days: number): number {
   return days - daysFromCivil(civilFromDays(days).year, 1, 1) + 1;
 }

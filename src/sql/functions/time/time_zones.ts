@@ -1,5 +1,5 @@
 /**
- * AT TIME ZONE: a local time read in a zone, or an instant shown in one.
+ * AT TIME ZONE: converts a local time of a zone to an instant, or an instant to local time.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -14,17 +14,17 @@ import {
   splitTimestamp,
   TEXT,
   TIMESTAMP,
+  type TimeZone,
   type Value,
   type Whole,
-  type Zone,
   zoneFromText,
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 
 /**
- * The form of `timezone(zone, moment)`: a TIMESTAMP becomes a TIMESTAMPTZ and the other way round.
- * The zone is a text or an interval east of UTC.
+ * Returns the form of `timezone(zone, moment)`: a TIMESTAMP becomes a TIMESTAMPTZ and vice versa.
+ * The zone is a text, or an interval that counts eastward from UTC.
  */
 export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm | undefined {
   const zoneType = zone.kind === "interval" ? INTERVAL : TEXT;
@@ -45,24 +45,27 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
   }
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999. */
+/**
+ * Shifts a timestamp by seconds.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999.
+ */
 export function shiftBySeconds(value: Whole, seconds: number): Whole {
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, micros + seconds * 1_000_000);
 }
 
-/** The instant at which clocks of a zone show a local time. */
-export function instantFromLocal(zone: Zone, local: Whole): Whole {
+/** Returns the instant at which clocks in a zone show a local time. */
+export function instantFromLocal(zone: TimeZone, local: Whole): Whole {
   return shiftBySeconds(local, 0 - offsetSecondsAtLocal(zone, local));
 }
 
-/** What clocks of a zone show at an instant. */
-export function localFromInstant(zone: Zone, instant: Whole): Whole {
+/** Returns the local time that clocks in a zone show at an instant. */
+export function localFromInstant(zone: TimeZone, instant: Whole): Whole {
   return shiftBySeconds(instant, offsetSecondsAt(zone, instant));
 }
 
-/** @throws {DatabaseError} INVALID_VALUE */
-function zoneOf(value: Value): Zone {
+/** Returns the zone that a value denotes. @throws {DatabaseError} INVALID_VALUE */
+function zoneOf(value: Value): TimeZone {
   if (typeof value === "string") return zoneOfText(value);
   const { days, micros, months } = value as Interval;
   const offsetSeconds = Math.trunc(micros / 1_000_000);
@@ -74,23 +77,23 @@ function zoneOf(value: Value): Zone {
 }
 
 /**
- * The zone of a name or offset. A bare offset counts westward here, as POSIX and PostgreSQL have
- * it: `AT TIME ZONE '+02'` is two hours behind UTC.
+ * Returns the zone for a name or offset. A bare offset counts westward here, as in POSIX and
+ * PostgreSQL: `AT TIME ZONE '+02'` is two hours behind UTC.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
-export function zoneOfText(text: string): Zone {
+export function zoneOfText(text: string): TimeZone {
   const zone = zoneEastward(text);
   const isOffset = zone.kind === "fixed" && /^\s*[+-]/.test(text);
   return isOffset ? { kind: "fixed", offsetSeconds: 0 - zone.offsetSeconds } : zone;
 }
 
 /**
- * The zone of a name or offset, where an offset counts eastward, as within a timestamp.
+ * Returns the zone for a name or offset. An offset counts eastward, as within a timestamp.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
-export function zoneEastward(text: string): Zone {
+export function zoneEastward(text: string): TimeZone {
   const zone = zoneFromText(text);
   if (zone !== undefined) return zone;
   throw new DatabaseError(

@@ -1,42 +1,51 @@
 /**
- * The syntax tree: what the parser makes and the binder reads.
+ * The syntax tree: the output of the parser and the input of the binder.
  *
  * Shapes, field names and `type` words are those of pgsql-ast-parser (the oracle of the tests),
- * extended where it lacks a construct; nodes that differ from it say so. The rules for all nodes:
+ * with extensions for constructs that it lacks. Nodes that differ are marked "Own". The rules for
+ * all nodes:
  *
  * - `_location` is the half-open range [start, end) of the node in the text of the request, in
  *   UTF-16 units; parentheses around an expression are not part of it.
- * - Absent members are undefined or missing. Names are folded already: unquoted ones are in lower
- *   case, quoted ones as written.
- * - Literals keep their exact text. `value` of a number is for messages; exactness is in `text`.
+ * - Absent members are undefined or missing. Names are already folded: unquoted names are in lower
+ *   case, quoted names as written.
+ * - Literals keep their exact text. `value` of a number is for messages; the exact value is in
+ *   `text`.
  * - An expression is at most {@linkcode EXPRESSION_DEPTH_MAX} nodes deep, so recursion is safe.
  *
- * This file holds names, queries, DML and the union of statements, and exports the others:
- * `ast_expressions.ts`, `ast_definitions.ts` and `ast_admin.ts`.
+ * This file contains names, queries, DML and the union of statements, and exports the others:
+ * `ast_expressions.ts`, `ast_definitions.ts`, `ast_sequences.ts`, `ast_topics.ts` and
+ * `ast_admin.ts`.
  */
 import type { AdminStatement } from "./ast_admin.ts";
 import type { DefinitionStatement } from "./ast_definitions.ts";
 import type { CallOver, Expr, ExprCall, ExprRef } from "./ast_expressions.ts";
+import type { AckStatement, ConsumeStatement } from "./ast_topics.ts";
 
 export type * from "./ast_admin.ts";
 export type * from "./ast_definitions.ts";
 export type * from "./ast_expressions.ts";
+export type * from "./ast_sequences.ts";
+export type * from "./ast_topics.ts";
 
-/** Depth of an expression tree. Deeper text is INVALID_SQL, so that tree walks never overflow. */
-export const EXPRESSION_DEPTH_MAX = 1000;
+/**
+ * The maximum depth of an expression tree. Deeper text is INVALID_SQL, so tree walks never overflow
+ * the stack.
+ */
+export const EXPRESSION_DEPTH_MAX = 6000;
 
-/** [start, end) in the text of the request, in UTF-16 units. */
+/** The range [start, end) in the text of the request, in UTF-16 units. */
 export interface Location {
   readonly start: number;
   readonly end: number;
 }
 
-/** What every node has. */
+/** The common part of all nodes. */
 export interface AstNode {
   readonly _location: Location;
 }
 
-/** A name: a column, alias, constraint … */
+/** A name of a column, alias, constraint and so on. */
 export interface Name extends AstNode {
   readonly name: string;
 }
@@ -56,12 +65,12 @@ export interface QNameMapped extends QNameAliased {
   readonly columnNames?: readonly Name[] | undefined;
 }
 
-/** `AS g (a, b)` behind a table function. */
+/** `AS g (a, b)` after a table function. */
 export interface TableAliasName extends Name {
   readonly columns?: readonly Name[] | undefined;
 }
 
-/** A type as written: not resolved, not checked. */
+/** A type as written, neither resolved nor checked. */
 export type DataTypeDef = ArrayDataTypeDef | BasicDataTypeDef;
 
 /** `INT[]`. */
@@ -76,12 +85,12 @@ export interface BasicDataTypeDef extends QName {
   readonly doubleQuoted?: true | undefined;
   readonly config?: readonly number[] | undefined;
   /** Own: `INTERVAL '1' DAY TO HOUR` has ["day", "hour"]; `INTERVAL '1' DAY` has ["day"]. */
-  readonly intervalFields?: readonly IntervalField[] | undefined;
+  readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
 }
 
-export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
+export type IntervalFieldWord = "year" | "month" | "day" | "hour" | "minute" | "second";
 
-/** A query. `TABLE t` is the node of `SELECT * FROM t`. */
+/** A query. `TABLE t` has the node of `SELECT * FROM t`. */
 export type SelectStatement =
   | SelectFromStatement
   | SelectFromUnion
@@ -92,65 +101,71 @@ export type SelectStatement =
 export interface SelectFromStatement extends AstNode {
   readonly type: "select";
   readonly distinct?: "all" | "distinct" | readonly Expr[] | undefined;
-  /** Absent for `SELECT FROM t`. */
+  /** The select list; absent for `SELECT FROM t`. */
   readonly columns?: readonly SelectedColumn[] | undefined;
   /**
-   * Flat: an item without `join` begins a comma item, one with it joins all of that item so far.
+   * A flat list: an item without `join` begins a comma item; an item with `join` joins everything
+   * before it in that comma item.
    */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly groupBy?: readonly GroupItem[] | undefined;
-  /** Of grouping sets that are the same, one is kept. */
+  /** Whether GROUP BY DISTINCT keeps only one of several equal grouping sets. */
   readonly groupDistinct?: true | undefined;
   readonly having?: Expr | undefined;
   /** Own: `WINDOW w AS (…)`. */
-  readonly windows?: readonly NamedWindow[] | undefined;
+  readonly windows?: readonly WindowDefinition[] | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
 }
 
-export interface NamedWindow extends AstNode {
+export interface WindowDefinition extends AstNode {
   readonly name: Name;
   readonly window: CallOver;
 }
 
-/** An item of the select list or of RETURNING; `*` is a ref with `star`. */
+/** An item of the select list or of RETURNING. `*` is a ref with `star`. */
 export interface SelectedColumn extends AstNode {
   readonly expr: Expr;
   readonly alias?: Name | undefined;
 }
 
-/** An expression; `(a, b)` and `()` are a `list`, which groups by its parts together. */
-export type GroupItem = Expr | GroupingSets;
+/**
+ * An expressionor a grouping set. `(a, b)` and `()` are a `list`, which groups by all its parts
+ * together.
+ */
+export type GroupItem = Expr | GroupingSetsNode;
 
 /** Own (the library has a call): ROLLUP, CUBE and GROUPING SETS, which may nest. */
-export interface GroupingSets extends AstNode {
+export interface GroupingSetsNode extends AstNode {
   readonly type: "rollup" | "cube" | "grouping sets";
   readonly groups: readonly GroupItem[];
 }
 
-/** ORDER BY and LIMIT behind a set operation belong to it (the library gives them to `right`). */
+/**
+ * A set operation. ORDER BY and LIMIT after it belong to it (the library assigns them to `right`).
+ */
 export interface SelectFromUnion extends AstNode {
   readonly type: "union" | "union all" | "intersect" | "intersect all" | "except" | "except all";
-  /** Chains lean to the left (the library leans to the right). */
+  /** The left side: chains lean to the left (the library leans to the right). */
   readonly left: SelectStatement;
   readonly right: SelectStatement;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
 }
 
-/** `VALUES (…), …`; rows may differ in length, which the binder refuses. */
+/** `VALUES (…), …`. Rows may differ in length here, but the binder refuses this. */
 export interface ValuesStatement extends AstNode {
   readonly type: "values";
   readonly values: readonly (readonly Expr[])[];
-  /** What the values are, when they are many and plain literals. */
+  /** The values in compact form, if the list consists of many plain literals. */
   readonly literals?: LiteralList | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
 }
 
 /**
- * `WITH a AS (…), b AS (…) in`. The type says whether RECURSIVE stood there; with it every entry
+ * `WITH a AS (…), b AS (…) in`. The type shows whether RECURSIVE was written; if so, every entry
  * may refer to itself (the library has one binding of its own form).
  */
 export interface WithStatement extends AstNode {
@@ -169,36 +184,40 @@ export interface WithBinding extends AstNode {
 
 export interface OrderByStatement extends AstNode {
   readonly by: Expr;
-  /** `USING <` is ASC, `USING >` is DESC. */
+  /** The direction: `USING <` is ASC, `USING >` is DESC. */
   readonly order?: "ASC" | "DESC" | undefined;
   readonly nulls?: "FIRST" | "LAST" | undefined;
 }
 
-/** LIMIT ALL is an absent limit; LIMIT NULL is the literal. FETCH FIRST ROW is 1. */
+/**
+ * LIMIT and OFFSET. LIMIT ALL is an absent limit; LIMIT NULL is the literal. FETCH FIRST ROW is 1.
+ */
 export interface LimitStatement extends AstNode {
   readonly limit?: Expr | undefined;
   readonly offset?: Expr | undefined;
-  /** Own: FETCH … WITH TIES. */
+  /** Own: whether FETCH … WITH TIES was written. */
   readonly withTies?: true | undefined;
 }
 
 export type From = FromTable | FromStatement | FromCall | FromRows | FromGroup;
 
-/** How an item joins what stands before it. */
+/** The join of an item with the items before it. */
 export interface JoinClause extends AstNode {
   readonly type: "INNER JOIN" | "LEFT JOIN" | "RIGHT JOIN" | "FULL JOIN" | "CROSS JOIN";
   readonly on?: Expr | undefined;
   readonly using?: readonly Name[] | undefined;
-  /** Own: NATURAL, with neither ON nor USING. */
+  /** Own: the alias of the columns that USING merges. */
+  readonly usingAlias?: Name | undefined;
+  /** Own: NATURAL, which has neither ON nor USING. */
   readonly natural?: true | undefined;
 }
 
-/** A table, view or CTE by name. */
+/** A table, view or CTE that is named in FROM. */
 export interface FromTable extends AstNode {
   readonly type: "table";
   readonly name: QNameMapped;
   readonly join?: JoinClause | undefined;
-  /** Read, and refused when it is bound: FOR SYSTEM_TIME AS OF. */
+  /** FOR SYSTEM_TIME AS OF: parsed here but refused by the binder. */
   readonly systemTime?: Expr | undefined;
 }
 
@@ -212,7 +231,7 @@ export interface FromStatement extends AstNode {
   readonly join?: JoinClause | undefined;
 }
 
-/** A table function. */
+/** A table function in FROM. */
 export interface FromCall extends ExprCall {
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
@@ -230,7 +249,7 @@ export interface ColumnDefinition extends AstNode {
 /** Own: `ROWS FROM (f(…), g(…))`, the rows of table functions side by side. */
 export interface FromRows extends AstNode {
   readonly type: "rows from";
-  /** Without aliases; each may define its columns. */
+  /** The calls, which have no aliases. Each may define its columns. */
   readonly calls: readonly FromCall[];
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
@@ -239,8 +258,8 @@ export interface FromRows extends AstNode {
 }
 
 /**
- * Own: joins that are one operand: `a JOIN (b JOIN c ON …) ON …`. Items as in SELECT's `from`. With
- * an alias, `(a JOIN b ON …) AS j`, it is one relation.
+ * Own: joins that form one operand: `a JOIN (b JOIN c ON …) ON …`. The items are as in SELECT's
+ * `from`. With an alias, as in `(a JOIN b ON …) AS j`, the group is one relation.
  */
 export interface FromGroup extends AstNode {
   readonly type: "from group";
@@ -254,10 +273,68 @@ export interface InsertStatement extends AstNode {
   readonly type: "insert";
   readonly into: QNameAliased;
   readonly columns?: readonly Name[] | undefined;
-  readonly insert: SelectStatement | LiteralValuesStatement | DefaultValuesStatement;
+  readonly insert:
+    | SelectStatement
+    | LiteralValuesStatement
+    | DefaultValuesStatement
+    | CopySourceStatement;
+  /** OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE. */
+  readonly overriding?: "system" | "user" | undefined;
   readonly onConflict?: OnConflictAction | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
+
+/**
+ * Own: the source of an INSERT that is written as COPY FROM STDIN. Its rows come with the request,
+ * or follow the statement in its text.
+ */
+export interface CopySourceStatement extends AstNode {
+  readonly type: "copy source";
+  readonly options: CopySettings;
+  /** The UTF-8 of the lines between the statement and the line `\.`; absent if none follow. */
+  readonly data?: Uint8Array | undefined;
+}
+
+/** Own: `COPY t TO STDOUT` or `COPY (query) TO STDOUT`; a table is a query of its columns. */
+export interface CopyToStatement extends AstNode {
+  readonly type: "copy to";
+  readonly statement: SelectStatement;
+  /** The table and its columns, as written instead of a query. */
+  readonly named?:
+    | { readonly table: QName; readonly columns?: readonly Name[] | undefined }
+    | undefined;
+  readonly options: CopySettings;
+}
+
+export type CopyFormat = "text" | "csv" | "ndjson" | "binary";
+
+/** The options of COPY, with the defaults of the format filled in. */
+export interface CopySettings {
+  readonly format: CopyFormat;
+  /** One ASCII character between two cells. */
+  readonly delimiter: string;
+  /** The text that stands for NULL. */
+  readonly nullText: string;
+  /** The text that stands for the default of a column; absent if no text does. */
+  readonly defaultText?: string | undefined;
+  /** Whether a first line names the columns, and whether their names must match. */
+  readonly header: "none" | "line" | "match";
+  /** One ASCII character each; for CSV only. */
+  readonly quote: string;
+  readonly escape: string;
+  /** The columns whose cells are always quoted. */
+  readonly forceQuote: CopyColumns;
+  /** The columns in which the text of NULL is a text like any other. */
+  readonly forceNotNull: CopyColumns;
+  /** The columns in which the text of NULL is NULL even in quotes. */
+  readonly forceNull: CopyColumns;
+  readonly onConflict: "error" | "nothing" | "update";
+  /** Whether rows with a value that its column cannot store are skipped. */
+  readonly skipsFaulty: boolean;
+}
+
+/** Columns that an option of COPY names. */
+export type CopyColumns = "all" | readonly Name[];
 
 /** Own: `INSERT INTO t DEFAULT VALUES`. */
 export interface DefaultValuesStatement extends AstNode {
@@ -265,28 +342,31 @@ export interface DefaultValuesStatement extends AstNode {
 }
 
 /**
- * Own: a long VALUES list of plain literals as the source of INSERT, cell by cell in row order:
- * cell = row × columnCount + column. `literalValuesToRows` gives the ordinary form.
+ * Own: a long VALUES list of plain literals as the source of INSERT, stored cell by cell in row
+ * order: cell = row × columnCount + column. `literalValuesToRows` gives the ordinary form.
  */
 export interface LiteralValuesStatement extends AstNode, LiteralList {
   readonly type: "literal values";
 }
 
-/** Plain literals where they stand in a text, row by row. */
+/** Plain literals at their positions in a text, row by row. */
 export interface LiteralList {
   readonly rowCount: number;
   readonly columnCount: number;
-  /** {@linkcode LiteralCell} of each cell. */
+  /** The {@linkcode LiteralCell} of each cell. */
   readonly kinds: Uint8Array;
-  /** The text of the request in UTF-8, in which the cells lie; see `literalText`. */
+  /** The UTF-8 text of the request, which contains the cells; see `literalText`. */
   readonly bytes: Uint8Array;
-  /** Offset in `bytes` at which each cell begins: of a string its quote, of a number its sign. */
+  /**
+   * The offset in `bytes` at which each cell begins: the quote of a string, or the sign of a
+   * number.
+   */
   readonly starts: Int32Array;
-  /** Offset in `bytes` behind each cell. */
+  /** The offset in `bytes` after each cell. */
   readonly ends: Int32Array;
 }
 
-/** Kinds of a cell of a {@linkcode LiteralList}. */
+/** The kinds of cell in a {@linkcode LiteralList}. */
 export const LiteralCell = {
   null: 0,
   default: 1,
@@ -294,9 +374,9 @@ export const LiteralCell = {
   true: 3,
   integer: 4,
   numeric: 5,
-  /** Its value is what stands between the quotes. */
+  /** A string whose value is the text between the quotes. */
   string: 6,
-  /** With doubled quotes, or E'…'. */
+  /** A string with doubled quotes, or E'…'. */
   encodedString: 7,
 } as const;
 
@@ -317,14 +397,23 @@ export interface OnConflictOnConstraint extends AstNode {
   readonly constraint: QName;
 }
 
-/** `(a, b) = (1, 2)` is two `set` entries; `(a, b) = (SELECT …)` is one `set columns`. */
+/** `(a, b) = (1, 2)` is two `set` entries; `(a, b) = (SELECT …)` is one `set columns` entry. */
 export type SetStatement = SetColumn | SetColumns;
 
 export interface SetColumn extends AstNode {
-  /** Own discriminant. */
+  /** A discriminant of our own, which the library lacks. */
   readonly type: "set";
   readonly column: Name;
+  /** Own: the part of the column that is assigned, as in `SET a[1] = 2`. */
+  readonly subscripts?: readonly Subscript[];
   readonly value: Expr;
+}
+
+/** Own: `[to]`, or `[from:to]`. */
+export interface Subscript extends AstNode {
+  readonly type: "index" | "slice";
+  readonly from?: Expr | undefined;
+  readonly to?: Expr | undefined;
 }
 
 /** Own. */
@@ -338,7 +427,7 @@ export interface UpdateStatement extends AstNode {
   readonly type: "update";
   readonly table: QNameAliased;
   readonly sets: readonly SetStatement[];
-  /** Own: a list (the library takes one item). */
+  /** Own: a list of items (the library takes only one). */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
@@ -353,8 +442,14 @@ export interface DeleteStatement extends AstNode {
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
 
-/** Reads or writes rows. */
+/** A statement that reads or writes rows. */
 export type QueryStatement = SelectStatement | InsertStatement | UpdateStatement | DeleteStatement;
 
 /** Any statement. */
-export type Statement = QueryStatement | DefinitionStatement | AdminStatement;
+export type Statement =
+  | QueryStatement
+  | CopyToStatement
+  | DefinitionStatement
+  | AdminStatement
+  | ConsumeStatement
+  | AckStatement;

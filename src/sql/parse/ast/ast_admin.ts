@@ -1,27 +1,51 @@
 /**
- * The syntax tree of everything that is neither a query nor a definition: transactions, SHOW, SET,
- * and maintenance. See `ast.ts` for the rules that apply to all nodes.
+ * The syntax tree of all statements that are neither queries nor definitions: transactions, SHOW,
+ * SET and maintenance. See `ast.ts` for the rules that apply to all nodes.
  */
-import type { AstNode, ExprLiteral, Name, QName, SelectStatement, Statement } from "./ast.ts";
+import type {
+  AstNode,
+  DataTypeDef,
+  Expr,
+  ExprLiteral,
+  Name,
+  QName,
+  QueryStatement,
+  SelectFromStatement,
+  SelectStatement,
+  Statement,
+} from "./ast.ts";
 import type { OptionEntry, UserName } from "./ast_definitions.ts";
 
-/** Everything else that is no query. */
+/** All statements that are neither queries nor definitions. */
 export type AdminStatement =
   | BeginStatement
   | CommitStatement
   | RollbackStatement
+  | SavepointStatement
+  | SelectForStatement
+  | SetConstraintsStatement
+  | TruncateStatement
+  | PrepareStatement
+  | ExecutePreparedStatement
+  | DeallocateStatement
   | ExecuteAsStatement
   | ExplainStatement
   | ExplainSubscribeStatement
   | UseNamespaceStatement
   | SetStatementVariable
   | SetTimezone
+  | SetConfigStatement
+  | ResetAllStatement
+  | SetTransactionStatement
   | ShowVariableStatement
+  | CurrentSettingStatement
   | ShowSimpleStatement
   | ShowTablesStatement
+  | ShowTopicsStatement
   | ShowColumnsStatement
   | ShowStatsStatement
   | DescribeStatement
+  | DescribeTopicStatement
   | StorageTableStatement
   | StorageCheckStatement
   | KillStatement
@@ -41,12 +65,73 @@ export interface CommitStatement extends AstNode {
   readonly type: "commit";
 }
 
+/** `PREPARE name [(type, …)] AS statement`. */
+export interface PrepareStatement extends AstNode {
+  readonly type: "prepare";
+  readonly name: Name;
+  readonly types: readonly DataTypeDef[];
+  readonly statement: QueryStatement;
+  /** The number of parameters: the highest in the statement, or more if more have types. */
+  readonly parameterCount: number;
+}
+
+/** `EXECUTE name [(constant, …)]`. */
+export interface ExecutePreparedStatement extends AstNode {
+  readonly type: "execute prepared";
+  readonly name: Name;
+  readonly args: readonly Expr[];
+}
+
+/** `DEALLOCATE [PREPARE] name | ALL`. */
+export interface DeallocateStatement extends AstNode {
+  readonly type: "deallocate";
+  /** Absent for ALL. */
+  readonly name?: Name | undefined;
+}
+
 /** ROLLBACK and ABORT. */
 export interface RollbackStatement extends AstNode {
   readonly type: "rollback";
 }
 
-/** The inner statement may be of any kind; the binder refuses all but queries and DML. */
+/** `TRUNCATE [TABLE] t, … [RESTART IDENTITY] [CASCADE]`. */
+export interface TruncateStatement extends AstNode {
+  readonly type: "truncate";
+  readonly tables: readonly QName[];
+  readonly restart?: true | undefined;
+  readonly cascade?: true | undefined;
+}
+
+/** How much a lock of a row excludes. */
+export type LockStrength = "update" | "no key update" | "share" | "key share";
+
+/** Own: `SELECT … FOR UPDATE [OF t, …] [NOWAIT | SKIP LOCKED]`, as a statement only. */
+export interface SelectForStatement extends AstNode {
+  readonly type: "select for";
+  readonly query: SelectFromStatement;
+  readonly strength: LockStrength;
+  /** The tables whose rows are locked; all if empty. */
+  readonly of: readonly Name[];
+  readonly wait?: "nowait" | "skip locked" | undefined;
+}
+
+/** SET CONSTRAINTS. Without `names` it means ALL. */
+export interface SetConstraintsStatement extends AstNode {
+  readonly type: "set constraints";
+  readonly names?: readonly Name[] | undefined;
+  readonly isDeferred: boolean;
+}
+
+/** SAVEPOINT n, RELEASE [SAVEPOINT] n, ROLLBACK TO [SAVEPOINT] n. */
+export interface SavepointStatement extends AstNode {
+  readonly type: "savepoint" | "release savepoint" | "rollback to";
+  readonly name: Name;
+}
+
+/**
+ * EXECUTE AS. The inner statement may be of any kind here, but the binder refuses all except
+ * queries and DML.
+ */
 export interface ExecuteAsStatement extends AstNode {
   readonly type: "execute as";
   readonly user: UserName;
@@ -58,7 +143,7 @@ export interface ExplainStatement extends AstNode {
   readonly analyze: boolean;
   readonly verbose: boolean;
   readonly format: "text" | "json";
-  /** A query, INSERT, UPDATE or DELETE. */
+  /** The explained statement: a query, INSERT, UPDATE or DELETE. */
   readonly statement: Statement;
 }
 
@@ -89,6 +174,30 @@ export type SetValue =
   | { readonly type: "default" };
 
 /** `SET TIME ZONE 'UTC'`. */
+/** `SELECT set_config('name', 'value', local)`, which pg_dump writes. */
+export interface SetConfigStatement extends AstNode {
+  readonly type: "set config";
+  readonly name: string;
+  readonly value: string;
+  readonly isLocal: boolean;
+}
+
+/**
+ * SET TRANSACTION, for the open one, and SET SESSION CHARACTERISTICS AS TRANSACTION, for later
+ * ones. READ ONLY is refused by the parser.
+ */
+export interface SetTransactionStatement extends AstNode {
+  readonly type: "set transaction";
+  readonly isOfSession: boolean;
+  readonly isolationLevel?: BeginStatement["isolationLevel"];
+  readonly writeable?: "read write" | undefined;
+}
+
+/** RESET ALL and DISCARD ALL. RESET of one setting is SET to DEFAULT. */
+export interface ResetAllStatement extends AstNode {
+  readonly type: "reset all";
+}
+
 export interface SetTimezone extends AstNode {
   readonly type: "set timezone";
   readonly to:
@@ -102,13 +211,32 @@ export interface ShowVariableStatement extends AstNode {
   readonly variable: Name;
 }
 
-/** SHOW NAMESPACES, STORAGES, MANIFEST, ALL. */
+/** `SELECT current_setting('name' [, missing_ok]) [AS alias]`, which programs send by itself. */
+export interface CurrentSettingStatement extends AstNode {
+  readonly type: "current setting";
+  readonly name: string;
+  /** Whether an unknown setting is NULL. */
+  readonly missingOk: boolean;
+  readonly alias?: Name | undefined;
+}
+
+/** SHOW NAMESPACES, STORAGES, WEBHOOKS, MANIFEST, ALL. */
 export interface ShowSimpleStatement extends AstNode {
-  readonly type: "show namespaces" | "show storages" | "show manifest" | "show all";
+  readonly type:
+    | "show namespaces"
+    | "show storages"
+    | "show webhooks"
+    | "show manifest"
+    | "show all";
 }
 
 export interface ShowTablesStatement extends AstNode {
   readonly type: "show tables";
+  readonly namespace?: Name | undefined;
+}
+
+export interface ShowTopicsStatement extends AstNode {
+  readonly type: "show topics";
   readonly namespace?: Name | undefined;
 }
 
@@ -128,10 +256,16 @@ export interface DescribeStatement extends AstNode {
   readonly history?: true | undefined;
 }
 
-/** STORAGE FLUSH and COMPACT: of one table, or of all (of one namespace). */
+/** `DESCRIBE TOPIC t`. */
+export interface DescribeTopicStatement extends AstNode {
+  readonly type: "describe topic";
+  readonly topic: QName;
+}
+
+/** STORAGE FLUSH and COMPACT, for one table, for all tables, or for all tables of a namespace. */
 export interface StorageTableStatement extends AstNode {
   readonly type: "storage flush" | "storage compact";
-  /** Absent: ALL. */
+  /** The table; absent for ALL. */
   readonly table?: QName | undefined;
   readonly namespace?: Name | undefined;
 }
@@ -144,7 +278,7 @@ export interface StorageCheckStatement extends AstNode {
 
 export interface KillStatement extends AstNode {
   readonly type: "kill";
-  readonly target: "job" | "query" | "live query" | "connection";
+  readonly target: "job" | "query" | "live query" | "connection" | "consumer" | "transaction";
   readonly id: string;
 }
 
@@ -152,9 +286,9 @@ export interface KillStatement extends AstNode {
 export interface SubscribeStatement extends AstNode {
   readonly type: "subscribe";
   readonly query: SelectStatement;
-  /** The text of `query`, as a client would send it. */
+  /** The text of `query`, in the form in which a client would send it. */
   readonly source: string;
-  /** Where `source` would begin in the text of the request, from which it is taken. */
+  /** The offset in the text of the request at which `source` would begin. */
   readonly sourceStart: number;
   readonly options?: readonly OptionEntry[] | undefined;
 }
@@ -164,7 +298,7 @@ export interface BackupStatement extends AstNode {
   readonly target: string;
 }
 
-/** `to` is absent, a `_seq` in exact digits, or a timestamp text. */
+/** RESTORE DATABASE. `to` is absent, a `_seq` in exact digits, or the text of a timestamp. */
 export interface RestoreStatement extends AstNode {
   readonly type: "restore";
   readonly source: string;

@@ -12,6 +12,8 @@ import type {
   QNameAliased,
   SelectStatement,
 } from "./ast.ts";
+import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
+import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
 
 /** Statements that change definitions. */
 export type DefinitionStatement =
@@ -21,6 +23,9 @@ export type DefinitionStatement =
   | CreateTableStatement
   | AlterTableStatement
   | DropTableStatement
+  | CreateIndexStatement
+  | AlterIndexStatement
+  | DropIndexStatement
   | CreateViewStatement
   | DropViewStatement
   | CreateUserStatement
@@ -28,15 +33,24 @@ export type DefinitionStatement =
   | DropUserStatement
   | CreateStorageStatement
   | AlterStorageStatement
-  | DropStorageStatement;
+  | DropStorageStatement
+  | AlterOwnerStatement
+  | CommentStatement
+  | CreateExtensionStatement
+  | SequenceDefinition
+  | TopicDefinition
+  | WebhookDefinition;
 
-/** A user id: `'x'`, `"x"` or x. */
+/** A user id, written `'x'`, `"x"` or x. */
 export interface UserName extends Name {
-  /** CURRENT_USER stood there (ALTER USER only); `name` is "current_user". */
+  /**
+   * Whether CURRENT_USER was written, or SESSION_USER or CURRENT_ROLE for a new owner; `name` is
+   * then that word. Only ALTER USER and OWNER TO of a table, a view or a sequence allow it.
+   */
   readonly currentUser?: true | undefined;
 }
 
-/** `name = value` of WITH (…), SET (…), OPTIONS (…). The name is in lower case. */
+/** One `name = value` entry of WITH (…), SET (…), OPTIONS (…). The name is in lower case. */
 export interface OptionEntry extends AstNode {
   readonly name: string;
   readonly value: ExprLiteral | OptionIdentifier;
@@ -47,7 +61,7 @@ export interface OptionIdentifier extends Name {
   readonly type: "identifier";
 }
 
-export type TableKind = "user" | "shared" | "stream";
+export type TableKindWord = "user" | "shared" | "stream";
 
 export type DropBehaviour = "cascade" | "restrict";
 
@@ -58,7 +72,7 @@ export interface CreateNamespaceStatement extends AstNode {
   readonly authorization?: UserName | undefined;
 }
 
-/** Exactly one of `options` and `owner` is there. */
+/** ALTER NAMESPACE, with exactly one of `options` and `owner`. */
 export interface AlterNamespaceStatement extends AstNode {
   readonly type: "alter namespace";
   readonly name: Name;
@@ -75,14 +89,38 @@ export interface DropNamespaceStatement extends AstNode {
 
 export interface CreateTableStatement extends AstNode {
   readonly type: "create table";
-  /** Own: the word before TABLE. */
-  readonly kind?: TableKind | undefined;
+  /** Own: the table kind written before TABLE. */
+  readonly kind?: TableKindWord | undefined;
   readonly name: QName;
   readonly ifNotExists?: true | undefined;
   readonly columns: readonly CreateColumnDef[];
+  readonly likes?: readonly TableLike[] | undefined;
   readonly constraints?: readonly TableConstraint[] | undefined;
   /** Own: WITH (…). */
   readonly options?: readonly OptionEntry[] | undefined;
+}
+
+/** The parts of another table that LIKE copies or leaves out. "all" is every other one. */
+export type LikedPart =
+  | "all"
+  | "comments"
+  | "compression"
+  | "constraints"
+  | "defaults"
+  | "generated"
+  | "identity"
+  | "indexes"
+  | "statistics"
+  | "storage";
+
+/** `LIKE table [{INCLUDING | EXCLUDING} part …]` among the columns of CREATE TABLE. */
+export interface TableLike extends AstNode {
+  readonly type: "like";
+  readonly table: QName;
+  /** The number of columns that are written before it. */
+  readonly after: number;
+  /** In written order: a later one wins. */
+  readonly parts: readonly { readonly including: boolean; readonly part: LikedPart }[];
 }
 
 export interface CreateColumnDef extends AstNode {
@@ -96,11 +134,13 @@ export type ColumnConstraint =
   | ColumnConstraintSimple
   | ColumnConstraintDefault
   | ColumnConstraintGenerated
+  | ColumnConstraintStored
+  | ConstraintForeignKey
   | ConstraintCheck;
 
-/** "auto increment" is own. */
+/** A constraint without arguments. "auto increment" is own. */
 export interface ColumnConstraintSimple extends AstNode {
-  readonly type: "primary key" | "not null" | "null" | "auto increment";
+  readonly type: "primary key" | "unique" | "not null" | "null" | "auto increment";
   readonly constraintName?: Name | undefined;
 }
 
@@ -116,10 +156,21 @@ export interface ColumnConstraintDefault extends AstNode {
 export interface ColumnConstraintGenerated extends AstNode {
   readonly type: "add generated";
   readonly always: "always" | "by default";
+  /** The options in parentheses. */
+  readonly options?: readonly SequenceOption[] | undefined;
   readonly constraintName?: Name | undefined;
 }
 
-/** Of a column or of the table. */
+/** GENERATED ALWAYS AS (…) STORED. */
+export interface ColumnConstraintStored extends AstNode {
+  readonly type: "stored";
+  readonly expr: Expr;
+  /** Own: the text of the expression, for the catalog. */
+  readonly source: string;
+  readonly constraintName?: Name | undefined;
+}
+
+/** A CHECK of a column or of the table. */
 export interface ConstraintCheck extends AstNode {
   readonly type: "check";
   readonly expr: Expr;
@@ -128,17 +179,103 @@ export interface ConstraintCheck extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-export type TableConstraint = TableConstraintKey | ConstraintCheck;
+export type ReferenceAction = "cascade" | "no action" | "restrict" | "set default" | "set null";
+
+/** FOREIGN KEY of a table, or REFERENCES of a column. */
+export interface ConstraintForeignKey extends AstNode {
+  readonly type: "foreign key";
+  readonly columns: readonly Name[];
+  readonly table: QName;
+  /** Absent for the primary key. */
+  readonly referenced?: readonly Name[] | undefined;
+  readonly match?: "full" | "simple" | undefined;
+  readonly onDelete?: ReferenceAction | undefined;
+  readonly onUpdate?: ReferenceAction | undefined;
+  readonly deferrable: boolean;
+  readonly initially?: "deferred" | "immediate" | undefined;
+  readonly notValid?: true | undefined;
+  readonly constraintName?: Name | undefined;
+}
+
+export type TableConstraint = TableConstraintKey | ConstraintCheck | ConstraintForeignKey;
 
 export interface TableConstraintKey extends AstNode {
-  readonly type: "primary key";
+  readonly type: "primary key" | "unique";
   readonly columns: readonly Name[];
   readonly constraintName?: Name | undefined;
 }
 
+export interface CreateIndexStatement extends AstNode {
+  readonly type: "create index";
+  readonly isUnique: boolean;
+  readonly ifNotExists?: true | undefined;
+  /** Absent if the name is derived from the table and columns. */
+  readonly name?: Name | undefined;
+  readonly table: QName;
+  readonly columns: readonly IndexedColumn[];
+}
+
+/** The order of a column is accepted, but an index can be read in both directions anyway. */
+export interface IndexedColumn {
+  readonly column: Name;
+  readonly order?: "asc" | "desc" | undefined;
+  readonly nulls?: "first" | "last" | undefined;
+}
+
+/** ALTER INDEX … RENAME TO. */
+export interface AlterIndexStatement extends AstNode {
+  readonly type: "alter index";
+  readonly name: QName;
+  readonly ifExists?: true | undefined;
+  readonly to: Name;
+}
+
+export interface DropIndexStatement extends AstNode {
+  readonly type: "drop index";
+  readonly names: readonly QName[];
+  readonly ifExists?: true | undefined;
+  readonly cascade?: DropBehaviour | undefined;
+}
+
+export type CommentedKind =
+  | "column"
+  | "constraint"
+  | "index"
+  | "namespace"
+  | "sequence"
+  | "table"
+  | "view";
+
+export interface CommentStatement extends AstNode {
+  readonly type: "comment on";
+  readonly kind: CommentedKind;
+  /** The object; for a column or a constraint, its table. */
+  readonly name: QName;
+  /** The column or the constraint. */
+  readonly part?: Name | undefined;
+  /** Absent for NULL, which removes the comment. */
+  readonly comment?: string | undefined;
+}
+
+/** `ALTER TABLE | VIEW | SEQUENCE … OWNER TO user`. */
+export interface AlterOwnerStatement extends AstNode {
+  readonly type: "alter owner";
+  /** A view and a sequence may also be called a table, as dumps of older servers do. */
+  readonly kind: "sequence" | "table" | "view";
+  readonly name: QName;
+  readonly ifExists?: true | undefined;
+  readonly owner: UserName;
+}
+
+export interface CreateExtensionStatement extends AstNode {
+  readonly type: "create extension";
+  readonly name: Name;
+  readonly ifNotExists?: true | undefined;
+}
+
 export interface AlterTableStatement extends AstNode {
   readonly type: "alter table";
-  readonly kind?: TableKind | undefined;
+  readonly kind?: TableKindWord | undefined;
   readonly table: QNameAliased;
   readonly ifExists?: true | undefined;
   readonly changes: readonly TableAlteration[];
@@ -147,11 +284,14 @@ export interface AlterTableStatement extends AstNode {
 export type TableAlteration =
   | TableAlterationAddColumn
   | TableAlterationDropColumn
+  | TableAlterationRename
   | TableAlterationRenameColumn
+  | TableAlterationRenameConstraint
   | TableAlterationAlterColumn
   | TableAlterationModifyColumn
   | TableAlterationAddConstraint
   | TableAlterationDropConstraint
+  | TableAlterationValidate
   | TableAlterationSetOptions
   | TableAlterationResetOptions;
 
@@ -168,9 +308,21 @@ export interface TableAlterationDropColumn extends AstNode {
   readonly behaviour?: DropBehaviour | undefined;
 }
 
+/** RENAME TO, which leaves the table in its namespace. */
+export interface TableAlterationRename extends AstNode {
+  readonly type: "rename table";
+  readonly to: Name;
+}
+
 export interface TableAlterationRenameColumn extends AstNode {
   readonly type: "rename column";
   readonly column: Name;
+  readonly to: Name;
+}
+
+export interface TableAlterationRenameConstraint extends AstNode {
+  readonly type: "rename constraint";
+  readonly constraint: Name;
   readonly to: Name;
 }
 
@@ -180,7 +332,31 @@ export interface TableAlterationAlterColumn extends AstNode {
   readonly alter: AlterColumn;
 }
 
-export type AlterColumn = AlterColumnSetType | AlterColumnSetDefault | AlterColumnSimple;
+export type AlterColumn =
+  | AlterColumnSetType
+  | AlterColumnSetDefault
+  | AlterColumnSimple
+  | ColumnConstraintGenerated
+  | AlterColumnIdentity
+  | AlterColumnDropIdentity
+  | AlterColumnDropExpression;
+
+/** Changes an identity: SET GENERATED …, SET INCREMENT … and other options, RESTART [[WITH] n]. */
+export interface AlterColumnIdentity extends AstNode {
+  readonly type: "alter identity";
+  readonly always?: "always" | "by default" | undefined;
+  readonly options: readonly SequenceOption[];
+}
+
+export interface AlterColumnDropExpression extends AstNode {
+  readonly type: "drop expression";
+  readonly ifExists?: true | undefined;
+}
+
+export interface AlterColumnDropIdentity extends AstNode {
+  readonly type: "drop identity";
+  readonly ifExists?: true | undefined;
+}
 
 export interface AlterColumnSetType extends AstNode {
   readonly type: "set type";
@@ -198,7 +374,7 @@ export interface AlterColumnSimple extends AstNode {
   readonly type: "drop default" | "set not null" | "drop not null";
 }
 
-/** Own: `MODIFY c t [NULL | NOT NULL]`; `notNull` is absent when neither stood there. */
+/** Own: `MODIFY c t [NULL | NOT NULL]`. `notNull` is absent if neither was written. */
 export interface TableAlterationModifyColumn extends AstNode {
   readonly type: "modify column";
   readonly column: Name;
@@ -206,7 +382,7 @@ export interface TableAlterationModifyColumn extends AstNode {
   readonly notNull?: boolean | undefined;
 }
 
-/** A CHECK, or a PRIMARY KEY, which the binder refuses. */
+/** ADD of a CHECK, or of a PRIMARY KEY, which the binder refuses. */
 export interface TableAlterationAddConstraint extends AstNode {
   readonly type: "add constraint";
   readonly constraint: TableConstraint;
@@ -216,15 +392,21 @@ export interface TableAlterationDropConstraint extends AstNode {
   readonly type: "drop constraint";
   readonly ifExists?: true | undefined;
   readonly constraint: Name;
+  readonly behaviour?: DropBehaviour | undefined;
 }
 
-/** Own: SET (…), SET TBLPROPERTIES (…), SET ACCESS LEVEL x (one entry, access_level). */
+export interface TableAlterationValidate extends AstNode {
+  readonly type: "validate constraint";
+  readonly constraint: Name;
+}
+
+/** Own: SET (…), SET TBLPROPERTIES (…), SET ACCESS LEVEL x (as the single entry access_level). */
 export interface TableAlterationSetOptions extends AstNode {
   readonly type: "set options";
   readonly options: readonly OptionEntry[];
 }
 
-/** Own: RESET (…); names in lower case. */
+/** Own: RESET (…), with names in lower case. */
 export interface TableAlterationResetOptions extends AstNode {
   readonly type: "reset options";
   readonly names: readonly Name[];
@@ -232,7 +414,7 @@ export interface TableAlterationResetOptions extends AstNode {
 
 export interface DropTableStatement extends AstNode {
   readonly type: "drop table";
-  readonly kind?: TableKind | undefined;
+  readonly kind?: TableKindWord | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;
@@ -256,20 +438,23 @@ export interface DropViewStatement extends AstNode {
   readonly cascade?: DropBehaviour | undefined;
 }
 
-/** Exactly one of `password`, `oauth` and `internal` is there. No member goes into any log. */
+/**
+ * CREATE USER, with exactly one of `password`, `oauth` and `internal`. None of these members may be
+ * logged.
+ */
 export interface CreateUserStatement extends AstNode {
   readonly type: "create user";
   readonly name: UserName;
   readonly ifNotExists?: true | undefined;
   readonly password?: string | undefined;
-  /** JSON text. */
+  /** The OAuth settings as JSON text. */
   readonly oauth?: string | undefined;
   readonly internal?: true | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
 }
 
-/** Exactly one of the three is there. */
+/** ALTER USER, with exactly one of the three changes. */
 export interface AlterUserStatement extends AstNode {
   readonly type: "alter user";
   readonly name: UserName;
@@ -285,17 +470,17 @@ export interface DropUserStatement extends AstNode {
   readonly purge?: true | undefined;
 }
 
-/** `NAME 'x'`, `PATH 'dir'` … behind CREATE and ALTER STORAGE; the name is in lower case. */
+/** `NAME 'x'`, `PATH 'dir'` … after CREATE and ALTER STORAGE. The name is in lower case. */
 export interface StorageSetting extends AstNode {
   readonly name: string;
   readonly value: string;
 }
 
-/** No setting twice. */
+/** CREATE STORAGE, in which no setting occurs twice. */
 export interface CreateStorageStatement extends AstNode {
   readonly type: "create storage";
   readonly name: Name;
-  /** filesystem, s3 … */
+  /** The type of storage: filesystem, s3 … */
   readonly storageType: Name;
   readonly settings: readonly StorageSetting[];
 }

@@ -1,5 +1,5 @@
 /**
- * The syntax tree of expressions. See `ast.ts` for the rules of all nodes.
+ * The syntax tree of expressions. See `ast.ts` for the rules that apply to all nodes.
  */
 import type {
   AstNode,
@@ -11,7 +11,9 @@ import type {
   SelectStatement,
 } from "./ast.ts";
 
-/** Any expression. A query is one too: `(SELECT …)` as a value is the query's own node. */
+/**
+ * Any expression. A query is also an expression: `(SELECT …)` as a value has the query's own node.
+ */
 export type Expr =
   | ExprRef
   | ExprLiteral
@@ -40,29 +42,37 @@ export type Expr =
 /** A constant. Typed literals (`DATE '…'`) are an {@linkcode ExprCast} of a string. */
 export type ExprLiteral = ExprInteger | ExprNumeric | ExprString | ExprBytes | ExprBool | ExprNull;
 
-/** Digits without point or exponent, of any length: INT, else BIGINT, else DECIMAL. */
+/**
+ * Digits of any length without a point or exponent. The type is the first of INT, BIGINT and
+ * DECIMAL that fits.
+ */
 export interface ExprInteger extends AstNode {
   readonly type: "integer";
-  /** Inexact beyond 2^53. */
+  /** The value as a number, which is inexact beyond 2^53. */
   readonly value: number;
-  /** Decimal digits without `_`, with `-` when a minus stood directly before (`-5`). */
+  /** Decimal digits without `_`, with `-` if a minus directly precedes the number (`-5`). */
   readonly text: string;
 }
 
-/** A number with a point or an exponent; `text` as written without `_`: `4.20`, `.5`, `1e3`. */
+/**
+ * A number with a point or an exponent. `text` is as written but without `_`: `4.20`, `.5`, `1e3`.
+ */
 export interface ExprNumeric extends AstNode {
   readonly type: "numeric";
   readonly value: number;
   readonly text: string;
 }
 
-/** `'…'`, `E'…'`, `$$…$$`, adjacent strings joined; escapes are resolved. Untyped. */
+/**
+ * A string: `'…'`, `E'…'`, `$$…$$`, or adjacent strings joined. Escapes are resolved. The literal
+ * is untyped.
+ */
 export interface ExprString extends AstNode {
   readonly type: "string";
   readonly value: string;
 }
 
-/** Own: `X'0aff'`; `hex` in lower case, of even length. */
+/** Own: `X'0aff'`. `hex` is in lower case and of even length. */
 export interface ExprBytes extends AstNode {
   readonly type: "bytes";
   readonly hex: string;
@@ -78,51 +88,55 @@ export interface ExprNull extends AstNode {
 }
 
 /**
- * Own: a literal lifted out of the text by `normalizeStatement`; its value is
- * `literals[index]` of that result. The kind decides the type: integer is INT, bigint is BIGINT,
- * numeric is DECIMAL(precision, scale), string is untyped as a quoted literal is.
+ * Own: a literal that `normalizeStatement` lifted out of the text. Its value is `literals[index]`
+ * in the result of that call. The kind determines the type: integer is INT, bigint is BIGINT,
+ * numeric is DECIMAL(precision, scale), string is untyped like a quoted literal.
  */
 export interface ExprSlot extends AstNode {
   readonly type: "literal slot";
   readonly index: number;
   readonly kind: LiteralKind;
-  /** Of kind numeric only. */
+  /** The precision; present only for kind numeric. */
   readonly precision?: number | undefined;
   readonly scale?: number | undefined;
 }
 
 export type LiteralKind = "integer" | "bigint" | "numeric" | "string";
 
-/** `$1`: name "$1", index 1. */
+/** A parameter: `$1` has name "$1" and index 1. */
 export interface ExprParameter extends AstNode {
   readonly type: "parameter";
   readonly name: string;
-  /** Own: 1-based. */
+  /** The number of the parameter, from 1. */
   readonly index: number;
 }
 
-/** DEFAULT as a value; the binder refuses it outside of VALUES of INSERT and SET. */
+/** DEFAULT as a value, which the binder refuses outside VALUES of INSERT and SET. */
 export interface ExprDefault extends AstNode {
   readonly type: "default";
 }
 
-/** A column: `c`, `t.c`, `ns.t.c`; or all of them: `*`, `t.*`, also in `count(*)`. */
+/** A column (`c`, `t.c`, `ns.t.c`) or all columns (`*`, `t.*`, also in `count(*)`). */
 export interface ExprRef extends AstNode {
   readonly type: "ref";
   readonly table?: QName | undefined;
-  /** "*" with {@linkcode star}, or the column. */
+  /** Own: whether `*` has only the declared columns, as in COPY. */
+  readonly isDeclared?: true | undefined;
+  /** The name of the column, or "*" with {@linkcode star}. */
   readonly name: string;
-  /** Own: true for an asterisk, so that a column that is called "*" differs. */
+  /** Own: true for an asterisk, which distinguishes it from a column named "*". */
   readonly star?: true | undefined;
 }
 
-/** A value that is written without parentheses. `CURRENT_USER()` and `CURRENT_ROLE()` too. */
+/** A value that is written without parentheses, and also `CURRENT_USER()` and `CURRENT_ROLE()`. */
 export interface ExprValueKeyword extends AstNode {
   readonly type: "keyword";
   readonly keyword: ValueKeyword;
 }
 
-/** `CURRENT_TIMESTAMP(3)` and its kin are calls of that name instead. */
+/**
+ * Words that are values. `CURRENT_TIMESTAMP(3)` and similar forms are calls with that name instead.
+ */
 export type ValueKeyword =
   | "current_catalog"
   | "current_date"
@@ -144,8 +158,8 @@ export interface ExprList extends AstNode {
   readonly type: "list" | "array";
   readonly expressions: readonly Expr[];
   /**
-   * What the expressions are, when they are many and plain literals: to the right of IN, and in an
-   * array.
+   * The expressions in compact form, if they are many plain literals in an array or on the right of
+   * IN.
    */
   readonly literals?: LiteralList | undefined;
 }
@@ -161,28 +175,33 @@ export interface ExprArrayIndex extends AstNode {
   readonly type: "arrayIndex";
   readonly array: Expr;
   readonly index: Expr;
+  /** Own: whether the array has subscripts within parentheses, which are applied first. */
+  readonly ofWhole?: boolean | undefined;
 }
 
-/** Own: `a[i:j]`; a missing bound is undefined. */
+/** Own: `a[i:j]`. A missing bound is undefined. */
 export interface ExprArraySlice extends AstNode {
   readonly type: "arraySlice";
   readonly array: Expr;
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
+  /** Like that of an index. */
+  readonly ofWhole?: boolean | undefined;
 }
 
-/** Own: a column of a row that an expression gives, `(f(x)).c`; or all of them, `(f(x)).*`. */
+/** Own: a column of a row-valued expression, `(f(x)).c`, or all of its columns, `(f(x)).*`. */
 export interface ExprField extends AstNode {
   readonly type: "field";
   readonly row: Expr;
-  /** "*" with {@linkcode star}, or the column. */
+  /** The name of the column, or "*" with {@linkcode star}. */
   readonly name: string;
   readonly star?: true | undefined;
 }
 
 /**
- * Two operands. `<>` is "!=". The right side of IN is a `list` or a query. `= ANY (…)` has as its
- * right side a `call` named any, some or all with one argument: a query or an array.
+ * An operator with two operands. `<>` is "!=". The right side of IN is a `list` or a query. The
+ * right side of `= ANY (…)` is a `call` named any, some or all with one argument: a query or an
+ * array.
  */
 export interface ExprBinary extends AstNode {
   readonly type: "binary";
@@ -222,7 +241,10 @@ export type BinaryOperator =
   | "^"
   | SymbolOperator;
 
-/** "Every other operator" of the precedence table. JSON `->` with a constant is binary too. */
+/**
+ * The operators that PostgreSQL's precedence table lists as "every other operator". JSON `->` with
+ * a constant is also binary.
+ */
 export type SymbolOperator =
   | "||"
   | "->"
@@ -251,7 +273,10 @@ export type SymbolOperator =
   | "<->"
   | "<#>";
 
-/** One operand. `ISNULL` is "IS NULL". A minus before a number is part of the literal. */
+/**
+ * An operator with one operand. `ISNULL` is "IS NULL". A minus before a number is part of the
+ * literal.
+ */
 export interface ExprUnary extends AstNode {
   readonly type: "unary";
   readonly op: UnaryOperator;
@@ -286,7 +311,7 @@ export interface ExprTernary extends AstNode {
   readonly symmetric?: true | undefined;
 }
 
-/** `CAST(x AS t)`, `x::t`, `t 'text'`: all the explicit cast. */
+/** An explicit cast: `CAST(x AS t)`, `x::t` or `t 'text'`. */
 export interface ExprCast extends AstNode {
   readonly type: "cast";
   readonly to: DataTypeDef;
@@ -300,7 +325,7 @@ export interface ExprCollate extends AstNode {
   readonly collation: QName;
 }
 
-/** With `value` the simple form, without it the searched one. */
+/** CASE: the simple form with `value`, or the searched form without it. */
 export interface ExprCase extends AstNode {
   readonly type: "case";
   readonly value?: Expr | undefined;
@@ -314,16 +339,19 @@ export interface ExprWhen extends AstNode {
 }
 
 /**
- * A function, aggregate or window function. Also here, by the name of `function`: `exists` (one
- * argument, a query), `any`/`some`/`all` (see {@linkcode ExprBinary}), `coalesce`, `nullif`,
- * `greatest`, `least`, `grouping`, `file` (one string: FILE('part')), `position` (own order:
- * needle, haystack), `normalize` (the form is a string), `current_timestamp(3)`, `trim(x)`.
+ * A function, aggregate or window function. This node also represents the following, distinguished
+ * by the name of `function`: `exists` (one argument, a query), `any`/`some`/`all` (see {@linkcode
+ * ExprBinary}), `coalesce`, `nullif`, `greatest`, `least`, `grouping`, `file` (one string:
+ * FILE('part')), `position` (own order: needle, haystack), `normalize` (the form is a string),
+ * `current_timestamp(3)`, `trim(x)`.
  */
 export interface ExprCall extends AstNode {
   readonly type: "call";
   readonly function: QName;
   readonly args: readonly Expr[];
-  /** Own: for `f(a => 1)`, the name of each argument, undefined where it has none. */
+  /**
+   * Own: for `f(a => 1)`, the name of each argument, or undefined where the argument has no name.
+   */
   readonly argNames?: readonly (string | undefined)[] | undefined;
   readonly distinct?: "all" | "distinct" | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
@@ -334,13 +362,13 @@ export interface ExprCall extends AstNode {
 
 /** A window: `OVER (…)`, `OVER w` or the body of `WINDOW w AS (…)`. */
 export interface CallOver extends AstNode {
-  /** Own: `OVER w`, with nothing else here. */
+  /** Own: the name in `OVER w`, which has no other members. */
   readonly name?: Name | undefined;
-  /** Own: `OVER (w …)`: extends the named window. */
+  /** Own: the named window that `OVER (w …)` extends. */
   readonly base?: Name | undefined;
   readonly partitionBy?: readonly Expr[] | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
-  /** Own. Absent: RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW. */
+  /** Own: the frame. If absent, RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW. */
   readonly frame?: WindowFrame | undefined;
 }
 
@@ -348,12 +376,14 @@ export interface CallOver extends AstNode {
 export interface WindowFrame extends AstNode {
   readonly mode: "rows" | "range" | "groups";
   readonly start: FrameBound;
-  /** Always filled: current row when the text has no BETWEEN. */
+  /** The last bound, which is always present: current row if the text has no BETWEEN. */
   readonly end: FrameBound;
   readonly exclude?: "current row" | "group" | "ties" | undefined;
 }
 
-/** Own. Order of the first five types is their order in a partition. */
+/**
+ * Own: a bound of a frame. The first five types are in the order of their positions in a partition.
+ */
 export interface FrameBound extends AstNode {
   readonly type:
     | "unbounded preceding"
@@ -361,18 +391,18 @@ export interface FrameBound extends AstNode {
     | "current row"
     | "following"
     | "unbounded following";
-  /** Of preceding and following only. */
+  /** The offset; present only for preceding and following. */
   readonly offset?: Expr | undefined;
 }
 
-/** `EXTRACT(field FROM x)`; the field may be quoted. */
+/** `EXTRACT(field FROM x)`, in which the field may be quoted. */
 export interface ExprExtract extends AstNode {
   readonly type: "extract";
   readonly field: Name;
   readonly from: Expr;
 }
 
-/** `SUBSTRING(x FROM a FOR n)`; with commas it is a call. */
+/** `SUBSTRING(x FROM a FOR n)`. With commas, it is a call instead. */
 export interface ExprSubstring extends AstNode {
   readonly type: "substring";
   readonly value: Expr;

@@ -1,16 +1,20 @@
 /**
- * Which nodes of the syntax tree are queries, and which are changes of rows.
+ * Classifies nodes of the syntax tree: queries, changes of rows, and statements that begin a
+ * transaction.
  */
 import type {
+  CopySourceStatement,
+  CopyToStatement,
   DeleteStatement,
   Expr,
   InsertStatement,
+  QueryStatement,
   SelectStatement,
   Statement,
   UpdateStatement,
 } from "./ast.ts";
 
-/** Types of the nodes that are queries, as a statement or inside an expression. */
+/** The types of nodes that are queries, as a statement or inside an expression. */
 const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]>([
   "select",
   "values",
@@ -28,7 +32,7 @@ export function isSelectNode(node: Expr | Statement): node is SelectStatement {
   return SELECT_TYPES.has(node.type);
 }
 
-/** Whether a part of a tree is a query, or an array of the rows of one. */
+/** Whether a part of a tree is a query, or an array of a query's rows. */
 export function holdsQuery(part: object): boolean {
   if (!("type" in part) || typeof part.type !== "string") return false;
   return part.type === "array select" || SELECT_TYPES.has(part.type);
@@ -38,4 +42,39 @@ export function isChangeNode(
   node: Statement,
 ): node is InsertStatement | UpdateStatement | DeleteStatement {
   return node.type === "insert" || node.type === "update" || node.type === "delete";
+}
+
+export function isQueryNode(node: Statement): node is QueryStatement {
+  return isSelectNode(node) || isChangeNode(node);
+}
+
+/**
+ * Returns the statement that reads or writes rows: itself, or the one inside EXECUTE AS or EXPLAIN.
+ */
+export function rowsNode(node: Statement): QueryStatement | undefined {
+  if (isQueryNode(node)) return node;
+  if (node.type === "copy to") return node.statement;
+  if (node.type === "execute as" && node.statement.type === "copy to") {
+    return node.statement.statement;
+  }
+  if (node.type === "select for") return node.query;
+  const isAround = node.type === "execute as" || node.type === "explain";
+  if (isAround && isQueryNode(node.statement)) return node.statement;
+  return undefined;
+}
+
+/** Returns a COPY TO, itself or inside EXECUTE AS. */
+export function copyToNode(node: Statement): CopyToStatement | undefined {
+  const inner = node.type === "execute as" ? node.statement : node;
+  return inner.type === "copy to" ? inner : undefined;
+}
+
+/** Returns the source of a COPY FROM, itself or inside EXECUTE AS. */
+export function copySourceNode(node: Statement): CopySourceStatement | undefined {
+  const inner = node.type === "execute as" ? node.statement : node;
+  return inner.type === "insert" && inner.insert.type === "copy source" ? inner.insert : undefined;
+}
+
+export function isBegin(node: Statement | undefined): boolean {
+  return node?.type === "begin" || node?.type === "start transaction";
 }

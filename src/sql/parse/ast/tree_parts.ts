@@ -1,15 +1,14 @@
 /**
- * All parts of a syntax tree, for who looks for something wherever it stands, compares two trees or
- * copies one.
+ * Visits all parts of a syntax tree, for searching, comparing or copying it.
  */
 import type { Location } from "./ast.ts";
 
 /**
- * A part and every object and list below it, each before what is in it and in the tree's order. The
- * values of a long list of literals are left out: it makes their nodes only for who asks, and they
- * hold no name, no call and no query.
+ * Yields a part and every object and list below it, parents first and in the order of the tree. The
+ * values of a long list of literals are omitted: their nodes are created only on demand, and they
+ * contain no names, calls or queries.
  *
- * @param insideOf What is looked at in a part; asked once that part was taken.
+ * @param insideOf Returns the contents of a part. Called after that part has been yielded.
  */
 export function* partsOf(
   root: unknown,
@@ -25,12 +24,12 @@ export function* partsOf(
   }
 }
 
-/** Whether something of a tree is a node or a list, in which there may be others. */
+/** Whether a value in a tree is a node or a list, which may contain further nodes. */
 export function isPart(value: unknown): value is object {
   return typeof value === "object" && value !== null && !ArrayBuffer.isView(value);
 }
 
-/** What is directly in a part, other parts and plain values, in the tree's order. */
+/** Returns the direct contents of a part (both parts and plain values) in the order of the tree. */
 export function directPartsOf(part: object): readonly unknown[] {
   const keys = Object.keys(part);
   const read = holdsLiterals(part) ? keys.filter((key) => !VALUES_OF_LITERALS.has(key)) : keys;
@@ -38,8 +37,8 @@ export function directPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * A copy of a tree in which all stands at one place. The values of a long list of literals are
- * copied once somebody asks for them.
+ * Copies a tree, giving all its nodes the same location. The values of a long list of literals are
+ * copied on demand.
  */
 export function relocated<Tree extends object>(tree: Tree, location: Location): Tree {
   return copyOf(tree, location) as Tree;
@@ -69,8 +68,8 @@ function copyOf(part: unknown, location: Location): unknown {
 }
 
 /**
- * Whether two trees are written alike, wherever they stand. Long lists of literals are not
- * compared: trees with one of them differ.
+ * Whether two trees are equal apart from their locations. Long lists of literals are not compared:
+ * trees that contain one count as different.
  */
 export function sameTree(left: unknown, right: unknown): boolean {
   if (left === right) return true;
@@ -83,7 +82,7 @@ export function sameTree(left: unknown, right: unknown): boolean {
   return keys.every((key) => key === "_location" || sameTree(one?.[key], other?.[key]));
 }
 
-/** Where a list of literals has the nodes that it makes of them. */
+/** The members of a list of literals that create its nodes. */
 const VALUES_OF_LITERALS: ReadonlySet<string> = new Set(["expressions", "values"]);
 
 function holdsLiterals(part: object): boolean {

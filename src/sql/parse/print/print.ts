@@ -1,32 +1,58 @@
 /**
- * Any statement back to text. What is printed parses to the same tree, but for secrets, which are
- * masked: a text that is shown or logged holds none.
+ * Prints any statement as text. The text parses to the same tree, except that secrets are masked,
+ * so that displayed or logged text contains no secret.
  */
 import type {
   AdminStatement,
   BeginStatement,
+  CommitStatement,
+  CopyToStatement,
+  CurrentSettingStatement,
+  DeallocateStatement,
   DefinitionStatement,
+  ExecutePreparedStatement,
+  PrepareStatement,
   QueryStatement,
   RestoreStatement,
+  RollbackStatement,
+  SavepointStatement,
+  SelectForStatement,
+  SetConstraintsStatement,
   SetStatementVariable,
+  SetTransactionStatement,
   Statement,
+  TruncateStatement,
 } from "../ast/ast.ts";
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
-import { definitionText, optionsText } from "./print_definitions.ts";
-import { nameText, qnameText, stringText } from "./print_expressions.ts";
-import { expressionToSql, queryStatementText, queryText } from "./print_queries.ts";
+import { definitionText } from "./print_definitions.ts";
+import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
+import { optionsText } from "./print_options.ts";
+import {
+  columnsText,
+  copyOptionsText,
+  expressionToSql,
+  queryStatementText,
+  queryText,
+} from "./print_queries.ts";
+import { ackText, consumeText } from "./print_topics.ts";
 
 export { expressionToSql } from "./print_queries.ts";
 
-/** A statement as SQL, with passwords and credentials as `'***'`. */
+/** Prints a statement as SQL, with passwords and credentials as `'***'`. */
 export function statementToSql(statement: Statement): string {
   if (isQueryStatement(statement)) return queryStatementText(statement);
   if (isDefinition(statement)) return definitionText(statement);
+  if (isTransaction(statement)) return transactionText(statement);
+  if (statement.type === "select for") return lockingText(statement);
+  if (statement.type === "truncate") return truncateText(statement);
+  if (isPrepared(statement)) return preparedText(statement);
   switch (statement.type) {
     case "execute as": {
       const inner = statementToSql(statement.statement);
       return `EXECUTE AS USER ${stringText(statement.user.name)} (${inner})`;
     }
+    case "copy to":
+      return copyToText(statement);
     case "explain": {
       const parts = [`ANALYZE ${statement.analyze}`, `VERBOSE ${statement.verbose}`];
       const head = `${parts.join(", ")}, FORMAT ${statement.format}`.toUpperCase();
@@ -34,14 +60,12 @@ export function statementToSql(statement: Statement): string {
     }
     case "explain subscribe":
       return `EXPLAIN ${statementToSql(statement.subscribe)}`;
-    case "begin":
-    case "start transaction":
-      return beginText(statement);
-    case "commit":
-    case "rollback":
-      return statement.type.toUpperCase();
     case "set":
       return setText(statement);
+    case "set config": {
+      const values = [stringText(statement.name), stringText(statement.value)].join(", ");
+      return `SELECT set_config(${values}, ${String(statement.isLocal).toUpperCase()})`;
+    }
     case "set timezone": {
       const { to } = statement;
       return `SET TIME ZONE ${to.type === "value" ? stringText(to.value) : to.type.toUpperCase()}`;
@@ -53,6 +77,10 @@ export function statementToSql(statement: Statement): string {
       const end = options === undefined ? "" : ` OPTIONS ${optionsText(options)}`;
       return `SUBSCRIBE TO ${queryText(statement.query)}${end}`;
     }
+    case "consume":
+      return consumeText(statement);
+    case "ack":
+      return ackText(statement);
     default:
       return simpleText(statement);
   }
@@ -62,27 +90,66 @@ type SimpleStatement = Exclude<
   AdminStatement,
   {
     type:
+      | "select for"
+      | "truncate"
       | "execute as"
+      | "copy to"
       | "explain"
       | "explain subscribe"
-      | "begin"
-      | "start transaction"
-      | "commit"
-      | "rollback"
+      | TransactionStatement["type"]
       | "set"
       | "set timezone"
+      | "set config"
       | "use namespace"
-      | "subscribe";
+      | "subscribe"
+      | PreparedStatement["type"];
   }
 >;
+
+function copyToText({ named, options: given, statement }: CopyToStatement): string {
+  const options = copyOptionsText(given);
+  if (named !== undefined) {
+    return `COPY ${qnameText(named.table)}${columnsText(named.columns)} TO STDOUT${options}`;
+  }
+  return `COPY (${queryText(statement)}) TO STDOUT${options}`;
+}
+
+type PreparedStatement = DeallocateStatement | ExecutePreparedStatement | PrepareStatement;
+
+function isPrepared(statement: Statement): statement is PreparedStatement {
+  return /^(?:prepare|execute prepared|deallocate)$/.test(statement.type);
+}
+
+function preparedText(statement: PreparedStatement): string {
+  if (statement.type === "deallocate") {
+    return `DEALLOCATE ${statement.name === undefined ? "ALL" : nameText(statement.name.name)}`;
+  }
+  const name = nameText(statement.name.name);
+  if (statement.type === "execute prepared") {
+    const { args } = statement;
+    return `EXECUTE ${name}${args.length === 0 ? "" : ` (${args.map(expressionToSql).join(", ")})`}`;
+  }
+  const { statement: inner, types } = statement;
+  const list = types.length === 0 ? "" : ` (${types.map(dataTypeText).join(", ")})`;
+  return `PREPARE ${name}${list} AS ${queryStatementText(inner)}`;
+}
+
+function currentSettingText({ alias, missingOk, name }: CurrentSettingStatement): string {
+  const named = alias === undefined ? "" : ` AS ${nameText(alias.name)}`;
+  return `SELECT current_setting(${stringText(name)}, ${String(missingOk).toUpperCase()})${named}`;
+}
 
 function simpleText(statement: SimpleStatement): string {
   switch (statement.type) {
     case "show":
       return `SHOW ${variableText(statement.variable.name)}`;
-    case "show tables": {
+    case "current setting":
+      return currentSettingText(statement);
+    case "show tables":
+    case "show topics": {
       const { namespace } = statement;
-      return namespace === undefined ? "SHOW TABLES" : `SHOW TABLES IN ${nameText(namespace.name)}`;
+      const shown = statement.type.toUpperCase();
+      return namespace === undefined ? shown : `${shown} IN ${nameText(namespace.name)}`;
     }
     case "show columns":
       return `SHOW COLUMNS FROM ${qnameText(statement.table)}`;
@@ -92,6 +159,8 @@ function simpleText(statement: SimpleStatement): string {
       const history = statement.history === true ? " HISTORY" : "";
       return `DESCRIBE TABLE ${qnameText(statement.table)}${history}`;
     }
+    case "describe topic":
+      return `DESCRIBE TOPIC ${qnameText(statement.topic)}`;
     case "storage flush":
     case "storage compact": {
       const { table, namespace } = statement;
@@ -110,7 +179,7 @@ function simpleText(statement: SimpleStatement): string {
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // SHOW NAMESPACES, SHOW STORAGES and others: the type is the text.
+      // For SHOW NAMESPACES, SHOW STORAGES and similar statements, the type is the text.
       return statement.type.toUpperCase();
   }
 }
@@ -120,11 +189,66 @@ function restorePoint({ to }: RestoreStatement): string {
   return to.type === "seq" ? ` TO SEQ ${to.text}` : ` TO TIMESTAMP ${stringText(to.value)}`;
 }
 
-function beginText({ type, isolationLevel, writeable }: BeginStatement): string {
+type TransactionStatement =
+  | BeginStatement
+  | CommitStatement
+  | RollbackStatement
+  | SavepointStatement
+  | SetConstraintsStatement
+  | SetTransactionStatement;
+
+function isTransaction(statement: Statement): statement is TransactionStatement {
+  return /^(?:begin|start transaction|commit|rollback|savepoint|release|set (?:constraints|transaction))\b/.test(
+    statement.type,
+  );
+}
+
+function truncateText({ cascade, restart, tables }: TruncateStatement): string {
+  const identity = restart === true ? " RESTART IDENTITY" : "";
+  const behaviour = cascade === true ? " CASCADE" : "";
+  return `TRUNCATE TABLE ${tables.map(qnameText).join(", ")}${identity}${behaviour}`;
+}
+
+function lockingText({ of, query, strength, wait }: SelectForStatement): string {
+  const names = of.length === 0 ? "" : ` OF ${of.map(({ name }) => nameText(name)).join(", ")}`;
+  const waiting = wait === undefined ? "" : ` ${wait.toUpperCase()}`;
+  return `${queryText(query)} FOR ${strength.toUpperCase()}${names}${waiting}`;
+}
+
+function transactionText(statement: TransactionStatement): string {
+  switch (statement.type) {
+    case "begin":
+    case "start transaction":
+      return beginText(statement);
+    case "set constraints": {
+      const { isDeferred, names } = statement;
+      const which = names?.map(({ name }) => nameText(name)).join(", ") ?? "ALL";
+      return `SET CONSTRAINTS ${which} ${isDeferred ? "DEFERRED" : "IMMEDIATE"}`;
+    }
+    case "commit":
+    case "rollback":
+      return statement.type.toUpperCase();
+    case "set transaction": {
+      const head = statement.isOfSession ? "SET SESSION CHARACTERISTICS AS" : "SET";
+      return `${head} TRANSACTION ${modesText(statement)}`;
+    }
+    default:
+      return `${statement.type.toUpperCase()} ${nameText(statement.name.name)}`;
+  }
+}
+
+function beginText(statement: BeginStatement): string {
+  return [statement.type.toUpperCase(), modesText(statement)].join(" ").trimEnd();
+}
+
+function modesText({
+  isolationLevel,
+  writeable,
+}: Pick<BeginStatement, "isolationLevel" | "writeable">): string {
   const modes: string[] = [];
   if (isolationLevel !== undefined) modes.push(`ISOLATION LEVEL ${isolationLevel.toUpperCase()}`);
   if (writeable !== undefined) modes.push(writeable.toUpperCase());
-  return [type.toUpperCase(), modes.join(", ")].filter((part) => part !== "").join(" ");
+  return modes.join(", ");
 }
 
 function variableText(name: string): string {
@@ -147,7 +271,7 @@ function isQueryStatement(statement: Statement): statement is QueryStatement {
   return isSelectNode(statement) || isChangeNode(statement);
 }
 
-// Whether a statement changes definitions: its type begins with what it does.
+// Whether a statement changes definitions, which the first word of its type shows.
 function isDefinition(statement: Statement): statement is DefinitionStatement {
-  return /^(?:create|alter|drop) /.test(statement.type);
+  return /^(?:create|alter|drop|clear|comment) /.test(statement.type);
 }

@@ -1,41 +1,37 @@
 /**
- * Definitions back to text. Secrets (passwords, credentials) are masked.
+ * Prints definitions as text. Secrets (passwords, credentials) are masked.
  */
 import type {
   AlterColumn,
+  AlterColumnIdentity,
+  AlterIndexStatement,
+  AlterOwnerStatement,
+  AlterUserStatement,
   ColumnConstraint,
+  ColumnConstraintGenerated,
+  CommentStatement,
+  ConstraintForeignKey,
   CreateColumnDef,
+  CreateIndexStatement,
+  CreateTableStatement,
   CreateUserStatement,
   DefinitionStatement,
+  DropIndexStatement,
   Name,
-  OptionEntry,
   QName,
   StorageSetting,
   TableAlteration,
   TableConstraint,
+  TableLike,
 } from "../ast/ast.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
-import { expressionToSql, queryText } from "./print_queries.ts";
-
-/** What stands for every secret. */
-const MASK = "'***'";
-
-/** `(name = value, …)`. */
-export function optionsText(options: readonly OptionEntry[]): string {
-  return `(${options
-    .map(({ name, value }) => {
-      const text = value.type === "identifier" ? nameText(value.name) : expressionToSql(value);
-      return `${nameText(name)} = ${text}`;
-    })
-    .join(", ")})`;
-}
+import { MASK, optionsText, withOptions } from "./print_options.ts";
+import { queryText } from "./print_queries.ts";
+import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
+import { topicText, webhookText } from "./print_topics.ts";
 
 function flag(condition: true | undefined, text: string): string {
   return condition === true ? text : "";
-}
-
-function withOptions(options: readonly OptionEntry[] | undefined): string {
-  return options === undefined ? "" : ` WITH ${optionsText(options)}`;
 }
 
 function behaviour(word: string | undefined): string {
@@ -50,7 +46,7 @@ function nameList(list: readonly Name[]): string {
   return list.map(({ name }) => nameText(name)).join(", ");
 }
 
-/** A definition as SQL. */
+/** Prints a definition as SQL. */
 export function definitionText(statement: DefinitionStatement): string {
   switch (statement.type) {
     case "create namespace": {
@@ -75,7 +71,7 @@ export function definitionText(statement: DefinitionStatement): string {
       const kind = statement.kind === undefined ? "" : `${statement.kind.toUpperCase()} `;
       const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
       const parts = [
-        ...statement.columns.map(columnText),
+        ...columnTexts(statement),
         ...(statement.constraints ?? []).map(tableConstraintText),
       ];
       const body = `(${parts.join(", ")})${withOptions(statement.options)}`;
@@ -124,18 +120,35 @@ type OtherDefinition = Exclude<
   }
 >;
 
+function indexText(
+  statement: AlterIndexStatement | CreateIndexStatement | DropIndexStatement,
+): string {
+  if (statement.type === "alter index") {
+    const ie = flag(statement.ifExists, "IF EXISTS ");
+    return `ALTER INDEX ${ie}${qnameText(statement.name)} RENAME TO ${nameText(statement.to.name)}`;
+  }
+  if (statement.type === "drop index") {
+    const ie = flag(statement.ifExists, "IF EXISTS ");
+    return `DROP INDEX ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
+  }
+  const { columns, ifNotExists, isUnique, name, table } = statement;
+  const unique = isUnique ? "UNIQUE " : "";
+  const ine = flag(ifNotExists, "IF NOT EXISTS ");
+  const named = name === undefined ? "" : `${nameText(name.name)} `;
+  const list = columns.map(({ column, nulls, order }) => {
+    const parts = [nameText(column.name), order ?? "", nulls === undefined ? "" : `nulls ${nulls}`];
+    const [first = "", ...rest] = parts.filter((part) => part !== "");
+    return [first, ...rest.map((word) => word.toUpperCase())].join(" ");
+  });
+  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})`;
+}
+
 function otherText(statement: OtherDefinition): string {
   switch (statement.type) {
     case "create user":
       return createUserText(statement);
-    case "alter user": {
-      const { name, password, role, email } = statement;
-      const user = name.currentUser === true ? "CURRENT_USER" : stringText(name.name);
-      if (password !== undefined) return `ALTER USER ${user} SET PASSWORD ${MASK}`;
-      const change =
-        role === undefined ? `EMAIL ${stringText(email ?? "")}` : `ROLE ${nameText(role.name)}`;
-      return `ALTER USER ${user} SET ${change}`;
-    }
+    case "alter user":
+      return alterUserText(statement);
     case "drop user": {
       const ie = flag(statement.ifExists, "IF EXISTS ");
       const purge = flag(statement.purge, " PURGE");
@@ -150,9 +163,57 @@ function otherText(statement: OtherDefinition): string {
       const settings = statement.settings.map((one) => ` SET ${settingText(one)}`).join("");
       return `ALTER STORAGE ${nameText(statement.name.name)}${settings}`;
     }
+    case "create sequence":
+    case "alter sequence":
+    case "drop sequence":
+      return sequenceText(statement);
+    case "comment on":
+      return commentText(statement);
+    case "alter owner":
+      return ownerText(statement);
+    case "create extension": {
+      const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
+      return `CREATE EXTENSION ${ine}${nameText(statement.name.name)}`;
+    }
+    case "create topic":
+    case "alter topic":
+    case "drop topic":
+    case "clear topic":
+      return topicText(statement);
+    case "alter webhook":
+    case "create webhook":
+    case "drop webhook":
+      return webhookText(statement);
     case "drop storage":
       return `DROP STORAGE ${flag(statement.ifExists, "IF EXISTS ")}${nameText(statement.name.name)}`;
+    default:
+      return indexText(statement);
   }
+}
+
+function ownerText({ ifExists, kind, name, owner }: AlterOwnerStatement): string {
+  const ie = flag(ifExists, "IF EXISTS ");
+  const user = owner.currentUser === true ? "CURRENT_USER" : stringText(owner.name);
+  return `ALTER ${kind.toUpperCase()} ${ie}${qnameText(name)} OWNER TO ${user}`;
+}
+
+function commentText({ comment, kind, name, part }: CommentStatement): string {
+  const object =
+    part === undefined
+      ? qnameText(name)
+      : kind === "column"
+        ? `${qnameText(name)}.${nameText(part.name)}`
+        : `${nameText(part.name)} ON ${qnameText(name)}`;
+  const text = comment === undefined ? "NULL" : stringText(comment);
+  return `COMMENT ON ${kind.toUpperCase()} ${object} IS ${text}`;
+}
+
+function alterUserText({ email, name, password, role }: AlterUserStatement): string {
+  const user = name.currentUser === true ? "CURRENT_USER" : stringText(name.name);
+  if (password !== undefined) return `ALTER USER ${user} SET PASSWORD ${MASK}`;
+  const change =
+    role === undefined ? `EMAIL ${stringText(email ?? "")}` : `ROLE ${nameText(role.name)}`;
+  return `ALTER USER ${user} SET ${change}`;
 }
 
 function createUserText(statement: CreateUserStatement): string {
@@ -174,6 +235,18 @@ function settingText({ name, value }: StorageSetting): string {
   return `${name.toUpperCase()} ${isSecret ? MASK : stringText(value)}`;
 }
 
+/** Returns the columns with each LIKE at its place among them. */
+function columnTexts({ columns, likes = [] }: CreateTableStatement): string[] {
+  const likesAt = (after: number): string[] =>
+    likes.filter((like) => like.after === after).map(likeText);
+  return [...likesAt(0), ...columns.flatMap((each, i) => [columnText(each), ...likesAt(i + 1)])];
+}
+
+function likeText({ parts, table }: TableLike): string {
+  const words = parts.map(({ including, part }) => `${including ? "IN" : "EX"}CLUDING ${part}`);
+  return [`LIKE ${qnameText(table)}`, ...words.map((word) => word.toUpperCase())].join(" ");
+}
+
 function columnText(column: CreateColumnDef): string {
   const constraints = (column.constraints ?? []).map((one) => ` ${constraintText(one)}`);
   return `${nameText(column.name.name)} ${dataTypeText(column.dataType)}${constraints.join("")}`;
@@ -188,7 +261,11 @@ function constraintText(constraint: ColumnConstraint): string {
     case "check":
       return `${head}CHECK (${constraint.source})`;
     case "add generated":
-      return `${head}GENERATED ${constraint.always.toUpperCase()} AS IDENTITY`;
+      return `${head}${identityText(constraint)}`;
+    case "foreign key":
+      return `${head}${referencesText(constraint)}`;
+    case "stored":
+      return `${head}GENERATED ALWAYS AS (${constraint.source}) STORED`;
     case "auto increment":
       return `${head}AUTO_INCREMENT`;
     default:
@@ -196,11 +273,35 @@ function constraintText(constraint: ColumnConstraint): string {
   }
 }
 
+function referencesText(constraint: ConstraintForeignKey): string {
+  const { deferrable, initially, match, notValid, onDelete, onUpdate, referenced } = constraint;
+  const parts = [`REFERENCES ${qnameText(constraint.table)}`];
+  if (referenced !== undefined) parts.push(`(${nameList(referenced)})`);
+  if (match !== undefined) parts.push(`MATCH ${match.toUpperCase()}`);
+  if (onDelete !== undefined) parts.push(`ON DELETE ${onDelete.toUpperCase()}`);
+  if (onUpdate !== undefined) parts.push(`ON UPDATE ${onUpdate.toUpperCase()}`);
+  if (deferrable) parts.push("DEFERRABLE");
+  if (initially !== undefined) parts.push(`INITIALLY ${initially.toUpperCase()}`);
+  if (notValid === true) parts.push("NOT VALID");
+  return parts.join(" ");
+}
+
+function identityText({ always, options }: ColumnConstraintGenerated): string {
+  const parts = options === undefined ? "" : ` (${sequenceOptionsText(options).trimStart()})`;
+  return `GENERATED ${always.toUpperCase()} AS IDENTITY${parts}`;
+}
+
 function tableConstraintText(constraint: TableConstraint): string {
   if (constraint.type === "check") return constraintText(constraint);
+  if (constraint.type === "foreign key") {
+    const named = constraint.constraintName;
+    const name = named === undefined ? "" : `CONSTRAINT ${nameText(named.name)} `;
+    const columns = nameList(constraint.columns);
+    return `${name}FOREIGN KEY (${columns}) ${referencesText(constraint)}`;
+  }
   const { constraintName, columns } = constraint;
   const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
-  return `${head}PRIMARY KEY (${nameList(columns)})`;
+  return `${head}${constraint.type.toUpperCase()} (${nameList(columns)})`;
 }
 
 function alterationText(change: TableAlteration): string {
@@ -211,6 +312,10 @@ function alterationText(change: TableAlteration): string {
       const ie = flag(change.ifExists, "IF EXISTS ");
       return `DROP COLUMN ${ie}${nameText(change.column.name)}${behaviour(change.behaviour)}`;
     }
+    case "rename table":
+      return `RENAME TO ${nameText(change.to.name)}`;
+    case "rename constraint":
+      return `RENAME CONSTRAINT ${nameText(change.constraint.name)} TO ${nameText(change.to.name)}`;
     case "rename column":
       return `RENAME COLUMN ${nameText(change.column.name)} TO ${nameText(change.to.name)}`;
     case "alter column":
@@ -223,8 +328,10 @@ function alterationText(change: TableAlteration): string {
     }
     case "add constraint":
       return `ADD ${tableConstraintText(change.constraint)}`;
+    case "validate constraint":
+      return `VALIDATE CONSTRAINT ${nameText(change.constraint.name)}`;
     case "drop constraint":
-      return `DROP CONSTRAINT ${flag(change.ifExists, "IF EXISTS ")}${nameText(change.constraint.name)}`;
+      return `DROP CONSTRAINT ${flag(change.ifExists, "IF EXISTS ")}${nameText(change.constraint.name)}${behaviour(change.behaviour)}`;
     case "set options":
       return `SET ${optionsText(change.options)}`;
     case "reset options":
@@ -238,7 +345,23 @@ function alterColumnText(alter: AlterColumn): string {
       return `TYPE ${dataTypeText(alter.dataType)}`;
     case "set default":
       return `SET DEFAULT ${alter.source}`;
+    case "add generated":
+      return `ADD ${identityText(alter)}`;
+    case "alter identity":
+      return alteredIdentityText(alter);
+    case "drop identity":
+    case "drop expression":
+      return `${alter.type.toUpperCase()}${flag(alter.ifExists, " IF EXISTS")}`;
     default:
       return alter.type.toUpperCase();
   }
+}
+
+function alteredIdentityText({ always, options }: AlterColumnIdentity): string {
+  const parts = options.map((option) => {
+    const text = sequenceOptionsText([option]).trimStart();
+    return option.type === "restart" ? text : `SET ${text}`;
+  });
+  if (always !== undefined) parts.unshift(`SET GENERATED ${always.toUpperCase()}`);
+  return parts.join(" ");
 }

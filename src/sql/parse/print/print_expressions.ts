@@ -1,8 +1,8 @@
 /**
- * Expressions back to text, with as few parentheses as precedence allows: for plans, messages and
- * stored definitions. What is printed parses to the same tree.
+ * Prints expressions with as few parentheses as precedence allows, for plans, messages and stored
+ * definitions. The text parses to the same tree.
  *
- * Queries are printed elsewhere and import this; so the printer of queries comes as an argument.
+ * The query printer imports this file, so it is passed as an argument.
  */
 import { unreachable } from "../../../base/assert.ts";
 import type {
@@ -25,7 +25,8 @@ import { isFunctionWord, isNameWord, keywordOf } from "../text/keywords.ts";
 /** Prints a query without parentheses. */
 export type QueryPrinter = (query: SelectStatement) => string;
 
-// The levels of `sql/parse/expressions.ts`; 12 a sign, 13 what needs no parentheses.
+// Precedence levels as in `sql/parse/expressions.ts`: 12 for a sign, and 13 for forms that need no
+// parentheses.
 const POWER_SIGN = 12;
 const POWER_PRIMARY = 13;
 const POWER_OTHER = 7;
@@ -33,7 +34,7 @@ const POWER_PREDICATE = 6;
 const POWER_COMPARISON = 5;
 const POWER_IS = 4;
 
-/** An identifier, quoted where it must be. */
+/** Returns an identifier, quoted if necessary. */
 export function nameText(name: string): string {
   const isPlain = /^[a-z_][a-z0-9_$]*$/.test(name) && isNameWord(keywordOf(name));
   return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
@@ -96,7 +97,7 @@ export function expressionText(expr: Expr, query: QueryPrinter): string {
   }
 }
 
-// What holds no expression; undefined for a query.
+// Prints an expression without inner expressions; returns undefined for a query.
 function leafText(expr: Expr): string | undefined {
   switch (expr.type) {
     case "ref": {
@@ -126,7 +127,7 @@ function leafText(expr: Expr): string | undefined {
   }
 }
 
-type Form = Extract<
+type SpecialForm = Extract<
   Expr,
   {
     type:
@@ -146,7 +147,7 @@ type Form = Extract<
   }
 >;
 
-function formText(expr: Form, query: QueryPrinter): string {
+function formText(expr: SpecialForm, query: QueryPrinter): string {
   const text = (inner: Expr): string => expressionText(inner, query);
   const clause = (word: string, inner: Expr | undefined): string =>
     inner === undefined ? "" : `${word}${text(inner)}`;
@@ -164,9 +165,9 @@ function formText(expr: Form, query: QueryPrinter): string {
     case "array select":
       return `ARRAY(${query(expr.select)})`;
     case "arrayIndex":
-      return `${subscripted(expr.array, query)}[${text(expr.index)}]`;
+      return `${subscripted(expr, query)}[${text(expr.index)}]`;
     case "arraySlice":
-      return `${subscripted(expr.array, query)}[${clause("", expr.from)}:${clause("", expr.to)}]`;
+      return `${subscripted(expr, query)}[${clause("", expr.from)}:${clause("", expr.to)}]`;
     case "field":
       return `${rowText(expr.row, query)}.${expr.star === true ? "*" : nameText(expr.name)}`;
     case "cast":
@@ -201,19 +202,22 @@ function castText(
 }
 
 // Only names are subscripted without parentheses: `a[1]`, but `(ARRAY[1])[1]`.
-function subscripted(array: Expr, query: QueryPrinter): string {
-  const isBare = array.type === "ref" || isQuery(array) || isPart(array);
+function subscripted(
+  { array, ofWhole }: { readonly array: Expr; readonly ofWhole?: boolean | undefined },
+  query: QueryPrinter,
+): string {
+  const isBare = array.type === "ref" || isQuery(array) || (isPart(array) && ofWhole !== true);
   return isBare ? expressionText(array, query) : `(${expressionText(array, query)})`;
 }
 
-// A name before a dot would be a table's: `(t).c`, but `a[1].c`.
+// A name before a dot would be read as a table name: `(t).c`, but `a[1].c`.
 function rowText(row: Expr, query: QueryPrinter): string {
   const text = expressionText(row, query);
   return isQuery(row) || isPart(row) ? text : `(${text})`;
 }
 
 function isPart({ type }: Expr): boolean {
-  return type === "arrayIndex" || type === "field";
+  return type === "arrayIndex" || type === "arraySlice" || type === "field";
 }
 
 function operand(expr: Expr, power: number, query: QueryPrinter): string {
@@ -223,7 +227,7 @@ function operand(expr: Expr, power: number, query: QueryPrinter): string {
 
 function binaryText({ op, left, right, escape }: ExprBinary, query: QueryPrinter): string {
   const power = powerOfBinary(op);
-  // Comparison and LIKE do not chain, nor does IS to PostgreSQL; all others lean to the left.
+  // Comparison and LIKE do not chain, nor does IS in PostgreSQL. All others associate to the left.
   const doesChain = power < POWER_IS || power > POWER_PREDICATE;
   const first = operand(left, doesChain ? power : power + 1, query);
   if ((op === "IN" || op === "NOT IN") && right.type === "list") {
@@ -243,7 +247,7 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     case "+":
     case "-": {
       const text = operand(inner, POWER_SIGN, query);
-      // A sign before digits would become part of the number, and two would begin a comment.
+      // A sign before digits would become part of the number, and two signs would begin a comment.
       return /^[\d.+-]/.test(text) ? `${op}(${text})` : `${op}${text}`;
     }
     case "~":
@@ -328,11 +332,13 @@ function isQuery(expr: Expr): boolean {
   return expr.type === "select" || expr.type === "values";
 }
 
-// Words whose call has no name that could be quoted.
+// Words whose calls have no name that can be quoted.
 const BARE_CALLS = new Set(["current_timestamp", "current_time", "localtime", "localtimestamp"]);
+// Types before a parenthesis with digits; a function of the same name needs quotes.
+const TYPES_WITH_DIGITS = new Set(["interval", "time", "timestamp"]);
 const QUANTIFIERS = new Set(["any", "some", "all", "exists"]);
 
-/** A call with all its clauses. */
+/** Prints a call with all its clauses. */
 export function callText(call: ExprCall, query: QueryPrinter): string {
   const text = (inner: Expr): string => expressionText(inner, query);
   const { name, schema } = call.function;
@@ -370,6 +376,7 @@ function isAnyQuery(expr: Expr): boolean {
 function functionText(name: QName): string {
   if (name.schema !== undefined) return qnameText(name);
   if (BARE_CALLS.has(name.name)) return name.name.toUpperCase();
+  if (TYPES_WITH_DIGITS.has(name.name)) return `"${name.name}"`;
   const isPlain = /^[a-z_][a-z0-9_$]*$/.test(name.name) && isFunctionWord(keywordOf(name.name));
   return isPlain ? name.name : nameText(name.name);
 }

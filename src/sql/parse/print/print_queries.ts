@@ -1,8 +1,11 @@
 /**
- * Queries and DML back to text. What is printed parses to the same tree.
+ * Prints queries and DML as text. The text parses to the same tree.
  */
 import type {
   ColumnDefinition,
+  CopyColumns,
+  CopySettings,
+  CopySourceStatement,
   DeleteStatement,
   Expr,
   From,
@@ -20,6 +23,7 @@ import type {
   SelectFromStatement,
   SelectFromUnion,
   SelectStatement,
+  SetColumn,
   SetStatement,
   UpdateStatement,
   WithStatement,
@@ -41,7 +45,7 @@ export function expressionToSql(expr: Expr): string {
   return expressionText(expr, queryText);
 }
 
-/** A query, INSERT, UPDATE or DELETE as SQL. */
+/** Prints a query, INSERT, UPDATE or DELETE as SQL. */
 export function queryStatementText(statement: QueryStatement): string {
   switch (statement.type) {
     case "insert":
@@ -55,7 +59,7 @@ export function queryStatementText(statement: QueryStatement): string {
   }
 }
 
-/** A query as SQL. */
+/** Prints a query as SQL. */
 export function queryText(query: SelectStatement): string {
   switch (query.type) {
     case "select":
@@ -78,7 +82,7 @@ function withText(query: WithStatement): string {
       materialized === undefined ? "" : materialized ? "MATERIALIZED " : "NOT MATERIALIZED ";
     return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryText(statement)})`;
   });
-  // Inner WITH needs parentheses: two in a row are no query.
+  // An inner WITH needs parentheses, because two in a row are not a valid query.
   const inner = queryStatementText(query.in);
   const body = "bind" in query.in ? `(${inner})` : inner;
   return `${query.type.toUpperCase()} ${bindings.join(", ")} ${body}`;
@@ -168,7 +172,7 @@ function itemsText(items: readonly SelectedColumn[]): string {
     .join(", ");
 }
 
-function columnsText(columns: readonly Name[] | undefined): string {
+export function columnsText(columns: readonly Name[] | undefined): string {
   return columns === undefined ? "" : ` (${columns.map(({ name }) => nameText(name)).join(", ")})`;
 }
 
@@ -185,7 +189,9 @@ function fromText(items: readonly From[]): string {
 function joinText(source: string, join: JoinClause): string {
   const natural = join.natural === true ? "NATURAL " : "";
   const text = `${natural}${join.type} ${source}`;
-  if (join.using !== undefined) return `${text} USING${columnsText(join.using)}`;
+  if (join.using !== undefined) {
+    return `${text} USING${columnsText(join.using)}${aliasText(join.usingAlias?.name, undefined)}`;
+  }
   return join.on === undefined ? text : `${text} ON ${expressionToSql(join.on)}`;
 }
 
@@ -248,12 +254,45 @@ function returningText(items: readonly SelectedColumn[] | undefined): string {
 
 function insertText(statement: InsertStatement): string {
   const { insert, onConflict } = statement;
+  if (insert.type === "copy source") {
+    const head = `COPY ${qnameText(statement.into)}${columnsText(statement.columns)}`;
+    return `${head} FROM STDIN${copyOptionsText(insert.options)}`;
+  }
   const conflict = onConflict === undefined ? "" : conflictText(onConflict);
   const head = `INSERT INTO ${targetText(statement.into)}${columnsText(statement.columns)}`;
-  return `${head} ${insertedText(insert)}${conflict}${returningText(statement.returning)}`;
+  const { overriding } = statement;
+  const over = overriding === undefined ? "" : ` OVERRIDING ${overriding.toUpperCase()} VALUE`;
+  return `${head}${over} ${insertedText(insert)}${conflict}${returningText(statement.returning)}`;
 }
 
-function insertedText(insert: InsertStatement["insert"]): string {
+/** Prints all options of COPY that are present. */
+export function copyOptionsText(options: CopySettings): string {
+  const { defaultText, delimiter, escape, format, header, nullText, quote } = options;
+  const isCsv = format === "csv";
+  const parts = [`FORMAT ${format}`];
+  if (isCsv || format === "text") {
+    parts.push(`DELIMITER ${stringText(delimiter)}`, `NULL ${stringText(nullText)}`);
+    if (defaultText !== undefined) parts.push(`DEFAULT ${stringText(defaultText)}`);
+    if (header !== "none") parts.push(header === "match" ? "HEADER MATCH" : "HEADER");
+  }
+  if (isCsv) {
+    parts.push(`QUOTE ${stringText(quote)}`, `ESCAPE ${stringText(escape)}`);
+    parts.push(...forcedText("FORCE_QUOTE", options.forceQuote));
+    parts.push(...forcedText("FORCE_NOT_NULL", options.forceNotNull));
+    parts.push(...forcedText("FORCE_NULL", options.forceNull));
+  }
+  if (options.onConflict !== "error") parts.push(`ON_CONFLICT ${options.onConflict}`);
+  if (options.skipsFaulty) parts.push("ON_ERROR ignore");
+  return ` WITH (${parts.join(", ")})`;
+}
+
+function forcedText(option: string, columns: CopyColumns): readonly string[] {
+  if (columns === "all") return [`${option} *`];
+  if (columns.length === 0) return [];
+  return [`${option} (${columns.map(({ name }) => nameText(name)).join(", ")})`];
+}
+
+function insertedText(insert: Exclude<InsertStatement["insert"], CopySourceStatement>): string {
   switch (insert.type) {
     case "default values":
       return "DEFAULT VALUES";
@@ -311,10 +350,22 @@ function setsText(sets: readonly SetStatement[]): string {
   return sets
     .map((set) =>
       set.type === "set"
-        ? `${nameText(set.column.name)} = ${expressionToSql(set.value)}`
+        ? `${nameText(set.column.name)}${subscriptsText(set)} = ${expressionToSql(set.value)}`
         : `${columnsText(set.columns).trimStart()} = (${queryText(set.select)})`,
     )
     .join(", ");
+}
+
+function boundText(bound: Expr | undefined): string {
+  return bound === undefined ? "" : expressionToSql(bound);
+}
+
+function subscriptsText({ subscripts = [] }: SetColumn): string {
+  return subscripts
+    .map(
+      ({ from, to, type }) => `[${type === "slice" ? `${boundText(from)}:` : ""}${boundText(to)}]`,
+    )
+    .join("");
 }
 
 function updateText({ table, sets, from, where, returning }: UpdateStatement): string {

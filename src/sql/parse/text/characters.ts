@@ -1,8 +1,6 @@
-/**
- * Facts about characters and runs of them that the lexer and the normaliser share.
- */
+/** Properties of characters and character runs, shared by the lexer and the normaliser. */
 
-/** Offset of the quote that ends a string whose body starts at `from`, or -1. */
+/** Returns the offset of the quote that ends a string whose body starts at `from`, or -1. */
 export function closingQuote(text: string, from: number, backslashes: boolean): number {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -15,7 +13,10 @@ export function closingQuote(text: string, from: number, backslashes: boolean): 
   return -1;
 }
 
-/** Offset of the opening quote of a part that continues a string which ended before `from`. */
+/**
+ * Returns the offset of the opening quote that continues a string whose previous part ended before
+ * `from`.
+ */
 export function stringContinuation(text: string, from: number): number {
   let hasBreak = false;
   for (let at = from; at < text.length; at++) {
@@ -27,12 +28,14 @@ export function stringContinuation(text: string, from: number): number {
   return -1;
 }
 
-/** 0 to 9. */
+/** Whether a code is a digit from 0 to 9. */
 export function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** Behind digits with single underscores between them. */
+/**
+ * Returns the offset after a run of digits, which may contain single underscores between digits.
+ */
 export function skipDigits(text: string, from: number): number {
   let at = from;
   for (;;) {
@@ -43,7 +46,10 @@ export function skipDigits(text: string, from: number): number {
   }
 }
 
-/** Behind digits of 0x (120), 0o (111), 0b (98); `_` may stand before each. */
+/**
+ * Returns the offset after the digits of 0x (120), 0o (111) or 0b (98), in which `_` may precede
+ * each digit.
+ */
 export function skipRadixDigits(text: string, from: number, radix: number): number {
   const base = radix === 120 ? 16 : radix === 111 ? 8 : 2;
   let at = from;
@@ -54,7 +60,7 @@ export function skipRadixDigits(text: string, from: number, radix: number): numb
   }
 }
 
-/** White space beyond ASCII. */
+/** Whether a code is white space beyond ASCII. */
 export function isUnicodeSpace(code: number): boolean {
   return (
     code === 0xa0 ||
@@ -69,7 +75,10 @@ export function isUnicodeSpace(code: number): boolean {
   );
 }
 
-/** A hint for a character that begins no token, if a keyboard or a habit explains it. */
+/**
+ * Returns a hint for a character that cannot begin a token, if a keyboard layout or a habit
+ * explains it.
+ */
 export function hintOf(character: string): { readonly hint?: string } {
   if (character === "") return {};
   const hint = HINTS.find(([characters]) => characters.includes(character))?.[1];
@@ -85,7 +94,7 @@ const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["`", 'write names that need quotes in double quotes: "name"'],
   ["‘’‚‛′´", "write text in straight single quotes: 'text'"],
   ["“”„‟″«»", "use straight quotes: single quotes for text ('text'), double quotes for names"],
-  ["–—−", "a minus is written as -"],
+  ["–—−", "write a minus sign as -"],
   ["≠", "write != or <>"],
   ["≤", "write <="],
   ["≥", "write >="],

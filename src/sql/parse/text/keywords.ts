@@ -1,13 +1,13 @@
 /**
- * The words that the parser knows, and which of them may be names.
+ * The keywords of the parser, and which of them may be names.
  *
- * The classes are PostgreSQL's, so that a text that needs quotes there needs them here. A word that
- * is in no list is an ordinary name and never compared with anything.
+ * The classes are PostgreSQL's, so a name that needs quotes there also needs them here. A word that
+ * is in no list is an ordinary name, which the parser compares with no keyword.
  */
 import { defined } from "../../../base/assert.ts";
 import { WordTable } from "./word_table.ts";
 
-// Names of nothing unless quoted.
+// Words that must be quoted to be names.
 const RESERVED = [
   "all analyse analyze and any array as asc asymmetric both case cast check collate column",
   "constraint create current_catalog current_date current_role current_time current_timestamp",
@@ -18,32 +18,32 @@ const RESERVED = [
   "with",
 ] as const;
 
-// Names of functions and types, but not of columns and tables.
+// Words that may name functions and types, but not columns and tables.
 const FUNCTION_ONLY = [
   "authorization binary cross current_schema full ilike inner is isnull join left like natural",
   "notnull outer overlaps right similar tablesample verbose",
 ] as const;
 
-// Names of anything.
+// Words that may name anything.
 const UNRESERVED = [
-  "abort access ack add aggregate alter always at auto_increment backup begin between bit by call",
-  "cascade char character checkpoint clear close cluster coalesce collation columns comment commit",
-  "committed compact conflict connection constraints consume copy cube current currval cursor cycle data",
-  "database day deallocate declare delete describe discard domain double drop earliest email escape",
-  "event exclude execute exists explain export extended extension external extract filter first",
+  "abort access ack action add aggregate alter always at auto_increment backup begin between bit by call",
+  "cache cascade char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
+  "committed compact compression concurrently conflict connection constraints consume consumer continue copy cube current currval cursor cycle data",
+  "database day deallocate declare defaults deferred delete describe discard domain double drop earliest email escape",
+  "event exclude excluding execute exists explain export expression extended extension external extract filter first",
   "flush following format function generated global grouping groups hash history hour identity if",
-  "import increment index inherits insert integer internal interval isolation job json key kill",
-  "language last lastval latest level listen live load local lock manifest materialized merge minute",
-  "modify month move name namespace namespaces national nchar next nextval nfc nfd nfkc nfkd no",
-  "normalize normalized nothing notify nulls oauth of operator options ordinality others over overlay owned",
-  "owner partition partitions password policy position preceding precision prepare procedure",
+  "immediate import include including increment index indexes inherits insert integer internal interval isolation job json key kill",
+  "language last lastval latest level listen live load local lock locked manifest match materialized maxvalue merge minute minvalue",
+  "modify month move name namespace namespaces national nchar next nextval nfc nfd nfkc nfkd no none",
+  "normalize normalized nothing notify nowait nulls oauth of offsets operator options ordinality others over overlay overriding owned",
+  "owner partial partition partitions password policy position preceding precision prepare procedure",
   "publication purge qualify query range read reassign recursive refresh reindex release rename",
-  "repeatable replace reset restore restrict revoke role rollback rollup routine row rows rule",
-  "savepoint schema schemas search second security seq sequence serializable server session set sets",
-  "setval share shared show snapshot source start statistics stats stdin stdout storage storages",
-  "stored stream subscribe subscription substring system_time tables tablespace tblproperties temp",
-  "temporary text ties time timestamp topic transaction trigger trim truncate type unbounded unknown",
-  "unlisten unlogged update upto use vacuum value values varying view virtual within without work write",
+  "repeatable replace reset restart restore restrict revoke role rollback rollup routine row rows rule",
+  "savepoint schema schemas search second secret security seq sequence serializable server session set sets skip",
+  "setval share shared show simple snapshot source start statistics stats stdin stdout storage storages",
+  "stored stream subscribe subscription substring system system_time tables tablespace tblproperties temp",
+  "temporary text ties time timestamp topic topics transaction trigger trim truncate type unbounded unknown",
+  "unlisten unlogged update upto url use vacuum valid validate value values varying view virtual webhook webhooks within without work write",
   "year zone",
 ] as const;
 
@@ -56,7 +56,7 @@ export type Keyword = Split<
   (typeof RESERVED)[number] | (typeof FUNCTION_ONLY)[number] | (typeof UNRESERVED)[number]
 >;
 
-// May stand as a column or table name; 0 for words that are in no list.
+// The classes of words; 0 for words that are in no list.
 const Class = { ordinary: 0, functionOnly: 1, reserved: 2 } as const;
 
 const CLASS_OF = new Map<string, number>();
@@ -73,10 +73,20 @@ for (const [lists, wordClass] of [
 
 const WORDS = new WordTable([...CLASS_OF.keys()]);
 
-/** The keyword at [start, end) in lower case, or "" when the word of that hash is none. */
+/**
+ * Returns the keyword at [start, end) in lower case, or "" if the word with that hash is not a
+ * keyword.
+ */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
   const index = WORDS.indexAt(text, start, end, hash);
   return index === -1 ? "" : defined(WORDS.words[index], "an index in the table is one of a word");
+}
+
+/** Returns the words of one class, in alphabetical order. */
+export function wordsOfClass(wordClass: Exclude<keyof typeof Class, "ordinary">): string[] {
+  return [...CLASS_OF]
+    .flatMap(([word, its]) => (its === Class[wordClass] ? [word] : []))
+    .toSorted();
 }
 
 /** Whether an unquoted word may name a column or a table. */
@@ -89,7 +99,7 @@ export function isFunctionWord(word: string): boolean {
   return word === "" || CLASS_OF.get(word) !== Class.reserved;
 }
 
-/** The word itself when it is a keyword, else "". */
+/** Returns the word itself if it is a keyword, otherwise "". */
 export function keywordOf(word: string): string {
   return CLASS_OF.has(word) ? word : "";
 }

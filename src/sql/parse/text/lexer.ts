@@ -1,8 +1,8 @@
 /**
- * Splits a text into tokens: parallel arrays, no object a token.
+ * Splits a text into tokens, stored in parallel arrays without an object per token.
  *
  * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
- * are UTF-16 offsets into the whole text, also when only a part of it is read. The last token is
+ * are UTF-16 offsets into the whole text, even if only a part of it is read. The last token is
  * always `end`. A list of thousands of literals can be one token, whose rows `literal_list.ts`
  * reads.
  */
@@ -26,59 +26,71 @@ import {
   Utf8Text,
 } from "./literal_list.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
-import { longSymbolAt } from "./symbols.ts";
 import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
 import { escapeClauseEnd } from "./unicode_escapes.ts";
 import { foldIntoHash } from "./word_table.ts";
 
-/** Kinds of tokens. */
+/** The kinds of token. */
 export const Token = {
   end: 0,
   /** An unquoted word: a keyword, or a name to be folded. */
   word: 1,
   /** `"name"`. */
   quoted: 2,
-  /** Digits, also `0xff` and `1_000`. */
+  /** Digits, including the forms `0xff` and `1_000`. */
   integer: 3,
-  /** With a point or an exponent. */
+  /** A number with a point or an exponent. */
   numeric: 4,
-  /** `'text'` whose value is what stands between the quotes. */
+  /** A `'text'` whose value is the text between the quotes. */
   string: 5,
-  /** Any other string: doubled quotes, `E'…'`, `$$…$$`, joined parts. */
+  /** Any other string: with doubled quotes, `E'…'`, `$$…$$` or joined parts. */
   encodedString: 6,
   /** `X'0aff'`. */
   bytes: 7,
   /** `$1`. */
   parameter: 8,
   symbol: 9,
-  /** All rows behind VALUES or IN, when they were asked for, are many, and plain literals. */
+  /** All rows after VALUES or IN, if lists were requested and the rows are many plain literals. */
   literalList: 10,
+  /** The lines after `COPY … FROM STDIN;`. The token precedes that of the semicolon. */
+  copyData: 11,
 } as const;
 
-/** Tokens of a text; `words` has one entry for each, the other lists may have room for more. */
-export interface Tokens {
+/** The tokens of a text. `words` has one entry for each; the other arrays may be longer. */
+export interface LexedTokens {
   readonly text: string;
   readonly kinds: Uint8Array;
-  /** The keyword in lower case or the symbol; "" for every other token. */
+  /** The keyword in lower case, or the symbol; "" for every other token. */
   readonly words: readonly string[];
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** Of each token of kind `literalList`. */
+  /** The lists, one for each token of kind `literalList`. */
   readonly literalLists: readonly LiteralList[];
 }
 
-/** Literals that are no longer lifted take at least two characters each. */
+/** Each literal in excess of the lifted ones takes at least two characters. */
 const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 
-/** Most texts have fewer tokens than a third of their characters. */
-const CHARS_PER_TOKEN = 3;
-/**
- * Of a long text most is one list, which is one token: room for more would be memory touched in
- * vain.
- */
-const ROOM_MAX_AT_START = 1024;
-const ROOM_MIN = 8;
+/** `\restrict key` and `\unrestrict key`. */
+const RESTRICT = /\\(?:un)?restrict [A-Za-z0-9]+[ \t\r]*(?=\n|$)/y;
 
+/** The white space between a COPY and the first line of its data. */
+const DATA_BEGIN = /^[ \t\r]*\n/;
+const SPACE_MAX = 256;
+
+/** The line that ends the data of a COPY. */
+const END_MARK = "\\.";
+const DATA_END = /\n\\\.(?=\r?(?:\n|$))/g;
+const ENDLESS_DATA = "the data of a COPY, which ends with a line of its own with \\.,";
+
+/** In most statements, the number of tokens is less than a third of the number of characters. */
+const CHARS_PER_TOKEN = 3;
+/** A long text is mostly one list, which is one token, so a larger capacity would be wasted. */
+const CAPACITY_MAX_AT_START = 1024;
+const CAPACITY_MIN = 8;
+
+const SEMICOLON = 59;
+const BACKSLASH = 92;
 const MINUS = 45;
 const SLASH = 47;
 const STAR = 42;
@@ -87,12 +99,12 @@ const AMPERSAND = 38;
 const DOUBLE_QUOTE = 34;
 
 /**
- * Reads a text with its long lists of plain literals as one token each. What looks like such a list
- * may be none, so a parse that does not take all of them is to be done again without them.
+ * Reads a text, treating each long list of plain literals as one token. A text that looks like such
+ * a list may not be one, so a parse that does not take every list must be repeated without them.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
-export function tokenizeWithLists(text: string, utf8?: Uint8Array): Tokens {
+export function tokenizeWithLists(text: string, utf8?: Uint8Array): LexedTokens {
   const lexer = new Lexer(text, 0, text.length);
   lexer.utf8 = new Utf8Text(text, utf8);
   lexer.run();
@@ -100,39 +112,44 @@ export function tokenizeWithLists(text: string, utf8?: Uint8Array): Tokens {
 }
 
 /** Reads [from, to) of a text. @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL. */
-export function tokenize(text: string, from = 0, to: number = text.length): Tokens {
+export function tokenize(text: string, from = 0, to: number = text.length): LexedTokens {
   assert(from >= 0 && to <= text.length, "the range is inside the text");
   const lexer = new Lexer(text, from, to);
   lexer.run();
   return lexer;
 }
 
-class Lexer implements Tokens {
+class Lexer implements LexedTokens {
   readonly text: string;
   kinds: Uint8Array;
   readonly words: string[] = [];
   starts: Int32Array;
   ends: Int32Array;
   readonly literalLists: LiteralList[] = [];
-  /** Set when lists are to be read as one token. */
+  /** The UTF-8 of the text; set if lists should be read as single tokens. */
   utf8: Utf8Text | undefined;
   #position: number;
   readonly #limit: number;
+  /** The index of the first token of the current statement. */
+  #statement = 0;
 
   constructor(text: string, from: number, to: number) {
     this.text = text;
     this.#position = from;
     this.#limit = to;
-    const room = Math.min(Math.ceil((to - from) / CHARS_PER_TOKEN) + ROOM_MIN, ROOM_MAX_AT_START);
-    this.kinds = new Uint8Array(room);
-    this.starts = new Int32Array(room);
-    this.ends = new Int32Array(room);
+    const capacity = Math.min(
+      Math.ceil((to - from) / CHARS_PER_TOKEN) + CAPACITY_MIN,
+      CAPACITY_MAX_AT_START,
+    );
+    this.kinds = new Uint8Array(capacity);
+    this.starts = new Int32Array(capacity);
+    this.ends = new Int32Array(capacity);
   }
 
   run(): void {
     const nul = this.text.indexOf("\0", this.#position);
     if (nul !== -1 && nul < this.#limit) {
-      this.#fail("INVALID_SQL", "the text holds a NUL character, which is not allowed", nul);
+      this.#fail("INVALID_SQL", "the text contains a NUL character, which is not allowed", nul);
     }
     while (this.#position < this.#limit) {
       const code = this.text.charCodeAt(this.#position);
@@ -144,7 +161,8 @@ class Lexer implements Tokens {
           this.#word();
           break;
         case Start.single:
-          this.#push(Token.symbol, SINGLE[code] ?? "", this.#position + 1);
+          if (code === SEMICOLON) this.#endOfStatement();
+          else this.#push(Token.symbol, SINGLE[code] ?? "", this.#position + 1);
           break;
         case Start.quote:
           this.#string(this.#position, this.#position + 1);
@@ -182,14 +200,46 @@ class Lexer implements Tokens {
     this.#position = end;
   }
 
+  /** Reads a semicolon, and the lines of data that follow COPY FROM STDIN. */
+  #endOfStatement(): void {
+    const { text } = this;
+    const end = this.#position + 1;
+    const first = this.#statement;
+    const isCopy = this.words[first] === "copy" && this.#readsInput(first);
+    const rest = isCopy ? DATA_BEGIN.exec(text.slice(end, end + SPACE_MAX)) : null;
+    if (rest === null || end + rest[0].length >= this.#limit) {
+      this.#push(Token.symbol, ";", end);
+    } else {
+      const start = end + rest[0].length;
+      DATA_END.lastIndex = start - 1;
+      const mark = DATA_END.exec(text);
+      if (mark === null && text.slice(start, this.#limit).trim() === "") {
+        this.#push(Token.symbol, ";", end);
+      } else {
+        if (mark === null || mark.index >= this.#limit) this.#unclosed(ENDLESS_DATA);
+        const stop = mark.index + 1;
+        this.#position = start;
+        this.#push(Token.copyData, "", stop);
+        this.#push(Token.symbol, ";", Math.min(stop + END_MARK.length, this.#limit));
+      }
+    }
+    this.#statement = this.words.length;
+  }
+
+  #readsInput(first: number): boolean {
+    const { words } = this;
+    const from = words.indexOf("from", first);
+    return from !== -1 && words[from + 1] === "stdin";
+  }
+
   #grow(): void {
     const { ends, kinds, starts } = this;
-    const room = 2 * kinds.length;
-    this.kinds = new Uint8Array(room);
+    const capacity = 2 * kinds.length;
+    this.kinds = new Uint8Array(capacity);
     this.kinds.set(kinds);
-    this.starts = new Int32Array(room);
+    this.starts = new Int32Array(capacity);
     this.starts.set(starts);
-    this.ends = new Int32Array(room);
+    this.ends = new Int32Array(capacity);
     this.ends.set(ends);
   }
 
@@ -216,7 +266,7 @@ class Lexer implements Tokens {
     else if (keyword === "array") this.#takeList(this.utf8, scanLiteralElements);
   }
 
-  // The list behind VALUES, IN or ARRAY as one token, if it is long and plain.
+  // Reads the list after VALUES, IN or ARRAY as one token if it is long and plain.
   #takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
     if (this.#limit - this.#position < LITERAL_LIST_CHARS_MIN) return;
     const scanned = scan(utf8, this.#position);
@@ -225,7 +275,7 @@ class Lexer implements Tokens {
     this.#push(Token.literalList, "", scanned.end);
   }
 
-  // E'…' and X'…' of which `quote` is the opening quote. Bit strings are no type of ours.
+  // Reads E'…' or X'…' with the opening quote at `quote`. There is no type for bit strings.
   #prefixedString(quote: number): boolean {
     switch (this.text.charCodeAt(this.#position) | 32) {
       case 101: // e
@@ -253,7 +303,7 @@ class Lexer implements Tokens {
     }
   }
 
-  // U&'…' and U&"…" of which `quote` is the opening quote, with the UESCAPE behind them.
+  // Reads U&'…' or U&"…" with the opening quote at `quote`, and a following UESCAPE.
   #unicodeEscaped(quote: number): boolean {
     const { text } = this;
     const limit = this.#limit;
@@ -288,7 +338,7 @@ class Lexer implements Tokens {
     this.#push(kind, "", end + 1);
   }
 
-  // The end of a string that goes on at `quote`, after a line break.
+  // Returns the end of a string that continues at `quote`, after a line break.
   #joined(quote: number): number {
     let open = quote;
     for (;;) {
@@ -305,7 +355,8 @@ class Lexer implements Tokens {
     this.#push(Token.encodedString, "", end + 1);
   }
 
-  // Where the quote of a joined part stands: behind white space with a line break; else -1.
+  // Returns the offset of the quote of a continuation, after white space with a line break, or -1
+  // if no continuation follows.
   #continuation(from: number): number {
     const next = stringContinuation(this.text, from);
     return next < this.#limit ? next : -1;
@@ -362,7 +413,7 @@ class Lexer implements Tokens {
     this.#fail("INVALID_SQL", `"${found}" is not a number`, this.#position);
   }
 
-  // $1, or $tag$…$tag$.
+  // Reads $1 or $tag$…$tag$.
   #dollar(): void {
     const { text } = this;
     let at = this.#position + 1;
@@ -374,7 +425,7 @@ class Lexer implements Tokens {
     }
     while (IS_WORD_PART[text.charCodeAt(at)] === 1 && text.charCodeAt(at) !== 36) at += 1;
     if (text.charCodeAt(at) !== 36 || at >= this.#limit) {
-      this.#fail("INVALID_SQL", 'found "$", which begins no token here', this.#position);
+      this.#fail("INVALID_SQL", 'found "$", which cannot begin a token here', this.#position);
     }
     const tag = text.slice(this.#position, at + 1);
     const close = text.indexOf(tag, at + 1);
@@ -402,11 +453,11 @@ class Lexer implements Tokens {
         return;
       }
     }
-    if (code === 33) this.#fail("INVALID_SQL", 'found "!", which begins no token here', at);
+    if (code === 33) this.#fail("INVALID_SQL", 'found "!", which cannot begin a token here', at);
     this.#push(Token.symbol, SINGLE[code] ?? "", at + 1);
   }
 
-  // Behind a comment that may hold others.
+  // Returns the offset after a comment, which may contain nested comments.
   #comment(start: number): number {
     let depth = 0;
     let at = start;
@@ -435,10 +486,22 @@ class Lexer implements Tokens {
       this.#position += 1;
       return;
     }
+    if (code === BACKSLASH && this.#skipsCommand()) return;
     const found = String.fromCodePoint(this.text.codePointAt(this.#position) ?? code);
     const printable = code < 32 || code === 127 ? `character ${code}` : `"${found}"`;
-    const what = `found ${printable}, which begins no token`;
+    const what = `found ${printable}, which cannot begin a token`;
     this.#fail("INVALID_SQL", what, this.#position, hintOf(found));
+  }
+
+  /** Skips a line with the command for psql that pg_dump writes around a dump. */
+  #skipsCommand(): boolean {
+    const at = this.#position;
+    if (at > 0 && this.text.charAt(at - 1) !== "\n") return false;
+    RESTRICT.lastIndex = at;
+    const line = RESTRICT.exec(this.text);
+    if (line === null) return false;
+    this.#position = Math.min(at + line[0].length, this.#limit);
+    return true;
   }
 
   #unclosed(what: string): never {
@@ -460,7 +523,7 @@ class Lexer implements Tokens {
     });
   }
 
-  // Statements that ended before the position.
+  // Returns the number of statements that ended before the position.
   #statementIndex(): number {
     let index = 0;
     let isEmpty = true;
@@ -470,4 +533,29 @@ class Lexer implements Tokens {
     }
     return index;
   }
+}
+
+// Symbols of several characters, keyed by their first character, longest first. A symbol ends
+// before a comment that begins inside it.
+const SYMBOLS = new Map<number, readonly string[]>();
+for (const symbol of [
+  "!~~*",
+  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#>",
+  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ ~* !~ ~~ ^@ << >> |/ => :=",
+].flatMap((line) => line.split(" "))) {
+  const code = symbol.charCodeAt(0);
+  SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
+}
+
+/** Returns the longest symbol of several characters at an offset, if any. */
+function longSymbolAt(text: string, at: number): string | undefined {
+  for (const symbol of SYMBOLS.get(text.charCodeAt(at)) ?? []) {
+    if (text.startsWith(symbol, at) && !startsComment(text, at + symbol.length - 1)) return symbol;
+  }
+  return undefined;
+}
+
+// Whether "/*" or "--" starts at `at`, so that an operator must end before it.
+function startsComment(text: string, at: number): boolean {
+  return text.startsWith("/*", at) || text.startsWith("--", at);
 }

@@ -1,6 +1,6 @@
 /**
- * Lists of literals that were read without a tree, in the form of every other: who only wants their
- * values never asks for it, and no node is made for any of them.
+ * Presents lists of literals in the form of ordinary nodes, created on demand. Code that needs only
+ * the values never creates them.
  */
 
 import {
@@ -14,12 +14,12 @@ import {
 } from "../ast/ast.ts";
 import { literalText, textIn } from "./literal_list.ts";
 
-/** The compact VALUES list of an INSERT as ordinary rows. */
+/** Returns the compact VALUES list of an INSERT as ordinary rows. */
 export function literalValuesToRows(node: LiteralValuesStatement): ValuesStatement {
   return { type: "values", values: rowsOf(node), _location: node._location };
 }
 
-/** VALUES as a query. */
+/** Returns a VALUES list as a query. */
 export function valuesOfLiterals(literals: LiteralList, _location: Location): ValuesStatement {
   let rows: Expr[][] | undefined;
   return {
@@ -33,7 +33,7 @@ export function valuesOfLiterals(literals: LiteralList, _location: Location): Va
   };
 }
 
-/** The right side of IN, or an array. */
+/** Returns a list of literals as the right side of IN or as an array. */
 export function listOfLiterals(
   literals: LiteralList,
   { _location, type = "list" }: { type?: ExprList["type"]; _location: Location },
@@ -53,7 +53,7 @@ export function listOfLiterals(
 function rowsOf(list: LiteralList): Expr[][] {
   const { bytes, columnCount, rowCount, starts } = list;
   const rows: Expr[][] = [];
-  // Cells follow each other, so that the text is counted through once.
+  // Cells are in order, so one pass over the text is enough to convert all offsets.
   let byte = 0;
   let unit = 0;
   for (let row = 0; row < rowCount; row += 1) {

@@ -1,26 +1,28 @@
 /**
- * From tokens to values: strings, numbers, bytes. Exact text goes in and comes out; only `value`
- * of a number node is rounded.
+ * Decodes tokens to values: strings, numbers, bytes. Numbers keep their exact text; only the
+ * `value` of a number node is rounded.
  */
 import { closingQuote, stringContinuation } from "./characters.ts";
 import { decodeUnicode } from "./unicode_escapes.ts";
 
 const BACKSLASH = 92;
 
-/** Beyond so many digits in any radix no number of SQL goes; and a text of a million takes 3 s. */
+/**
+ * No SQL number has more digits in any radix, and decoding a text of a million digits takes 3 s.
+ */
 const RADIX_DIGITS_MAX = 1024;
 
-/** Throws INVALID_SQL; the parser knows in which statement. */
+/** Throws INVALID_SQL. The parser supplies it, because it knows the statement. */
 export type Fail = (what: string, position: number) => never;
 
-/** A token of a text. */
+/** The range of a token in a text. */
 export interface TokenRange {
   readonly text: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** The value of a string token in any form. */
+/** Decodes a string token in any form. */
 export function decodeString({ text, start, end }: TokenRange, fail: Fail): string {
   const first = text.charAt(start);
   if (first === "$") {
@@ -46,17 +48,17 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-// The body of E'…': C escapes, \uXXXX, and bytes (\x41, \101) as far as they are characters.
+// Decodes the body of E'…': C escapes, \uXXXX, and bytes (\x41, \101) if they form characters.
 function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   const failEscape = (position: number, found: string, expected: string): never =>
-    fail(`the string holds ${found}, and should hold ${expected}`, position);
+    fail(`the string contains ${found}, but should contain ${expected}`, position);
   let value = "";
   let at = start;
   while (at < end) {
     const code = text.charCodeAt(at);
     if (code !== BACKSLASH) {
       value += text.charAt(at);
-      // A quote in the body is doubled, or it would be the end.
+      // A quote in the body is always doubled, because a single one would end the string.
       at += code === 39 ? 2 : 1;
       continue;
     }
@@ -85,7 +87,7 @@ function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   return value;
 }
 
-/** Exact decimal text of an integer token that begins at `position`: no `_`, no radix prefix. */
+/** Returns the decimal text of an integer token at `position`, without `_` and radix prefix. */
 export function integerText(source: string, position: number, fail: Fail): string {
   const second = source.charCodeAt(1) | 32;
   if (second === 120 || second === 111 || second === 98) {
@@ -98,16 +100,16 @@ export function integerText(source: string, position: number, fail: Fail): strin
   return source.includes("_") ? source.replaceAll("_", "") : source;
 }
 
-/** Text of a numeric token without `_`. */
+/** Returns the text of a numeric token without `_`. */
 export function numericText(source: string): string {
   return source.includes("_") ? source.replaceAll("_", "") : source;
 }
 
-/** Hex digits of X'…' in lower case. */
+/** Returns the hex digits of X'…' in lower case. */
 export function bytesHex(source: string, position: number, fail: Fail): string {
   const hex = source.slice(2, -1);
   if (hex.length % 2 !== 0 || /[^0-9a-fA-F]/.test(hex)) {
-    fail("X'…' holds something else, and should hold pairs of hex digits", position);
+    fail("X'…' contains something else, but should contain pairs of hex digits", position);
   }
   return hex.toLowerCase();
 }

@@ -1,53 +1,59 @@
 /**
- * The key of the plan cache: a statement without those literals that do not shape its plan.
+ * Computes the key of the plan cache: a statement without the literals that do not shape its plan.
  *
- * One pass over the characters, no tokens. Over a scanner that the lexer used, too, it took 20 to
- * 45 % longer (0.15 µs for a read by key), and all files together had only 23 lines less.
+ * It makes one pass over the characters, without tokens. Sharing a scanner with the lexer was
+ * tried: it took 20 to 45 % longer and saved only 23 lines.
  *
- * Literals are lifted only where an ever-new value is common and the plan is the same for all of
- * them: in WHERE, ON, SET, VALUES, LIMIT, OFFSET. They stay in the select list (their type is the
- * result's), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal `f('day', x)`), in
- * FROM, in sizes of types and in typed literals. A doubtful literal stays: the key is longer then,
- * and never wrong.
+ * Literals are lifted only where values vary and the plan is the same for all of them: in WHERE,
+ * ON, SET, VALUES, LIMIT, OFFSET. They stay in the select list (where their type is that of the
+ * result), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal `f('day', x)`), in
+ * FROM, in sizes of types and in typed literals. When in doubt, a literal stays: the key is then
+ * longer, but never wrong.
  *
- * In the key a lifted literal is one control character that no statement may hold outside of
+ * In the key, a lifted literal is one control character that no statement may contain outside
  * quotes: U+0001 INT, U+0002 BIGINT, U+0003 string, U+0004 and "p,s;" DECIMAL(p,s).
  *
- * The statement is parsed from its own text with the literals as slots (`parseNormalized`), so
- * errors have true positions.
+ * The statement is parsed from its own text with the literals as slots (`parseNormalized`), so that
+ * errors have correct positions.
  */
 import type { LiteralKind } from "../ast/ast.ts";
 import { closingQuote, isDigit, isUnicodeSpace } from "./characters.ts";
 import { IS_WORD_PART } from "./token_starts.ts";
 import { foldIntoHash, WordTable } from "./word_table.ts";
 
-/** More literals than this are not lifted: each count of them would be another key. */
+/**
+ * The literals of a statement with more are not lifted, because each number of literals would
+ * require a separate key.
+ */
 export const LIFTED_LITERALS_MAX = 64;
 
-/** A text with more literals that stay in it is a list, and sooner read as one than kept. */
+/** A text in which more literals stay is a list, which is cheaper to read than to cache. */
 const KEPT_LITERALS_MAX = 500;
 
 /** A literal that was lifted out. */
 export interface SlotLiteral {
   readonly kind: LiteralKind;
-  /** Digits of a number, the value of a string. */
+  /** The digits of a number or the value of a string. */
   readonly text: string;
-  /** Offset in the text of the request. */
+  /** The offset of the literal in the text of the request. */
   readonly start: number;
-  /** Of kind numeric: the type is DECIMAL(precision, scale). */
+  /** The precision; present for kind numeric, whose type is DECIMAL(precision, scale). */
   readonly precision?: number | undefined;
   readonly scale?: number | undefined;
 }
 
-/** A statement with its literals apart. */
+/** A statement and its literals. */
 export interface NormalizedStatement {
-  /** The text without the lifted literals, and with what of them shapes the plan. */
+  /**
+   * The statement without the lifted literals, but with the properties of the literals that shape
+   * the plan.
+   */
   readonly key: string;
   readonly literals: readonly SlotLiteral[];
   /** The range of the statement in the text. */
   readonly start: number;
   readonly end: number;
-  /** Offset behind the `;` that ends the statement, or of the end of the text. */
+  /** The offset after the `;` that ends the statement, or the end of the text. */
   readonly next: number;
 }
 
@@ -56,7 +62,7 @@ const BIGINT_KEY = "\u0002";
 const STRING_KEY = "\u0003";
 const NUMERIC_KEY = "\u0004";
 
-/** What stands in a key for a literal that was lifted out. */
+/** The marks that replace lifted literals in a key. */
 export const LITERAL_MARKS: RegExp = new RegExp(
   `[${INTEGER_KEY}${BIGINT_KEY}${STRING_KEY}]|${NUMERIC_KEY}[\\d,]*;`,
   "g",
@@ -66,18 +72,21 @@ const INT_DIGITS_MAX = "2147483647";
 const BIGINT_DIGITS_MAX = "9223372036854775807";
 const DECIMAL_DIGITS_MAX = 38;
 
-/** What a word does to the literals behind it, at its depth of parentheses. */
+/** The effect of a word on the literals that follow it at the same depth of parentheses. */
 const Effect = {
   none: 0,
-  /** Literals are lifted from here. */
+  /** Literals are lifted after this word. */
   lift: 1,
-  /** Literals stay from here. */
+  /** Literals stay after this word. */
   keep: 2,
-  /** An operator or separator in words: a string behind it is no typed literal. */
+  /** An operator or separator written as a word: a string after it is not a typed literal. */
   operator: 3,
-  /** Sizes in parentheses behind it stay, as does what decides the digits of a result. */
+  /**
+   * A type: sizes in parentheses after it stay, as does everything that determines the digits of a
+   * result.
+   */
   type: 4,
-  /** Begins a statement whose literals may be lifted. */
+  /** The word begins a statement whose literals may be lifted. */
   begin: 5,
 } as const;
 
@@ -108,26 +117,26 @@ const EFFECT_OF = new Map<string, number>(
 
 const WORDS = new WordTable([...EFFECT_OF.keys()]);
 
-/** By index in `WORDS`. */
+/** The effect of each word, indexed as in `WORDS`. */
 const EFFECTS: Uint8Array = Uint8Array.from(EFFECT_OF.values());
 
-/** Words that may begin what has a plan, besides those of `Effect.begin`. */
+/** Words that may begin a statement with a plan, in addition to those of `Effect.begin`. */
 const QUERY_STARTS: ReadonlySet<number> = indexesOf("select with values");
 
-/** Behind these ON and WHERE begin no condition of their own. */
+/** Words after which ON and WHERE do not begin a condition of their own. */
 const PLAIN_BEFORE: ReadonlySet<number> = indexesOf("distinct filter");
 
 function indexesOf(words: string): ReadonlySet<number> {
   return new Set(words.split(" ").map((word) => WORDS.words.indexOf(word)));
 }
 
-// What stood directly before.
+// The kind of the preceding token.
 const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
 
 /**
- * Reads the first statement of `text`. Undefined when it is none that is worth a plan of
- * its own (definitions and administration, an empty statement, too many literals) or when
- * something in it needs the parser to be understood.
+ * Reads the first statement of `text`. Returns undefined if the statement does not merit a cached
+ * plan (definitions and administration, an empty statement, too many literals), or if only the
+ * parser can understand it.
  */
 export function normalizeStatement(text: string): NormalizedStatement | undefined {
   return new Normalizer(text).run();
@@ -139,14 +148,15 @@ class Normalizer {
   readonly #literals: SlotLiteral[] = [];
   #keptCount = 0;
   #key = "";
-  // Offset from which the text was not put into the key yet; -1 before the first token.
+  // The offset of the first text not yet copied into the key, or -1 before the first token.
   #copied = -1;
   #start = 0;
   #end = 0;
   #before: number = Before.nothing;
   #lifts = false;
   readonly #outerLifts: boolean[] = [];
-  // Its index in `WORDS`, or -1: the ON of DISTINCT ON begins no condition.
+  // The index of the preceding word in `WORDS`, or -1. It is needed because the ON of DISTINCT ON
+  // does not begin a condition.
   #wordBefore = -1;
 
   constructor(text: string) {
@@ -169,7 +179,7 @@ class Normalizer {
       if (!this.#token(code)) return undefined;
       if (this.#position > limit) return undefined;
     }
-    // An open parenthesis here is a fault that the parser explains.
+    // An open parenthesis at the end is a fault that the parser explains.
     if (this.#copied === -1 || this.#outerLifts.length > 0) return undefined;
     this.#key += text.slice(this.#copied, this.#end);
     return {
@@ -181,7 +191,7 @@ class Normalizer {
     };
   }
 
-  // Takes one token; false when only the parser can tell.
+  // Takes one token. Returns false if only the parser can understand it.
   #token(code: number): boolean {
     let isFine: boolean;
     if (isWordStart(code)) isFine = this.#word();
@@ -213,7 +223,7 @@ class Normalizer {
       end += 1;
       code = end < text.length ? text.charCodeAt(end) : 0;
     } while (code < 128 && IS_WORD_PART[code] === 1);
-    // E'…', X'…', B'…' stay as they are.
+    // E'…', X'…' and B'…' stay as written.
     if (end - position === 1) {
       if (code === 39) return this.#prefixedString(end);
       // U&'…' and U&"…" are left to the parser.
@@ -226,7 +236,7 @@ class Normalizer {
     this.#wordBefore = word;
     switch (effect) {
       case Effect.lift:
-        // The condition of FILTER is a part of a call, which may have to equal another one.
+        // The condition of FILTER is part of a call that may have to equal another call.
         this.#lifts = !PLAIN_BEFORE.has(wordBefore);
         return this.#take(end, Before.operator);
       case Effect.keep:
@@ -259,7 +269,7 @@ class Normalizer {
     return true;
   }
 
-  // Takes a literal that shapes the plan, or may.
+  // Takes a literal that shapes the plan or might do so.
   #keep(end: number): boolean {
     this.#keptCount += 1;
     return this.#keptCount <= KEPT_LITERALS_MAX && this.#take(end, Before.value);
@@ -276,7 +286,7 @@ class Normalizer {
       end += 1;
       while (isDigit(text.charCodeAt(end))) end += 1;
     }
-    // 1e3, 0xff, 1_000: rare enough to stay.
+    // 1e3, 0xff and 1_000 are too rare to be lifted.
     if (isWordPart(text.charCodeAt(end))) {
       while (isWordPart(text.charCodeAt(end)) || isExponentSign(text, end)) end += 1;
       return this.#take(end, Before.value);
@@ -320,13 +330,13 @@ class Normalizer {
       end = text.indexOf("'", end + 2);
     }
     if (end === -1) return false;
-    // Behind a name it is a typed literal; behind a string its continuation.
+    // After a name, a string is a typed literal; after a string, it continues that string.
     if (!this.#lifts || this.#before !== Before.operator) {
       return this.#before !== Before.value && this.#keep(end + 1);
     }
     if (continuesBehind(text, end + 1)) return false;
     const body = text.slice(start + 1, end);
-    // No text may hold it, and the parser says so.
+    // No text may contain this character; the parser reports it.
     if (body.includes("\u0000")) return false;
     return this.#lift(end + 1, STRING_KEY, {
       kind: "string",
@@ -345,14 +355,14 @@ class Normalizer {
     return end !== -1 && this.#take(end + 1, Before.word);
   }
 
-  // $1; dollar-quoted strings are left to the parser.
+  // Takes $1. Dollar-quoted strings are left to the parser.
   #parameter(): boolean {
     let end = this.#position + 1;
     while (isDigit(this.#text.charCodeAt(end))) end += 1;
     return end > this.#position + 1 && this.#take(end, Before.value);
   }
 
-  // A comment is white space, but stays in the key.
+  // A comment counts as white space but stays in the key.
   #dashOrSlash(code: number): boolean {
     const next = this.#text.charCodeAt(this.#position + 1);
     if (code === 47 && next === 42) return false;
@@ -376,7 +386,7 @@ class Normalizer {
         return this.#take(end, Before.value);
       }
       case 46:
-        // .5 stays in the key.
+        // A number such as .5 stays in the key.
         if (!isDigit(this.#text.charCodeAt(end))) return this.#take(end, Before.operator);
         return this.#take(skipNumber(this.#text, end), Before.value);
       case 93:
@@ -414,8 +424,8 @@ function skipNumber(text: string, from: number): number {
   return at;
 }
 
-// The type of an integer literal. 2147483648 is BIGINT, but -2147483648 is INT, so it stays; the
-// same holds for 9223372036854775808, and more digits are DECIMAL.
+// Returns the type of an integer literal. 2147483648 is BIGINT, but -2147483648 is INT, so this
+// literal stays. The same holds for 9223372036854775808. Larger integers are DECIMAL.
 function integerKind(digits: string): "integer" | "bigint" | undefined {
   const leading = digits.startsWith("0") ? (/^0*/.exec(digits)?.[0].length ?? 0) : 0;
   const length = digits.length - leading;
@@ -431,13 +441,14 @@ function integerKind(digits: string): "integer" | "bigint" | undefined {
     : undefined;
 }
 
-// Precision of the DECIMAL that a literal with a point is; the scale is the digits behind it.
+// Returns the precision of a DECIMAL literal with a point. Its scale is the number of digits after
+// the point.
 function decimalPrecision(digits: string, scale: number): number {
   const whole = digits.slice(0, digits.indexOf(".")).replace(/^0+/, "");
   return Math.max(whole.length + scale, 1);
 }
 
-// Whether a string goes on behind white space, or a comment might hide that it does.
+// Whether a string continues after white space, or a comment might hide its continuation.
 function continuesBehind(text: string, from: number): boolean {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);

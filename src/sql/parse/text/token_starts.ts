@@ -1,10 +1,10 @@
 /**
- * What a character of ASCII can begin, as tables that the lexer asks once for each token.
+ * Tables of what an ASCII character can begin. The lexer looks up each token once.
  *
- * They are filled when the module is loaded, and never change.
+ * The tables are filled when the module is loaded and never change.
  */
 
-/** What a character can begin. */
+/** The kinds of token that a character can begin. */
 export const Start = {
   bad: 0,
   space: 1,
@@ -14,7 +14,7 @@ export const Start = {
   doubleQuote: 5,
   dollar: 6,
   dot: 7,
-  /** A symbol of one character that begins no longer one. */
+  /** A symbol of one character that cannot begin a longer one. */
   single: 8,
   operator: 9,
 } as const;
@@ -22,10 +22,10 @@ export const Start = {
 /** A {@linkcode Start} for each code below 128. */
 export const STARTS: Uint8Array = new Uint8Array(128);
 
-/** 1 for what goes on in a word, by code below 128. */
+/** Contains 1 for each character code below 128 that can continue a word. */
 export const IS_WORD_PART: Uint8Array = new Uint8Array(128);
 
-/** Symbols of one character by their code below 128, and empty texts. */
+/** One-character symbols by their code below 128; empty for other codes. */
 export const SINGLE: string[] = Array.from({ length: 128 }, () => "");
 
 function mark(characters: string, start: number): void {

@@ -1,6 +1,6 @@
 /**
- * Strings and names whose characters are written by number: `U&'d\0061t\+000061'` and `U&"…"`, with
- * another escape than the backslash behind UESCAPE.
+ * Strings and names that specify characters by number: `U&'d\0061t\+000061'` and `U&"…"`, with an
+ * optional UESCAPE that replaces the backslash.
  */
 
 import { closingQuote, stringContinuation } from "./characters.ts";
@@ -8,13 +8,16 @@ import type { Fail, TokenRange } from "./literals.ts";
 
 const CLAUSE = /\s*uescape\s*'(?:[^']|'')*'/iy;
 
-/** Behind the UESCAPE that follows a string or name which ends at `from`, or `from` without one. */
+/**
+ * Returns the offset after a UESCAPE that follows a token ending at `from`, or `from` if no UESCAPE
+ * follows.
+ */
 export function escapeClauseEnd(text: string, from: number): number {
   CLAUSE.lastIndex = from;
   return CLAUSE.test(text) ? CLAUSE.lastIndex : from;
 }
 
-/** What a token that begins with U& stands for. */
+/** Decodes a token that begins with U&. */
 export function decodeUnicode({ end, start, text }: TokenRange, fail: Fail): string {
   const quote = text.charAt(start + 2);
   const isName = quote === '"';
@@ -33,7 +36,7 @@ export function decodeUnicode({ end, start, text }: TokenRange, fail: Fail): str
   const escape = escapeIn(text.slice(at, end), { fail, position: at });
   return unescaped(value, escape, (found) =>
     fail(
-      `${isName ? "the name" : "the string"} holds ${found}, and should hold Unicode characters as 4 hex digits, or + and 6, behind "${escape}"`,
+      `${isName ? "the name" : "the string"} holds ${found}, but should contain Unicode characters as 4 hex digits, or + and 6, after "${escape}"`,
       start,
     ),
   );
@@ -49,12 +52,15 @@ function closingDoubleQuote(text: string, from: number): number {
   return end;
 }
 
-// A character that cannot stand in a number or end the string.
+// Returns the escape character, which cannot be part of a number or end the string.
 function escapeIn(clause: string, { fail, position }: { fail: Fail; position: number }): string {
   if (clause === "") return "\\";
   const [, given = ""] = /'((?:[^']|'')*)'$/.exec(clause) ?? [];
   if (Array.from(given).length === 1 && !/[0-9a-fA-F+'"\s]/.test(given)) return given;
-  return fail("UESCAPE needs one character, no hex digit, quote, plus or space", position);
+  return fail(
+    "UESCAPE needs one character other than a hex digit, a quote, a plus sign or a space",
+    position,
+  );
 }
 
 function unescaped(value: string, escape: string, fail: (found: string) => never): string {

@@ -1,25 +1,25 @@
 /**
- * Finds words of a text in a fixed list, whatever the case of their letters, and makes no string.
+ * Looks up words of a text in a fixed list, ignoring case and creating no strings.
  *
- * Whoever reads a word folds its characters into a hash on the way; the table is open addressing by
- * that hash and never changes.
+ * The reader of a word folds its characters into a hash while it reads. The table uses open
+ * addressing by that hash and never changes.
  */
 
-/** Slots of a table: several for each word, so that searches are short. */
+/** The number of slots per word, which is large enough to keep searches short. */
 const SLOTS_PER_WORD = 8;
 
 /**
- * The hash of a word is built from its characters in order, from 0. Bit 5 folds the case of
- * letters; no two characters of identifiers but those meet by it.
+ * Adds a character to the hash of a word, which starts at 0. Setting bit 5 folds the case of
+ * letters and merges no other two identifier characters.
  */
 export function foldIntoHash(hash: number, code: number): number {
   return (Math.imul(hash, 31) + (code | 32)) | 0;
 }
 
 export class WordTable {
-  /** In lower case, each once. */
+  /** The words in lower case, without duplicates. */
   readonly words: readonly string[];
-  /** 0 is free, else 1 + the index in `words`. */
+  /** Contains 0 for a free slot, otherwise 1 + the index in `words`. */
   readonly #slots: Int16Array;
   readonly #mask: number;
 
@@ -37,7 +37,10 @@ export class WordTable {
     }
   }
 
-  /** The index of the word at [start, end), of which `hash` is the hash; -1 when there is none. */
+  /**
+   * Returns the index of the word at [start, end) with the given hash, or -1 if it is not in the
+   * table.
+   */
   indexAt(text: string, start: number, end: number, hash: number): number {
     let slot = hash & this.#mask;
     for (let entry = this.#slots[slot] ?? 0; entry !== 0; entry = this.#slots[slot] ?? 0) {

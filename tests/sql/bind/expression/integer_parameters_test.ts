@@ -53,7 +53,7 @@ describe("an integer parameter", () => {
     expect(failure).toStartWith("VALUE_OUT_OF_RANGE");
   });
 
-  test("stays BIGINT where that fits", async () => {
+  test("stays BIGINT if that fits", async () => {
     const sql = "SELECT $1, abs($1), $1 + 1, mod(7, $1), 8 | $1";
     const [result] = await engine.run(sql, { params: [2] });
     expect(result?.schema?.map(({ data_type: type }) => type)).toEqual(Array(5).fill("BigInt"));

@@ -1,5 +1,5 @@
 /**
- * Queries whose lists are so long that to bind them takes more than a turn of the event loop.
+ * Queries with lists so long that binding them takes more than a tick of the event loop.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
@@ -7,7 +7,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const COUNT = 2048;
 
-/** Counts how often a text lets others run while it is bound; nothing of it runs. */
+/** Returns how often binding a text yields to others. The text is not run. */
 async function yieldsOf(sql: string): Promise<number> {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock });
@@ -44,7 +44,7 @@ test.each([
   expect(await yieldsOf(sql)).toBeGreaterThanOrEqual(few + 2);
 });
 
-test("a long query whose table is altered between two steps is bound anew", async () => {
+test("a long query whose table is altered between two steps is bound again", async () => {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock });
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 2)");

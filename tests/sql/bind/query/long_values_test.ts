@@ -1,6 +1,6 @@
 /**
- * Goal: long VALUES of expressions in FROM let others run while they are bound, and
- * answer and fail as short ones do. Method: a clock by which a turn is over at each look.
+ * Goal: long VALUES of expressions in FROM yield to others while they are bound, and answer and
+ * fail as short ones do. Method: a clock by which a turn is over at each check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
@@ -8,7 +8,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const ROWS = 2048;
 
-/** Cells that are bound between two looks at the clock. */
+/** This many cells are bound between two clock checks. */
 const CELLS_PER_LOOK = 512;
 
 const clock = new HastyClock();
@@ -17,7 +17,7 @@ function open(): Promise<TestEngine> {
   return TestEngine.open({ clock, config: "performance.request_timeout = 0" });
 }
 
-/** VALUES of a number, the one above it and a text. */
+/** Returns a VALUES clause with rows of a number, its successor and a text. */
 function valuesOf(last: string, count = ROWS): string {
   const rows = Array.from({ length: count - 1 }, (_, i) => `(${i}, ${i} + 1, lower('A${i}'))`);
   return `VALUES ${[...rows, last].join(", ")}`;
@@ -25,7 +25,7 @@ function valuesOf(last: string, count = ROWS): string {
 
 const LONG = valuesOf("(-1, 0, upper('last'))");
 
-test("bindLongValues lets others run, wherever a query reads them", async () => {
+test("bindLongValues yields to others, wherever a query reads the values", async () => {
   await using engine = await open();
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT)");
   for (const sql of [
@@ -44,13 +44,13 @@ test("bindLongValues lets others run, wherever a query reads them", async () => 
   }
 });
 
-test("long VALUES are computed, all of them", async () => {
+test("all long VALUES are computed", async () => {
   await using engine = await open();
   const sql = `SELECT count(*), sum(b - a), max(c COLLATE "C"), min(c COLLATE "C") FROM (${LONG}) AS r(a, b, c)`;
   expect(await engine.rows(sql)).toEqual([[ROWS, ROWS, "a999", "LAST"]]);
 });
 
-test("long VALUES say what is wrong with their last row, and where", async () => {
+test("long VALUES report the fault of their last row, and its position", async () => {
   await using engine = await open();
   for (const [last, condition] of [
     ["(1, 2, nothing)", "COLUMN_NOT_FOUND"],
@@ -65,7 +65,7 @@ test("long VALUES say what is wrong with their last row, and where", async () =>
   expect(await engine.failure(valuesOf("(1, 1 / 0, 'x')"))).toStartWith("DIVISION_BY_ZERO@1");
 });
 
-test("long VALUES may read what is around them, and hold queries and parameters", async () => {
+test("long VALUES may read outer columns, and contain queries and parameters", async () => {
   await using engine = await open();
   const outer = `SELECT o.n, count(*), max(r.b) FROM (VALUES (1), (2)) AS o(n), LATERAL (${valuesOf("(1, o.n + 9000, 'x')")}) AS r(a, b, c) GROUP BY 1 ORDER BY 1`;
   expect(await engine.rows(outer)).toEqual([

@@ -1,6 +1,4 @@
-/**
- * ON CONFLICT over many rows at once: each becomes what it would become by itself, in order.
- */
+/** ON CONFLICT over many rows at once: the outcome for each row is the same as alone, in order. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TouchedKeys } from "../../../../src/sql/execute/change/conflict.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
@@ -20,7 +18,7 @@ test("TouchedKeys.add is true for a key the first time only", () => {
   expect([touched.add(""), touched.add("")]).toEqual([true, false]);
 });
 
-test("new rows, changed ones and those that WHERE leaves stand in the order of their proposals", async () => {
+test("new rows, changed rows and rows that WHERE leaves alone keep the order of their proposals", async () => {
   await engine.run(`
     CREATE TABLE u (id INT PRIMARY KEY, a INT DEFAULT 7, v TEXT, CHECK (a < 5000));
     INSERT INTO u SELECT g, g % 10, 'old' FROM generate_series(2, 2000, 2) AS s(g)`);
@@ -39,7 +37,7 @@ test("new rows, changed ones and those that WHERE leaves stand in the order of t
   expect(await engine.rows("SELECT a FROM u WHERE id IN (2, 4)")).toEqual([[7], [7]]);
 });
 
-test("what is wrong with the proposals is told before anything is computed of them", async () => {
+test("faults of the proposed rows are reported before anything is computed from them", async () => {
   await engine.run("CREATE TABLE w (id INT PRIMARY KEY, a INT); INSERT INTO w VALUES (1, 0)");
   const upsert = "INSERT INTO w VALUES (1, 1), (2, 2), (2, 3) ON CONFLICT (id) DO UPDATE SET a = 1";
   expect(await engine.failure(`${upsert} / w.a`)).toBe("CARDINALITY_VIOLATION@1");

@@ -1,14 +1,14 @@
 /**
- * Goal: the groups of a batch are the same by every way to them: through a table by value, through
- * the positions of a dictionary or of close numbers, and by hashing.
- * Method: random batches of every form of vector, one after the other through one Grouping, beside
- * a map by the text of the key.
+ * Goal: the groups of a batch are the same by every method: through a table by value, through the
+ * positions of a dictionary or of close numbers, and by hashing. Method: random batches of every
+ * form of vector, one after the other through one Grouping, compared with a map by the text of the
+ * key.
  *
  * To repeat a failure: SEED=<n> bun test tests/sql/execute/keys/grouping_test.ts
  */
 import { describe, expect, test } from "bun:test";
-import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
 import { Grouping } from "../../../../src/sql/execute/keys/grouping.ts";
+import { MemoryBudget } from "../../../../src/sql/execute/materialised/memory_budget.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -82,14 +82,14 @@ describe("Grouping", () => {
         for (let batch = 0; batch < 5; batch += 1) {
           const count = random.pick([1, 3, 63, 64, 500, 5000]);
           const vectors = types.map((type) => randomVector(random, type, count));
-          const { groupCount, numbers, rowCounts } = groups.groupsOf(vectors, count);
+          const { groupCount, ids, rowCounts } = groups.groupsOf(vectors, count);
           const counts: number[] = [];
           for (let row = 0; row < count; row += 1) {
             const key = JSON.stringify(vectors.map((vector) => valueAt(vector, row)));
-            const number = expected.get(key) ?? expected.size;
-            expected.set(key, number);
-            expect(numbers[row]).toBe(number);
-            counts[number] = (counts[number] ?? 0) + 1;
+            const id = expected.get(key) ?? expected.size;
+            expected.set(key, id);
+            expect(ids[row]).toBe(id);
+            counts[id] = (counts[id] ?? 0) + 1;
           }
           expect(groupCount).toBe(expected.size);
           for (const [group, rows] of (rowCounts ?? []).entries()) {
@@ -107,7 +107,7 @@ describe("Grouping", () => {
     },
   );
 
-  test("newRowsOf gives the rows of keys that came never before, and keeps none of them", () => {
+  test("newRowsOf returns the rows of new keys, and keeps none of them", () => {
     const groups = new Grouping([INT], new MemoryBudget(2 ** 20), { keepsKeys: false });
     const rowsOf = (values: Value[]): number[] => {
       const { count, rows } = groups.newRowsOf([vectorFromValues(INT, values)], values.length);

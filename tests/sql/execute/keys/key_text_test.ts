@@ -1,6 +1,4 @@
-/**
- * Keys as texts: which keys are the same, and which are not.
- */
+/** Keys as text: which keys are the same, and which are not. */
 import { expect, test } from "bun:test";
 import { keyTextOf } from "../../../../src/sql/execute/keys/key_text.ts";
 import { BIGINT, DOUBLE, INT, type Row, TEXT } from "../../../../src/types/mod.ts";

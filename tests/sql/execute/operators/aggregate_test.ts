@@ -1,6 +1,6 @@
 /**
- * Goal: an aggregate that makes much of the rows that it kept looks at the clock meanwhile.
- * Method: a clock that counts how often it is asked.
+ * Goal: an aggregate that computes much from its kept rows checks the clock while doing so. Method:
+ * a clock that counts how often it is asked.
  */
 import { expect, test } from "bun:test";
 import { AskedClock } from "../../../support/asked_clock.ts";
@@ -14,15 +14,15 @@ async function looksOf(sql: string): Promise<{ looks: number; row: readonly unkn
   return { looks: clock.askedCount, row };
 }
 
-test("Aggregate looks at the clock while it makes a large object", async () => {
+test("Aggregate checks the clock while it makes a large object", async () => {
   const over = (call: string): string =>
     `SELECT ${call} FROM generate_series(1, 40000) AS s(g) WHERE g % 2 = 0`;
   const plain = await looksOf(over("count(md5(g::TEXT))"));
   const object = await looksOf(over("length(jsonb_object_agg(md5(g::TEXT), 1)::TEXT)"));
   expect(plain.row).toEqual([20_000]);
-  // Each member is 37 characters, with two in front of it.
+  // Each member has 37 characters, preceded by two more.
   expect(object.row).toEqual([20_000 * 39]);
-  // Some 200,000 comparisons.
+  // The difference is some 200,000 comparisons.
   expect(object.looks - plain.looks).toBeGreaterThan(8);
 });
 
@@ -32,6 +32,6 @@ test("Aggregate makes the results of many rows some groups at a time", async () 
   const few = await looksOf(over("min(g)"));
   const all = await looksOf(over("array_agg(g)"));
   expect([few.row, all.row]).toEqual([[1000], [1000]]);
-  // Twenty rows a group: some two hundred groups are as many rows as a batch has.
+  // A batch has as many rows as some two hundred groups of twenty rows.
   expect(all.looks - few.looks).toBeGreaterThanOrEqual(4);
 });

@@ -1,6 +1,6 @@
 /**
- * Goal: what a top-n leaves out of a batch is never one of the first n, and of a batch in the
- * opposite order hardly more than n rows stay. Method: random batches beside a sort.
+ * Goal: a top-n never drops one of the first n rows from a batch, and hardly more than n rows
+ * remain from a batch in the opposite order. Method: random batches, compared with a sort.
  */
 import { expect, test } from "bun:test";
 import { allRows } from "../../../../src/sql/execute/evaluate/row_choice.ts";
@@ -33,7 +33,7 @@ test("leadingRows keeps all that equal the last of the first n", () => {
   expect(kept([1, 5, 5, 2, 5, 9, 0, 1], 2, true)).toEqual([1, 2, 4, 5]);
 });
 
-test("leadingRows keeps what a sort by the first key may need, of random batches", () => {
+test("leadingRows keeps all rows that a sort by the first key may need, of random batches", () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = new SeededRandom(seed);
     const values = Array.from({ length: 1 + random.below(300) }, () => random.below(80) - 40);
@@ -49,7 +49,7 @@ test("leadingRows keeps what a sort by the first key may need, of random batches
   }
 });
 
-test("leadingRows leaves all where it cannot compare, or need not", () => {
+test("leadingRows keeps all rows if it cannot compare, or need not", () => {
   const chosen = allRows(100);
   const texts: Vector = { kind: "any", length: 100, values: Array(100).fill("x") };
   expect(leadingRows(chosen, 1, { isDescending: true, vector: texts })).toBe(chosen);

@@ -1,12 +1,15 @@
 /**
- * Goal: an order by words is the order of the values, and a long one looks at the clock.
- * Method: random columns of each form, with NULL, many equal values and the ends of the types,
- * ordered both ways and compared with a sort of lists.
+ * Goal: the order by words is the order of the values, and a long sort checks the clock. Method:
+ * random columns of each form, with NULL, many equal values and the extremes of the types, ordered
+ * both ways and compared with a sort of lists.
  */
 import { expect, test } from "bun:test";
-import { HeldRows } from "../../../../src/sql/execute/held/held_rows.ts";
-import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
-import { compareByKey, type SortOrder } from "../../../../src/sql/execute/held/sort_order.ts";
+import { MaterialisedRows } from "../../../../src/sql/execute/materialised/materialised_rows.ts";
+import { MemoryBudget } from "../../../../src/sql/execute/materialised/memory_budget.ts";
+import {
+  compareByKey,
+  type SortOrder,
+} from "../../../../src/sql/execute/materialised/sort_order.ts";
 import { rowOrder } from "../../../../src/sql/execute/sort/row_order.ts";
 import {
   BIGINT,
@@ -49,8 +52,11 @@ function textAt(random: SeededRandom): string {
   return Array.from({ length: random.below(5) }, () => PARTS[random.below(PARTS.length)]).join("");
 }
 
-function heldOf(types: readonly DataType[], columns: readonly (readonly Value[])[]): HeldRows {
-  const rows = new HeldRows(types, new MemoryBudget(2 ** 30));
+function heldOf(
+  types: readonly DataType[],
+  columns: readonly (readonly Value[])[],
+): MaterialisedRows {
+  const rows = new MaterialisedRows(types, new MemoryBudget(2 ** 30));
   const rowCount = columns[0]?.length ?? 0;
   for (let start = 0; start < rowCount; start += PIECE) {
     const end = Math.min(rowCount, start + PIECE);
@@ -80,8 +86,8 @@ test.each(COLUMNS)("rowOrder by %s", (name, type, make) => {
           compareByKey(key, values[left] ?? null, values[right] ?? null);
         const byBoth = (left: number, right: number): number =>
           byKey(left, right) || compareByKey(other, others[left] ?? null, others[right] ?? null);
-        const options = { keyStart: 0, run: { checkTime: () => undefined } };
-        // A sort of lists leaves equal rows as they came.
+        const options = { keyStart: 0, context: { checkTime: () => undefined } };
+        // A sort of lists keeps equal rows in their original order.
         expect([...rowOrder(rows, [key], options)]).toEqual(numbers.toSorted(byKey));
         expect([...rowOrder(rows, [key, other], options)]).toEqual(numbers.toSorted(byBoth));
         const swapped = heldOf([INT, type, INT], [others, values, firsts]);
@@ -100,24 +106,24 @@ test.each(COLUMNS)("rowOrder by %s", (name, type, make) => {
 
 test("rowOrder without a key is the order of arrival", () => {
   const rows = heldOf([INT], [[3, 1, 2]]);
-  const options = { keyStart: 1, run: { checkTime: () => undefined } };
+  const options = { keyStart: 1, context: { checkTime: () => undefined } };
   expect([...rowOrder(rows, [], options)]).toEqual([0, 1, 2]);
 });
 
 test.each(COLUMNS)(
-  "rowOrder by %s looks at the clock, and ends when that throws",
+  "rowOrder by %s checks the clock, and ends when the check throws",
   (_, type, make) => {
     const random = new SeededRandom(5);
     const rows = heldOf([type], [Array.from({ length: 50_000 }, () => make(random))]);
     const key: SortOrder = { type, isDescending: false, nullsFirst: false };
     let lookCount = 0;
-    const run = {
+    const context = {
       checkTime(): void {
         lookCount += 1;
         if (lookCount === 10) throw new Error("over");
       },
     };
-    expect(() => rowOrder(rows, [key], { keyStart: 0, run })).toThrow("over");
+    expect(() => rowOrder(rows, [key], { keyStart: 0, context })).toThrow("over");
     expect(lookCount).toBe(10);
   },
 );

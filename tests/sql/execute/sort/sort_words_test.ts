@@ -1,12 +1,11 @@
 /**
- * Goal: the numbers beside the rows never change what comes first.
- * Method: texts that share beginnings, end early, and mix characters of one to four bytes and
- * halves of none, and numbers beyond what a double holds: sorted both ways, by what SQL says they
- * are.
+ * Goal: the numbers stored next to the rows never change the order. Method: texts that share
+ * prefixes, end early, and mix characters of one to four bytes and unpaired surrogates, and numbers
+ * beyond the range of a double, are sorted both ways and by the values themselves.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
-import { compareCodePoints } from "../../../../src/types/code_points.ts";
+import { compareCodePoints } from "../../../../src/types/mod.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { randomFrom, seedOf } from "../../../types/random.ts";
 
@@ -60,7 +59,7 @@ test.each([
   ["u", "u::TEXT"],
 ])("%s is in the order of %s, NULL on either end", async (key, other) => {
   for (const way of ["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]) {
-    // The first key is the same for all rows: what comes behind it has no numbers beside it.
+    // The first key is the same for all rows, so later keys have no numbers next to the rows.
     expect(await ids(`${key} ${way}, id`)).toEqual(await ids(`id * 0, ${other} ${way}, id`));
     const numbered = `SELECT id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY ${key} ${way}, id) AS n FROM t) w ORDER BY n`;
     const inWindow = (await engine.rows(numbered)).map(([id]) => id);

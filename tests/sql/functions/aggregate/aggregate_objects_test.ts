@@ -1,5 +1,5 @@
 /**
- * Goal: an object is what its members say, in canonical order. Method: random keys, many of them
+ * Goal: an object equals its members in canonical order. Method: random keys, many of them
  * repeated.
  */
 import { expect, test } from "bun:test";
@@ -34,7 +34,7 @@ function keysOf(count: number): string[] {
   );
 }
 
-/** What the members are together, by their text alone. */
+/** Returns the object of the members, using only their text. */
 function expectedOf(keys: readonly string[]): string {
   return canonicalJson(`{${keys.map((key, i) => `${JSON.stringify(key)}: ${i}`).join(",")}}`);
 }
@@ -50,7 +50,7 @@ test.each(COUNTS)("JsonbObjectState of %p members is the canonical object", (cou
   expect(state.finish(1)).toBe(canonicalJson(`{"later": 7, ${expected.slice(1)}`));
 });
 
-test("JsonbObjectState looks at the clock while it makes a large object", () => {
+test("JsonbObjectState checks the clock while it makes a large object", () => {
   const state = objectState();
   for (const [i, key] of keysOf(20_000).entries()) state.add(0, key, i);
   let lookCount = 0;

@@ -1,6 +1,6 @@
 /**
- * Goal: aggregates are exact, over rows and over vectors alike, and empty groups give what SQL
- * says.
+ * Goal: aggregates are exact, over rows and over vectors alike, and empty groups give the values
+ * that SQL defines.
  */
 import { expect, test } from "bun:test";
 import type {
@@ -39,7 +39,7 @@ import {
   wholeFromBigint,
 } from "../../../../src/types/mod.ts";
 import { randomFrom, seedOf } from "../../../types/random.ts";
-import { aggregate, conditionOf, type Given, of } from "../calls.ts";
+import { aggregate, errorCodeOf, type Given, of } from "../calls.ts";
 
 const INTS: DataType = { kind: "array", element: INT };
 const DOUBLES: DataType = { kind: "array", element: DOUBLE };
@@ -409,7 +409,7 @@ test("isAggregate knows aggregates, and resolveAggregate refuses types that have
   expect(resolveAggregate("min", [JSONB])).toBeUndefined();
   expect(resolveAggregate("bool_and", [INT])).toBeUndefined();
   expect(resolveAggregate("sum", [INT, INT])).toBeUndefined();
-  expect(resolveAggregate("array_agg", [INTS])).toBeUndefined();
+  expect(resolveAggregate("array_agg", [INTS])?.result).toEqual(INTS);
   expect(resolveAggregate("string_agg", [INT, TEXT])).toBeUndefined();
   expect(form("percentile_cont", DOUBLE, INT).isOrderedSet).toBe(true);
   expect(form("max", INT).ignoresRepeats).toBe(true);
@@ -418,16 +418,16 @@ test("isAggregate knows aggregates, and resolveAggregate refuses types that have
 test("sums beyond their type are refused", () => {
   const largest = "9".repeat(38);
   const type = decimalType(38, 0);
-  expect(conditionOf(() => aggregate("sum", [type], all(type, largest, "1")))).toBe(
+  expect(errorCodeOf(() => aggregate("sum", [type], all(type, largest, "1")))).toBe(
     "VALUE_OUT_OF_RANGE",
   );
-  expect(conditionOf(() => aggregate("sum", [DOUBLE], all(DOUBLE, "1e308", "1e308")))).toBe(
+  expect(errorCodeOf(() => aggregate("sum", [DOUBLE], all(DOUBLE, "1e308", "1e308")))).toBe(
     "VALUE_OUT_OF_RANGE",
   );
-  expect(conditionOf(() => aggregate("json_object_agg", [TEXT, INT], [[null, 1]]))).toBe(
+  expect(errorCodeOf(() => aggregate("json_object_agg", [TEXT, INT], [[null, 1]]))).toBe(
     "INVALID_VALUE",
   );
-  expect(conditionOf(() => aggregate("percentile_disc", [DOUBLE, INT], [[2, 1]]))).toBe(
+  expect(errorCodeOf(() => aggregate("percentile_disc", [DOUBLE, INT], [[2, 1]]))).toBe(
     "VALUE_OUT_OF_RANGE",
   );
 });
@@ -457,14 +457,14 @@ function bothWays(
   return { byRow: finish(byRow), byVector: finish(byVector), vectorCount };
 }
 
-/** The groups of a batch; their rows are counted for every other number of rows. */
-function batchGroups(numbers: Uint32Array | undefined): BatchGroups | undefined {
-  if (numbers === undefined) return undefined;
-  const groupCount = Math.max(0, ...numbers) + 1;
-  if (numbers.length % 2 === 1) return { numbers, groupCount, rowCounts: undefined };
+/** Returns the groups of a batch. Their rows are counted only if the number of rows is even. */
+function batchGroups(ids: Uint32Array | undefined): BatchGroups | undefined {
+  if (ids === undefined) return undefined;
+  const groupCount = Math.max(0, ...ids) + 1;
+  if (ids.length % 2 === 1) return { ids, groupCount, rowCounts: undefined };
   const rowCounts = new Uint32Array(groupCount);
-  for (const group of numbers) rowCounts[group] = (rowCounts[group] ?? 0) + 1;
-  return { numbers, groupCount, rowCounts };
+  for (const group of ids) rowCounts[group] = (rowCounts[group] ?? 0) + 1;
+  return { ids, groupCount, rowCounts };
 }
 
 const seed = seedOf();
@@ -554,7 +554,7 @@ test("approximate aggregates stay within two percent", () => {
   expect(percentile.finish(2)).toBe(0);
 });
 
-// Goal: a result is the same whether it is asked for alone or with those around it.
+// Goal: a result is the same whether it is requested alone or with its neighbours.
 test.each([
   ["count", [1, 2, 3]],
   ["sum", [1, 2, 3]],
@@ -569,7 +569,7 @@ test.each([
   const groupCount = 40;
   const expected = Array.from({ length: groupCount }, (_, group) => state.finish(group));
   const range = state.finishRange?.(0, groupCount);
-  // Sums that no double holds are asked for one by one.
+  // Sums beyond the range of a double are requested one by one.
   const isHuge = values[0] + values[2] > Number.MAX_SAFE_INTEGER;
   expect(range === undefined).toBe(isHuge && name !== "count");
   if (range !== undefined) expect(valuesOf(range)).toEqual(expected);
@@ -605,6 +605,6 @@ test.each([
 test("jsonb_agg refuses what JSONB cannot hold", () => {
   const ofJson = (written: string) => (): unknown =>
     aggregate("jsonb_agg", [JSON_TEXT], [[of(JSON_TEXT, written)]]);
-  expect(conditionOf(ofJson('"\\u0000"'))).toBe("INVALID_VALUE");
-  expect(conditionOf(ofJson("1e999999"))).toBe("VALUE_OUT_OF_RANGE");
+  expect(errorCodeOf(ofJson('"\\u0000"'))).toBe("INVALID_VALUE");
+  expect(errorCodeOf(ofJson("1e999999"))).toBe("VALUE_OUT_OF_RANGE");
 });

@@ -1,7 +1,7 @@
 /**
- * Goal: a column of documents answers as each document does, and only those are looked at that have
- * the bytes of what is sought. Method: random documents, as JSON in several hands and as JSONB,
- * asked at once and one by one; the looks are counted.
+ * Goal: a column of documents gives the same answer as each document, and only documents that
+ * contain the wanted bytes are parsed. Method: random documents, as JSON in several spellings and
+ * as JSONB, tested at once and one by one; the parses are counted.
  */
 import { expect, test } from "bun:test";
 import { soughtBytes, testRowsWith } from "../../../../src/sql/functions/json/json_columns.ts";
@@ -20,7 +20,7 @@ import { SeededRandom } from "../../../support/seeded_random.ts";
 const KEYS = ["a", "bb", 'c"c', "é", "d\\d", "\n"];
 const NUMBERS = ["1", "1.0", "1e0", "10e-1", "0.5", "5E-1", "-0", "0", "10", "-1.50", "-15e-1"];
 
-/** A document in one of the forms in which clients write it. */
+/** Returns a document in one of the forms in which clients write it. */
 function written(random: SeededRandom, depth: number): string {
   const space = random.below(3) === 0 ? " " : "";
   const kind = random.below(depth === 0 ? 4 : 7);
@@ -32,7 +32,7 @@ function written(random: SeededRandom, depth: number): string {
   return `{${parts.map((part) => `${name(random)}${space}:${space}${part}`).join(`${space},`)}}`;
 }
 
-/** A string, with its characters escaped now and then. */
+/** Returns a string, with its characters occasionally escaped. */
 function name(random: SeededRandom): string {
   const text = KEYS[random.below(KEYS.length)] ?? "";
   if (random.below(4) > 0) return JSON.stringify(text);
@@ -108,7 +108,7 @@ test.each([
   },
 );
 
-test("soughtBytes knows nothing of a number in JSON", () => {
+test("soughtBytes returns nothing for a number in JSON", () => {
   expect(soughtBytes(jsonTree("1"), false)).toBeUndefined();
   expect(soughtBytes(jsonTree("1"), true)?.pieces.map(String)).toEqual(["1"]);
 });

@@ -1,6 +1,6 @@
 /**
- * Goal: containment that is searched for in the text is what the trees of both documents say.
- * Method: random documents beside a plain definition, and texts of which a tree would be refused.
+ * Goal: a containment search in the text gives the same result as the trees of both documents.
+ * Method: random documents compared with a plain definition, and texts whose tree would be refused.
  */
 import { expect, test } from "bun:test";
 import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";
@@ -64,7 +64,7 @@ test.each([
   expect(jsonContainsAtTop(outer, jsonTree(inner))).toBe(isHeld);
 });
 
-test("jsonContainsAtTop reads only what is asked for, and a tree where that is much", () => {
+test("jsonContainsAtTop reads only the requested parts, and a tree where there are many", () => {
   const outer = `{"a": 1, "z": "\\ud800"}`;
   expect(() => jsonTree(outer)).toThrow("surrogate");
   expect(jsonContainsAtTop(outer, jsonTree('{"a": 1}'))).toBe(true);

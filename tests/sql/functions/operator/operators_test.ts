@@ -1,6 +1,6 @@
 /**
- * Goal: every operator gives what the SQL contract and PostgreSQL give, and exists for no other
- * types. Method: a table of operations.
+ * Goal: every operator gives the results of the SQL contract and of PostgreSQL, and exists for no
+ * other types. Method: a table of operations.
  */
 import { expect, test } from "bun:test";
 import { resolveBinary, resolveLike } from "../../../../src/sql/functions/operator/operators.ts";
@@ -23,8 +23,8 @@ import {
   UUID,
 } from "../../../../src/types/mod.ts";
 import {
-  conditionOf,
   day,
+  errorCodeOf,
   type Given,
   INTS,
   js,
@@ -227,8 +227,8 @@ test.each([
   [1, "->", "a", "TYPE_MISMATCH ->"],
 ] as readonly (readonly [Given, string, Given, string])[])(
   "%p %s %p raises %s",
-  (left, op, right, condition) => {
-    expect(conditionOf(() => operate(left, op, right))).toBe(condition);
+  (left, op, right, code) => {
+    expect(errorCodeOf(() => operate(left, op, right))).toBe(code);
   },
 );
 
@@ -254,8 +254,8 @@ test.each([
   ["|/", -1, "VALUE_OUT_OF_RANGE"],
   ["-", "a", "TYPE_MISMATCH -"],
   ["~", n("1.5"), "TYPE_MISMATCH ~"],
-] as readonly (readonly [string, Given, string])[])("%s %p raises %s", (op, operand, condition) => {
-  expect(conditionOf(() => prefix(op, operand))).toBe(condition);
+] as readonly (readonly [string, Given, string])[])("%s %p raises %s", (op, operand, code) => {
+  expect(errorCodeOf(() => prefix(op, operand))).toBe(code);
 });
 
 test("LIKE takes another escape, or none", () => {
@@ -265,7 +265,7 @@ test("LIKE takes another escape, or none", () => {
   expect(like("50x", "50!%", "!")).toBe(false);
   expect(like("a\\b", "a\\b", "")).toBe(true);
   expect(like("a\\%", "a\\%", "")).toBe(true);
-  expect(conditionOf(() => like("a", "a", "ab"))).toBe("INVALID_VALUE");
+  expect(errorCodeOf(() => like("a", "a", "ab"))).toBe("INVALID_VALUE");
   const alternating = resolveLike("LIKE", [TEXT, TEXT, TEXT]);
   expect(alternating?.evaluate(["%", "!%", "!"])).toBe(true);
   expect(alternating?.evaluate(["!x", "!%", "\\"])).toBe(true);

@@ -1,15 +1,14 @@
 /**
- * Goal: regular expressions match what the contract says, in linear time.
- * Method: random patterns without the features that differ, against RegExp; patterns made to blow
- * up a backtracking matcher, on growing texts. To repeat a failure: SEED=<n> bun test
- * tests/sql/functions
+ * Goal: regular expressions match what the contract says, in linear time. Method: random patterns
+ * without the features that differ, against RegExp; patterns crafted to blow up a backtracking
+ * matcher, on growing texts. To repeat a failure: SEED=<n> bun test tests/sql/functions
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { matchesOf } from "../../../../src/sql/functions/regex/pattern.ts";
 import { compileRegex } from "../../../../src/sql/functions/regex/regex.ts";
 import { randomFrom, seedOf } from "../../../types/random.ts";
-import { conditionOf } from "../calls.ts";
+import { errorCodeOf } from "../calls.ts";
 
 function randomPattern(random: () => number, depth: number): string {
   const pick = (items: readonly string[]): string =>
@@ -19,7 +18,7 @@ function randomPattern(random: () => number, depth: number): string {
     return pick(["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "\\s"]);
   if (kind < 0.6) {
     const item = randomPattern(random, depth + 1);
-    // Whether an empty round of a repetition counts differs between engines.
+    // Engines differ in whether an empty iteration of a repetition counts.
     if (new RegExp(`^(?:${item})$`).test("")) return item;
     const isSimple = item.length === 1 || /^(?:\[[^\]]*\]|\\.)$/.test(item);
     const quantifier = pick(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,1}?", "{2,}"]);
@@ -31,7 +30,8 @@ function randomPattern(random: () => number, depth: number): string {
 }
 
 /**
- * Groups inside repetitions keep other rounds than in RegExp, so only the whole match counts there.
+ * Groups inside repetitions keep other iterations than in RegExp, so only the whole match is
+ * compared.
  */
 function hasRepeatedGroup(pattern: string): boolean {
   return /\)[*+?{]/.test(pattern);
@@ -125,8 +125,8 @@ test.each([
   ["(?<!b)a", "UNSUPPORTED_FEATURE"],
   ["((((a{255}){255}){255}){255})", "INVALID_VALUE"],
   ["(".repeat(1000), "INVALID_VALUE"],
-])("the pattern %p raises %s", (pattern, condition) => {
-  expect(conditionOf(() => compileRegex(pattern, ""))).toBe(condition);
+])("the pattern %p raises %s", (pattern, code) => {
+  expect(errorCodeOf(() => compileRegex(pattern, ""))).toBe(code);
 });
 
 test("the leftmost match wins, then the alternative written first", () => {
@@ -152,7 +152,7 @@ test.each(["(a+)+$", "(a|aa)+$", "(.*a){12}b", "^(a?){60}a{60}$", "(x+x+)+y", "(
   (pattern) => {
     const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
     const regex = compileRegex(pattern, "");
-    // One that tries every way would not end before the sun does.
+    // A matcher that tries every way would practically never end.
     expect(regex.test(text)).toBe(false);
     expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
   },
@@ -178,11 +178,11 @@ test("no character of a text is taken for its end", () => {
 test("a search that would take for ever is refused, whatever it searches for", () => {
   const text = "a".repeat(1_000_000);
   const all = compileRegex("a.*z|a", "");
-  // Each match is one character, and each asks the whole rest of the text for a z.
-  expect(conditionOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
+  // Each match is one character long, and searches the whole rest of the text for a z.
+  expect(errorCodeOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
   const long = compileRegex("(?:a?){200}z", "");
-  expect(conditionOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");
-  // The pattern is as good as before.
+  expect(errorCodeOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");
+  // The pattern still works as before.
   expect(all.exec("ba", 0)).toEqual([1, 2]);
   expect(long.exec("aaz", 0)).toEqual([0, 3]);
 });
@@ -214,7 +214,7 @@ describe("a search that takes long", () => {
     try {
       return String(search());
     } catch (error) {
-      if (error instanceof DatabaseError) return error.condition;
+      if (error instanceof DatabaseError) return error.code;
       throw error;
     }
   };
@@ -259,7 +259,7 @@ describe("a pattern", () => {
     const longest = `[${"a".repeat(65_534)}]`;
     expect(compileRegex(longest, "").test("a")).toBe(true);
     expect(() => compileRegex(`a${longest}`, "")).toThrow(
-      "Cannot use the regular expression: it has 65537 characters, and should have at most 65536",
+      "Cannot use the regular expression: it has 65537 characters, but should have at most 65536",
     );
   });
 
@@ -277,7 +277,7 @@ describe("a pattern", () => {
       ).test("\u2191"),
     ).toBe(true);
     const message =
-      "Cannot use the regular expression: its brackets name too many ranges of characters";
+      "Cannot use the regular expression: its brackets contain too many ranges of characters";
     expect(() =>
       compileRegex(
         brackets(1000, (each) => `[\\w${each}]`),

@@ -1,6 +1,6 @@
 /**
- * Functions whose arguments are long: sets of more characters than a Map is used for, templates,
- * and encoded bytes.
+ * Functions with long arguments: sets with more characters than a Map is used for, templates, and
+ * encoded bytes.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -8,7 +8,7 @@ import { resolveFunction } from "../../../../src/sql/functions/registry.ts";
 import { BYTES, TEXT } from "../../../../src/types/mod.ts";
 import { CALL } from "../calls.ts";
 
-/** Calls a function of texts and bytes. */
+/** Calls a function on texts and bytes. */
 function called(name: string, values: readonly (string | Uint8Array)[]): unknown {
   const types = values.map((value) => (typeof value === "string" ? TEXT : BYTES));
   const found = resolveFunction(name, types);
@@ -16,7 +16,7 @@ function called(name: string, values: readonly (string | Uint8Array)[]): unknown
   return found.overload.evaluate(values, CALL, types);
 }
 
-/** Each code point from the first on, surrogates aside. */
+/** Returns consecutive code points, beginning with the first, without surrogates. */
 function characters(first: number, count: number): string {
   return Array.from({ length: count }, (_, i) => String.fromCodePoint(first + i)).join("");
 }

@@ -1,7 +1,7 @@
 /**
- * Goal: who walks or copies a tree with a megabyte of literals in it looks at a few parts, and at
- * all that another list is made of.
- * Method: the parts of a tree are counted; of a copy every position is looked at.
+ * Goal: code that walks or copies a tree with a megabyte of literals in it visits only a few parts,
+ * but every part of any other list. Method: the parts of a tree are counted, and every position of
+ * a copy is checked.
  */
 import { describe, expect, test } from "bun:test";
 import { directPartsOf, partsOf, relocated } from "../../../../src/sql/parse/ast/tree_parts.ts";
@@ -17,7 +17,7 @@ function parsed(sql: string): object {
   return statement;
 }
 
-/** Each position of a tree, those of the values of long lists too. */
+/** Returns each position of a tree, including those of the values of long lists. */
 function positionsOf(tree: object): unknown[] {
   const positions: unknown[] = [];
   for (const part of partsOf(tree, Object.values)) {
@@ -26,7 +26,7 @@ function positionsOf(tree: object): unknown[] {
   return positions;
 }
 
-/** The text of the long list in a tree. */
+/** Returns the text of the long list in a tree. */
 function bytesIn(tree: object): unknown {
   for (const part of partsOf(tree)) if ("bytes" in part) return part.bytes;
   throw new Error("the tree has a long list");
@@ -65,7 +65,7 @@ describe("partsOf", () => {
 });
 
 describe("relocated", () => {
-  test("everything stands at the place, also the values of a long list", () => {
+  test("everything is at its position, including the values of a long list", () => {
     for (const list of ["1, 'two', NULL", literalsOf(2000)]) {
       const tree = parsed(`SELECT a FROM t WHERE a IN (${list}) ORDER BY b LIMIT 1`);
       const copy = relocated(tree, ELSEWHERE);

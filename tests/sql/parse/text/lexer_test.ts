@@ -1,6 +1,4 @@
-/**
- * Goal: every token of the contract is read as it says, with its exact value and place.
- */
+/** Goal: every token of the contract is read as specified, with its exact value and position. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { parseExpression, parseStatements } from "../../../../src/sql/parse/parser.ts";
@@ -36,7 +34,7 @@ test("tokenize, splits operators at the longest that is known", () => {
   );
 });
 
-test("tokenize, comments are white space, also behind operators and inside each other", () => {
+test("tokenize, comments are white space, also after operators and inside each other", () => {
   expect(words("a --x\n+ /* 1 /* 2 */ 3 */ b/**/c")).toEqual(["a", "+", "b", "c"]);
   expect(words("a|/* x */b #--y\nc")).toEqual(["a", "|", "b", "#", "c"]);
   expect(words("a -- to the end")).toEqual(["a"]);
@@ -46,14 +44,14 @@ test("tokenize, reads Unicode white space", () => {
   expect(words("a\u00a0b\u2003c\ufeffd\u3000e")).toEqual(["a", "b", "c", "d", "e"]);
 });
 
-test("tokenize, reads a part of a text with places in the whole", () => {
+test("tokenize, reads a part of a text with positions in the whole", () => {
   const tokens = tokenize("SELECT 1; SELECT 2", 10, 18);
   expect(tokens.words).toEqual(["select", "", ""]);
   expect(Array.from(tokens.starts.subarray(0, 3))).toEqual([10, 17, 18]);
   expect(tokens.kinds[2]).toBe(Token.end);
 });
 
-test("tokenize, finds room for as many tokens as there are characters", () => {
+test("tokenize, has capacity for as many tokens as there are characters", () => {
   const text = "a,".repeat(500);
   const tokens = tokenize(text);
   expect(tokens.words).toHaveLength(1001);
@@ -139,7 +137,7 @@ test.each([
   ["SELECT B'01'", "UNSUPPORTED_FEATURE", 7],
 ] as const)("parseStatements, %j is %s at %d", (text, condition, position) => {
   const error = errorOf(text);
-  expect(error?.condition).toBe(condition);
+  expect(error?.code).toBe(condition);
   expect(error?.position).toBe(position);
   expect(error?.statementIndex).toBe(text.startsWith("SELECT 1;") ? 1 : 0);
 });

@@ -1,7 +1,7 @@
 /**
- * Long VALUES lists of plain literals take a way of their own, from bytes to columns. Here each
- * list also goes the ordinary way, token by token and row by row: the rows and the errors, with
- * their positions, must be the same.
+ * Long VALUES lists of plain literals take a fast path from bytes to columns. Here each list also
+ * takes the ordinary path, token by token and row by row: the rows and the errors, with their
+ * positions, must be the same.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { parseStatements } from "../../../../src/sql/parse/parser.ts";
@@ -10,7 +10,7 @@ import { randomFrom, seedOf } from "../../../types/random.ts";
 
 const LISTS = 100;
 
-/** More cells than a plan has slots. */
+/** This is more cells than a plan has slots. */
 const ROWS = 40;
 
 const TYPES = [
@@ -48,7 +48,7 @@ function pickWith(random: () => number): Pick {
   return (...from) => from[Math.floor(random() * from.length)] ?? (from[0] as (typeof from)[0]);
 }
 
-/** Cells that fit a column, in all the forms that a list may write them in. */
+/** Returns cells that fit a column, in every form that a list may use. */
 function fitting(column: number, pick: Pick): string {
   switch (column) {
     case 1:
@@ -103,7 +103,7 @@ function fitting(column: number, pick: Pick): string {
   }
 }
 
-/** Cells that fit few columns, or none, or are no literals. */
+/** Returns cells that fit only a few columns, or none, or are not literals. */
 function strange(pick: Pick): string {
   return pick(
     "NULL",
@@ -172,15 +172,13 @@ interface Effect {
   readonly count: number | undefined;
 }
 
-/** What a text does to the empty table. */
+/** Returns the effect of a text on the empty table. */
 async function effect(sql: string): Promise<Effect> {
   const { error, results } = await engine.ask(sql);
   const [stored] = await engine.run(`SELECT ${COLUMNS.join(", ")}, extra FROM n.t ORDER BY c0`);
   await engine.run("DELETE FROM n.t WHERE true");
   const failure =
-    error === undefined
-      ? undefined
-      : [error.condition, error.message, error.hint, error.statementIndex];
+    error === undefined ? undefined : [error.code, error.message, error.hint, error.statementIndex];
   const rows = stored?.rows;
   return { failure, position: error?.position, rows, count: results[0]?.rowCount };
 }
@@ -194,13 +192,13 @@ test("a list has the same rows and errors by columns, by rows and token by token
     const order = COLUMNS.slice(0, width);
     const head = `INSERT INTO n.t (${order.join(", ")}) VALUES `;
     const values = list(random, width);
-    // A block comment behind the last cell moves nothing, and the scanner knows none.
+    // A block comment after the last cell moves no position, and the scanner does not support it.
     const plain = values.replace(/\)([^)]*)$/, "/**/)$1");
     const tail = random() < 0.2 ? "; -- end" : "";
     const wanted = await effect(head + plain + tail);
     const sql = head + values + tail;
     const found = await effect(sql);
-    // A cast that fails when its row's turn comes names its cell in a list only.
+    // If a cast fails only when its row is reached, the error identifies its cell only in a list.
     const { failure, position = found.position } = wanted;
     expect(found, sql).toEqual({ ...wanted, position });
     if (failure !== undefined) errorCount += 1;
@@ -223,7 +221,7 @@ test.each(["1e-400", "-2e-324", "5e-324", "0e-400", "-0e400", "0.000000000000000
     for (const rowCount of [1, 100]) {
       const rows = Array.from({ length: rowCount }, (_, row) => `(${row}, ${cell})`);
       const { error } = await engine.ask(`INSERT INTO n.d VALUES ${rows.join(", ")}`);
-      answers.push([error?.condition, await engine.rows("SELECT v FROM n.d WHERE id = 0")]);
+      answers.push([error?.code, await engine.rows("SELECT v FROM n.d WHERE id = 0")]);
       await engine.run("DELETE FROM n.d WHERE true");
     }
     await engine.run("DROP TABLE n.d");
@@ -242,7 +240,7 @@ test("NUL is refused in a text, whichever way its statement takes", async () => 
     `UPDATE n.t SET c7 = ${cell} WHERE c0 = 1`,
     `SELECT c0 FROM n.t WHERE c7 = ${cell}`,
   ]) {
-    // Its plan is known then.
+    // The statement's plan is known from this point.
     await engine.run(sql.replaceAll("\u0000", ""));
     await engine.run("DELETE FROM n.t WHERE true");
     const position = sql.indexOf("\u0000");
@@ -251,14 +249,14 @@ test("NUL is refused in a text, whichever way its statement takes", async () => 
 });
 
 test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(
-  "a key of type %s is refused wherever it lies, and nothing of its list stays",
+  "a key of type %s is refused at any position, and its list is discarded",
   async (type) => {
     await engine.run(`CREATE TABLE n.k (id ${type} PRIMARY KEY, v TEXT)`);
     const insert = (ids: readonly number[]): Promise<Effect["failure"]> => {
       const rows = ids.map((id) => `(${type === "TEXT" ? `'${id}'` : id}, 'v')`);
       return engine
         .ask(`INSERT INTO n.k VALUES ${rows.join(", ")}`)
-        .then(({ error }) => (error === undefined ? undefined : [error.condition]));
+        .then(({ error }) => (error === undefined ? undefined : [error.code]));
     };
     const range = (from: number, count = ROWS): number[] =>
       Array.from({ length: count }, (_, index) => from + index);
@@ -266,7 +264,8 @@ test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(
     expect(await insert(range(1000))).toBeUndefined();
     await engine.run("STORAGE FLUSH TABLE n.k");
     expect(await insert(range(3000))).toBeUndefined();
-    // In the segment, in the memtable, in the list itself, in gaps, below and above all.
+    // The keys lie in the segment, in the memtable, in the list itself, in gaps, below and above
+    // all.
     expect(await insert([...range(2000), 1007])).toEqual(refused);
     expect(await insert([...range(2000), 3039])).toEqual(refused);
     expect(await insert([...range(5000), 5007])).toEqual(refused);

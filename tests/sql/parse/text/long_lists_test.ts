@@ -1,18 +1,17 @@
 /**
- * Goal: a list so long that it is read without a tree means what a short one means.
- * Method: the same items once as a list that is long enough, and once with one among them that the
- * short way does not know, which is therefore read item by item; answers, types and refusals of
- * both are the same. And a list of 100,000 is bound in little time, whatever is done with it.
+ * Goal: a list so long that it is read without a tree means the same as a short one. Method: the
+ * same items once as a list that is long enough, and once with one item that the fast path does not
+ * support, so that the list is read item by item. Answers, types and refusals of both are the same.
+ * A list of 100,000 is bound quickly, whatever is done with it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
-import { bulkShapeOf, textOfStatement } from "../../../../src/sql/common/query_text.ts";
 import { parseStatements } from "../../../../src/sql/parse/parser.ts";
 import { expressionToSql, statementToSql } from "../../../../src/sql/parse/print/print.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { shareOf } from "../../../support/thoroughness.ts";
 
-/** More than are ever lifted out of a statement. */
+/** This is more than are ever lifted out of a statement. */
 const MANY = 80;
 
 let engine: TestEngine;
@@ -35,10 +34,10 @@ afterAll(async () => {
 async function answerOf(sql: string): Promise<unknown> {
   const { error, results } = await engine.ask(sql);
   const last = results.at(-1);
-  return error === undefined ? { rows: last?.rows, schema: last?.schema } : error.condition;
+  return error === undefined ? { rows: last?.rows, schema: last?.schema } : error.code;
 }
 
-/** A list of literals, and one that means the same and is read item by item. */
+/** Returns a list of literals, and one with the same meaning that is read item by item. */
 function bothOf(items: readonly string[]): [string, string] {
   const [first = ""] = items;
   const many = Array.from({ length: MANY }, (_, i) => items[i % items.length] ?? first);
@@ -131,7 +130,7 @@ test.each([
   }
 });
 
-test("what two long lists are grouped by is the same expression only for the same items", async () => {
+test("two long lists are the same expression of GROUP BY only if their items are the same", async () => {
   const list = Array.from({ length: MANY }, (_, i) => i).join(", ");
   const grouped = (by: string): string =>
     `SELECT id IN (${list}), COUNT(*) FROM t GROUP BY id IN (${by})`;
@@ -156,51 +155,10 @@ test("a long list prints as its items, and parses to them again", () => {
   const { right } = statement.where;
   if (right.type !== "list") throw new Error("IN has a list");
   expect(right.literals?.rowCount).toBe(MANY);
-  // Positions count characters, the list counts bytes.
+  // Positions count characters, whereas the list counts bytes.
   for (const item of right.expressions) {
     expect(sql.startsWith(expressionToSql(item), item._location.start)).toBe(true);
   }
-});
-
-test("a statement is one, however many items its lists have", () => {
-  const text = (count: number): string => {
-    const items = Array.from({ length: count }, (_, i) => i);
-    const [statement] = parseStatements(
-      `SELECT a FROM (VALUES ${items.map((i) => `(${i})`).join(", ")}) q WHERE a IN (${items.join(", ")}) OR a = ANY(ARRAY[${items.join(", ")}])`,
-    );
-    return statement === undefined ? "" : textOfStatement(statement);
-  };
-  expect(text(MANY)).toBe(text(50 * MANY));
-  expect(text(MANY)).not.toContain("79");
-});
-
-test("bulkShapeOf is the same for loads of the same text, and another one for every other text", () => {
-  const load = (count: number, tail = ""): string =>
-    `INSERT INTO t (id, s) VALUES ${Array.from({ length: count }, (_, i) => `(${i}, 'é${count}')`).join(", ")}${tail}`;
-  const texts = [
-    load(MANY),
-    load(3 * MANY),
-    load(MANY, " ON CONFLICT DO NOTHING"),
-    load(MANY, " ON CONFLICT (id) DO UPDATE SET s = 'a'"),
-    load(MANY, " RETURNING id"),
-    load(MANY).replace("(id, s)", ""),
-    load(MANY).replace("INTO t", "INTO other"),
-    load(MANY).replaceAll(", '", ", 1, '"),
-  ];
-  const shapes = new Map<string, string>();
-  for (const text of texts) {
-    for (const sql of [text, `SELECT 1; ${text}; SELECT 2`]) {
-      const statement = parseStatements(sql).find(({ type }) => type === "insert");
-      if (statement === undefined) throw new Error("the text holds an INSERT");
-      const shape = bulkShapeOf(statement, sql) ?? "";
-      expect(shapes.get(shape) ?? textOfStatement(statement)).toBe(textOfStatement(statement));
-      expect(shape).not.toContain("é");
-      shapes.set(shape, textOfStatement(statement));
-    }
-  }
-  expect(shapes.size).toBe(texts.length - 1);
-  const [short] = parseStatements("INSERT INTO t (id) VALUES (1)");
-  expect(short === undefined ? "" : bulkShapeOf(short, "")).toBeUndefined();
 });
 
 test("loads that differ in their rows are one statement of system.query_stats", async () => {
@@ -217,7 +175,7 @@ test("loads that differ in their rows are one statement of system.query_stats", 
 });
 
 test("rows that need casts are read in time that grows with their number", async () => {
-  // To count where each cell stands from the start of the text takes minutes, and fails by that.
+  // Counting each cell's position from the start of the text would take minutes and so fail.
   const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, 5)`).join(", ");
   await engine.run("CREATE TABLE dated (id INT PRIMARY KEY, day DATE)");
   await engine.run(`INSERT INTO dated VALUES ${rows}`);

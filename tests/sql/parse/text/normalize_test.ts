@@ -1,5 +1,5 @@
 /**
- * Goal: statements that differ in lifted literals only share a key and a tree; nothing that shapes
+ * Goal: statements that differ only in lifted literals share a key and a tree; nothing that affects
  * a plan is lifted.
  */
 import { expect, test } from "bun:test";
@@ -13,7 +13,7 @@ import { amountOf } from "../../../support/thoroughness.ts";
 import { bare, type Json, rewrite } from "../bare.ts";
 import { StatementGenerator } from "../statement_generator.ts";
 
-/** What is lifted: the texts of the literals. */
+/** Returns the texts of the lifted literals. */
 function lifted(text: string): readonly string[] | undefined {
   return normalizeStatement(text)?.literals.map((literal) => literal.text);
 }
@@ -141,7 +141,7 @@ test("parseNormalized, literals become slots where they stood", () => {
 });
 
 test("parseNormalized, leaves what the grammar needs itself", () => {
-  // A size of a type that the normaliser does not know; only the parser sees that it is one.
+  // The normaliser does not recognize this size of a type; only the parser sees that it is one.
   const text = "SELECT a WHERE b::foo(3) = 1";
   const normalized = normalizeStatement(text);
   if (normalized === undefined) throw new Error("the statement is normalised");

@@ -1,6 +1,4 @@
-/**
- * Words are found whatever their case, and nothing else is.
- */
+/** Words are found in either case, and nothing else is found. */
 import { expect, test } from "bun:test";
 import { foldIntoHash, WordTable } from "../../../../src/sql/parse/text/word_table.ts";
 
@@ -25,7 +23,7 @@ test("indexAt finds each word in any case, also inside a text", () => {
   }
 });
 
-test("indexAt is -1 for what is no word: a part, a longer one, another", () => {
+test("indexAt is -1 for anything that is not a word: a part, a longer one, another", () => {
   const table = new WordTable(WORDS);
   for (const text of ["selec", "selects", "name", "x", "system$time"]) {
     expect(indexOf(table, text)).toBe(-1);

@@ -1,0 +1,163 @@
+/**
+ * Compares Tidemark with PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
+ * machine in the same run, and prints a table.
+ *
+ * The load comes from a second process. PostgreSQL and SQLite run behind a thin front that checks
+ * the same bearer token, and both sync before they answer. A figure is the median of its rounds.
+ * Short statements, bulk loads and snapshots begin with uncounted rounds that warm up compilers and
+ * caches everywhere.
+ *
+ * With `--write`, the figures also replace the rows of their table in docs/performance.md: one
+ * table covers live delivery and the snapshot, and another covers the rest. Rows of jobs that
+ * `--only` leaves out stay.
+ */
+
+import { cpus } from "node:os";
+import { startServer } from "../../tests/support/server_process.ts";
+import { flag, optionalCount, readOptions, someOf } from "../support/arguments.ts";
+import { residentBytes } from "../support/memory.ts";
+import { backgroundLines } from "./compare/background_work.ts";
+import {
+  bulkLines,
+  insertLines,
+  type JobOptions,
+  type Line,
+  pointLines,
+  snapshotLines,
+} from "./compare/jobs.ts";
+import { liveLines, USER_COUNT } from "./compare/live_jobs.ts";
+import { EARLIER, mergedTable } from "./compare/merged_table.ts";
+import { recoveryLine } from "./compare/recovery.ts";
+import { tableOf } from "./compare/report.ts";
+import { scanLines } from "./compare/scans.ts";
+import { planLine, textLines } from "./compare/text.ts";
+import { startPlaces } from "./places/places.ts";
+
+const JOBS = [
+  "idle",
+  "text",
+  "background",
+  "recovery",
+  "insert",
+  "bulk",
+  "point",
+  "snapshot",
+  "live",
+  "storage",
+  "scan",
+];
+
+/** These jobs start the servers that they measure. */
+const ALONE: ReadonlySet<string> = new Set(["idle", "text", "background", "recovery"]);
+
+/** The server returns the memory of its startup to the system within some seconds. */
+const IDLE_MS = 5000;
+
+/** A scan takes milliseconds: with only a few rounds, the median would measure a cold compiler. */
+const SCAN_ROUNDS = 7;
+
+/** Planning rounds are short, and the compilers need several of them to warm up. */
+const PLAN_ROUNDS = 5;
+
+const options = readOptions({
+  only: someOf(JOBS, "the jobs to measure"),
+  quick: flag("takes one round and few rows"),
+  rounds: optionalCount("rounds, of which the median counts", "3"),
+  rows: optionalCount("rows of a scan", "10,000,000"),
+  write: flag("also replaces the rows of these jobs in docs/performance.md"),
+});
+const wanted: readonly string[] = options.only;
+const isQuick = options.quick;
+const roundCount = options.rounds ?? (isQuick ? 1 : 3);
+
+const isLiveWanted = wanted.includes("live");
+const lines: Line[] = [];
+const followed: Line[] = [];
+if (wanted.includes("idle")) lines.push(await idleLine());
+if (wanted.includes("text")) {
+  lines.push(...(await textLines(roundCount)), await planLine(roundCount * PLAN_ROUNDS));
+}
+if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
+if (wanted.includes("recovery")) lines.push(await recoveryLine(roundCount));
+if (wanted.some((job) => !ALONE.has(job))) await measureBesidePeers();
+for (const measured of [lines, followed]) {
+  if (measured.length > 0) process.stdout.write(`\n${tableOf(measured)}\n`);
+}
+if (options.write) {
+  if (lines.length > 0) await writePage("bench", tableOf(lines));
+  if (followed.length > 0) await writePage("bench live", tableOf(followed));
+}
+
+async function measureBesidePeers(): Promise<void> {
+  await using places = await startPlaces(isLiveWanted ? USER_COUNT : 0);
+  const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
+
+  if (wanted.includes("insert")) lines.push(...(await noted("insert", jobOptions, insertLines)));
+  // The jobs that read by key or read snapshots use the rows of the bulk job.
+  if (["bulk", "point", "snapshot", "live"].some((job) => wanted.includes(job))) {
+    const bulk = await noted("bulk", jobOptions, bulkLines);
+    if (wanted.includes("bulk")) lines.push(...bulk);
+  }
+  if (wanted.includes("point")) lines.push(...(await noted("point", jobOptions, pointLines)));
+  if (isLiveWanted || wanted.includes("snapshot")) {
+    followed.push(...(await noted("snapshot", jobOptions, snapshotLines)));
+  }
+  if (isLiveWanted) followed.push(...(await noted("live", jobOptions, liveLines)));
+  if (wanted.includes("scan") || wanted.includes("storage")) {
+    const rowCount = options.rows ?? (isQuick ? 100_000 : 10_000_000);
+    lines.push(
+      ...(await noted("scan", jobOptions, ({ roundCount: rounds }) =>
+        scanLines({ places, roundCount: rounds * SCAN_ROUNDS, rowCount, wanted }),
+      )),
+    );
+  }
+}
+
+/** Prints on stderr which job is running, since a whole run takes minutes. */
+async function noted(
+  name: string,
+  jobOptions: JobOptions,
+  job: (options: JobOptions) => Promise<Line[]>,
+): Promise<Line[]> {
+  const startMs = performance.now();
+  const measured = await job(jobOptions);
+  const seconds = Math.round((performance.now() - startMs) / 1000);
+  process.stderr.write(`${name}: ${seconds} s\n${tableOf(measured)}\n`);
+  return measured;
+}
+
+/** Measures the memory of a server that has no data and no work. */
+async function idleLine(): Promise<Line> {
+  await using server = await startServer();
+  await Bun.sleep(IDLE_MS);
+  const values = { Tidemark: residentBytes(server.pid) / 2 ** 20 };
+  return {
+    job: "memory of an idle server",
+    unit: "MiB",
+    isRate: false,
+    values,
+    target: { atMost: 60 },
+  };
+}
+
+/** The page that contains the tables. */
+const PAGE = "docs/performance.md";
+
+/** @param mark The text in the comments around the table. */
+async function writePage(mark: string, measured: string): Promise<void> {
+  const text = await Bun.file(PAGE).text();
+  const date = new Date().toISOString().slice(0, 10);
+  const marked = new RegExp(`<!-- ${mark} -->([^]*)<!-- /${mark} -->`);
+  const [, before] = marked.exec(text) ?? [];
+  if (before === undefined) {
+    throw new Error(`Cannot write ${PAGE}: it has no place for the table "${mark}"`);
+  }
+  const table = wanted.length < JOBS.length ? mergedTable(before, measured) : measured;
+  const earlier = table.includes(EARLIER) ? `; rows with${EARLIER} come from earlier runs` : "";
+  const machine = `${cpus().length} cores, Linux, ${date}, medians of ${roundCount} rounds`;
+  const part = `<!-- ${mark} -->\n${machine}${earlier}:\n\n${table}\n<!-- /${mark} -->`;
+  await Bun.write(
+    PAGE,
+    text.replace(marked, () => part),
+  );
+}

@@ -1,0 +1,132 @@
+/**
+ * Measures how a flush and a merge affect a writer: single inserts arrive at a steady rate, and
+ * each is timed from the moment it was due, first without background work and then during it.
+ */
+import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
+import { median, percentile } from "../../support/statistics.ts";
+import { HttpConnection } from "../places/http_connection.ts";
+import { type Place, sqlRequest, TIDEMARK_DEFINITIONS } from "../places/place.ts";
+import { EVENT_COLUMNS, itemFor } from "../places/rows.ts";
+import type { Line } from "./jobs.ts";
+
+/** This many inserts become due each second, far fewer than the server can process. */
+const RATE = 500;
+
+const CLIENTS = 16;
+
+/** The inserts first run alone for this long. */
+const QUIET_MS = 3000;
+
+/** One statement and one flush have this many rows; a merge takes two of these flushes. */
+const STATEMENT_ROWS = 200_000;
+const SEGMENT_ROWS = 1_000_000;
+
+/** The slowest of a hundred inserts may take at most this many times as long. */
+const TIMES_MAX = 3;
+
+const COLUMNS: string = EVENT_COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");
+const VALUES: string = EVENT_COLUMNS.map(([, , value]) => value).join(", ");
+
+type Work = "quiet" | "flush" | "merge";
+
+export async function backgroundLines(roundCount: number): Promise<Line[]> {
+  // The server flushes only on request.
+  const config = { storage: { flush_rows: 999_999, flush_interval_secs: 86_399 } };
+  await using server = await startReadyServer({ config });
+  await server.rows(TIDEMARK_DEFINITIONS);
+  const { token, url } = server;
+  const place: Place = { name: "Tidemark", isTidemark: true, url, token, userTokens: [] };
+  const inserts = new SteadyInserts(place);
+  await inserts.beside(Bun.sleep(QUIET_MS));
+  const found: Record<Work, number[]> = { quiet: [], flush: [], merge: [] };
+  for (let round = 0; round < roundCount; round += 1) {
+    const table = `bench.bulk${round}`;
+    await server.rows(`CREATE TABLE ${table} (${COLUMNS}, PRIMARY KEY (id))`);
+    found.quiet.push(await inserts.beside(Bun.sleep(QUIET_MS)));
+    await fill(server, table, 0);
+    found.flush.push(await inserts.beside(server.rows(`STORAGE FLUSH TABLE ${table}`)));
+    await fill(server, table, SEGMENT_ROWS);
+    await server.rows(`STORAGE FLUSH TABLE ${table}`);
+    found.merge.push(await inserts.beside(server.rows(`STORAGE COMPACT TABLE ${table}`)));
+    await server.rows(`DROP TABLE ${table}`);
+  }
+  inserts.close();
+  const quiet = median(found.quiet);
+  const rows = SEGMENT_ROWS.toLocaleString("en");
+  const times = (job: string, values: number[]): Line[] => [
+    { job: `${job}: p99`, unit: "ms", isRate: false, values: { Tidemark: median(values) } },
+    {
+      job: `${job}: p99, against none`,
+      unit: "times",
+      isRate: false,
+      values: { Tidemark: median(values) / quiet },
+      target: { atMost: TIMES_MAX },
+    },
+  ];
+  const job = `${RATE} INSERTs a second`;
+  return [
+    { job: `${job}: p99`, unit: "ms", isRate: false, values: { Tidemark: quiet } },
+    ...times(`${job} beside a flush of ${rows} rows`, found.flush),
+    ...times(`${job} beside a merge of 2 × ${rows} rows`, found.merge),
+  ];
+}
+
+async function fill(server: ServerProcess, table: string, above: number): Promise<void> {
+  for (let first = above + 1; first <= above + SEGMENT_ROWS; first += STATEMENT_ROWS) {
+    const last = first + STATEMENT_ROWS - 1;
+    await server.rows(
+      `INSERT INTO ${table} SELECT ${VALUES} FROM generate_series(${first}::bigint, ${last}) AS s(n)`,
+    );
+  }
+}
+
+/** Clients that insert a row whenever one is due, even while earlier inserts are unanswered. */
+class SteadyInserts {
+  readonly #place: Place;
+  readonly #idle: HttpConnection[] = [];
+  #id = 0;
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  /** Returns the 99th percentile in milliseconds while the given work runs. */
+  async beside(work: Promise<unknown>): Promise<number> {
+    while (this.#idle.length < CLIENTS) {
+      this.#idle.push(await HttpConnection.open(this.#place.url));
+    }
+    const state = { isWorking: true };
+    const ended = work.finally(() => {
+      state.isWorking = false;
+    });
+    const latencies: number[] = [];
+    const startMs = performance.now();
+    const clients = this.#idle.map(async (connection, client) => {
+      for (let turn = client; state.isWorking; turn += CLIENTS) {
+        const dueMs = startMs + (turn * 1000) / RATE;
+        const waitMs = dueMs - performance.now();
+        if (waitMs > 0) await Bun.sleep(waitMs);
+        await this.#insert(connection);
+        latencies.push(performance.now() - dueMs);
+      }
+    });
+    await Promise.all([ended, ...clients]);
+    return percentile(
+      latencies.toSorted((left, right) => left - right),
+      0.99,
+    );
+  }
+
+  close(): void {
+    for (const connection of this.#idle) connection.close();
+  }
+
+  async #insert(connection: HttpConnection): Promise<void> {
+    this.#id += 1;
+    const { body, id, ts, usr } = itemFor(this.#id);
+    const sql = "INSERT INTO bench.items (id, usr, body, ts) VALUES ($1, $2, $3, $4)";
+    const request = sqlRequest(sql, [id, usr, body, ts]);
+    const answer = await connection.post(request.path, this.#place.token, request.body);
+    if (answer.status !== 200) throw new Error(`Cannot insert: ${answer.status} ${answer.body}`);
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * The jobs over the network: each measures all places, round by round, and computes the figures.
+ */
+import { join } from "node:path";
+import { median } from "../../support/statistics.ts";
+import type { Place } from "../places/place.ts";
+import type { Places } from "../places/places.ts";
+import type { LoadJob, LoadResult } from "./load.ts";
+
+export interface JobOptions {
+  places: Places;
+  roundCount: number;
+  seconds: number;
+}
+
+/** One line of the report. */
+export interface Line {
+  readonly job: string;
+  readonly unit: string;
+  /** True if larger is better, as for a rate; false if smaller is better, as for a time. */
+  readonly isRate: boolean;
+  /** Medians, keyed by place. */
+  readonly values: Readonly<Record<string, number>>;
+  readonly target?: Target | readonly Target[];
+}
+
+/**
+ * A result must beat a peer by this factor, or stay within a value, or meet several such targets.
+ */
+export type Target =
+  | { readonly peer: string; readonly factor: number }
+  | { readonly atMost: number }
+  | { readonly atLeast: number }
+  | { readonly anyOf: readonly Target[] }
+  | { readonly allOf: readonly Target[] };
+
+const CLIENTS_MAX = 64;
+
+/** The targets for inserts by this many clients. */
+const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
+  [16, [{ peer: "PostgreSQL", factor: 1.4 }]],
+  [
+    CLIENTS_MAX,
+    [
+      { peer: "PostgreSQL", factor: 2.5 },
+      { peer: "SQLite", factor: 0.8 },
+    ],
+  ],
+]);
+
+/** The first rounds are not counted. */
+const WARM_ROUNDS = 3;
+
+/**
+ * The uncounted rounds of a load, each of a hundred statements: the engine compiles the code of a
+ * load after about a thousand of them.
+ */
+const WARM_LOADS = 12;
+
+const LOAD_MS_MAX = 120_000;
+const ITEM_COUNT = 100_000;
+
+/** Ids never repeat within a run. */
+let nextId = 1_000_000_000;
+
+export function takeIds(count: number): number {
+  nextId += count;
+  return nextId - count;
+}
+
+export async function insertLines(options: JobOptions): Promise<Line[]> {
+  const lines: Line[] = [];
+  const inserting =
+    (clientCount: number) =>
+    (place: Place): LoadJob => ({
+      kind: "insert",
+      place,
+      clientCount,
+      seconds: options.seconds,
+      id: takeIds(10_000_000),
+    });
+  await warm(options, inserting(CLIENTS_MAX));
+  for (const clientCount of [1, 16, CLIENTS_MAX]) {
+    const results = await measure(options, inserting(clientCount));
+    const job = `durable single-row INSERT, ${clientCount} client${clientCount === 1 ? "" : "s"}`;
+    lines.push({
+      ...lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" }),
+      target: INSERT_TARGETS.get(clientCount) ?? [],
+    });
+    lines.push(lineOf(results, { job: `${job}: p99`, unit: "ms", isRate: false, figure: "p99" }));
+  }
+  return lines;
+}
+
+/**
+ * Measures bulk inserts. They also fill the tables for the jobs that read by key and read
+ * snapshots.
+ */
+export async function bulkLines(options: JobOptions): Promise<Line[]> {
+  const loading = async (place: Place): Promise<LoadJob> => {
+    await empty(options.places, place);
+    return { kind: "bulk", place, id: 1, rowCount: ITEM_COUNT, batchRows: 1000 };
+  };
+  await measure({ ...options, roundCount: WARM_LOADS }, loading);
+  const results = await measure(options, loading);
+  const job = "bulk INSERT of 100,000 rows, 1,000 a statement";
+  const line = lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" });
+  return [{ ...line, target: { peer: "SQLite", factor: 1 } }];
+}
+
+export async function pointLines(options: JobOptions): Promise<Line[]> {
+  const reading = (place: Place): LoadJob => ({
+    kind: "point",
+    place,
+    clientCount: CLIENTS_MAX,
+    seconds: options.seconds,
+    id: ITEM_COUNT,
+  });
+  await warm(options, reading);
+  const results = await measure(options, reading);
+  const line = { job: "SELECT by key, 64 clients", unit: "reads/s", isRate: true, figure: "rate" };
+  const target: Target[] = [
+    { peer: "PostgreSQL", factor: 2 },
+    { peer: "SQLite", factor: 0.75 },
+  ];
+  return [{ ...lineOf(results, line), target }];
+}
+
+export async function snapshotLines(options: JobOptions): Promise<Line[]> {
+  await warm(options, snapshotOf);
+  const results = await measure(options, snapshotOf);
+  const job = "snapshot of 100,000 rows over WebSocket";
+  return [
+    lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" }),
+    {
+      ...lineOf(results, { job: `${job}: bytes`, unit: "MB/s", isRate: true, figure: "megabytes" }),
+      target: { peer: "SQLite", factor: 1 },
+    },
+  ];
+}
+
+function snapshotOf(place: Place): LoadJob {
+  return { kind: "snapshot", place, rowCount: ITEM_COUNT };
+}
+
+export interface Measurement {
+  readonly name: string;
+  readonly result: LoadResult;
+}
+
+/**
+ * Lets every place do its job before the counted rounds. A server with a just-in-time compiler
+ * needs some ten thousand requests until it is fully compiled, and answers half as many before
+ * that. PostgreSQL and SQLite were compiled ahead of time.
+ */
+export async function warm(
+  options: JobOptions,
+  jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
+  all?: readonly Place[],
+): Promise<void> {
+  await measure({ ...options, roundCount: WARM_ROUNDS }, jobFor, all);
+}
+
+/** Measures the places in turn, so that a slow minute of the machine affects all of them. */
+export async function measure(
+  { places, roundCount }: JobOptions,
+  jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
+  all: readonly Place[] = [places.tidemark, ...places.peers],
+): Promise<Measurement[]> {
+  const measurements: Measurement[] = [];
+  for (let round = 0; round < roundCount; round += 1) {
+    for (const place of all) {
+      const job = await jobFor(place);
+      measurements.push({ name: place.name, result: await runLoad(job) });
+    }
+  }
+  return measurements;
+}
+
+export function lineOf(
+  measurements: readonly Measurement[],
+  { figure, ...line }: Omit<Line, "values"> & { figure: string },
+): Line {
+  const names = [...new Set(measurements.map(({ name }) => name))];
+  const values = names.map((name) => {
+    const own = measurements.filter((measurement) => measurement.name === name);
+    const figures = own.map(({ result }) => result[figure] ?? Number.NaN);
+    // A single lost change counts, even if other rounds lost none.
+    return [name, figure === "lost" ? Math.max(...figures) : median(figures)];
+  });
+  return { ...line, values: Object.fromEntries(values) };
+}
+
+/** Runs the generator in its own process, for a limited time. */
+export async function runLoad(job: LoadJob): Promise<LoadResult> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "load.ts")], {
+    stdin: new Blob([JSON.stringify(job)]),
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), LOAD_MS_MAX);
+  const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  clearTimeout(timer);
+  if (code !== 0) throw new Error(`Cannot measure ${job.kind} at ${job.place.name}: ended ${code}`);
+  return JSON.parse(text) as LoadResult;
+}
+
+async function empty({ server }: Places, place: Place): Promise<void> {
+  if (place.isTidemark) {
+    await server.rows(
+      "DROP TABLE bench.items; CREATE TABLE bench.items " +
+        "(id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)",
+    );
+    return;
+  }
+  const headers = { Authorization: `Bearer ${place.token}` };
+  await fetch(`${place.url}/empty`, { method: "POST", headers });
+}

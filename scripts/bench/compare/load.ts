@@ -1,0 +1,92 @@
+/**
+ * The load generator, a process of its own so that it takes no time from what it measures. It reads
+ * one job as JSON from its stdin, runs it, and prints its result as JSON.
+ *
+ *     echo '{"kind":"insert","place":{…},"clientCount":64,…}' | bun scripts/bench/compare/load.ts
+ */
+
+import type { Place } from "../places/place.ts";
+import { fanOutCapacity, fanOutLatency } from "./load_fan_out.ts";
+import { runReconnect } from "./load_reconnect.ts";
+import { runBulk, runRequests } from "./load_requests.ts";
+import { runRooms } from "./load_rooms.ts";
+import { runSnapshot } from "./load_snapshot.ts";
+
+export type LoadJob =
+  | {
+      readonly kind: "insert" | "point";
+      readonly place: Place;
+      readonly clientCount: number;
+      readonly seconds: number;
+      /** Inserts use this id and the following ones; point reads take any id below it. */
+      readonly id: number;
+    }
+  | {
+      readonly kind: "bulk";
+      readonly place: Place;
+      readonly id: number;
+      readonly rowCount: number;
+      readonly batchRows: number;
+    }
+  | { readonly kind: "snapshot"; readonly place: Place; readonly rowCount: number }
+  | {
+      readonly kind: "latency" | "capacity";
+      readonly place: Place;
+      readonly topic: "same" | "own";
+      readonly subscriberCount: number;
+      /**
+       * In the latency job, the writes offered per second. In the capacity job, the writes in
+       * flight at once.
+       */
+      readonly rate: number;
+      readonly seconds: number;
+      readonly id: number;
+    }
+  | {
+      readonly kind: "rooms";
+      readonly place: Place;
+      readonly connectionCount: number;
+      readonly perConnection: number;
+      /** Writes per second. */
+      readonly rate: number;
+      readonly seconds: number;
+      readonly id: number;
+      /** The process whose processor time is counted. */
+      readonly serverPid: number;
+    }
+  | {
+      readonly kind: "reconnect";
+      readonly place: Place;
+      readonly clientCount: number;
+      readonly fromSeq: number;
+      readonly missedCount: number;
+    };
+
+/** The results by name. The names depend on the job. */
+export type LoadResult = Readonly<Record<string, number>>;
+
+if (import.meta.main) {
+  const job = (await Bun.stdin.json()) as LoadJob;
+  process.stdout.write(`${JSON.stringify(await run(job))}\n`);
+  process.exit(0);
+}
+
+function run(job: LoadJob): Promise<LoadResult> {
+  switch (job.kind) {
+    case "insert":
+    case "point":
+      return runRequests(job);
+    case "bulk":
+      return runBulk(job);
+    case "snapshot":
+      return runSnapshot(job);
+    case "latency":
+      return fanOutLatency(job);
+    case "capacity":
+      return fanOutCapacity(job);
+    case "rooms":
+      return runRooms(job);
+    case "reconnect":
+      return runReconnect(job);
+  }
+}

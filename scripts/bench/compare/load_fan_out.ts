@@ -1,0 +1,141 @@
+/**
+ * Measures the way from a write to the sockets that follow it: the delay at a fixed rate, and the
+ * highest rate. In the job "same", all sockets follow one query. In the job "own", each socket has
+ * its own user, and each user has their own rows.
+ */
+
+import { percentile } from "../../support/statistics.ts";
+import { HttpConnection } from "../places/http_connection.ts";
+import { followMessage, insertRequest, type Place } from "../places/place.ts";
+import { itemFor } from "../places/rows.ts";
+import type { LoadJob, LoadResult } from "./load.ts";
+import { openFollowers } from "./load_socket.ts";
+
+type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
+
+/** How long to wait for written rows that have not arrived yet. */
+const STRAGGLERS_MS_MAX = 5000;
+
+/** The connections for writes at a fixed rate, of which few are in flight at once. */
+const PACED_CONNECTIONS = 32;
+
+/** Writes at a fixed rate, and measures the time from just before each write to each delivery. */
+export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
+  const sentMsById = new Map<number, number>();
+  const latencies: number[] = [];
+  let lastText = "";
+  let lastIds: readonly number[] = [];
+  const field = await openField(job, (text) => {
+    // A thousand sockets get the same message: parsing it only once leaves the processor to the
+    // server.
+    if (text !== lastText) {
+      lastText = text;
+      lastIds = idsIn(text);
+    }
+    for (const id of lastIds) {
+      const sentMs = sentMsById.get(id);
+      if (sentMs !== undefined) latencies.push(performance.now() - sentMs);
+    }
+  });
+  const idle = await openConnections(job.place, PACED_CONNECTIONS);
+  const writes: Promise<void>[] = [];
+  const startMs = performance.now();
+  const writeCount = Math.round(job.rate * job.seconds);
+  for (let index = 0; index < writeCount; index += 1) {
+    await Bun.sleep(Math.max(0, startMs + (index * 1000) / job.rate - performance.now()));
+    const connection = idle.pop();
+    // If a server cannot keep up, the latency of the writes that are sent shows it.
+    if (connection === undefined) continue;
+    sentMsById.set(job.id + index, performance.now());
+    writes.push(field.write(connection, index).then(() => void idle.push(connection)));
+  }
+  await Promise.all(writes);
+  const expected = sentMsById.size * field.followersPerWrite;
+  await arrivalOf(() => latencies.length, expected);
+  latencies.sort((a, b) => a - b);
+  return {
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    lost: expected - latencies.length,
+  };
+}
+
+/** Keeps a number of writes in flight, and counts the deliveries. */
+export async function fanOutCapacity(job: FanOutJob): Promise<LoadResult> {
+  let deliveredCount = 0;
+  let lastMs = 0;
+  let singleLength = 0;
+  const field = await openField(job, (text) => {
+    // Most messages carry one row; only a longer message is parsed.
+    singleLength ||= text.length;
+    deliveredCount += text.length < singleLength * 1.5 ? 1 : idsIn(text).length;
+    lastMs = performance.now();
+  });
+  const connections = await openConnections(job.place, job.rate);
+  let writeCount = 0;
+  const startMs = performance.now();
+  const endMs = startMs + job.seconds * 1000;
+  await Promise.all(
+    connections.map(async (connection) => {
+      while (performance.now() < endMs) {
+        writeCount += 1;
+        await field.write(connection, writeCount);
+      }
+    }),
+  );
+  const expected = writeCount * field.followersPerWrite;
+  await arrivalOf(() => deliveredCount, expected);
+  const tookMs = lastMs - startMs;
+  return {
+    delivered: (deliveredCount * 1000) / tookMs,
+    writes: (writeCount * 1000) / tookMs,
+    lost: expected - deliveredCount,
+  };
+}
+
+interface Field {
+  readonly followersPerWrite: number;
+  /** Writes the n-th row and waits for the answer. */
+  write(connection: HttpConnection, index: number): Promise<void>;
+}
+
+async function openField(job: FanOutJob, onMessage: (text: string) => void): Promise<Field> {
+  const { place, topic, subscriberCount } = job;
+  const tokenOf = (index: number): string =>
+    topic === "same" ? place.token : (place.userTokens[index % subscriberCount] ?? "");
+  await openFollowers(subscriberCount, (index) => ({
+    place,
+    token: tokenOf(index),
+    messages: [followMessage(place, topic)],
+    onMessage,
+  }));
+  return {
+    followersPerWrite: topic === "same" ? subscriberCount : 1,
+    async write(connection, index) {
+      // A step that shares no factor with the number of users visits all of them in mixed order.
+      const token = tokenOf((index * 7919) % subscriberCount);
+      const { path, body } = insertRequest(place, topic, itemFor(job.id + index));
+      const answer = await connection.post(path, token, body);
+      if (answer.status !== 200) {
+        throw new Error(`Cannot go on: ${place.name} answered ${answer.status} ${answer.body}`);
+      }
+    },
+  };
+}
+
+function openConnections(place: Place, count: number): Promise<HttpConnection[]> {
+  return Promise.all(Array.from({ length: count }, () => HttpConnection.open(place.url)));
+}
+
+/** Returns the keys of the rows in a message: of Tidemark's `rows`, or of the message itself. */
+function idsIn(text: string): number[] {
+  const message = JSON.parse(text) as { rows?: { id: number }[]; id?: number };
+  if (message.rows !== undefined) return message.rows.map(({ id }) => id);
+  return message.id === undefined ? [] : [message.id];
+}
+
+/** Waits until the expected number has arrived, or until the time for stragglers is over. */
+export async function arrivalOf(count: () => number, expected: number): Promise<void> {
+  const deadlineMs = performance.now() + STRAGGLERS_MS_MAX;
+  while (count() < expected && performance.now() < deadlineMs) await Bun.sleep(5);
+}

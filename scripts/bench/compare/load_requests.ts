@@ -1,0 +1,86 @@
+/** Requests and answers over HTTP: single inserts, reads by key, and bulk inserts. */
+
+import { percentile } from "../../support/statistics.ts";
+import { HttpConnection } from "../places/http_connection.ts";
+import {
+  bulkRequest,
+  insertRequest,
+  type Place,
+  type PlaceRequest,
+  pointRequest,
+} from "../places/place.ts";
+import { bulkStatement, itemFor } from "../places/rows.ts";
+import type { LoadJob, LoadResult } from "./load.ts";
+
+/**
+ * Requests run for this long before the clock starts, to warm up compilers and caches on both
+ * sides.
+ */
+const WARM_MS = 300;
+
+/** Runs clients that each send the next request once the last one is answered. */
+export async function runRequests(
+  job: Extract<LoadJob, { kind: "insert" | "point" }>,
+): Promise<LoadResult> {
+  const { place, clientCount, seconds } = job;
+  const connections = await Promise.all(
+    Array.from({ length: clientCount }, () => HttpConnection.open(place.url)),
+  );
+  let sentCount = 0;
+  const next = (): PlaceRequest => {
+    sentCount += 1;
+    if (job.kind === "insert") return insertRequest(place, "insert", itemFor(job.id + sentCount));
+    return pointRequest(place, 1 + ((sentCount * 7919) % job.id));
+  };
+  const latencies: number[] = [];
+  const startMs = performance.now() + WARM_MS;
+  const endMs = startMs + seconds * 1000;
+  await Promise.all(
+    connections.map(async (connection) => {
+      for (;;) {
+        const sentMs = performance.now();
+        if (sentMs >= endMs) return;
+        await send(connection, place, next());
+        if (sentMs >= startMs) latencies.push(performance.now() - sentMs);
+      }
+    }),
+  );
+  const tookMs = performance.now() - startMs;
+  for (const connection of connections) connection.close();
+  latencies.sort((a, b) => a - b);
+  return {
+    rate: (latencies.length * 1000) / tookMs,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    sentCount,
+  };
+}
+
+/** Runs one client that sends statements of many rows, one after the other. */
+export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<LoadResult> {
+  const { place, rowCount, batchRows } = job;
+  const requests: PlaceRequest[] = [];
+  for (let first = 0; first < rowCount; first += batchRows) {
+    const count = Math.min(batchRows, rowCount - first);
+    requests.push(bulkRequest(place, (table) => bulkStatement(table, job.id + first, count)));
+  }
+  // The statements are made before the connection is opened: making many takes longer than a server
+  // keeps an idle connection open.
+  const connection = await HttpConnection.open(place.url);
+  const startMs = performance.now();
+  for (const request of requests) await send(connection, place, request);
+  const tookMs = performance.now() - startMs;
+  connection.close();
+  return { rate: (rowCount * 1000) / tookMs, seconds: tookMs / 1000 };
+}
+
+async function send(
+  connection: HttpConnection,
+  place: Place,
+  { path, body }: PlaceRequest,
+): Promise<void> {
+  const answer = await connection.post(path, place.token, body);
+  if (answer.status !== 200) {
+    throw new Error(`Cannot go on: ${place.name} answered ${answer.status} ${answer.body}`);
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Measures the server's processor time per change: there are many subscriptions `WHERE room_id =
+ * $1`, and changes at a steady pace that each match ten of them.
+ */
+import { HttpConnection } from "../places/http_connection.ts";
+import { sqlRequest } from "../places/place.ts";
+import type { LoadJob, LoadResult } from "./load.ts";
+import { arrivalOf } from "./load_fan_out.ts";
+import { openFollowers } from "./load_socket.ts";
+import { cpuNsOf } from "./process_time.ts";
+
+/** Changes run for this long before the count starts, to warm up the compilers. */
+const WARM_SECONDS = 1;
+
+const INSERT = "INSERT INTO bench.rooms (id, room_id, body) VALUES ($1, $2, $3)";
+
+export async function runRooms(job: Extract<LoadJob, { kind: "rooms" }>): Promise<LoadResult> {
+  const { place, connectionCount, perConnection, rate, seconds, serverPid } = job;
+  const matching = 10;
+  const roomCount = (connectionCount * perConnection) / matching;
+  let deliveredCount = 0;
+  await openFollowers(connectionCount, (index) => ({
+    place,
+    token: place.token,
+    messages: Array.from({ length: perConnection }, (_, number) =>
+      followRoom(`s${number}`, (index * perConnection + number) % roomCount),
+    ),
+    onMessage: () => {
+      deliveredCount += 1;
+    },
+  }));
+  const connection = await HttpConnection.open(place.url);
+  const writeCount = Math.round((WARM_SECONDS + seconds) * rate);
+  const warmCount = WARM_SECONDS * rate;
+  const startMs = performance.now();
+  let startNs = 0;
+  for (let index = 0; index < writeCount; index += 1) {
+    await Bun.sleep(Math.max(0, startMs + (index * 1000) / rate - performance.now()));
+    if (index === warmCount) startNs = cpuNsOf(serverPid);
+    const { path, body } = sqlRequest(INSERT, [job.id + index, (index * 7919) % roomCount, "tide"]);
+    const answer = await connection.post(path, place.token, body);
+    if (answer.status !== 200) throw new Error(`Cannot go on: ${answer.status} ${answer.body}`);
+  }
+  const expected = writeCount * matching;
+  await arrivalOf(() => deliveredCount, expected);
+  const cpuUs = (cpuNsOf(serverPid) - startNs) / 1000;
+  return { cost: cpuUs / (writeCount - warmCount), lost: expected - deliveredCount };
+}
+
+function followRoom(id: string, room: number): string {
+  const sql = "SELECT id, body FROM bench.rooms WHERE room_id = $1";
+  return JSON.stringify({
+    type: "subscribe",
+    subscription: { id, sql, params: [room], options: null },
+  });
+}

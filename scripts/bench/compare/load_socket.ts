@@ -1,0 +1,66 @@
+/**
+ * A WebSocket that follows rows, handled in the same way for every place: rows that arrive before
+ * the subscription is live are not counted.
+ */
+import { type Place, socketUrl } from "../places/place.ts";
+
+const OPEN_MS_MAX = 30_000;
+
+/** This many sockets are opened at once; more would only wait in the kernel's queue. */
+const OPENING_MAX = 50;
+
+export interface FollowerOptions {
+  place: Place;
+  token: string;
+  /** The messages that subscribe. Each is answered once. */
+  messages: readonly string[];
+  onMessage: (text: string) => void;
+}
+
+/** Opens a socket and subscribes; resolves once changes will arrive. */
+function openFollower(options: FollowerOptions): Promise<WebSocket> {
+  const { place, messages, token, onMessage } = options;
+  const opened = Promise.withResolvers<WebSocket>();
+  const socket = openSocket(place, token);
+  const timer = setTimeout(() => {
+    opened.reject(new Error(`Cannot follow ${place.name}: no answer to the subscription`));
+  }, OPEN_MS_MAX);
+  let missing = messages.length;
+  socket.addEventListener("open", () => {
+    for (const message of messages) socket.send(message);
+  });
+  socket.addEventListener("close", ({ code }) => {
+    opened.reject(new Error(`Cannot follow ${place.name}: closed with ${code}`));
+  });
+  socket.addEventListener("message", ({ data }: MessageEvent<string>) => {
+    if (missing === 0) {
+      onMessage(data);
+    } else if (/^\{"type":"(?:subscription_ack|ready)"/.test(data)) {
+      missing -= 1;
+      if (missing > 0) return;
+      clearTimeout(timer);
+      opened.resolve(socket);
+    } else if (/^\{"type":"(?:error|auth_error)"/.test(data)) {
+      opened.reject(new Error(`Cannot follow ${place.name}: ${data}`));
+    }
+  });
+  return opened.promise;
+}
+
+/** Opens many followers, a few at a time. @param optionsOf Returns what the n-th one follows. */
+export async function openFollowers(
+  count: number,
+  optionsOf: (index: number) => FollowerOptions,
+): Promise<WebSocket[]> {
+  const sockets: WebSocket[] = [];
+  for (let first = 0; first < count; first += OPENING_MAX) {
+    const length = Math.min(OPENING_MAX, count - first);
+    const some = Array.from({ length }, (_, place) => openFollower(optionsOf(first + place)));
+    sockets.push(...(await Promise.all(some)));
+  }
+  return sockets;
+}
+
+export function openSocket(place: Place, token: string): WebSocket {
+  return new WebSocket(socketUrl(place), { headers: { Authorization: `Bearer ${token}` } });
+}

@@ -1,0 +1,92 @@
+/**
+ * One run of a contest: the data is generated and loaded into one engine after the other, and all
+ * engines are queried. All are stopped at the end, even after a failure.
+ */
+import { type ContestQuery, runContest } from "./contest.ts";
+import {
+  type Engine,
+  type Files,
+  type MadeRow,
+  openDuckDb,
+  openPostgres,
+  openSqlite,
+  openTidemark,
+  type TableShape,
+  writeFiles,
+} from "./engines.ts";
+
+/** The option that leaves an engine out. */
+type WithoutOption = "without-sqlite" | "without-postgres";
+
+interface OtherEngine {
+  readonly option: WithoutOption;
+  readonly name: string;
+  readonly open: (files: Files) => Promise<Engine>;
+}
+
+/** The optional engines, in the order of their columns. */
+const OTHERS: readonly OtherEngine[] = [
+  { option: "without-sqlite", name: "SQLite", open: openSqlite },
+  { option: "without-postgres", name: "PostgreSQL", open: openPostgres },
+];
+
+export interface PeerRun {
+  readonly tables: readonly TableShape[];
+  readonly rows: Iterable<MadeRow>;
+  readonly queries: readonly ContestQuery[];
+  /** The number of times that each query is asked. */
+  readonly runs: number;
+  readonly isLeftOut: (option: WithoutOption) => boolean;
+  /** True if Tidemark's directory is kept. */
+  readonly isKept: boolean;
+}
+
+/**
+ * Runs the contest and ends the script, with 1 if an answer differs from DuckDB's or a query is
+ * refused.
+ */
+export async function runPeers(run: PeerRun): Promise<never> {
+  const engines: Engine[] = [];
+  try {
+    process.exitCode = (await runAll(run, engines)) ? 0 : 1;
+  } finally {
+    for (const engine of engines) await engine.stop();
+  }
+  process.exit();
+}
+
+/** Returns the queries that `--only` names, or all. Ends the script with 2 if one is unknown. */
+export function chosenQueries(
+  all: readonly ContestQuery[],
+  only: string | undefined,
+): readonly ContestQuery[] {
+  if (only === undefined) return all;
+  const labels = new Set(only.split(","));
+  const chosen = all.filter(({ label }) => labels.has(label));
+  if (chosen.length === labels.size) return chosen;
+  process.stderr.write(`Cannot read --only "${only}": queries are numbered 1 to ${all.length}\n`);
+  process.exit(2);
+}
+
+async function runAll(
+  { isKept, isLeftOut, queries, rows, runs, tables }: PeerRun,
+  engines: Engine[],
+): Promise<boolean> {
+  const startedMs = Date.now();
+  const onProgress = (text: string): void => {
+    const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
+    process.stderr.write(`${seconds.padStart(6)} s  ${text}\n`);
+  };
+  const files: Files = await writeFiles(tables, rows);
+  onProgress(`made ${files.rowCount} rows`);
+  engines.push(await openDuckDb(files));
+  onProgress("DuckDB is loaded");
+  for (const { name, open, option } of OTHERS) {
+    if (isLeftOut(option)) continue;
+    engines.push(await open(files));
+    onProgress(`${name} is loaded`);
+  }
+  engines.push(await openTidemark(files, { isKept, onProgress }));
+  files.remove();
+  return runContest(engines, queries, runs);
+}

@@ -1,0 +1,81 @@
+/**
+ * The places of a measurement, Tidemark and the peers' fronts, and how each is asked to do the same
+ * work.
+ */
+import type { Item } from "./rows.ts";
+
+export interface Place {
+  readonly name: string;
+  readonly isTidemark: boolean;
+  /** The base URL of its HTTP endpoint. */
+  readonly url: string;
+  /** The administrator's token. */
+  readonly token: string;
+  /** The tokens of the users who follow their own rows. */
+  readonly userTokens: readonly string[];
+}
+
+export interface PlaceRequest {
+  readonly path: string;
+  readonly body: string;
+}
+
+/** Determines the table for an inserted row, and thereby its followers. */
+export type InsertKind = "insert" | "same" | "own";
+
+const TABLES: Readonly<Record<InsertKind, string>> = {
+  insert: "bench.items",
+  same: "bench.feed",
+  own: "bench.mine",
+};
+
+/**
+ * The definitions that Tidemark needs before a measurement. The fronts create theirs on startup.
+ */
+export const TIDEMARK_DEFINITIONS: string = [
+  "CREATE NAMESPACE bench",
+  ...Object.values(TABLES).map((table) => {
+    const kind = table === TABLES.own ? "USER" : "SHARED";
+    return `CREATE ${kind} TABLE ${table} (id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)`;
+  }),
+  "CREATE TABLE bench.rooms (id BIGINT PRIMARY KEY, room_id BIGINT, body TEXT)",
+].join("; ");
+
+export function insertRequest(place: Place, kind: InsertKind, item: Item): PlaceRequest {
+  if (!place.isTidemark) return { path: `/${kind}`, body: JSON.stringify(item) };
+  return sqlRequest(`INSERT INTO ${TABLES[kind]} (id, usr, body, ts) VALUES ($1, $2, $3, $4)`, [
+    item.id,
+    item.usr,
+    item.body,
+    item.ts,
+  ]);
+}
+
+export function pointRequest(place: Place, id: number): PlaceRequest {
+  if (!place.isTidemark) return { path: "/point", body: JSON.stringify({ id }) };
+  return sqlRequest("SELECT id, usr, body, ts FROM bench.items WHERE id = $1", [id]);
+}
+
+/** @param table The name of the table; the fronts use it without a namespace. */
+export function bulkRequest(place: Place, statement: (table: string) => string): PlaceRequest {
+  if (!place.isTidemark)
+    return { path: "/bulk", body: JSON.stringify({ sql: statement("items") }) };
+  return sqlRequest(statement(TABLES.insert));
+}
+
+export function sqlRequest(sql: string, params?: readonly unknown[]): PlaceRequest {
+  const body = params === undefined ? { sql } : { sql, params };
+  return { path: "/v1/api/sql", body: JSON.stringify(body) };
+}
+
+/** The message with which a socket subscribes. */
+export function followMessage(place: Place, kind: "same" | "own"): string {
+  if (!place.isTidemark) return kind;
+  const sql = `SELECT id, usr, body, ts FROM ${TABLES[kind]}`;
+  return JSON.stringify({ type: "subscribe", subscription: { id: "f", sql, options: null } });
+}
+
+export function socketUrl(place: Place): string {
+  const base = place.url.replace(/^http/, "ws");
+  return place.isTidemark ? `${base}/v1/ws?compress=false` : `${base}/ws`;
+}

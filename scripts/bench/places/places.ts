@@ -1,0 +1,155 @@
+/**
+ * Starts the servers that a run measures: Tidemark, and the peers behind their fronts. All of them
+ * end with the script, however it ends.
+ */
+import { cpSync, rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startPostgres } from "../../../tests/support/postgres.ts";
+import { ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
+import { claimsOf, signToken } from "./bearer.ts";
+import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
+import { startRedis } from "./redis_peer.ts";
+
+/** Signs the tokens that Tidemark issues and the fronts check. */
+const SECRET = "a secret for the bench alone, 32 bytes or more";
+
+const PORT_MS_MAX = 20_000;
+
+/** One request contains this many CREATE USER statements. */
+const USERS_PER_REQUEST = 250;
+
+export interface Places extends AsyncDisposable {
+  readonly tidemark: Place;
+  readonly peers: readonly Place[];
+  /** The places that can only publish rows: Redis, if it is installed. */
+  readonly relays: readonly Place[];
+  /** The server process of `tidemark`, for measuring and restarting it. */
+  readonly server: ServerProcess;
+  readonly postgresUrl: string;
+  /** A directory for further files. */
+  readonly directory: string;
+}
+
+export async function startPlaces(userCount: number): Promise<Places> {
+  const directory = await mkdtemp(join(tmpdir(), "tidemark-bench-"));
+  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const { place: tidemark, server } = await startTidemark(userCount);
+  const shared = { token: tidemark.token, userTokens: tidemark.userTokens };
+  const postgres = await startPostgres();
+  const redis = await startRedis(directory);
+  const fronts = [
+    await startFront("PostgreSQL", ["postgres", postgres.url, SECRET]),
+    await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), SECRET]),
+  ];
+  const relays = redis ? [await startFront("Redis", ["redis", redis.url, SECRET])] : [];
+  if (redis === undefined) process.stderr.write("Redis is skipped because it is not installed\n");
+  const placeOf = ({ name, url }: Front): Place => ({ name, isTidemark: false, url, ...shared });
+  return {
+    tidemark,
+    peers: fronts.map(placeOf),
+    relays: relays.map(placeOf),
+    server,
+    postgresUrl: postgres.url,
+    directory,
+    async [Symbol.asyncDispose]() {
+      for (const { stop } of [...fronts, ...relays]) await stop();
+      await redis?.stop();
+      await postgres.stop();
+      await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts a second server on a copy of a server's data, with a single reader for long queries. */
+export async function startOneReader(server: ServerProcess): Promise<ServerProcess> {
+  server.kill("SIGTERM");
+  await server.exited();
+  const second = new ServerProcess(`${server.directory}-one-reader`, {
+    config: { auth: { jwt_secret: SECRET }, server: { workers: 1 } },
+  });
+  cpSync(server.dataPath, second.dataPath, { recursive: true });
+  await server.start();
+  await second.start();
+  second.token = server.token;
+  return second;
+}
+
+/** Starts a server whose tokens `makeUsers` signs. */
+export function startSecretServer(
+  env: Readonly<Record<string, string>> = {},
+): Promise<ServerProcess> {
+  return startReadyServer({
+    config: {
+      auth: { jwt_secret: SECRET },
+      limits: { subscriptions_per_user: 100_000 },
+    },
+    env,
+  });
+}
+
+/**
+ * Starts Tidemark alone, with the tables of all jobs.
+ * @param env The environment of its process.
+ */
+export async function startTidemark(
+  userCount: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly place: Place; readonly server: ServerProcess }> {
+  const server = await startSecretServer(env);
+  await server.rows(TIDEMARK_DEFINITIONS);
+  const userTokens = await makeUsers(server, userCount);
+  const { token, url } = server;
+  return { place: { name: "Tidemark", isTidemark: true, url, token, userTokens }, server };
+}
+
+/**
+ * Creates users without passwords, since hashing a thousand of them would take a minute, and signs
+ * the tokens that a log-in would have given them.
+ */
+export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
+  const names = Array.from({ length: count }, (_, index) => `u${index}`);
+  for (let first = 0; first < count; first += USERS_PER_REQUEST) {
+    const some = names.slice(first, first + USERS_PER_REQUEST);
+    await server.rows(some.map((name) => `CREATE USER '${name}' INTERNAL`).join("; "));
+  }
+  const pattern = claimsOf(await server.createUser("pattern"));
+  return names.map((name) => {
+    const id = Bun.randomUUIDv7();
+    return signToken({ ...pattern, sub: name, jti: id, sid: id }, SECRET);
+  });
+}
+
+export interface Front {
+  readonly name: string;
+  readonly url: string;
+  readonly pid: number;
+  readonly stop: () => Promise<void>;
+}
+
+/** @param args The kind of the peer, its address, and the secret of the tokens that it checks. */
+export async function startFront(name: string, args: readonly string[]): Promise<Front> {
+  // The front ends when this pipe closes: at `stop`, or when this process is gone.
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "front.ts"), ...args], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const reader = child.stdout.getReader();
+  const timer = setTimeout(() => child.kill(), PORT_MS_MAX);
+  const { value } = await reader.read();
+  clearTimeout(timer);
+  reader.releaseLock();
+  if (value === undefined) throw new Error(`Cannot start the front of ${name}`);
+  return {
+    name,
+    url: `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`,
+    pid: child.pid,
+    async stop() {
+      await child.stdin.end();
+      await child.exited;
+    },
+  };
+}

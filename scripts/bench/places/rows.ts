@@ -1,0 +1,49 @@
+/**
+ * The rows that every peer writes and reads, so that each does the same work.
+ */
+
+/** A row of the short statements: about 150 bytes as a JSON object. */
+export interface Item {
+  readonly id: number;
+  readonly usr: string;
+  readonly body: string;
+  readonly ts: number;
+}
+
+const WORDS = "tide mark moon shore wave salt kelp reef gull sand drift buoy".split(" ");
+
+export function itemFor(id: number, usr = `u${id % 1000}`): Item {
+  const words = Array.from({ length: 16 }, (_, place) => WORDS[(id * 7 + place * place) % 12]);
+  return { id, usr, body: words.join(" "), ts: 1_795_000_000_000 + id };
+}
+
+/** One statement that inserts consecutive rows, with the values written out. */
+export function bulkStatement(table: string, firstId: number, count: number): string {
+  const values = Array.from({ length: count }, (_, place) => {
+    const { id, usr, body, ts } = itemFor(firstId + place);
+    return `(${id}, '${usr}', '${body}', ${ts})`;
+  });
+  return `INSERT INTO ${table} (id, usr, body, ts) VALUES ${values.join(", ")}`;
+}
+
+/** Columns of the scanned table, with each value as SQL over the row number `n`. */
+export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, value: string])[] = [
+  ["id", "BIGINT", "n"],
+  ["kind", "TEXT", "'kind' || ((n * 7919) % 16)"],
+  ["bucket", "INTEGER", "(n * 31) % 10"],
+  ["qty", "INTEGER", "n % 100"],
+  ["amount", "DOUBLE PRECISION", "((n * 37) % 1000) / 8.0"],
+];
+
+/**
+ * The queries over all rows. Q1 to Q3 aggregate all rows by group, a tenth of the rows by group,
+ * and a tenth of the rows into one sum. The others return the largest groups and count distinct
+ * values.
+ */
+export const SCANS: Readonly<Record<"Q1" | "Q2" | "Q3" | "top 10" | "distinct", string>> = {
+  Q1: "SELECT kind, SUM(amount), AVG(qty) FROM events GROUP BY kind ORDER BY kind",
+  Q2: "SELECT kind, SUM(amount), AVG(qty) FROM events WHERE bucket = 3 GROUP BY kind ORDER BY kind",
+  Q3: "SELECT SUM(amount) FROM events WHERE bucket = 3",
+  "top 10": "SELECT qty, SUM(amount) AS s FROM events GROUP BY qty ORDER BY s DESC, qty LIMIT 10",
+  distinct: "SELECT COUNT(DISTINCT qty) FROM events",
+};

@@ -1,0 +1,31 @@
+/**
+ * Exits from optimised code: the runtime met something unexpected, continued in slower code, and
+ * compiled again later. A few of them during warm-up are normal. Many in a server that has run for
+ * a while mean that a function stays slow.
+ */
+
+/**
+ * A name may begin with a hash sign, and may be empty before the hash that tells functions apart.
+ */
+const EXIT =
+  /Speculation failure in ([^\n]*?#[A-Za-z0-9]{6}):[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;
+
+export interface Exits {
+  /** The function and the reason, as "FTL: name#a1B2c3 at 119: reason". */
+  readonly what: string;
+  readonly count: number;
+}
+
+/**
+ * Counts the exits in the output of a process that prints each of them; the most frequent come
+ * first.
+ */
+export function exitsIn(output: string): readonly Exits[] {
+  const counts = new Map<string, number>();
+  for (const [, name = "", tier = "", at = "", reason = ""] of output.matchAll(EXIT)) {
+    const what = `${tier}: ${name} at ${at}: ${reason}`;
+    counts.set(what, (counts.get(what) ?? 0) + 1);
+  }
+  const exits = [...counts].map(([what, count]) => ({ what, count }));
+  return exits.toSorted((left, right) => right.count - left.count);
+}

@@ -1,0 +1,48 @@
+/**
+ * A queue in one database: how it is written and read, and how long each answer takes.
+ */
+
+/** The measured jobs; their times are in milliseconds. */
+export const JOBS = [
+  "grouped count",
+  "count(*)",
+  "DELETE by range",
+  "UPDATE of a tenth",
+  "read by key",
+  "newest 20 by _seq",
+  "oldest 20 by key",
+  "snapshot",
+  "start after a kill",
+] as const;
+
+export type JobName = (typeof JOBS)[number];
+
+/** A table, and the conditions and values that select an owner's rows in a statement. */
+export interface Target {
+  readonly table: string;
+  /** The value of the column `owner`. */
+  readonly owner?: number;
+  /** The column that an update sets in addition to its value. */
+  readonly touched?: string;
+}
+
+/** One queue. With owners, each has a separate queue in the same table. */
+export interface Queue {
+  readonly ownerCount: number;
+  /** Runs statements one after the other for one owner. Returns the last seq of each, if known. */
+  run(statements: readonly string[], owner: number): Promise<readonly number[]>;
+  /** Returns how statements select an owner's rows. */
+  target(owner: number): Target;
+  /** Removes everything, including the history. */
+  renew(): Promise<void>;
+  /** Waits for all background work that can be waited for. */
+  settled(): Promise<void>;
+  /** Runs a query for an owner. Returns the number of rows. */
+  ask(sql: string, owner: number): Promise<number>;
+  /** The column by which the newest rows are found. */
+  readonly newestColumn: string;
+  /** Loads all rows of an owner as a live query does. Returns the number of rows. */
+  snapshot(owner: number): Promise<number>;
+  /** Kills the process and waits until it answers again; undefined if it cannot be restarted. */
+  readonly restart: (() => Promise<void>) | undefined;
+}

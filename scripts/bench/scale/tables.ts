@@ -1,0 +1,130 @@
+/**
+ * The tables of `scripts/bench/scale.ts`. They are filled in this process, through the store, with
+ * batches of rows in the order in which clients would have sent them.
+ */
+import { bunDisk } from "../../../src/base/bun_disk.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { systemRandom } from "../../../src/base/random.ts";
+import { parseConfig } from "../../../src/config/mod.ts";
+import { type Database, openDatabase } from "../../../src/database.ts";
+import { SHARED_OWNER } from "../../../src/storage/mod.ts";
+import { SegmentThreads } from "../../../src/threads/segment_threads.ts";
+import type { Row } from "../../../src/types/mod.ts";
+
+/** The number of rows in one commit. */
+const COMMIT_ROWS = 100_000;
+
+/** At most this many rows are unflushed at a time, which bounds the memory of the loader. */
+const UNFLUSHED_ROWS_MAX = 2_000_000;
+
+/** Each owner of a USER table writes this often, so its rows end up in as many places. */
+const ROUNDS = 4;
+
+/** A table of one partition, read by key. */
+export interface KeyedTable {
+  readonly name: string;
+  readonly rowCount: number;
+}
+
+/** A table with a partition for each owner, read by its owner. */
+export interface OwnedTable {
+  readonly name: string;
+  readonly ownerCount: number;
+  readonly rowsPerOwner: number;
+}
+
+export function definitionOf(name: string, kind: "SHARED" | "USER"): string {
+  return (
+    `CREATE ${kind} TABLE ${name} ` +
+    "(id BIGINT PRIMARY KEY, kind TEXT, qty INTEGER, amount DOUBLE PRECISION)"
+  );
+}
+
+/** Returns the row of an id, with its cells in the order of the columns. */
+function rowOf(id: number): Row {
+  return [id, `kind${(id * 7919) % 16}`, id % 100, ((id * 37) % 1000) / 8];
+}
+
+/** Opens the directory of a stopped server, with threads that write segments. */
+export async function openStopped(dataPath: string): Promise<Database> {
+  const toml = `storage.data_path = ${JSON.stringify(dataPath)}`;
+  return await openDatabase(parseConfig(toml, "scale.toml", {}).config, {
+    disk: bunDisk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    segmentWork: new SegmentThreads(systemClock),
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+}
+
+/** Writes rows 1 to `rowCount`. */
+export async function fillKeyed(database: Database, { name, rowCount }: KeyedTable): Promise<void> {
+  const tableId = tableIdOf(database, name);
+  for (let id = 1; id <= rowCount; id += COMMIT_ROWS) {
+    const count = Math.min(COMMIT_ROWS, rowCount - id + 1);
+    const rows = Array.from({ length: count }, (_, place) => rowOf(id + place));
+    await commit(database, tableId, [{ owner: SHARED_OWNER, rows }]);
+  }
+  await database.store.flush(tableId);
+}
+
+/**
+ * Writes the rows of owners 1 to `ownerCount` in rounds. In each round, each owner writes a part.
+ */
+export async function fillOwned(
+  database: Database,
+  { name, ownerCount, rowsPerOwner }: OwnedTable,
+): Promise<void> {
+  const tableId = tableIdOf(database, name);
+  const rowsAtOnce = Math.ceil(rowsPerOwner / ROUNDS);
+  const ownersAtOnce = Math.ceil(COMMIT_ROWS / rowsAtOnce);
+  let id = 1;
+  for (let written = 0; written < rowsPerOwner; written += rowsAtOnce) {
+    const rowCount = Math.min(rowsAtOnce, rowsPerOwner - written);
+    for (let first = 1; first <= ownerCount; first += ownersAtOnce) {
+      const count = Math.min(ownersAtOnce, ownerCount - first + 1);
+      const writes = Array.from({ length: count }, (_, place) => {
+        const rows = Array.from({ length: rowCount }, (_row, i) => rowOf(id + i));
+        id += rowCount;
+        return { owner: first + place, rows };
+      });
+      await commit(database, tableId, writes);
+    }
+  }
+  await database.store.flush(tableId);
+}
+
+/** Waits until no segment is being written or merged. */
+export async function untilQuiet(database: Database): Promise<void> {
+  for (;;) {
+    const running = database.jobs.all().filter(({ isEnded }) => !isEnded);
+    if (running.length === 0) return;
+    await Promise.all(running.map(({ ended }) => ended));
+    await systemClock.yield();
+  }
+}
+
+async function commit(
+  { store }: Database,
+  tableId: number,
+  writes: readonly { readonly owner: number; readonly rows: readonly Row[] }[],
+): Promise<void> {
+  const { lastSeq } = store.apply({
+    writes: writes.map((write) => ({ ...write, tableId, operation: "insert" })),
+  });
+  await store.durable(lastSeq);
+  if (store.stats(tableId).unflushedVersions > UNFLUSHED_ROWS_MAX) await store.flush(tableId);
+}
+
+function tableIdOf({ catalog }: Database, name: string): number {
+  const [namespace = "", table = ""] = name.split(".");
+  const entry = catalog.table(namespace, table);
+  if (entry === undefined) throw new Error(`Cannot fill ${name}: there is no such table`);
+  return entry.tableId;
+}

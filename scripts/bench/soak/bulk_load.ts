@@ -1,0 +1,52 @@
+/** The load of a first day: millions of rows, in the longest allowed statements. */
+import { RefusedStatement, type SoakTarget } from "./target.ts";
+
+export interface BulkReport {
+  readonly rowCount: number;
+  readonly statementCount: number;
+  readonly failures: readonly string[];
+}
+
+const TABLE = "loaded";
+
+/** This many rows make about 900 KiB of text. */
+const ROWS_PER_STATEMENT = 9000;
+
+/** This many statements are sent at a time. */
+const SENDERS = 4;
+
+/** Loads rows of 60 bytes. */
+export async function loadInBulk(target: SoakTarget, rowCount: number): Promise<BulkReport> {
+  await target.makeTable(TABLE);
+  const failures: string[] = [];
+  let next = 0;
+  let statementCount = 0;
+  const send = async (): Promise<void> => {
+    while (next < rowCount) {
+      const sql = insertOf(
+        target.nameOf(TABLE),
+        next,
+        Math.min(ROWS_PER_STATEMENT, rowCount - next),
+      );
+      next += ROWS_PER_STATEMENT;
+      statementCount += 1;
+      try {
+        await target.change(TABLE, sql);
+      } catch (error) {
+        failures.push(error instanceof RefusedStatement ? error.message : String(error));
+        // A server that is gone refuses connections at once, so retries wait.
+        await Bun.sleep(100);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: SENDERS }, send));
+  return { rowCount, statementCount, failures };
+}
+
+function insertOf(table: string, first: number, count: number): string {
+  const rows = Array.from({ length: count }, (_, index) => {
+    const id = first + index;
+    return `(${id}, ${id % 200}, 'author ${id % 1000}', 'text ${id} ${"abcdefghij".repeat(3)}')`;
+  });
+  return `INSERT INTO ${table} (id, room, author, body) VALUES ${rows.join(", ")}`;
+}

@@ -1,0 +1,111 @@
+/**
+ * Long answers that are read as fast as they arrive, from a server with little memory. Each run
+ * starts a server, reads several answers at a time, and checks that the server is still alive.
+ */
+import {
+  type ServerOptions,
+  type ServerProcess,
+  startReadyServer,
+} from "../../../tests/support/server_process.ts";
+import { openMemoryLimit } from "./memory_limit.ts";
+import { heldBytes } from "./target.ts";
+
+export interface LongAnswers {
+  /** True if the server still answered after the last reader. */
+  readonly isAlive: boolean;
+  /** The number of complete answers. */
+  readonly completeCount: number;
+  /** The error codes of the incomplete answers. */
+  readonly codes: readonly string[];
+  /** The peak memory, in bytes. */
+  readonly heldBytes: number;
+  readonly tookMs: number;
+}
+
+/** The number of answers that each reader reads, one after the other: one of each kind. */
+export const ANSWERS_PER_READER = 3;
+
+const LOOK_MS = 20;
+
+/**
+ * @param options.atOnce The number of readers.
+ * @param options.limitBytes The memory limit of the server.
+ * @param options.answerBytes The approximate size of each answer.
+ */
+export async function readLongAnswers(
+  { answerBytes, atOnce, limitBytes }: { answerBytes: number; atOnce: number; limitBytes: number },
+  options: ServerOptions = {},
+): Promise<LongAnswers> {
+  using limit = openMemoryLimit(limitBytes);
+  await using server = await startReadyServer({ ...options, wrapper: limit.wrapper });
+  const { pid } = server;
+  limit.hold(pid);
+  let held = 0;
+  const timer = setInterval(() => {
+    held = Math.max(held, heldBytes([pid]));
+  }, LOOK_MS);
+  const startMs = performance.now();
+  const codes: string[] = [];
+  let completeCount = 0;
+  const queries = queriesOf(answerBytes);
+  const readAll = async (reader: number): Promise<void> => {
+    for (const index of queries.keys()) {
+      const code = await codeOf(server, queries[(reader + index) % queries.length] ?? "");
+      if (code === undefined) completeCount += 1;
+      else codes.push(code);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, (_, reader) => readAll(reader)));
+  clearInterval(timer);
+  const tookMs = performance.now() - startMs;
+  return { isAlive: await isAlive(server), completeCount, codes, heldBytes: held, tookMs };
+}
+
+/** Returns queries for answers of this size, in rows of 100 bytes, of 1,000 and of a million. */
+function queriesOf(answerBytes: number): readonly string[] {
+  return [100, 1000, 1_000_000].map(
+    (length) =>
+      `SELECT n, repeat('x', ${length}) AS t ` +
+      `FROM generate_series(1, ${Math.ceil(answerBytes / length)}) AS g(n)`,
+  );
+}
+
+/** Reads an answer. Returns its error code; undefined if it is complete. */
+async function codeOf({ token, url }: ServerProcess, sql: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch(`${url}/v1/api/sql`, {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${token}`,
+        "Content-Type": "application/json",
+        Accept: "application/x-ndjson",
+      },
+      body: JSON.stringify({ sql }),
+    });
+    const end = new TextDecoder().decode(await endOf(answer));
+    const last = end.trimEnd().split("\n").at(-1) ?? "";
+    const { error, status } = JSON.parse(last) as { status: string; error?: { code: string } };
+    return status === "success" ? undefined : (error?.code ?? "no code");
+  } catch (error) {
+    return `broken off: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** Returns the end of a body, with its last line, and discards the rest. */
+async function endOf({ body }: Response): Promise<Uint8Array> {
+  const bytesMax = 4096;
+  let end: Uint8Array = new Uint8Array(0);
+  for await (const part of body ?? []) {
+    end = Buffer.concat([end, part.subarray(-bytesMax)]).subarray(-bytesMax);
+  }
+  return end;
+}
+
+async function isAlive(server: ServerProcess): Promise<boolean> {
+  try {
+    return (await server.rows("SELECT 1")).length === 1;
+  } catch {
+    // Safe: a server that is gone is the result of the run.
+    return false;
+  }
+}

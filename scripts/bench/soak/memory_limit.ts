@@ -1,0 +1,69 @@
+/**
+ * Limits the memory of one process. If this process may create a control group below its own, the
+ * limit works like that of a container: file pages count too, and the system kills a process that
+ * needs more. Otherwise the limit applies to the address space, with an allowance for memory that
+ * was mapped but untouched once the process had started. Allocations beyond it fail.
+ */
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface MemoryLimit extends Disposable {
+  readonly description: string;
+  /** Prefixed to the command of the process. */
+  readonly wrapper: readonly string[];
+  /** Applies the limit to the process once it has started. */
+  hold(pid: number): void;
+}
+
+const GROUPS = "/sys/fs/cgroup";
+
+export function openMemoryLimit(bytes: number): MemoryLimit {
+  const mebibytes = Math.round(bytes / 2 ** 20);
+  const group = makeGroup(bytes);
+  if (group === undefined) {
+    return {
+      description: `${mebibytes} MiB of address space`,
+      wrapper: [],
+      hold: (pid) => limitAddresses(pid, bytes),
+      [Symbol.dispose]: () => undefined,
+    };
+  }
+  return {
+    description: `a control group of ${mebibytes} MiB`,
+    wrapper: ["sh", "-c", `echo $$ > ${join(group, "cgroup.procs")} && exec "$@"`, "sh"],
+    hold: () => undefined,
+    // The process must have ended by then, or the group stays.
+    [Symbol.dispose]: () => rmdirSync(group),
+  };
+}
+
+/** Returns the directory of a new group, or undefined if none can be created. */
+function makeGroup(bytes: number): string | undefined {
+  const own = readFileSync("/proc/self/cgroup", "utf8");
+  const old = /^\d+:(?:\S+,)?memory(?:,\S+)?:(\/.*)$/m.exec(own)?.[1];
+  const parent =
+    old === undefined
+      ? join(GROUPS, /^0::(\/.*)$/m.exec(own)?.[1] ?? "")
+      : join(GROUPS, "memory", old);
+  const group = join(parent, `tidemark-soak-${process.pid}`);
+  try {
+    mkdirSync(group);
+    const file = old === undefined ? "memory.max" : "memory.limit_in_bytes";
+    writeFileSync(join(group, file), String(bytes));
+    return group;
+  } catch {
+    // This process may not create groups here, or they cannot limit memory.
+    if (existsSync(group)) rmdirSync(group);
+    return undefined;
+  }
+}
+
+function limitAddresses(pid: number, bytes: number): void {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const [mapped, held] = ["VmSize", "VmRSS"].map(
+    (name) => 1024 * Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]),
+  );
+  const most = (mapped ?? 0) - (held ?? 0) + bytes;
+  const done = Bun.spawnSync(["prlimit", "--pid", String(pid), `--as=${most}`]);
+  if (!done.success) throw new Error(`Cannot limit the memory: ${done.stderr.toString()}`);
+}

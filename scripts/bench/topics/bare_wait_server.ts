@@ -1,0 +1,23 @@
+/**
+ * An HTTP server that reads each request, waits until the client leaves or the requested seconds
+ * are over, and answers. Used to measure what a waiting request costs the runtime alone.
+ */
+const server = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  idleTimeout: 0,
+  fetch: async (request) => {
+    request.headers.get("authorization");
+    const { timeout_seconds: seconds } = (await request.json()) as { timeout_seconds: number };
+    return answerLater(request, seconds);
+  },
+});
+process.stdout.write(`listening ${server.url.origin} \n`);
+
+/** Not within the function that reads the body, which would stay in memory for as long. */
+function answerLater({ signal }: Request, seconds: number): Promise<Response> {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  signal.addEventListener("abort", resolve);
+  setTimeout(resolve, seconds * 1000);
+  return promise.then(() => new Response("{}"));
+}

@@ -1,0 +1,114 @@
+/**
+ * Measures one consumer of a group in Tidemark and in Redis, alternately: how fast it takes
+ * messages that are already waiting, and how soon it receives a newly written one.
+ */
+import { median, percentile } from "../../support/statistics.ts";
+import type { Line } from "../compare/jobs.ts";
+import { cpuNsOf } from "../compare/process_time.ts";
+import type { ConsumerPlace } from "./consumer_place.ts";
+
+const BATCH_MESSAGES = 1000;
+
+/** The first rounds warm the compilers and are not counted. */
+const WARM_ROUNDS = 3;
+
+const WRITES_PER_SECOND = 200;
+
+/** The first writes are not counted. */
+const WARM_WRITES = 400;
+
+type Values = Readonly<Record<string, number>>;
+
+export interface DeliveryOptions {
+  readonly places: readonly ConsumerPlace[];
+  readonly rounds: number;
+  readonly messages: number;
+  readonly seconds: number;
+}
+
+export async function batchLines({ messages, places, rounds }: DeliveryOptions): Promise<Line[]> {
+  const rates = new Map(places.map(({ name }) => [name, [] as number[]]));
+  const costs = new Map(places.map(({ name }) => [name, [] as number[]]));
+  for (let round = 0; round < WARM_ROUNDS + rounds; round += 1) {
+    for (const place of places) {
+      await place.fill(messages);
+      const cpuNs = cpuNsOf(place.pid);
+      const startMs = performance.now();
+      await place.take(messages, { batch: BATCH_MESSAGES });
+      const tookMs = performance.now() - startMs;
+      if (round < WARM_ROUNDS) continue;
+      rates.get(place.name)?.push((messages / tookMs) * 1000);
+      costs.get(place.name)?.push((cpuNsOf(place.pid) - cpuNs) / 1000 / messages);
+    }
+  }
+  const job = "small messages taken by one consumer, 1,000 a batch";
+  return [
+    { job, unit: "messages/s", isRate: true, values: medians(rates), target: { atLeast: 100_000 } },
+    {
+      job: `${job}: processor time of the server`,
+      unit: "µs",
+      isRate: false,
+      values: medians(costs),
+    },
+  ];
+}
+
+export async function latencyLines({ places, seconds }: DeliveryOptions): Promise<Line[]> {
+  const found = new Map<string, Latencies>();
+  for (const place of places) found.set(place.name, await latenciesOf(place, seconds));
+  const line = (name: string, of: (latencies: Latencies) => number): Line => ({
+    job: `${WRITES_PER_SECOND} messages a second: ${name}`,
+    unit: "ms",
+    isRate: false,
+    values: Object.fromEntries([...found].map(([place, latencies]) => [place, of(latencies)])),
+  });
+  return [
+    {
+      ...line("answer to the writer → consumer p50", ({ answer }) => percentile(answer, 0.5)),
+      target: { atMost: 2 },
+    },
+    line("write → consumer p50", ({ write }) => percentile(write, 0.5)),
+    line("write → consumer p99", ({ write }) => percentile(write, 0.99)),
+  ];
+}
+
+/** Ascending milliseconds until the delivery. */
+interface Latencies {
+  /** From the start of the write; this includes the sync. */
+  readonly write: readonly number[];
+  /** From the answer to the writer; 0 if the consumer was first. */
+  readonly answer: readonly number[];
+}
+
+async function latenciesOf(place: ConsumerPlace, seconds: number): Promise<Latencies> {
+  const count = WARM_WRITES + seconds * WRITES_PER_SECOND;
+  const deliveredMs: number[] = [];
+  const taking = place.take(count, {
+    batch: BATCH_MESSAGES,
+    onBody: (body) => {
+      deliveredMs[Number(body)] = performance.now();
+    },
+  });
+  const writtenMs: number[] = [];
+  const answeredMs: number[] = [];
+  const startMs = performance.now();
+  for (let written = 0; written < count; written += 1) {
+    const dueMs = startMs + (written * 1000) / WRITES_PER_SECOND;
+    const leftMs = dueMs - performance.now();
+    if (leftMs > 0) await Bun.sleep(leftMs);
+    writtenMs.push(performance.now());
+    await place.write(String(written));
+    answeredMs.push(performance.now());
+  }
+  await taking;
+  const since = (begunMs: readonly number[]): number[] =>
+    begunMs
+      .map((begun, index) => Math.max(0, (deliveredMs[index] ?? Number.NaN) - begun))
+      .slice(WARM_WRITES)
+      .toSorted((left, right) => left - right);
+  return { write: since(writtenMs), answer: since(answeredMs) };
+}
+
+function medians(measured: ReadonlyMap<string, readonly number[]>): Values {
+  return Object.fromEntries([...measured].map(([name, values]) => [name, median(values)]));
+}

@@ -1,0 +1,89 @@
+/**
+ * The consumer in Redis: a stream with a consumer group. Its log is synced before it answers.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Redis, startRedis } from "../places/redis_peer.ts";
+import type { ConsumerPlace, OnBody } from "./consumer_place.ts";
+
+/** Commands of one turn share a write to Redis, and with it a sync. */
+const COMMANDS_AT_ONCE = 1000;
+
+const WAIT_MS = 30_000;
+
+export class RedisConsumer implements ConsumerPlace {
+  readonly name = "Redis";
+  readonly #directory: string;
+  readonly #redis: Redis;
+  readonly #writer: Bun.RedisClient;
+  readonly #reader: Bun.RedisClient;
+  #nextId = 1;
+
+  private constructor(directory: string, redis: Redis) {
+    this.#directory = directory;
+    this.#redis = redis;
+    this.#writer = new Bun.RedisClient(redis.url);
+    this.#reader = new Bun.RedisClient(redis.url);
+  }
+
+  /** Returns undefined if Redis is not installed. */
+  static async start(): Promise<RedisConsumer | undefined> {
+    const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
+    const redis = await startRedis(directory);
+    if (redis === undefined) {
+      rmSync(directory, { recursive: true });
+      return undefined;
+    }
+    const consumer = new RedisConsumer(directory, redis);
+    await consumer.#writer.send("XGROUP", ["CREATE", "jobs", "bench", "0", "MKSTREAM"]);
+    return consumer;
+  }
+
+  get pid(): number {
+    return this.#redis.pid;
+  }
+
+  async fill(count: number): Promise<void> {
+    for (let left = count; left > 0; left -= COMMANDS_AT_ONCE) {
+      const length = Math.min(left, COMMANDS_AT_ONCE);
+      await Promise.all(Array.from({ length }, () => this.write(`job ${this.#nextId}`)));
+    }
+  }
+
+  async write(body: string): Promise<void> {
+    const id = this.#nextId;
+    this.#nextId += 1;
+    await this.#writer.send("XADD", ["jobs", "*", "id", String(id), "body", body]);
+  }
+
+  async take(count: number, { batch, onBody }: { batch: number; onBody?: OnBody }): Promise<void> {
+    const wait = ["COUNT", String(batch), "BLOCK", String(WAIT_MS)];
+    const asked = ["GROUP", "bench", "one", ...wait, "STREAMS", "jobs", ">"];
+    let acking: Promise<unknown> = Promise.resolve();
+    for (let left = count; left > 0; ) {
+      const entries = entriesOf(await this.#reader.send("XREADGROUP", asked));
+      for (const [, fields] of entries) onBody?.(fields[3] ?? "");
+      left -= entries.length;
+      await acking;
+      acking = this.#writer.send("XACK", ["jobs", "bench", ...entries.map(([id]) => id)]);
+    }
+    await acking;
+  }
+
+  async stop(): Promise<void> {
+    this.#writer.close();
+    this.#reader.close();
+    await this.#redis.stop();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+type Entry = readonly [id: string, fields: readonly string[]];
+
+/** Reads the answer to XREADGROUP: entries by the name of their stream. */
+function entriesOf(answer: unknown): readonly Entry[] {
+  const { jobs } = (answer ?? {}) as { readonly jobs?: readonly Entry[] };
+  if (jobs === undefined) throw new Error("Cannot read a stream: messages are missing");
+  return jobs;
+}

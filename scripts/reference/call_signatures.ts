@@ -1,0 +1,177 @@
+/**
+ * The signatures of aggregates and window functions on the page of functions.
+ *
+ * The signatures of an aggregate are found by resolving it for every type, or pair of types: an
+ * aggregate is code that accepts types or refuses them, so no list could be read instead.
+ */
+import {
+  isOrderedSetAggregate,
+  resolveAggregate,
+} from "../../src/sql/functions/aggregate/aggregates.ts";
+import { windowFunctionShape } from "../../src/sql/functions/window_functions.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  BYTES,
+  DATE,
+  DATETIME,
+  type DataType,
+  DOUBLE,
+  decimalType,
+  FILE,
+  FLOAT,
+  INT,
+  INTERVAL,
+  isInteger,
+  isNumeric,
+  JSON_TEXT,
+  JSONB,
+  SMALLINT,
+  TEXT,
+  TIME,
+  TIMESTAMP,
+  UUID,
+} from "../../src/types/mod.ts";
+
+/** One type of each kind that an argument can have. */
+const TYPES: readonly DataType[] = [
+  SMALLINT,
+  INT,
+  BIGINT,
+  decimalType(10, 2),
+  FLOAT,
+  DOUBLE,
+  BOOLEAN,
+  TEXT,
+  BYTES,
+  UUID,
+  DATE,
+  TIME,
+  TIMESTAMP,
+  DATETIME,
+  INTERVAL,
+  JSON_TEXT,
+  JSONB,
+  FILE,
+  { kind: "embedding", dimensions: 3 },
+  { kind: "array", element: TEXT },
+];
+
+/** A list of more types than this is described by the types that it lacks. */
+const LISTED_MAX = 6;
+
+const ARGUMENTS_MAX = 2;
+
+/** An aggregate's arguments after casting, and its result. */
+interface Accepted {
+  readonly types: readonly DataType[];
+  readonly result: DataType;
+}
+
+type Naming = (type: DataType) => string;
+
+/** Returns the signatures of an aggregate, the one with the fewest arguments first. */
+export function aggregateSignatures(name: string, typeName: Naming): string[] {
+  const nameOf: Naming = (type) =>
+    type.kind === "array" && type.element.kind === "text" ? "array" : typeName(type);
+  const lists: (readonly DataType[])[] = [[]];
+  const found: string[] = [];
+  for (let count = 0; count <= ARGUMENTS_MAX; count += 1) {
+    const accepted = lists.flatMap((types): Accepted[] => {
+      const form = resolveAggregate(name, types);
+      return form === undefined ? [] : [{ types: form.argumentTypes, result: form.result }];
+    });
+    found.push(...signaturesOf(name, accepted, nameOf));
+    const longer = lists.flatMap((types) => TYPES.map((type) => [...types, type]));
+    lists.splice(0, lists.length, ...longer);
+  }
+  return found;
+}
+
+/**
+ * Describes all forms at once if one rule covers them; otherwise, by the types of the first
+ * arguments.
+ */
+function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Naming): string[] {
+  const rule = ruleOf(accepted, nameOf);
+  if (rule !== undefined) return [signature(name, accepted, { nameOf, result: rule })];
+  const byFirst = Map.groupBy(accepted, ({ types }) => types.slice(0, -1).map(nameOf).join());
+  if (byFirst.size > 1) {
+    return [...byFirst.values()].flatMap((forms) => signaturesOf(name, forms, nameOf));
+  }
+  const byResult = Map.groupBy(accepted, ({ result }) => nameOf(result));
+  return [...byResult].map(([result, forms]) => signature(name, forms, { nameOf, result }));
+}
+
+/** Returns the one rule for the results of all forms; undefined if there is none. */
+function ruleOf(accepted: readonly Accepted[], nameOf: Naming): string | undefined {
+  const [first] = accepted;
+  if (first === undefined || !areIndependent(accepted, nameOf)) return undefined;
+  const all = (result: (form: Accepted) => string | undefined): boolean =>
+    accepted.every((form) => result(form) === nameOf(form.types.at(-1) ?? form.result));
+  if (accepted.every(({ result }) => nameOf(result) === nameOf(first.result))) {
+    return nameOf(first.result);
+  }
+  if (all(({ result }) => nameOf(result))) return "the same type";
+  const isList = all(({ result }) => {
+    return result.kind === "array" ? nameOf(result.element) : undefined;
+  });
+  return isList ? "array of that type" : undefined;
+}
+
+/** Whether each argument accepts its types whatever the types of the others are. */
+function areIndependent(accepted: readonly Accepted[], nameOf: Naming): boolean {
+  const forms = new Set(accepted.map(({ types }) => types.map(nameOf).join()));
+  const width = accepted[0]?.types.length ?? 0;
+  let product = 1;
+  for (let at = 0; at < width; at += 1) {
+    product *= new Set(accepted.map(({ types }) => nameOf(types[at] ?? TEXT))).size;
+  }
+  return forms.size === product;
+}
+
+function signature(
+  name: string,
+  accepted: readonly Accepted[],
+  { nameOf, result }: { nameOf: Naming; result: string },
+): string {
+  const width = accepted[0]?.types.length ?? 0;
+  const positions = Array.from({ length: width }, (_, position) => {
+    return typesText(new Set(accepted.map(({ types }) => nameOf(types[position] ?? TEXT))), nameOf);
+  });
+  if (isOrderedSetAggregate(name)) {
+    const ordered = positions.pop() ?? "";
+    return `${name}(${positions.join(", ")}) WITHIN GROUP (ORDER BY ${ordered}) → ${result}`;
+  }
+  return `${name}(${width === 0 ? "*" : positions.join(", ")}) → ${result}`;
+}
+
+/** Describes a set of types by a word, a list, or the types that it lacks. */
+function typesText(accepted: ReadonlySet<string>, nameOf: Naming): string {
+  const isOf = (types: readonly DataType[]): boolean =>
+    accepted.size === new Set(types.map(nameOf)).size &&
+    types.every((type) => accepted.has(nameOf(type)));
+  if (isOf(TYPES)) return "any";
+  if (isOf(TYPES.filter(isNumeric))) return "number";
+  if (isOf(TYPES.filter(isInteger))) return "whole number";
+  if (accepted.size <= LISTED_MAX) return [...accepted].join(" or ");
+  const lacking = TYPES.map(nameOf).filter((type) => !accepted.has(type));
+  return `any but ${lacking.join(", ")}`;
+}
+
+/** Returns the signature of a window function that is not an aggregate. */
+export function windowSignature(name: string, nameOf: Naming): string {
+  const counts = Array.from({ length: 4 }, (_, count) => count);
+  const shapes = counts.map((count) => windowFunctionShape(name, count));
+  const shape = shapes.find((each) => each !== undefined);
+  if (shape === undefined) throw new Error(`Cannot describe ${name}: it accepts no arguments`);
+  const [least, most] = shape.arity;
+  const parameters = counts.slice(0, most).map((at) => {
+    const type = shape.counts.includes(at) ? "whole number" : "any";
+    const text = at === shape.alike ? "the same type" : type;
+    const separated = at === 0 ? text : `, ${text}`;
+    return at < least ? separated : `[${separated}]`;
+  });
+  const result = shape.result === undefined ? "the same type" : nameOf(shape.result);
+  return `${name}(${parameters.join("")}) OVER (…) → ${result}`;
+}

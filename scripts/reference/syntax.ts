@@ -1,0 +1,167 @@
+/**
+ * The notation of syntax in `statements.txt`, and sentences made of it.
+ *
+ *     WORD      itself             word      a rule of that name, or a sample of the kind
+ *     [ a | b ] nothing, a or b    { a | b } a or b
+ *     [, …]     the element before may be repeated behind commas
+ *     …         the element before may be repeated
+ *
+ * The parser checks every sentence, so the notation promises nothing that the grammar refuses.
+ */
+
+type Node =
+  | { readonly kind: "word"; readonly text: string }
+  | { readonly kind: "choice"; readonly isOptional: boolean; readonly options: readonly Node[][] }
+  | { readonly kind: "repeat"; readonly of: Node; readonly separator: string };
+
+/** Samples for the lower-case words that are not rule names. */
+const SAMPLES: Readonly<Record<string, string>> = {
+  alias: "x",
+  boolean: "true",
+  column: "a",
+  condition: "a > 0",
+  count: "3",
+  default_text: "'initial'",
+  delete: "DELETE FROM app.t",
+  delimiter: "'|'",
+  encoding: "'UTF8'",
+  expression: "b",
+  filesystem: "filesystem",
+  from_seq_id: "from_seq_id",
+  batch_size: "batch_size",
+  last_rows: "last_rows",
+  replay: "replay",
+  index: "i",
+  savepoint: "s",
+  search_path: "search_path",
+  current_setting: "current_setting",
+  function: "unnest",
+  copy: "COPY app.t TO STDOUT",
+  insert: "INSERT INTO app.t VALUES (1)",
+  name: "n",
+  namespace: "app",
+  number: "7",
+  quote: "'\"'",
+  query: "SELECT a FROM app.t",
+  role: "service",
+  sequence: "app.s",
+  set_config: "set_config",
+  setting: "statement_timeout",
+  storage: "fast",
+  string: "'text'",
+  table: "app.t",
+  table_column: "app.t.a",
+  "table.*": "t.*",
+  topic: "app.jobs",
+  type: "BIGINT",
+  update: "UPDATE app.t SET a = 1",
+  user: "'ada'",
+  view: "app.v",
+  webhook: "mailer",
+  word: "PUBLIC",
+};
+
+const DEPTH_MAX = 20;
+
+/** Rules by name, each as written. */
+export type Rules = ReadonlyMap<string, string>;
+
+/** Generates sentences of a syntax. The same seed gives the same sentences. */
+export class Sentences {
+  readonly #rules: ReadonlyMap<string, readonly Node[]>;
+  #state: number;
+
+  constructor(rules: Rules, seed: number) {
+    this.#rules = new Map([...rules].map(([name, text]) => [name, parsed(text)]));
+    this.#state = seed;
+  }
+
+  /** Returns one sentence, with random choices. */
+  next(syntax: string): string {
+    return this.#write(parsed(syntax), 0).join(" ");
+  }
+
+  #write(nodes: readonly Node[], depth: number): string[] {
+    if (depth > DEPTH_MAX) throw new Error("Cannot write a sentence: a rule contains itself");
+    return nodes.flatMap((node) => this.#writeNode(node, depth));
+  }
+
+  #writeNode(node: Node, depth: number): string[] {
+    if (node.kind === "word") return this.#writeWord(node.text, depth);
+    if (node.kind === "repeat") {
+      const once = this.#writeNode(node.of, depth);
+      if (this.#chance(2) === 0) return once;
+      const separator = node.separator === "" ? [] : [node.separator];
+      return [...once, ...separator, ...this.#writeNode(node.of, depth)];
+    }
+    if (node.isOptional && this.#chance(2) === 0) return [];
+    return this.#write(node.options[this.#chance(node.options.length)] ?? [], depth + 1);
+  }
+
+  #writeWord(text: string, depth: number): string[] {
+    const rule = this.#rules.get(text);
+    if (rule !== undefined) return this.#write(rule, depth + 1);
+    if (!/^[a-z]/.test(text)) return [text];
+    const sample = SAMPLES[text];
+    if (sample === undefined) throw new Error(`Cannot write "${text}": no rule and no sample`);
+    return [sample];
+  }
+
+  /**
+   * Returns a whole number from 0 up to but not including `count`, by the generator of Numerical
+   * Recipes.
+   */
+  #chance(count: number): number {
+    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((this.#state / 2 ** 32) * count);
+  }
+}
+
+function parsed(text: string): readonly Node[] {
+  const tokens = text
+    .replaceAll("[, …]", " ,… ")
+    .split(/\s+/)
+    .filter((token) => token !== "");
+  const { nodes, end } = sequence(tokens, 0);
+  if (end !== tokens.length) throw new Error(`Cannot read syntax: surplus "${tokens[end]}"`);
+  return nodes;
+}
+
+function sequence(tokens: readonly string[], start: number): { nodes: Node[]; end: number } {
+  const nodes: Node[] = [];
+  let at = start;
+  for (; at < tokens.length; at += 1) {
+    const token = tokens[at] ?? "";
+    if (token === "]" || token === "}" || token === "|") break;
+    if (token === "[" || token === "{") {
+      const choice = options(tokens, at);
+      nodes.push(choice.node);
+      at = choice.end;
+    } else if (token === ",…" || token === "…") {
+      const of = nodes.pop();
+      if (of === undefined) throw new Error("Cannot read syntax: nothing to repeat");
+      nodes.push({ kind: "repeat", of, separator: token === ",…" ? "," : "" });
+    } else {
+      // A comma stays attached to the word before it.
+      const [, word = "", comma = ""] = /^(.+?)(,?)$/.exec(token) ?? [];
+      nodes.push({ kind: "word", text: word });
+      if (comma !== "") nodes.push({ kind: "word", text: comma });
+    }
+  }
+  return { nodes, end: at };
+}
+
+/** Reads `[ … | … ]` or `{ … | … }` from its opening bracket; `end` is its closing one. */
+function options(tokens: readonly string[], start: number): { node: Node; end: number } {
+  const isOptional = tokens[start] === "[";
+  const found: Node[][] = [];
+  let at = start;
+  do {
+    const { nodes, end } = sequence(tokens, at + 1);
+    found.push(nodes);
+    at = end;
+  } while (tokens[at] === "|");
+  const closing = isOptional ? "]" : "}";
+  if (tokens[at] !== closing) throw new Error(`Cannot read syntax: no "${closing}"`);
+  return { node: { kind: "choice", isOptional, options: found }, end: at };
+}

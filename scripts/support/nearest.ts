@@ -1,0 +1,24 @@
+/** Finds the name that a misspelt word most likely means. */
+
+/** Returns the nearest of some names, or undefined if none is near. */
+export function nearestOf(word: string, names: readonly string[]): string | undefined {
+  const [nearest] = names
+    .map((name) => ({ name, distance: distanceOf(word, name) }))
+    .filter(({ name, distance }) => name.startsWith(word) || distance <= name.length / 3)
+    .toSorted((a, b) => a.distance - b.distance);
+  return nearest?.name;
+}
+
+/** Returns how many characters to insert, delete or replace to turn one word into another. */
+function distanceOf(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const [index, letter] of from.split("").entries()) {
+    const next = [index + 1];
+    for (const [column, other] of to.split("").entries()) {
+      const replaced = (row[column] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

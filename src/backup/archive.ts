@@ -1,0 +1,361 @@
+/**
+ * Copies full log files to the archive, so that a backup can be brought to any later moment.
+ *
+ *     1 copy to <no>.wal.new, sync        the log keeps its file all the while
+ *     2 rename to <no>.wal, sync the directory
+ *     3 write <no>.json the same way: from here on the file is in the archive
+ *     4 the journal of the catalog forgets what is in the list; the log may recycle its file
+ *
+ * - Files are archived one at a time, in order. A failure is reported once and retried from step 1
+ *   until it succeeds: if the sync of step 3 failed, the list exists but may not survive. A list
+ *   that another database wrote is left alone.
+ * - A running server does not start a new archive. If the directory is missing, for example because
+ *   its disk is not mounted, the log waits and a message gives the remedy. On startup the directory
+ *   is created, with a report that earlier backups cannot be brought to a later point.
+ * - The log waits for the archive up to four times `wal_max_bytes`. Beyond that, the oldest files
+ *   are given up. This is logged as an error and counted in /metrics, and restores across the gap
+ *   are refused.
+ */
+
+import type { OnBug } from "../base/bugs.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import { copyFile } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { reasonOfCode } from "../base/disk_reasons.ts";
+import { CorruptionError, DatabaseError, DiskError, isExpected } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { pauser } from "../base/pauser.ts";
+import type { CatalogDatabase } from "../catalog/mod.ts";
+import {
+  type DataPaths,
+  decodeWalHeader,
+  WAL_HEADER_BYTES,
+  walFilePath,
+} from "../storage/files.ts";
+import type { ListedLogFile, LocalStore } from "../storage/mod.ts";
+import {
+  type ArchiveUnit,
+  archivedFiles,
+  readUnit,
+  unitListPath,
+  unitLogPath,
+  writeUnit,
+} from "./archive_units.ts";
+
+/** The pause after a failure before the next attempt. */
+const RETRY_MS = 5000;
+
+/** Disk space may become free by itself, so a full disk does not prevent startup. */
+const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
+
+/**
+ * Refuses to start if the archive is unusable. Later failures are reported and waited for.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+export function requireArchive(disk: Disk, archivePath: string): void {
+  const probe = `${archivePath}/writable.new`;
+  try {
+    disk.open(probe, { create: true }).close();
+    disk.remove(probe);
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error;
+    if (FULL_CODES.has(error.code)) return;
+    const isMissing = error.code === "ENOENT";
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot archive the log: storage.archive_path names ${archivePath}, ${isMissing ? "but there is no such directory" : `but no file can be written there (${error.code})`}`,
+      {
+        hint: `${isMissing ? "create the directory" : "let the server's user write there"}, or remove storage.archive_path from the configuration`,
+        cause: error,
+      },
+    );
+  }
+}
+
+export interface ArchiverOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly onBug: OnBug;
+  readonly catalog: CatalogDatabase;
+  readonly paths: DataPaths;
+  /** The configured directory of all archives. */
+  readonly archivePath: string;
+  readonly incarnation: string;
+  /** The log files that wait for the archive may use this much space. */
+  readonly waitingBytesMax: number;
+}
+
+/** The archive's backlog. */
+export interface ArchiveLag {
+  /** The number of full log files that are not in the archive yet. */
+  readonly files: number;
+  readonly bytes: number;
+  /** The number of log files that were given up since startup. */
+  readonly lostFiles: number;
+  /** The reason why the last attempt failed; undefined if it succeeded. */
+  readonly failure: string | undefined;
+}
+
+export class Archiver {
+  readonly #options: ArchiverOptions;
+  /** The archive of this incarnation. */
+  readonly root: string;
+  #store: LocalStore | undefined;
+  /** Every file up to this one is in the archive or was given up; undefined until it is read. */
+  #done: number | undefined;
+  #isConnected = false;
+  #lostFiles = 0;
+  #failure: string | undefined;
+  #running: Promise<void> | undefined;
+  #cancelRetry: CancelTimer = () => {};
+  #isClosed = false;
+
+  constructor(options: ArchiverOptions) {
+    this.#options = options;
+    this.root = `${options.archivePath}/${options.incarnation}`;
+    try {
+      this.#connect();
+    } catch (error) {
+      this.#noteFailure(error);
+    }
+  }
+
+  /** The log must keep its files starting with this number. */
+  get neededFrom(): number {
+    return this.#done === undefined ? 0 : this.#done + 1;
+  }
+
+  get lag(): ArchiveLag {
+    const waiting = this.#waiting();
+    return {
+      files: waiting.length,
+      bytes: waiting.reduce((sum, { bytes }) => sum + bytes, 0),
+      lostFiles: this.#lostFiles,
+      failure: this.#failure,
+    };
+  }
+
+  /** Starts copying the existing files, and later each file once it is full. */
+  start(store: LocalStore): void {
+    this.#store = store;
+    this.#wake();
+  }
+
+  /** Called when the log has begun another file. Has no effect before `start`. */
+  noteRolled(): void {
+    if (this.#store !== undefined) this.#wake();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRetry();
+    await this.#running;
+  }
+
+  #waiting(): ListedLogFile[] {
+    const files = this.#store?.logFiles() ?? [];
+    return files.slice(0, -1).filter(({ number }) => number >= this.neededFrom);
+  }
+
+  #wake(): void {
+    if (this.#running !== undefined || this.#isClosed) return;
+    this.#cancelRetry();
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #run(): Promise<void> {
+    try {
+      this.#connect();
+      for (;;) {
+        const [file] = this.#waiting();
+        if (file === undefined || this.#isClosed) break;
+        await this.#archive(file);
+        this.#store?.releaseLog();
+      }
+      if (this.#failure !== undefined) {
+        this.#failure = undefined;
+        this.#options.log.info("the archive of the log is reachable again", { path: this.root });
+      }
+    } catch (error) {
+      this.#noteFailure(error);
+      this.#giveUpBeyondBound();
+      if (this.#isClosed) return;
+      this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => this.#wake());
+    }
+  }
+
+  /** Reads the state of the archive. */
+  #connect(): void {
+    if (this.#isConnected) return;
+    const { archivePath, catalog, disk, log } = this.#options;
+    if (!disk.exists(archivePath)) {
+      throw new DatabaseError("STORAGE_UNAVAILABLE", `there is no directory ${archivePath}`);
+    }
+    if (!disk.exists(this.root)) {
+      disk.makeDirectory(this.root);
+      disk.syncDirectory(archivePath);
+    }
+    const last = archivedFiles(disk, this.root).at(-1);
+    if (last === undefined) {
+      this.#done ??= 0;
+      this.#isConnected = true;
+      this.#warnOfBeginning();
+      return;
+    }
+    const { journalEnd } = readUnit(disk, this.root, last);
+    if (journalEnd > catalog.journal.end) {
+      const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
+      throw new DatabaseError("STORAGE_UNAVAILABLE", what);
+    }
+    // The writer may have ended before the name was durable.
+    disk.syncDirectory(this.root);
+    this.#done = Math.max(last, this.#done ?? 0);
+    this.#isConnected = true;
+    catalog.journal.forget(journalEnd);
+    log.info("the log is archived", { path: this.root, upToFile: last });
+  }
+
+  async #archive({ number }: ListedLogFile): Promise<void> {
+    const { catalog, clock, disk, incarnation, paths } = this.#options;
+    this.#requireRoot();
+    const found = disk.exists(unitListPath(this.root, number)) ? this.#found(number) : undefined;
+    this.#warnOfGap(number);
+    const from = walFilePath(paths, number);
+    const target = unitLogPath(this.root, number);
+    const pendingPath = `${target}.new`;
+    if (disk.exists(pendingPath)) disk.remove(pendingPath);
+    const copied = await copyFile(from, pendingPath, { disk, pause: pauser(clock), onCopied() {} });
+    if (found !== undefined && (found.bytes !== copied.bytes || found.crc !== copied.crc)) {
+      disk.remove(pendingPath);
+      throw this.#foreign(number);
+    }
+    disk.rename(pendingPath, target);
+    await disk.syncDirectorySoon(this.root);
+    const journal = catalog.journal.after(0);
+    const journalEnd = catalog.journal.end;
+    const baseSeq = this.#baseSeqOf(number);
+    const lastSeq = this.#baseSeqOf(number + 1);
+    const unit = { incarnation, file: number, ...copied, baseSeq, lastSeq, journalEnd, journal };
+    writeUnit(disk, this.root, unit);
+    this.#done = number;
+    catalog.journal.forget(journalEnd);
+    this.#options.log.debug("archived a log file", { file: number, bytes: copied.bytes });
+  }
+
+  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is missing or a different one. */
+  #requireRoot(): void {
+    const { archivePath, disk } = this.#options;
+    if (disk.exists(this.root) || !disk.exists(archivePath)) return;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `${archivePath} no longer has an archive of this database: ${this.root} is gone`,
+      {
+        hint: "mount or move back what was there; or restart the server, which begins another archive, and make a backup",
+      },
+    );
+  }
+
+  /**
+   * Reads the list of a file that is not known to be archived, if this database may have written
+   * it: it then contains the changes that are still in the journal.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
+   */
+  #found(number: number): ArchiveUnit {
+    const { catalog, disk } = this.#options;
+    let found: ArchiveUnit;
+    try {
+      found = readUnit(disk, this.root, number);
+    } catch (error) {
+      // Safe: an unreadable list is not taken for this database's own.
+      if (!(error instanceof CorruptionError)) throw error;
+      throw this.#foreign(number);
+    }
+    const { journal, journalEnd } = found;
+    const own = catalog.journal.after(0).filter(({ id }) => id <= journalEnd);
+    const isOwn = journalEnd <= catalog.journal.end && Bun.deepEquals(own, journal);
+    if (!isOwn) throw this.#foreign(number);
+    return found;
+  }
+
+  #foreign(number: number): DatabaseError {
+    const what = `the archive ${this.root} has another file ${number}: another copy of this database writes there`;
+    return new DatabaseError("STORAGE_UNAVAILABLE", what);
+  }
+
+  #baseSeqOf(number: number): number {
+    const { disk, paths } = this.#options;
+    const path = walFilePath(paths, number);
+    const file = disk.open(path, { readOnly: true });
+    try {
+      const header = new Uint8Array(WAL_HEADER_BYTES);
+      file.read(header, 0);
+      return decodeWalHeader(header, path).baseSeq;
+    } finally {
+      file.close();
+    }
+  }
+
+  /** Warns about catalog changes that were lost while no archive, or a different one, was kept. */
+  #warnOfBeginning(): void {
+    const { journal } = this.#options.catalog;
+    const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;
+    if (firstKept === 1) return;
+    this.#options.log.warn(
+      "the log archive begins here: earlier backups cannot be brought to a later point; make a new one",
+      { path: this.root },
+    );
+  }
+
+  /** Warns about log files that were removed while no archive was kept. */
+  #warnOfGap(number: number): void {
+    const done = this.#done ?? 0;
+    if (done === 0 || number === done + 1) return;
+    this.#options.log.warn("the archive of the log has a gap; make a backup", {
+      path: this.root,
+      missing: `${done + 1} to ${number - 1}`,
+    });
+  }
+
+  #giveUpBeyondBound(): void {
+    const waiting = this.#waiting();
+    const lostBefore = this.#lostFiles;
+    let bytes = waiting.reduce((sum, file) => sum + file.bytes, 0);
+    for (const file of waiting) {
+      if (bytes <= this.#options.waitingBytesMax) break;
+      bytes -= file.bytes;
+      this.#done = file.number;
+      this.#lostFiles += 1;
+      this.#options.log.error(
+        "gave up a log file that could not be archived: no restore to a point in it is possible; make a backup once the archive is reachable",
+        { file: file.number, path: this.root, failure: this.#failure },
+      );
+    }
+    if (this.#lostFiles > lostBefore) this.#store?.releaseLog();
+  }
+
+  #noteFailure(error: unknown): void {
+    if (!isExpected(error)) {
+      this.#failure = "it hit a bug in the server, see the server's log";
+      this.#options.onBug(error, "the archiving of the log", { path: this.root });
+      return;
+    }
+    const isNews = this.#failure !== error.message;
+    this.#failure = error.message;
+    if (!isNews) return;
+    this.#options.log.error("cannot archive the log; its files are kept until it can be", {
+      path: this.root,
+      failure: error.message,
+      hint: hintOf(error),
+    });
+  }
+}
+
+function hintOf(error: Error): string | undefined {
+  if (error instanceof DatabaseError) return error.hint;
+  return error instanceof DiskError ? reasonOfCode(error.code) : undefined;
+}

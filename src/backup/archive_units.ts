@@ -1,0 +1,93 @@
+/**
+ * The format of the log archive, and functions to read and write it.
+ *
+ *     <archive_path>/<incarnation>/0000000007.wal    a full file of the log, as it is
+ *                                  0000000007.json   its checksum, its seqs, and what the catalog
+ *                                                    came to meanwhile; written last
+ *
+ * - A log file without its list is not part of the archive.
+ * - Files of an incarnation are numbered without gaps. A restore begins another incarnation, so
+ *   files of a database and of its restored successor never mix.
+ */
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import type { JournalEntry } from "../catalog/mod.ts";
+import { readSealedText, writeSealedText } from "../storage/files.ts";
+
+/** Raised whenever older versions could not read the new format. */
+const ARCHIVE_FORMAT = 1;
+
+const LIST_NAME = /^(\d{10})\.json$/;
+
+/** One log file in the archive, with its list. */
+export interface ArchiveUnit {
+  readonly incarnation: string;
+  readonly file: number;
+  readonly bytes: number;
+  /** CRC-32 of the log file. */
+  readonly crc: number;
+  /** The last seq of the files before it. */
+  readonly baseSeq: number;
+  readonly lastSeq: number;
+  /** The id of the last catalog transaction in this list or in one before it. */
+  readonly journalEnd: number;
+  readonly journal: readonly JournalEntry[];
+}
+
+/** The catalog setting that distinguishes databases and their incarnations. */
+export const INCARNATION = "incarnation";
+
+export function unitLogPath(root: string, file: number): string {
+  return `${root}/${String(file).padStart(10, "0")}.wal`;
+}
+
+export function unitListPath(root: string, file: number): string {
+  return `${root}/${String(file).padStart(10, "0")}.json`;
+}
+
+/**
+ * Returns the numbers of the log files in an archive, ascending.
+ * @throws {DiskError}
+ */
+export function archivedFiles(disk: Disk, root: string): number[] {
+  if (!disk.exists(root)) return [];
+  return disk
+    .list(root)
+    .map(({ name }) => LIST_NAME.exec(name)?.[1])
+    .filter((digits) => digits !== undefined)
+    .map(Number)
+    .toSorted((left, right) => left - right);
+}
+
+/** Completes a unit durably. Its log file must exist. @throws {DiskError} */
+export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
+  writeSealedText(
+    disk,
+    unitListPath(root, unit.file),
+    JSON.stringify({ format: ARCHIVE_FORMAT, ...unit }),
+  );
+}
+
+/**
+ * @throws {CorruptionError} If it is damaged or is the list of another file.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
+ */
+export function readUnit(disk: Disk, root: string, file: number): ArchiveUnit {
+  const path = unitListPath(root, file);
+  const unit = JSON.parse(readSealedText(disk, path)) as ArchiveUnit & { format?: unknown };
+  if (unit.format !== ARCHIVE_FORMAT) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot read ${path}: the archive has format ${String(unit.format)}, but this version reads ${ARCHIVE_FORMAT}`,
+      { hint: "restore it with the newer Tidemark that made it" },
+    );
+  }
+  if (unit.file !== file || !root.endsWith(`/${unit.incarnation}`)) {
+    throw new CorruptionError(
+      path,
+      0,
+      `it is the list of file ${unit.file} of the archive ${unit.incarnation}`,
+    );
+  }
+  return unit;
+}

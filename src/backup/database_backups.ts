@@ -1,0 +1,108 @@
+/**
+ * Connects a database with its backups when it opens: finishes a pending restore, starts archiving
+ * the log, and provides the jobs for backups and restores.
+ */
+import type { OnBug } from "../base/bugs.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Disk } from "../base/disk.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { CatalogDatabase } from "../catalog/mod.ts";
+import type { AuditLog } from "../sql/mod.ts";
+import type { DataDirectory } from "../storage/mod.ts";
+import { Archiver } from "./archive.ts";
+import { INCARNATION } from "./archive_units.ts";
+import { BackupJobs, type BackupJobsOptions, type PointBringer } from "./backup_jobs.ts";
+import type { FinishedRestore } from "./finish_restore.ts";
+
+/** The configured limits of backups. */
+export interface BackupLimits {
+  /** The directories, as absolute paths, below which paths are allowed. */
+  readonly allowedRoots: readonly string[];
+  /** The directory for full log files; undefined if they are not archived. */
+  readonly archivePath: string | undefined;
+  /** The disk space that a server keeps free. */
+  readonly minFreeBytes: number;
+  /** The maximum amount of log that a restore to a point keeps in memory. */
+  readonly heldBytesMax: number;
+  /** The usual length of the log. */
+  readonly walMaxBytes: number;
+}
+
+export interface BackupParts {
+  readonly clock: Clock;
+  readonly onBug: OnBug;
+  readonly disk: Disk;
+  readonly log: Log;
+  readonly random: Random;
+  readonly version: string;
+  /** Brings a backup to a later moment in a thread. If absent, the work runs between other work. */
+  readonly bringInThread?: PointBringer | undefined;
+}
+
+/** Enough random bytes to keep any two incarnations of a database distinct. */
+const INCARNATION_BYTES = 16;
+
+/** The log waiting for an unreachable archive may grow to this multiple of its usual length. */
+const ARCHIVE_WAITS = 4;
+
+/** The event also contains the order, which was part of the replaced state. */
+export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
+  if (order === undefined) return;
+  const { orderedBy: actor, source: target } = order;
+  await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
+}
+
+/** Names this incarnation of the database, unless it has a name already. */
+export function nameIncarnation(catalog: CatalogDatabase, random: Random): void {
+  if ((catalog.setting(INCARNATION) ?? "") !== "") return;
+  const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");
+  catalog.changeSetting(INCARNATION, incarnation);
+}
+
+/** Returns the archiver of the log; undefined if none is configured. */
+export function archiverOf(
+  { archivePath, walMaxBytes }: BackupLimits,
+  { clock, disk, log, onBug }: BackupParts,
+  { catalog, directory }: { catalog: CatalogDatabase; directory: DataDirectory },
+): Archiver | undefined {
+  if (archivePath === undefined) return undefined;
+  return new Archiver({
+    disk,
+    clock,
+    log,
+    onBug,
+    catalog,
+    paths: directory.paths,
+    archivePath,
+    incarnation: catalog.setting(INCARNATION) ?? "",
+    waitingBytesMax: ARCHIVE_WAITS * walMaxBytes,
+  });
+}
+
+/** Returns the jobs that statements may start. */
+export function backupJobsOf(
+  { allowedRoots, archivePath, heldBytesMax, minFreeBytes }: BackupLimits,
+  { bringInThread, clock, disk, log, random, version }: BackupParts,
+  {
+    directory,
+    ...layers
+  }: Pick<BackupJobsOptions, "catalog" | "store" | "blobs" | "jobs"> & {
+    directory: DataDirectory;
+  },
+): BackupJobs {
+  return new BackupJobs({
+    ...layers,
+    bringInThread,
+    disk,
+    clock,
+    log,
+    version,
+    paths: directory.paths,
+    minFreeBytes,
+    heldBytesMax,
+    random,
+    archivePath,
+    allowedRoots,
+  });
+}

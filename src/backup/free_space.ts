@@ -1,0 +1,29 @@
+/**
+ * Checks the free space before a copy begins. A copy that fills the disk of a running server would
+ * stop its writers, so the space that the server keeps free must stay free.
+ */
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
+
+export interface FreeSpaceRequest {
+  /** The action, for the message after "Cannot". */
+  readonly action: string;
+  readonly bytes: number;
+  /** The space that must remain free. */
+  readonly minFreeBytes: number;
+}
+
+/** @param path The target of the copy. @throws {DatabaseError} DISK_FULL */
+export function requireFreeSpace(
+  disk: Disk,
+  path: string,
+  { action, bytes, minFreeBytes }: FreeSpaceRequest,
+): void {
+  const freeBytes = disk.freeBytes(path);
+  if (freeBytes >= bytes + minFreeBytes) return;
+  const reserve = minFreeBytes === 0 ? "" : `, ${minFreeBytes} must stay free`;
+  throw new DatabaseError(
+    "DISK_FULL",
+    `Cannot ${action}: it needs ${bytes} bytes${reserve}, and ${freeBytes} are free`,
+  );
+}

@@ -1,0 +1,38 @@
+/**
+ * The seqs that were lost in a restore, or in a crash before everything was on disk. A client may
+ * have seen commits there, so resuming from such a position is refused.
+ */
+import type { CatalogDatabase } from "../catalog/mod.ts";
+import type { SeqGap } from "../storage/mod.ts";
+
+const SETTING = "lost_seqs";
+
+/**
+ * Above this number, the two oldest gaps are merged. Positions between the merged gaps are then
+ * also refused.
+ */
+const GAPS_MAX = 1000;
+
+/** Returns the gaps, oldest first. */
+export function lostSeqsOf(catalog: CatalogDatabase): readonly SeqGap[] {
+  const text = catalog.setting(SETTING);
+  if (text === undefined) return [];
+  const gaps = JSON.parse(text) as readonly (readonly [number, number])[];
+  return gaps.map(([after, upTo]) => ({ after, upTo }));
+}
+
+/**
+ * Durably adds a gap that is newer than all other gaps. Adding the same gap again has no effect.
+ */
+export function noteLostSeqs(catalog: CatalogDatabase, { after, upTo }: SeqGap): void {
+  const known = lostSeqsOf(catalog);
+  if (upTo - after <= 1 || known.some((gap) => gap.after === after && gap.upTo >= upTo)) return;
+  // An interrupted attempt may have recorded a shorter gap at the same place.
+  const gaps = [...known.filter((gap) => gap.after !== after), { after, upTo }];
+  const [first, second, ...rest] = gaps;
+  const kept =
+    gaps.length > GAPS_MAX && first !== undefined && second !== undefined
+      ? [{ after: first.after, upTo: second.upTo }, ...rest]
+      : gaps;
+  catalog.changeSetting(SETTING, JSON.stringify(kept.map((gap) => [gap.after, gap.upTo])));
+}

@@ -1,0 +1,253 @@
+/**
+ * Replaces a database with a backup, in two parts, so that a running server can prepare it. Staging
+ * is here, and finishing is in `finish_restore.ts`:
+ *
+ *     stage    1 the backup's files are copied to <data>/restore.new/, each compared with the list
+ *              2 restore.new/ is synced, and becomes restore/: from here on the restore will happen
+ *     finish   3 the copy is compared with the list once more, and restore/CHECKED is written
+ *              4 the copy goes on above every seq and number that the old state ever gave out
+ *              5 restore/MOVING is written: from here on there is no way back
+ *              6 the old state goes to lost+found/before-restore-…/, and the new one into its place
+ *              7 restore/ goes
+ *
+ * - Until step 2 nothing in the database has changed. A backup that is damaged, incomplete or of a
+ *   newer format is refused.
+ * - Finishing requires a closed database. It happens on startup, and `tidemark restore` does it at
+ *   once. After a crash in the middle, the next attempt continues: steps 4 and 6 can be repeated,
+ *   and the changes of step 4 are not mistaken for damage, which is refused before it.
+ * - No subscription can resume across a restore, and every token ends, because the state that they
+ *   refer to may be gone.
+ * - A restore to a point brings the copy there between steps 1 and 2 (`restore_point.ts`).
+ * - All segments are in the data directory afterwards. New ones are written to their storage, and
+ *   merges move the rest there.
+ */
+import type { Clock } from "../base/clock.ts";
+import { copyFile, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { pauser } from "../base/pauser.ts";
+import type { Seq } from "../base/seq.ts";
+import type { SeqEra } from "../base/seq_times.ts";
+import { CatalogDatabase, catalogPathOf } from "../catalog/mod.ts";
+import {
+  type BackupList,
+  backupListPath,
+  type DataPaths,
+  dataPathsOf,
+  listedFault,
+  readBackupList,
+  readSealedText,
+  refuseNewerFiles,
+  requireFormat,
+  writeSealedText,
+} from "../storage/files.ts";
+import { requireFreeSpace } from "./free_space.ts";
+import { refuseBefore } from "./restore_sources.ts";
+
+export interface RestoreParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Observes the progress of copying a backup. */
+export interface StageListener {
+  onCopied(copiedBytes: number, totalBytes: number): void;
+  /** Announces the next step of the work other than copying. */
+  onStep(what: string): void;
+  /** Reports uploaded files of rows that are neither in the backup nor in the directory. */
+  onMissing(paths: readonly string[]): void;
+  /** Returns true if the caller asked to stop. */
+  isCancelled(): boolean;
+}
+
+export interface StageRequest {
+  readonly source: string;
+  readonly paths: DataPaths;
+  /** The space that a running server keeps free; 0 if no server is running. */
+  readonly minFreeBytes: number;
+  readonly listener: StageListener;
+  /**
+   * The user id of the person who ordered the restore; absent if it was ordered without a login.
+   */
+  readonly orderedBy?: string;
+  /** Brings the copy to a later point before the restore is prepared. */
+  readonly bringTo?: {
+    /** The point's seq, not before the backup. */
+    readonly seq: Seq;
+    readonly eras: readonly SeqEra[];
+    /** Brings the copy there. Returns the resulting list of files. */
+    readonly run: (pending: DataPaths, list: BackupList) => Promise<BackupList>;
+  };
+}
+
+/** The order of a restore that the next startup finishes, stored beside the prepared copy. */
+export interface RestoreOrder {
+  readonly orderedBy: string;
+  readonly source: string;
+}
+
+/** Files in a prepared restore that mark completed steps. */
+export const CHECKED_MARK = "CHECKED";
+export const MOVING_MARK = "MOVING";
+
+/**
+ * The progress of a prepared restore. "copied": the copy is as its list says. "checked": the copy
+ * may have been changed to continue above the old state. "moving": the two states are being
+ * exchanged, and only finishing completes a database.
+ */
+export type StagedStep = "copied" | "checked" | "moving";
+
+/** Returns the path of a prepared restore. If it does not exist, no restore is prepared. */
+export function stagedPath({ root }: DataPaths): string {
+  return `${root}/restore`;
+}
+
+/** Returns true if a restore is prepared, which the next startup finishes. */
+export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
+  return disk.exists(backupListPath(stagedPath(paths)));
+}
+
+/** Returns the progress of a prepared restore; undefined if none is prepared. */
+export function stagedStep(disk: Disk, paths: DataPaths): StagedStep | undefined {
+  if (!isRestoreStaged(disk, paths)) return undefined;
+  const root = stagedPath(paths);
+  if (disk.exists(`${root}/${MOVING_MARK}`)) return "moving";
+  return disk.exists(`${root}/${CHECKED_MARK}`) ? "checked" : "copied";
+}
+
+/** @throws {DatabaseError} INVALID_OPERATION if a restore is already prepared. */
+export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void {
+  const step = stagedStep(disk, paths);
+  if (step === undefined) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot restore from ${source}: another restore waits for the next start of the server`,
+    {
+      hint:
+        step === "moving"
+          ? "it has begun and cannot be withdrawn: start the server, which finishes it"
+          : `to withdraw it, remove ${stagedPath(paths)}`,
+    },
+  );
+}
+
+/**
+ * Copies a backup to the place where the next startup finds it. If this fails, nothing has changed.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if it is not a backup or is a later one,
+ *   INVALID_OPERATION if a restore is already prepared, STORAGE_UNAVAILABLE if a newer version
+ *   wrote it, DISK_FULL, CANCELLED.
+ * @throws {CorruptionError} If it is damaged.
+ * @throws {DiskError}
+ */
+export async function stageRestore(
+  { disk, clock }: Pick<RestoreParts, "disk" | "clock">,
+  { bringTo, minFreeBytes, orderedBy, source, paths, listener }: StageRequest,
+): Promise<BackupList> {
+  const list = readBackupList(disk, source);
+  refuseStaged(disk, paths, source);
+  if (bringTo !== undefined) refuseBefore(list, { ...bringTo, source });
+  requireFormat(disk, dataPathsOf(source));
+  refuseNewerFiles(disk, dataPathsOf(source));
+  CatalogDatabase.refuseForeign(catalogPathOf(source));
+  const totalBytes = list.files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const action = `restore from ${source}`;
+  requireFreeSpace(disk, paths.root, { action, bytes: totalBytes, minFreeBytes });
+  const pendingPath = pendingRestorePath(paths);
+  await removeTreeSoon(disk, pendingPath);
+  disk.makeDirectory(pendingPath);
+  try {
+    await copyListed(list, { disk, clock, source, pendingPath, listener, totalBytes });
+    // The list depends on the point, and is written last.
+    if (bringTo !== undefined) disk.remove(backupListPath(pendingPath));
+    const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(pendingPath), list);
+    if (orderedBy !== undefined) writeOrder(disk, pendingPath, { orderedBy, source });
+    // Removes the remains of a finished restore that a crash left.
+    await removeTreeSoon(disk, stagedPath(paths));
+    disk.rename(pendingPath, stagedPath(paths));
+    disk.syncDirectory(paths.root);
+    return staged;
+  } catch (error) {
+    await removeTreeSoon(disk, pendingPath);
+    throw error;
+  }
+}
+
+async function copyListed(
+  { files }: BackupList,
+  {
+    disk,
+    clock,
+    source,
+    pendingPath,
+    listener,
+    totalBytes,
+  }: {
+    disk: Disk;
+    clock: Clock;
+    source: string;
+    pendingPath: string;
+    listener: StageListener;
+    totalBytes: number;
+  },
+): Promise<void> {
+  const pause = pauser(clock);
+  const directories = [pendingPath];
+  let copiedBytes = 0;
+  const onCopied = (count: number): void => {
+    copiedBytes += count;
+    listener.onCopied(copiedBytes, totalBytes);
+    if (!listener.isCancelled()) return;
+    throw new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
+  };
+  for (const name of ["wal", "segments", "files", "tmp"]) {
+    disk.makeDirectory(`${pendingPath}/${name}`);
+    directories.push(`${pendingPath}/${name}`);
+  }
+  for (const file of files) {
+    const { path } = file;
+    const from = `${source}/${path}`;
+    const fault = listedFault(file, from, { bytes: disk.sizeOf(from) });
+    if (fault !== undefined) throw fault;
+    directories.push(...makeDirectoryOf(disk, pendingPath, path));
+    const copied = await copyFile(from, `${pendingPath}/${path}`, { disk, pause, onCopied });
+    const lateFault = listedFault(file, from, copied);
+    if (lateFault !== undefined) throw lateFault;
+  }
+  await copyFile(backupListPath(source), backupListPath(pendingPath), {
+    disk,
+    pause,
+    onCopied() {},
+  });
+  for (const directory of directories.toReversed()) await disk.syncDirectorySoon(directory);
+}
+
+/**
+ * Returns the directory to which files are copied before they become part of a prepared restore.
+ */
+export function pendingRestorePath({ root }: DataPaths): string {
+  return `${root}/restore.new`;
+}
+
+function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {
+  writeSealedText(disk, orderPath(root), JSON.stringify(order));
+}
+
+/** Reads the order of a restore. Returns undefined if the file names no user or cannot be read. */
+export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | undefined {
+  const path = orderPath(root);
+  try {
+    return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
+  } catch (error) {
+    // Safe: the file only names a user, and says nothing about the data.
+    if (!(error instanceof CorruptionError)) throw error;
+    log.warn("cannot tell who ordered the restore", { error: error.message });
+    return undefined;
+  }
+}
+
+function orderPath(root: string): string {
+  return `${root}/ORDER`;
+}

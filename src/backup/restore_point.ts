@@ -1,0 +1,399 @@
+/**
+ * Brings a copy of a backup to a later moment, up to and including a seq. It uses the log files
+ * since the backup, from the archive and from the server itself, and the catalog's journal.
+ *
+ *     1 the log files that lead from the backup to the point are found, without a gap
+ *     2 they are copied after the log of the backup, each compared with its checksum
+ *     3 of a long log, what was copied is written to segments now and then, and goes
+ *     4 the log is cut after the last commit at or below the point
+ *     5 the catalog takes over what was changed at or below the point; the list is written again,
+ *       without the uploaded files of tables and rows that are gone by then
+ *
+ * The result is a backup of that moment. Anything unavailable causes an error that names it, except
+ * for uploaded files, which no archive contains: missing ones are reported.
+ */
+import { dirname } from "node:path";
+import { type Clock, HOUR_MS } from "../base/clock.ts";
+import { checksumOfFile, copyFile, filesBelow, makeDirectoryOf } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import { pauser } from "../base/pauser.ts";
+import type { Random } from "../base/random.ts";
+import {
+  CATALOG_FILE,
+  CATALOG_SIDE_FILES,
+  CatalogDatabase,
+  catalogPathOf,
+  type JournalEntry,
+} from "../catalog/mod.ts";
+import { ownTables, tableDefinition } from "../sql/mod.ts";
+import {
+  type BackupFile,
+  type BackupList,
+  blobPath,
+  type DataPaths,
+  findLogPoint,
+  type LogPoint,
+  rewriteNumberFile,
+  shortenLog,
+  walFileNumberFromName,
+  walFilePath,
+  writeBackupList,
+} from "../storage/files.ts";
+import { LocalStore } from "../storage/mod.ts";
+import { INCARNATION } from "./archive_units.ts";
+import { requireFreeSpace } from "./free_space.ts";
+import type { StageListener } from "./restore.ts";
+import {
+  type ArchivedSource,
+  journalOf,
+  type PointBegin,
+  type PointRequest,
+  pointRefused,
+  pointUncovered,
+  sourcesOf,
+  textOfSeq,
+} from "./restore_sources.ts";
+
+export interface PointParts extends PointRequest {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly listener: StageListener;
+}
+
+/** A request together with the copy of the backup, as a thread receives it for `bringTo`. */
+export interface PointWork {
+  readonly request: PointRequest;
+  readonly pending: DataPaths;
+  readonly list: BackupList;
+  readonly listener: StageListener;
+}
+
+/** A longer log would take too much memory when it is read on startup. */
+const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
+
+/** Enough for the largest row of any configuration. */
+const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
+
+/** A log file of a backup. */
+interface LogFile {
+  readonly number: number;
+  readonly file: BackupFile;
+}
+
+/** Brings a closed copy to the point. @returns The resulting list of files. */
+export async function bringTo(
+  parts: PointParts,
+  pending: DataPaths,
+  list: BackupList,
+): Promise<BackupList> {
+  return await new PointRun(parts, pending, list).run();
+}
+
+class PointRun {
+  readonly #parts: PointParts;
+  readonly #pending: DataPaths;
+  readonly #list: BackupList;
+  /** The last log file of the backup. */
+  readonly #base: LogFile;
+  readonly #pause: () => Promise<void>;
+  /** The end of the part of the log that is already in segments. */
+  #settled: LogPoint | undefined;
+
+  constructor(parts: PointParts, pending: DataPaths, list: BackupList) {
+    this.#parts = parts;
+    this.#pending = pending;
+    this.#list = list;
+    this.#pause = pauser(parts.clock);
+    const base = lastLogFile(list);
+    if (base === undefined) throw pointRefused(parts, "the backup has no log");
+    this.#base = base;
+  }
+
+  async run(): Promise<BackupList> {
+    const { disk, listener, seq } = this.#parts;
+    const { baseSeq, begin } = await this.#lookAtCatalog();
+    if (seq < baseSeq) {
+      const { seq: rowsSeq } = this.#list;
+      const of = `the backup has seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
+      const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
+      const hint = "name an older backup, a later point, or none, for the backup as it is";
+      throw pointRefused(this.#parts, what, hint);
+    }
+    const sources = sourcesOf(disk, this.#parts, begin);
+    this.#requireFreeSpace(sources);
+    let copied = 0;
+    let held = 0;
+    const total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+    const journal = journalOf(sources, this.#parts, begin);
+    for (const [index, source] of sources.entries()) {
+      await this.#copy(source, (count) => {
+        copied += count;
+        listener.onCopied(copied, total);
+        if (listener.isCancelled()) throw this.#cancelled();
+      });
+      held += source.bytes;
+      const isLast = index === sources.length - 1;
+      if (isLast || held <= (this.#parts.heldBytesMax ?? HELD_BYTES_MAX)) continue;
+      this.#step("writing the copied part of the log to segments");
+      if (await this.#settle(journal)) held = 0;
+    }
+    this.#step("looking for the point in the log");
+    const endSeq = await this.#cut(sources);
+    await this.#replayJournal(journal, endSeq);
+    rewriteNumberFile(disk, this.#pending.highWater, endSeq);
+    const missing = await this.#adoptUploads();
+    if (missing.length > 0) listener.onMissing(missing);
+    this.#step("reading every file for its checksum");
+    return this.#relist();
+  }
+
+  #step(what: string): void {
+    const { listener } = this.#parts;
+    if (listener.isCancelled()) throw this.#cancelled();
+    listener.onStep(what);
+  }
+
+  /** Returns the end of the backup, and the seq up to which it is complete. */
+  async #lookAtCatalog(): Promise<{ readonly begin: PointBegin; readonly baseSeq: number }> {
+    const { seq } = this.#list;
+    return await this.#withCatalog((catalog) => {
+      const incarnation = catalog.setting(INCARNATION) ?? "";
+      const { end, stamp } = catalog.journal;
+      const begin = {
+        incarnation: incarnation === "" ? undefined : incarnation,
+        fileNumber: this.#base.number,
+        seq,
+        journalEnd: end,
+      };
+      // A definition may be newer than the last commit that changed rows.
+      return { begin, baseSeq: Math.max(seq, catalog.manifest.highestSeq(), stamp) };
+    });
+  }
+
+  #requireFreeSpace(sources: readonly ArchivedSource[]): void {
+    const { disk, minFreeBytes, source: backup } = this.#parts;
+    const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
+    const action = `restore the log after ${backup}`;
+    requireFreeSpace(disk, dirname(this.#pending.root), { action, bytes, minFreeBytes });
+  }
+
+  async #copy(
+    { bytes, number, path, unit }: ArchivedSource,
+    onCopied: (count: number) => void,
+  ): Promise<void> {
+    const { disk } = this.#parts;
+    const to = walFilePath(this.#pending, number);
+    if (disk.exists(to)) disk.remove(to);
+    const size = disk.sizeOf(path);
+    if (size === undefined || size < bytes) {
+      const what =
+        size === undefined ? "it is missing" : `it has ${size} bytes, but should have ${bytes}`;
+      throw new CorruptionError(path, size ?? 0, what);
+    }
+    const pause = this.#pause;
+    const copied = await copyFile(path, to, { disk, upTo: bytes, pause, onCopied });
+    if (unit !== undefined && copied.crc !== unit.crc) {
+      throw new CorruptionError(path, 0, "it does not match its checksum in the archive");
+    }
+    if (number !== this.#base.number) return;
+    const { bytes: begun, crc } = this.#base.file;
+    if (copied.bytes >= begun && checksumOfFile(disk, to, begun).crc === crc) return;
+    throw new CorruptionError(
+      path,
+      0,
+      `it does not begin with what the backup has of log file ${number}: it is the log of another database, or damaged`,
+    );
+  }
+
+  /**
+   * Writes the contents of the log to segments, so that the log need not be read in one go.
+   *
+   * @returns False if it could not: a commit that continues in the next file cannot be split.
+   */
+  async #settle(journal: readonly JournalEntry[]): Promise<boolean> {
+    const { clock, disk, random } = this.#parts;
+    const point = await this.#point(Infinity);
+    const { damage, endSeq, isWhole } = point;
+    if (damage !== undefined) throw damage;
+    if (!isWhole) return false;
+    const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
+    await this.#replayJournal(upToHere, endSeq);
+    await this.#withCatalog(async (catalog) => {
+      // The copy contains all segments. Tables continue in their storages once the copy is in
+      // place.
+      catalog.manifest.leaveStorages();
+      // The largest values that a configuration allows: everything is flushed explicitly below.
+      const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
+      const defaults = { flush, historyMs: 8760 * HOUR_MS };
+      const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
+      const definitions = [...tables, ...ownTables({ answersTtlMs: HOUR_MS })];
+      const store = await LocalStore.open({
+        disk,
+        dataPath: this.#pending.root,
+        clock,
+        random,
+        log: silentLog,
+        manifest: catalog.manifest,
+        definitions,
+        options: {
+          nodeId: 0,
+          nodeBits: 0,
+          durability: "sync",
+          walSegmentBytes: 2 * ROW_BYTES_MAX,
+          walMaxBytes: Infinity,
+          rowBytesMax: ROW_BYTES_MAX,
+          minFreeBytes: 0,
+          ballastBytes: 0,
+        },
+      });
+      try {
+        for (const { tableId } of definitions) {
+          await store.flush(tableId);
+          if (this.#parts.listener.isCancelled()) throw this.#cancelled();
+        }
+      } finally {
+        await store.close();
+      }
+    });
+    this.#settled = point;
+    return true;
+  }
+
+  /** @returns The seq at the new end of the log. */
+  async #cut(sources: readonly ArchivedSource[]): Promise<number> {
+    const { disk, seq } = this.#parts;
+    const point = await this.#point(seq);
+    const lastSeq = Math.max(point.lastSeq, this.#settled?.lastSeq ?? 0, this.#list.seq);
+    if (sources.length === 0) return lastSeq;
+    if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
+    const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
+    if (isOpenEnd && point.endSeq < seq) {
+      throw pointUncovered(this.#parts, point.endSeq, "nothing was committed above it");
+    }
+    shortenLog(disk, this.#pending, point);
+    return lastSeq;
+  }
+
+  async #point(seq: number): Promise<ReturnType<typeof findLogPoint>> {
+    const firstFile = await this.#withCatalog(({ manifest }) => manifest.load().firstLogFile ?? 0);
+    const begun = { fileNumber: this.#base.number, offset: this.#base.file.bytes };
+    const otherwise = this.#settled ?? begun;
+    return findLogPoint(this.#parts.disk, this.#pending, { firstFile, otherwise, seq });
+  }
+
+  /** Applies each entry once: entries that were already applied are skipped. */
+  async #replayJournal(journal: readonly JournalEntry[], seq: number): Promise<void> {
+    const end = await this.#withCatalog((catalog) => catalog.journal.end);
+    const entries = journal.filter(({ id }) => id > end);
+    const path = catalogPathOf(this.#pending.root);
+    CatalogDatabase.replay(path, entries, { log: silentLog, seq });
+  }
+
+  /**
+   * Moves files uploaded since the backup from the directory that is being replaced.
+   *
+   * @returns The files that are missing there as well.
+   */
+  async #adoptUploads(): Promise<string[]> {
+    const { disk, tail } = this.#parts;
+    // Files of a table that had been dropped by then may still be listed.
+    const entries = await this.#withCatalog((catalog) =>
+      catalog.files().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
+    );
+    const missing: string[] = [];
+    const listed = new Set<string>();
+    for (const entry of entries) {
+      const path = blobPath(entry);
+      listed.add(path);
+      const to = `${this.#pending.root}/${path}`;
+      if (disk.exists(to)) continue;
+      const from = tail === undefined ? undefined : `${tail.filesRoot}/${path}`;
+      if (from === undefined || disk.sizeOf(from) !== entry.size) {
+        missing.push(path);
+        continue;
+      }
+      for (const directory of makeDirectoryOf(disk, this.#pending.root, path).toReversed()) {
+        disk.syncDirectory(directory);
+      }
+      await copyFile(from, to, { disk, pause: this.#pause, onCopied() {} });
+      disk.syncDirectory(dirname(to));
+    }
+    // Unlisted files would never be removed later, because removal finds files by the catalog's
+    // list.
+    removeUnlisted(disk, this.#pending.root, { name: "files", listed });
+    return missing;
+  }
+
+  #relist(): BackupList {
+    const { disk, seq } = this.#parts;
+    const { root } = this.#pending;
+    for (const name of ["LOCK", ...CATALOG_SIDE_FILES]) {
+      if (disk.exists(`${root}/${name}`)) disk.remove(`${root}/${name}`);
+    }
+    const files: BackupFile[] = [
+      { path: "format.json", ...checksumOfFile(disk, this.#pending.format) },
+    ];
+    files.push({ path: CATALOG_FILE, ...checksumOfFile(disk, catalogPathOf(root)) });
+    for (const name of ["segments", "files", "wal"]) {
+      for (const path of filesBelow(disk, `${root}/${name}`)) {
+        files.push({ path: path.slice(root.length + 1), ...checksumOfFile(disk, path) });
+      }
+    }
+    const { createdAtMs, version } = this.#list;
+    const list = { version, createdAtMs, seq, files };
+    writeBackupList(disk, root, list);
+    return list;
+  }
+
+  /** Opens the copy's catalog while `work` runs. */
+  async #withCatalog<T>(work: (catalog: CatalogDatabase) => T | Promise<T>): Promise<T> {
+    const path = catalogPathOf(this.#pending.root);
+    const catalog = CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
+    try {
+      return await work(catalog);
+    } finally {
+      catalog.close();
+    }
+  }
+
+  #cancelled(): DatabaseError {
+    const { source } = this.#parts;
+    return new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
+  }
+}
+
+function lastLogFile({ files }: BackupList): LogFile | undefined {
+  for (const file of files.toReversed()) {
+    const [directory, name = ""] = file.path.split("/");
+    const number = directory === "wal" ? walFileNumberFromName(name) : undefined;
+    if (number !== undefined) return { number, file };
+  }
+  return undefined;
+}
+
+/** Removes unlisted files below a directory, and the directories that become empty. */
+function removeUnlisted(
+  disk: Disk,
+  root: string,
+  { listed, name }: { listed: ReadonlySet<string>; name: string },
+): void {
+  const directory = `${root}/${name}`;
+  if (!disk.exists(directory)) return;
+  let isChanged = false;
+  for (const entry of disk.list(directory)) {
+    const path = `${name}/${entry.name}`;
+    if (entry.isDirectory) {
+      removeUnlisted(disk, root, { listed, name: path });
+      if (disk.list(`${root}/${path}`).length > 0) continue;
+      disk.removeDirectory(`${root}/${path}`);
+    } else {
+      if (listed.has(path)) continue;
+      disk.remove(`${root}/${path}`);
+    }
+    isChanged = true;
+  }
+  if (isChanged) disk.syncDirectory(directory);
+}

@@ -1,0 +1,308 @@
+/**
+ * Finds the sources for a restore to a point: reads the request, determines the server's own part
+ * of the log, and lists the log files and catalog changes that lead from a backup to the point.
+ * There must be no gap, or else an error names it. Nothing here changes anything.
+ */
+
+import { timeText } from "../base/clock.ts";
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
+import { type SeqEra, SeqTimes } from "../base/seq_times.ts";
+import type { CatalogDatabase, JournalEntry } from "../catalog/mod.ts";
+import { type DataPaths, walFileNumberFromName, walFilePath } from "../storage/files.ts";
+import { datetimeFromText } from "../types/mod.ts";
+import {
+  type ArchiveUnit,
+  archivedFiles,
+  INCARNATION,
+  readUnit,
+  unitListPath,
+  unitLogPath,
+} from "./archive_units.ts";
+
+/** A point in a statement or command: a `_seq` in digits, or a time. */
+export type PointText =
+  | { readonly type: "seq"; readonly text: string }
+  | { readonly type: "timestamp"; readonly value: string };
+
+/** A point whose text was parsed. */
+export type Point = { readonly seq: Seq } | { readonly unixMs: number };
+
+/** The part of a server's log that is not yet in an archive. */
+export interface LogTail {
+  readonly incarnation: string | undefined;
+  /** The files of the log, ascending and without gaps. */
+  readonly files: readonly LogSource[];
+  readonly journal: readonly JournalEntry[];
+  readonly journalEnd: number;
+  /**
+   * Everything committed up to this seq is in the files; undefined if only the files can show it.
+   */
+  readonly endSeq: number | undefined;
+  /** The directory of uploaded files that the backup does not contain. */
+  readonly filesRoot: string;
+}
+
+export interface LogSource {
+  readonly number: number;
+  readonly path: string;
+  readonly bytes: number;
+}
+
+/** A log file. If it comes from the archive, it has the archive's list. */
+export interface ArchivedSource extends LogSource {
+  readonly unit?: ArchiveUnit;
+}
+
+/** The request and the available log, as plain data. */
+export interface PointRequest {
+  readonly source: string;
+  readonly seq: Seq;
+  /** The known times of the seqs. */
+  readonly eras: readonly SeqEra[];
+  readonly archivePath: string | undefined;
+  readonly tail: LogTail | undefined;
+  /** The space that must remain free; see `StageRequest`. */
+  readonly minFreeBytes: number;
+  /** The maximum amount of log that is kept in memory. */
+  readonly heldBytesMax?: number;
+}
+
+/** The position at which a backup ends. */
+export interface PointBegin {
+  /** The incarnation that the backup comes from; undefined if it is older than any archive. */
+  readonly incarnation: string | undefined;
+  /** The number of the backup's last log file. */
+  readonly fileNumber: number;
+  readonly seq: Seq;
+  /** The id of the last catalog change that the backup contains. */
+  readonly journalEnd: number;
+}
+
+/**
+ * Parses a point.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function readPoint(point: PointText): Point {
+  if (point.type === "seq") {
+    const seq = /^\d+$/.test(point.text) ? seqFromNumber(Number(point.text)) : undefined;
+    if (seq !== undefined) return { seq };
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot restore to seq "${point.text}": it should be a number, such as the _seq of a row`,
+    );
+  }
+  const unixMs = msOfMoment(point.value);
+  if (seqFromNumber(seqFromUnixMs(unixMs)) !== undefined) return { unixMs };
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot restore to ${point.value}: the time is outside the range of _seq`,
+  );
+}
+
+/**
+ * Returns the seq of a point. For a time, it is the last seq of that millisecond.
+ *
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function seqOfPoint(point: Point, { lastSeqUpTo }: SeqsByTime): Seq {
+  if ("seq" in point) return point.seq;
+  const seq = seqFromNumber(lastSeqUpTo(point.unixMs));
+  if (seq !== undefined) return seq;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot restore to ${timeText(point.unixMs)}: the time is outside the range of _seq`,
+  );
+}
+
+/**
+ * Finds a seq by its time: from the store that issued the seqs, or from a record of their times.
+ */
+export interface SeqsByTime {
+  readonly lastSeqUpTo: (unixMs: number) => number;
+}
+
+function msOfMoment(text: string): number {
+  try {
+    return Math.floor(Number(datetimeFromText(text, { nowMicros: undefined })) / 1000);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot restore to "${text}": it is not a valid time, such as 2026-01-31T14:30:00Z`,
+      { cause: error },
+    );
+  }
+}
+
+/** Returns the log of a data directory whose server is stopped. */
+export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): LogTail {
+  const incarnation = catalog.setting(INCARNATION) ?? "";
+  return {
+    incarnation: incarnation === "" ? undefined : incarnation,
+    files: disk
+      .list(paths.wal)
+      .map(({ name }) => walFileNumberFromName(name))
+      .filter((number) => number !== undefined)
+      .toSorted((left, right) => left - right)
+      .map((number) => {
+        const path = walFilePath(paths, number);
+        return { number, path, bytes: disk.sizeOf(path) ?? 0 };
+      }),
+    journal: catalog.journal.after(0),
+    journalEnd: catalog.journal.end,
+    endSeq: undefined,
+    filesRoot: paths.root,
+  };
+}
+
+/**
+ * Returns the log files that lead to the point, starting with the last one of the backup.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if they do not reach it.
+ */
+export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin): ArchivedSource[] {
+  const { archivePath, seq, tail } = request;
+  const { incarnation } = begin;
+  const root = `${archivePath ?? ""}/${incarnation ?? ""}`;
+  const hasArchive = archivePath !== undefined && incarnation !== undefined;
+  if (archivePath !== undefined && !disk.exists(archivePath)) {
+    throw pointRefused(request, `there is no archive ${archivePath}`, "name the directory of one");
+  }
+  const archived = new Set(hasArchive ? archivedFiles(disk, root) : []);
+  const isOwnTail = tail !== undefined && tail.incarnation === incarnation;
+  const tailFiles = new Map(
+    (isOwnTail ? tail.files : []).map((file) => [file.number, file] as const),
+  );
+  const sources: ArchivedSource[] = [];
+  let endReason = "";
+  let reached: number = begin.seq;
+  for (let number = begin.fileNumber; reached < seq; number += 1) {
+    if (archived.has(number)) {
+      const unit = readUnit(disk, root, number);
+      sources.push({ number, path: unitLogPath(root, number), bytes: unit.bytes, unit });
+      reached = Math.max(reached, unit.lastSeq);
+      continue;
+    }
+    const file = tailFiles.get(number);
+    if (file === undefined) {
+      const known = [...archived, ...tailFiles.keys()];
+      endReason = whyNoFile(number, request, { incarnation, known, root });
+      break;
+    }
+    sources.push(file);
+    if (number === tail?.files.at(-1)?.number) {
+      reached = Math.max(reached, tail.endSeq ?? seq);
+      endReason = "nothing was committed above it yet";
+      break;
+    }
+  }
+  // For a stopped server, only the files themselves show how far they extend.
+  if (reached < seq) throw pointUncovered(request, reached, endReason);
+  return sources;
+}
+
+function whyNoFile(
+  number: number,
+  { archivePath, tail }: PointRequest,
+  {
+    incarnation,
+    known,
+    root,
+  }: { incarnation: string | undefined; known: readonly number[]; root: string },
+): string {
+  if (known.some((other) => other > number)) {
+    return `log file ${number} is missing in the archive, but later ones exist: ${unitListPath(root, number)}`;
+  }
+  if (incarnation === undefined) return "the backup is older than any archive";
+  if (archivePath === undefined && tail === undefined) return "no archive of the log was named";
+  const foreign =
+    tail?.incarnation !== undefined && tail.incarnation !== incarnation
+      ? "; the current database is a different one, or was restored after the backup"
+      : "";
+  return `there is no log file ${number} in ${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`;
+}
+
+/**
+ * Returns the catalog changes up to the point.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if some of them were not kept.
+ */
+export function journalOf(
+  sources: readonly ArchivedSource[],
+  request: PointRequest,
+  { journalEnd: begin }: PointBegin,
+): readonly JournalEntry[] {
+  if (sources.length === 0) return [];
+  const { seq, tail } = request;
+  const entries = new Map<number, JournalEntry>();
+  let end = begin;
+  const units = sources.map(({ unit }) => unit).filter((unit) => unit !== undefined);
+  const usesTail = units.length < sources.length && tail !== undefined;
+  const lists = [...units, ...(usesTail ? [tail] : [])];
+  for (const { journal, journalEnd } of lists) {
+    end = Math.max(end, journalEnd);
+    for (const entry of journal) entries.set(entry.id, entry);
+  }
+  const wanted: JournalEntry[] = [];
+  for (let id = begin + 1; id <= end; id += 1) {
+    const entry = entries.get(id);
+    if (entry === undefined) {
+      throw pointRefused(
+        request,
+        `what changed in the catalog since the backup was not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
+        "restore the backup as it is, or name a later one",
+      );
+    }
+    if (entry.stamp > seq) break;
+    wanted.push(entry);
+  }
+  return wanted;
+}
+
+/** @throws {DatabaseError} INVALID_OPTION if the rows of a backup are newer than the point. */
+export function refuseBefore(
+  { seq: rowsSeq }: { readonly seq: Seq },
+  request: Pick<PointRequest, "eras" | "seq" | "source">,
+): void {
+  if (request.seq >= rowsSeq) return;
+  const what = `the backup has seq ${rowsSeq} (${textOfSeq(rowsSeq, request)}), which is later`;
+  throw pointRefused(request, what, "name an older backup");
+}
+
+/** The error for a point that cannot be reached. */
+export function pointRefused(
+  { eras, seq, source }: Pick<PointRequest, "eras" | "seq" | "source">,
+  what: string,
+  hint?: string,
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot restore from ${source} to seq ${seq} (${textOfSeq(seq, { eras })}): ${what}`,
+    hint === undefined ? {} : { hint },
+  );
+}
+
+/** The error for a log that ends before the point. */
+export function pointUncovered(
+  request: PointRequest,
+  reached: number,
+  endReason: string,
+): DatabaseError {
+  const what = `the available log reaches up to seq ${reached} (${textOfSeq(reached, request)})`;
+  return pointRefused(request, `${what}: ${endReason}`, "name an earlier point");
+}
+
+/** Returns the time of a seq as text. */
+export function textOfSeq(seq: number, { eras }: Pick<PointRequest, "eras">): string {
+  return timeText(new SeqTimes({ eras }).msOf(seq));
+}
+
+/** Returns a message about missing uploaded files; undefined if no file is missing. */
+export function missingText(paths: readonly string[]): string | undefined {
+  const [first] = paths;
+  if (first === undefined) return undefined;
+  const count = paths.length === 1 ? "1 uploaded file is" : `${paths.length} uploaded files are`;
+  return `${count} lost, for instance ${first}: the log archive contains no files uploaded after the backup`;
+}

@@ -1,0 +1,73 @@
+/**
+ * Brings a copy of a backup to a later moment in a separate thread, so that a server stays
+ * responsive: the thread reads, replays and truncates the log, and reads every file for its
+ * checksum.
+ */
+import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { BackupList } from "../storage/files.ts";
+import { errorFromFailure, watchedFlag } from "../threads/mod.ts";
+import type { PointWork } from "./restore_point.ts";
+import type { PointAnswer, PointMessage } from "./restore_worker.ts";
+
+/**
+ * @throws Errors of the work in the thread.
+ * @param entry The module that the thread runs: `restore_worker.ts`, or a replacement.
+ */
+export async function bringInThread(
+  clock: Clock,
+  { listener, ...work }: PointWork,
+  entry: URL = new URL("./restore_worker.ts", import.meta.url),
+): Promise<BackupList> {
+  if (!hasDescriptorsForThreads(1)) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot restore from ${work.request.source}: its thread needs files, but the server cannot open any more`,
+      { hint: "raise the limit of open files for the server, and try again" },
+    );
+  }
+  const ended = Promise.withResolvers<BackupList>();
+  const thread = new Worker(entry.href);
+  thread.addEventListener("message", ({ data }: MessageEvent<PointAnswer>) => {
+    switch (data.kind) {
+      case "copied":
+        listener.onCopied(data.copied, data.total);
+        break;
+      case "step":
+        listener.onStep(data.what);
+        break;
+      case "missing":
+        listener.onMissing(data.paths);
+        break;
+      case "done":
+        ended.resolve(data.list);
+        break;
+      case "failed":
+        ended.reject(errorFromFailure(data.failure));
+    }
+  });
+  const fail = (reason: string): void => {
+    ended.reject(
+      new DatabaseError(
+        "STORAGE_UNAVAILABLE",
+        `Cannot restore from ${work.request.source}: the thread that does it failed: ${reason}`,
+        {
+          hint: "try again, or use `tidemark restore` on the directory of a server that is stopped",
+        },
+      ),
+    );
+  };
+  thread.addEventListener("error", ({ message }) => fail(message));
+  thread.addEventListener("close", () => fail("it ended"));
+  const cancel = watchedFlag(clock, () => listener.isCancelled());
+  const message: PointMessage = { ...work, cancelled: cancel.flag };
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+  thread.postMessage(message);
+  try {
+    return await ended.promise;
+  } finally {
+    cancel.stop();
+    thread.terminate();
+  }
+}

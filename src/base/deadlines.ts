@@ -1,0 +1,112 @@
+/**
+ * Many deadlines that share one timer, because thousands of timers of their own would cost more
+ * memory than the work that waits. A binary heap, whose items know their places, so that an item
+ * leaves it in logarithmic time.
+ *
+ * Invariant: while there are items, a timer is set that fires no later than the earliest deadline.
+ */
+import type { CancelTimer, Clock } from "./clock.ts";
+
+export interface TimedItem {
+  /** The deadline, on the monotonic clock. */
+  readonly dueMs: number;
+  /** The place in the heap, or -1 outside of it. Only {@linkcode Deadlines} changes it. */
+  heapIndex: number;
+  /** Called once at the deadline, after the item has left. */
+  onDue(): void;
+}
+
+export class Deadlines<T extends TimedItem> {
+  readonly #clock: Clock;
+  readonly #heap: T[] = [];
+  #cancelTimer: CancelTimer | undefined;
+  #timerMs = Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** All items, in no particular order. The list may change while they are visited. */
+  get items(): readonly T[] {
+    return [...this.#heap];
+  }
+
+  add(item: T): void {
+    this.#heap.push(item);
+    this.#rise(item, this.#heap.length - 1);
+    this.#setTimer();
+  }
+
+  /** Does nothing for an item that is not in the list. */
+  remove(item: T): void {
+    const index = item.heapIndex;
+    if (index < 0) return;
+    item.heapIndex = -1;
+    const last = this.#heap.pop();
+    if (last !== undefined && last !== item) {
+      this.#sink(last, index);
+      this.#rise(last, last.heapIndex);
+    }
+    if (this.#heap.length === 0) this.#stopTimer();
+  }
+
+  /** A timer that fires too early is set again, so it stays when the earliest item leaves. */
+  #setTimer(): void {
+    const dueMs = this.#heap[0]?.dueMs;
+    if (dueMs === undefined || this.#timerMs <= dueMs) return;
+    this.#stopTimer();
+    this.#timerMs = dueMs;
+    this.#cancelTimer = this.#clock.after(Math.max(0, dueMs - this.#clock.monotonicMs()), () => {
+      this.#timerMs = Infinity;
+      this.#endDue();
+      this.#setTimer();
+    });
+  }
+
+  #endDue(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
+      if (first.dueMs > nowMs) return;
+      this.remove(first);
+      first.onDue();
+    }
+  }
+
+  #stopTimer(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#timerMs = Infinity;
+  }
+
+  #rise(item: T, from: number): void {
+    let index = from;
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1;
+      const parent = this.#heap[parentIndex];
+      if (parent === undefined || parent.dueMs <= item.dueMs) break;
+      this.#put(parent, index);
+      index = parentIndex;
+    }
+    this.#put(item, index);
+  }
+
+  #sink(item: T, from: number): void {
+    let index = from;
+    for (;;) {
+      const left = this.#heap[2 * index + 1];
+      const right = this.#heap[2 * index + 2];
+      const child =
+        right !== undefined && left !== undefined && right.dueMs < left.dueMs ? right : left;
+      if (child === undefined || child.dueMs >= item.dueMs) break;
+      const childIndex = child.heapIndex;
+      this.#put(child, index);
+      index = childIndex;
+    }
+    this.#put(item, index);
+  }
+
+  #put(item: T, index: number): void {
+    this.#heap[index] = item;
+    item.heapIndex = index;
+  }
+}

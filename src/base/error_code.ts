@@ -1,0 +1,91 @@
+/**
+ * The closed set of codes for errors that a client or a disk can cause. They are separate from the
+ * error classes, because the client library imports the protocol, which names the codes, and
+ * nothing from the server.
+ *
+ * An error code is the machine-readable word of the SQL contract. One exhaustive table in
+ * `protocol/error_codes.ts` maps it to its form on the wire (code, reason, status).
+ */
+
+/** Every failure that can be reported to a caller. */
+export type ErrorCode =
+  // the text
+  | "EMPTY_SQL"
+  | "BATCH_PARSE_ERROR"
+  | "INVALID_SQL"
+  | "INVALID_INPUT"
+  | "UNSUPPORTED_FEATURE"
+  | "INVALID_PARAMETER"
+  | "PARAMS_WITH_BATCH"
+  // names and definitions
+  | "INVALID_NAME"
+  | "RESERVED_NAME"
+  | "INVALID_DEFINITION"
+  | "INVALID_OPTION"
+  | "INVALID_QUERY"
+  | "AMBIGUOUS_COLUMN"
+  | "NAMESPACE_NOT_FOUND"
+  | "TABLE_NOT_FOUND"
+  | "COLUMN_NOT_FOUND"
+  | "FUNCTION_NOT_FOUND"
+  | "USER_NOT_FOUND"
+  | "OBJECT_NOT_FOUND"
+  | "ALREADY_EXISTS"
+  | "DEPENDENT_OBJECTS"
+  // values
+  | "TYPE_MISMATCH"
+  | "UNSUPPORTED_TYPE"
+  | "INVALID_VALUE"
+  | "VALUE_TOO_LONG"
+  | "ROW_TOO_LARGE"
+  | "VALUE_OUT_OF_RANGE"
+  | "DIVISION_BY_ZERO"
+  | "DIMENSION_MISMATCH"
+  // constraints
+  | "NOT_NULL_VIOLATION"
+  | "CHECK_VIOLATION"
+  | "FOREIGN_KEY_VIOLATION"
+  | "DUPLICATE_KEY"
+  | "CARDINALITY_VIOLATION"
+  // rights and operations
+  | "INVALID_OPERATION"
+  | "READ_ONLY_OBJECT"
+  | "SYSTEM_COLUMN"
+  | "SHARED_IMPERSONATION"
+  | "MANAGED_BY_CONFIG"
+  | "WHERE_REQUIRED"
+  | "PERMISSION_DENIED"
+  | "WEAK_PASSWORD"
+  // transactions and budgets
+  | "TRANSACTION_OPEN"
+  | "TRANSACTION_REQUIRED"
+  | "INVALID_TRANSACTION_STATE"
+  | "TRANSACTION_LIMIT"
+  | "TRANSACTION_FAILED"
+  | "TRANSACTION_NOT_FOUND"
+  | "SERIALIZATION_FAILURE"
+  | "LOCK_NOT_AVAILABLE"
+  | "ALREADY_ACKNOWLEDGED"
+  | "IDEMPOTENCY_CONFLICT"
+  | "LIMIT_EXCEEDED"
+  | "MEMORY_EXCEEDED"
+  | "RESULT_TOO_LARGE"
+  | "STATEMENT_TIMEOUT"
+  | "CANCELLED"
+  | "SHUTTING_DOWN"
+  // files
+  | "MISSING_FILE"
+  | "EXTRA_FILE"
+  | "FILE_TOO_LARGE"
+  | "TOO_MANY_FILES"
+  | "INVALID_MIME_TYPE"
+  | "FILE_NOT_FOUND"
+  // history
+  | "RESUME_EXPIRED"
+  | "INVALID_RESUME"
+  // the machine
+  | "DISK_FULL"
+  | "STORAGE_UNAVAILABLE"
+  | "DATA_DAMAGED"
+  | "COMMIT_UNKNOWN"
+  | "INTERNAL_ERROR";

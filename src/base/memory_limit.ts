@@ -1,0 +1,136 @@
+/**
+ * Finds how much memory the process may use: the minimum of the machine's memory, the limits of its
+ * control group and of the enclosing groups, and the limit of its address space.
+ *
+ * A control group's limit counts all memory that the process touches; above it, the system kills
+ * the process. Groups of version 2 have `memory.max`, and `memory.high`, above which the system
+ * slows the process down; groups of version 1 have `memory.limit_in_bytes`. The location of a
+ * group's directory follows from `/proc/self/cgroup` and `/proc/self/mountinfo` together: a
+ * container often sees its own group as the root of the mount.
+ *
+ * An address-space limit also counts reserved memory, and on startup the runtime has reserved much
+ * more than it uses. Memory, mapped files and thread stacks share the rest of the limit.
+ */
+import type { Disk } from "./disk.ts";
+import { DiskError } from "./errors.ts";
+
+/** The amount of memory that the process may use. */
+export interface MemoryLimit {
+  readonly bytes: number;
+  /** The origin of the limit: "memory.max of /sys/fs/cgroup/app.slice". */
+  readonly source: string;
+}
+
+export interface MemoryLimitOptions {
+  /** Reads Linux's /proc and /sys, which other systems do not have. */
+  readonly disk: Pick<Disk, "readFile">;
+  readonly machineBytes: number;
+}
+
+/** The fraction of the address space free on startup that is available for memory. */
+const ADDRESS_SPACE_SHARE = 3 / 4;
+
+/** The files of a control group that limit its memory, by version. */
+const GROUP_FILES = { 1: ["memory.limit_in_bytes"], 2: ["memory.max", "memory.high"] } as const;
+
+interface GroupMount {
+  readonly version: 1 | 2;
+  /** The path of the control group that is mounted at `point`. */
+  readonly root: string;
+  readonly point: string;
+}
+
+export function findMemoryLimit({ disk, machineBytes }: MemoryLimitOptions): MemoryLimit {
+  const machine = { bytes: machineBytes, source: "the memory of the machine" };
+  return [...groupLimits(disk), ...addressSpaceLimit(disk)].reduce(
+    (least, limit) => (limit.bytes < least.bytes ? limit : least),
+    machine,
+  );
+}
+
+/** Returns the visible limits of the process's control group and of the enclosing groups. */
+function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
+  const groups = textOf(disk, "/proc/self/cgroup");
+  return groupMounts(textOf(disk, "/proc/self/mountinfo")).flatMap(({ version, root, point }) => {
+    const group = groupOf(groups, version);
+    if (group === undefined) return [];
+    return directoriesOf(group, { root, point }).flatMap((directory) =>
+      GROUP_FILES[version].flatMap((name) => {
+        // "max" means no limit, which version 1 writes as the largest number of pages.
+        const text = textOf(disk, `${directory}/${name}`).trim();
+        return /^\d+$/.test(text)
+          ? [{ bytes: Number(text), source: `${name} of ${directory}` }]
+          : [];
+      }),
+    );
+  });
+}
+
+/** Returns the path of the process's control group: "4:memory:/a/b", or "0::/a/b" in version 2. */
+function groupOf(text: string, version: 1 | 2): string | undefined {
+  for (const line of text.split("\n")) {
+    const [, number, controllers = "", path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
+    const isIt =
+      version === 2
+        ? number === "0" && controllers === ""
+        : controllers.split(",").includes("memory");
+    if (isIt) return path;
+  }
+  return undefined;
+}
+
+/** Returns the mount points of control groups that may limit memory. */
+function groupMounts(text: string): GroupMount[] {
+  return text.split("\n").flatMap((line): GroupMount[] => {
+    const [mount = "", system = ""] = line.split(" - ");
+    const [, , , root = "", point = ""] = mount.split(" ").map(unescaped);
+    const [kind, , options = ""] = system.split(" ");
+    if (kind === "cgroup2") return [{ version: 2, root, point }];
+    const isMemory = kind === "cgroup" && options.split(",").includes("memory");
+    return isMemory ? [{ version: 1, root, point }] : [];
+  });
+}
+
+/** Spaces and similar characters are written as a backslash and three octal digits. */
+function unescaped(path: string): string {
+  return path.replace(/\\([0-7]{3})/g, (_all, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
+  );
+}
+
+/** Returns the directories of a group and of the enclosing groups, up to the mount. */
+function directoriesOf(group: string, { point, root }: Omit<GroupMount, "version">): string[] {
+  const prefix = root === "/" ? "" : root;
+  const isBelow = group === prefix || group.startsWith(`${prefix}/`);
+  const names = isBelow ? group.slice(prefix.length).split("/") : [];
+  // The group is outside the mount, so only the mount point is known.
+  if (names.includes("..")) return [point];
+  const inner = names.filter((name) => name !== "");
+  return Array.from({ length: inner.length + 1 }, (_, count) =>
+    [point, ...inner.slice(0, inner.length - count)].join("/"),
+  );
+}
+
+function addressSpaceLimit(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
+  const limits = textOf(disk, "/proc/self/limits");
+  const limit = Number(/^Max address space\s+(\d+)/m.exec(limits)?.[1]);
+  const status = textOf(disk, "/proc/self/status");
+  const [reserved, resident] = ["VmSize", "VmRSS"].map(
+    (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024,
+  );
+  if (reserved === undefined || resident === undefined) return [];
+  const bytes = Math.floor(resident + Math.max(0, limit - reserved) * ADDRESS_SPACE_SHARE);
+  if (Number.isNaN(bytes)) return [];
+  return [{ bytes, source: `the limit of the address space, ${limit}` }];
+}
+
+/** Reads a file. Returns an empty text if it does not exist. */
+function textOf(disk: MemoryLimitOptions["disk"], path: string): string {
+  try {
+    return new TextDecoder().decode(disk.readFile(path));
+  } catch (error) {
+    // Safe: an unreadable limit is unknown, and the next wider one applies.
+    if (error instanceof DiskError) return "";
+    throw error;
+  }
+}

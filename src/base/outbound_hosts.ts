@@ -1,0 +1,108 @@
+/**
+ * The hosts to which the server may connect by itself, from a list in the configuration.
+ *
+ * - A host has to be listed: by its name, by `*.` and the end of its name, or by an address or a
+ *   range.
+ * - The addresses of a listed name come from the DNS, which others may control. So an address that
+ *   is not public has to be listed itself, whatever name resolves to it. Listing the name
+ *   `localhost` also lists the addresses of this machine.
+ */
+import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from "./ip_address.ts";
+
+const NAME =
+  /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i;
+
+/** A name whose last label is a number would be parsed as an address. */
+const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i;
+
+/**
+ * Addresses that do not belong to a single host on the public network: loopback, private, shared
+ * and link-local addresses, multicast groups, addresses for documentation and tests, and IPv6
+ * addresses that embed an IPv4 address.
+ */
+const SPECIAL = new IpRanges(
+  [
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    // The address at which the machines of Azure reach its services, metadata included.
+    "168.63.129.16/32",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/3",
+    "::/3",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+    "4000::/2",
+    "8000::/1",
+  ].flatMap((text) => rangeFromText(text) ?? []),
+);
+
+/** Returns true if a text can be in the list. */
+export function isOutboundHost(text: string): boolean {
+  if (rangeFromText(text) !== undefined) return true;
+  return NAME.test(text) && !ENDS_IN_NUMBER.test(text);
+}
+
+export class OutboundHosts {
+  readonly #names = new Set<string>();
+  /** The ends of listed names, each with a leading dot. */
+  readonly #ends: string[] = [];
+  readonly #ranges: IpRanges;
+
+  /** @param listed Texts for which {@linkcode isOutboundHost} holds. */
+  constructor(listed: readonly string[]) {
+    const ranges: IpRange[] = [];
+    for (const text of listed) {
+      const range = rangeFromText(text);
+      const name = text.toLowerCase();
+      if (range !== undefined) ranges.push(range);
+      else if (name.startsWith("*.")) this.#ends.push(name.slice(1));
+      else this.#names.add(name);
+    }
+    this.#ranges = new IpRanges(ranges);
+  }
+
+  /** @param host See {@linkcode hostOf}. */
+  permits(host: string): boolean {
+    const address = ipFromText(host);
+    if (address !== undefined) return this.#ranges.has(address);
+    return this.#names.has(host) || this.#ends.some((end) => host.endsWith(end));
+  }
+
+  /**
+   * Returns true if a listed host may be reached at an address.
+   *
+   * @param text An address as returned by the DNS.
+   */
+  permitsAddress(text: string, host: string): boolean {
+    const address = ipFromText(text);
+    if (address === undefined) return false;
+    if (this.#ranges.has(address) || !SPECIAL.has(address)) return true;
+    return host === "localhost" && this.#names.has(host) && isLoopback(address);
+  }
+}
+
+/**
+ * Makes all requests of this process go to their own addresses. The runtime would otherwise send
+ * them to a proxy that the environment names, which connects on the server's behalf, and has no
+ * option for a single request.
+ */
+export function ignoreProxies(): void {
+  for (const name of ["NO_PROXY", "no_proxy"]) process.env[name] = "*";
+}
+
+/** Returns the host of a URL in lower case, without brackets and without a trailing dot. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+}

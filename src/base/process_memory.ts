@@ -1,0 +1,97 @@
+/**
+ * The memory of the process, as the system and the runtime report it.
+ *
+ * The runtime does not say how much of its heap is garbage: that is known only for a moment after
+ * each collection. The minimum over the last minute is close to it, as a heap in use is collected
+ * more often than that.
+ */
+import { heapSize } from "bun:jsc";
+import type { Disk } from "./disk.ts";
+import { DiskError } from "./errors.ts";
+import { arrayBytes, memoryUsage, residentBytes } from "./memory_usage.ts";
+
+/** The memory of this process. */
+export interface ProcessMemory {
+  readonly residentBytes: number;
+  /**
+   * The memory in file pages: the program, and mapped files. The system reclaims them when it needs
+   * room. Undefined if the system does not report it.
+   */
+  readonly fileBytes: number | undefined;
+  /** The memory of this thread's heap for objects, including dead ones and holes. */
+  readonly heapBytes: number;
+  /**
+   * The memory of this thread's arrays and strings, which are outside the object heap. Includes
+   * garbage and room to grow, but not mapped files.
+   */
+  readonly arrayBytes: number;
+  /**
+   * The bytes of objects that were alive at the last collection of the heap, as far as that is
+   * known.
+   */
+  readonly liveBytes: number;
+}
+
+/** Above this fraction of its limit, the memory in use is counted exactly. */
+const EXACT_SHARE = 1 / 2;
+
+/** The number of samples kept; at one every ten seconds, they cover a minute. */
+const SAMPLES_MAX = 6;
+
+export class ProcessMemoryGauge {
+  readonly #disk: Pick<Disk, "readFile">;
+  readonly #samples: number[] = [];
+
+  /** @param disk Reads Linux's /proc; other systems report less. */
+  constructor(disk: Pick<Disk, "readFile">) {
+    this.#disk = disk;
+  }
+
+  /** Samples the heap. The caller does so every ten seconds. */
+  sample(): void {
+    this.#samples.push(objectBytes());
+    if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
+  }
+
+  read(): ProcessMemory {
+    const { heapTotal, rss } = memoryUsage();
+    // While the collector marks, the size of objects is reported as 0.
+    const known = [objectBytes(), ...this.#samples].filter((bytes) => bytes > 0);
+    return {
+      residentBytes: rss,
+      fileBytes: this.#fileBytes(),
+      heapBytes: heapTotal,
+      arrayBytes: arrayBytes(),
+      liveBytes: Math.min(heapTotal, ...known),
+    };
+  }
+
+  /**
+   * Returns the memory of the process without file pages, as far as the system reports those.
+   *
+   * @param bytesMax The memory that the process may use. Up to half of it, file pages are counted
+   *   too,
+   *   since that figure is quick to read.
+   */
+  usedBytes(bytesMax: number): number {
+    const resident = residentBytes();
+    return resident <= EXACT_SHARE * bytesMax ? resident : resident - (this.#fileBytes() ?? 0);
+  }
+
+  #fileBytes(): number | undefined {
+    try {
+      const status = new TextDecoder().decode(this.#disk.readFile("/proc/self/status"));
+      const kib = Number(/^RssFile:\s+(\d+) kB/m.exec(status)?.[1]);
+      return Number.isNaN(kib) ? undefined : kib * 1024;
+    } catch (error) {
+      // Safe: other systems have no such file, and without a descriptor it cannot be read.
+      if (error instanceof DiskError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Returns the size of the objects without the contents of typed arrays. */
+function objectBytes(): number {
+  return Math.max(0, heapSize() - memoryUsage().external);
+}

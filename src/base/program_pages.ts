@@ -1,0 +1,56 @@
+/**
+ * Releases the program pages that only the startup used. Startup touches half of the runtime's 80
+ * MB of code: an idle server run from source occupies 55 MiB instead of 79 (2026-11-29). Pages that
+ * are needed again are read from the file.
+ *
+ * Only code may be treated like this: the system reads it from the file again. Data pages may have
+ * been changed in memory.
+ */
+import type { Disk } from "./disk.ts";
+import { DiskError } from "./errors.ts";
+import { loadFromLibc } from "./libc.ts";
+
+export interface ProgramPagesOptions {
+  /** Reads Linux's /proc, which other systems do not have. */
+  readonly disk: Pick<Disk, "readFile">;
+  /** The program's file. */
+  readonly path: string;
+  /** Releases a range of memory. */
+  readonly release: (range: MemoryRange) => void;
+}
+
+export interface MemoryRange {
+  readonly address: number;
+  readonly bytes: number;
+}
+
+/** A constant of madvise on Linux. */
+const MADV_DONTNEED = 4;
+
+export function releaseProgramPages({ disk, path, release }: ProgramPagesOptions): void {
+  for (const line of mapsOf(disk).split("\n")) {
+    const [, from = "", to = "", rights, file] =
+      /^(\w+)-(\w+) (\S+) \w+ \S+ \d+\s+(.*)$/.exec(line) ?? [];
+    if (rights !== "r-xp" || file !== path) continue;
+    const address = Number.parseInt(from, 16);
+    release({ address, bytes: Number.parseInt(to, 16) - address });
+  }
+}
+
+/** Returns a function that releases pages, or undefined if the system offers no such call. */
+export function pageRelease(): ProgramPagesOptions["release"] | undefined {
+  if (process.platform !== "linux") return undefined;
+  const libc = loadFromLibc({ madvise: { args: ["usize", "usize", "i32"], returns: "i32" } });
+  if (libc === undefined) return undefined;
+  return ({ address, bytes }) => void libc.madvise(address, bytes, MADV_DONTNEED);
+}
+
+function mapsOf(disk: ProgramPagesOptions["disk"]): string {
+  try {
+    return new TextDecoder().decode(disk.readFile("/proc/self/maps"));
+  } catch (error) {
+    // Safe: if the file is missing or cannot be opened, the pages stay in memory.
+    if (error instanceof DiskError) return "";
+    throw error;
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * The entries of one kind that have a name in a namespace, such as the views of the catalog: in
+ * memory for reading, and each as one sealed row in SQLite.
+ *
+ * Call `put` and `remove` within the transaction of a definition, and `remember` and `forget` after
+ * it.
+ */
+import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
+import type { SqliteFile } from "./sqlite_file.ts";
+
+interface NamedEntry {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export class NamedEntries<Entry extends NamedEntry> {
+  readonly #file: SqliteFile;
+  readonly #table: SealedTable;
+  readonly #idOf: (entry: Entry) => number;
+  readonly #byId = new Map<number, Entry>();
+  /** The entries, indexed by "namespace.name". */
+  readonly #byName = new Map<string, Entry>();
+  #sorted: readonly Entry[] | undefined;
+
+  /** @param options.table The table of SQLite, whose key is the id of an entry. */
+  constructor(
+    file: SqliteFile,
+    { idOf, table }: { table: SealedTable; idOf: (entry: Entry) => number },
+  ) {
+    this.#file = file;
+    this.#table = table;
+    this.#idOf = idOf;
+    for (const entry of allSealed<Entry>(file, table)) this.remember(entry);
+  }
+
+  byId(id: number): Entry | undefined {
+    return this.#byId.get(id);
+  }
+
+  named(namespace: string, name: string): Entry | undefined {
+    return this.#byName.get(keyOf(namespace, name));
+  }
+
+  /** All entries, ordered by namespace and name. */
+  all(): readonly Entry[] {
+    this.#sorted ??= [...this.#byId.values()].toSorted((left, right) => {
+      if (left.namespace !== right.namespace) return left.namespace < right.namespace ? -1 : 1;
+      return left.name < right.name ? -1 : 1;
+    });
+    return this.#sorted;
+  }
+
+  put(entry: Entry): void {
+    putSealed(this.#file, this.#table, { key: this.#idOf(entry), value: entry });
+  }
+
+  remove(entries: readonly Entry[]): void {
+    for (const entry of entries) removeSealed(this.#file, this.#table, this.#idOf(entry));
+  }
+
+  remember(entry: Entry): void {
+    this.#byId.set(this.#idOf(entry), entry);
+    this.#byName.set(keyOf(entry.namespace, entry.name), entry);
+    this.#sorted = undefined;
+  }
+
+  forget(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      this.#byId.delete(this.#idOf(entry));
+      this.#byName.delete(keyOf(entry.namespace, entry.name));
+    }
+    this.#sorted = undefined;
+  }
+}
+
+/** A namespace name contains no dot. */
+function keyOf(namespace: string, name: string): string {
+  return `${namespace}.${name}`;
+}

@@ -1,0 +1,64 @@
+/** Reads the options of tables and topics, `WITH (…)` and `SET (…)`, as parsed. */
+import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
+
+/** One `name = value` as the parser read it. */
+export interface OptionSetting {
+  /** The option's name, in any case. */
+  readonly name: string;
+  readonly value: string | number | boolean;
+  /** The offset in the text of the request. */
+  readonly position?: number;
+}
+
+/** @throws {DatabaseError} INVALID_OPTION */
+export function refuseTwice(settings: readonly OptionSetting[]): void {
+  const seen = new Set<string>();
+  for (const setting of settings) {
+    const name = setting.name.toUpperCase();
+    if (seen.has(name)) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot set ${name} twice`, placeOf(setting));
+    }
+    seen.add(name);
+  }
+}
+
+/**
+ * Reads one of several words, in any case.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function wordFrom<Word extends string>(
+  setting: OptionSetting,
+  words: readonly Word[],
+): Word {
+  const given = String(setting.value).toLowerCase();
+  const word = words.find((candidate) => candidate.toLowerCase() === given);
+  if (word !== undefined) return word;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be one of ${words.map((candidate) => `'${candidate}'`).join(", ")}`,
+    placeOf(setting),
+  );
+}
+
+/**
+ * Reads an integer, which may be given as text.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function wholeFrom(
+  setting: OptionSetting,
+  { max, min = 1 }: { max: number; min?: number },
+): number {
+  const text = String(setting.value);
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
+  if (value >= min && value <= max) return value;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be a whole number from ${min} to ${max}`,
+    placeOf(setting),
+  );
+}
+
+/** Returns the position of a setting as the details of an error. */
+export function placeOf(setting: { position?: number } | undefined): ErrorDetails {
+  return setting?.position === undefined ? {} : { position: setting.position };
+}

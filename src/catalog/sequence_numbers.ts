@@ -1,0 +1,242 @@
+/**
+ * Counts the numbers of sequences. A block of numbers is reserved durably before the first of them
+ * is handed out, so no number is handed out twice, not even if the process is killed: the next one
+ * continues after the block. Numbers in a block that are never taken form a gap.
+ *
+ *     reserved durably          1 … 32
+ *     handed out from memory    1, 2, 3 ‖ kill          the next start goes on with 33
+ *     handed out from memory    1, 2, 3, close          the next start goes on with 4
+ *
+ * A block grows while numbers are taken quickly, so that a bulk load waits for the disk a few times
+ * in all. Numbers are not taken back if the transaction that took them fails.
+ */
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { type Whole, wholeFromBigint } from "../types/mod.ts";
+import type { SequenceEntry } from "./entries.ts";
+
+/** The number of numbers in the first block. */
+const BLOCK_MIN = 32;
+const BLOCK_MAX = 65_536;
+
+/** A block that is used up within this time is followed by one of twice its length. */
+const QUICK_MS = 1000;
+
+/** After a restore over a state that cannot be read, so many numbers may have been taken since. */
+const UNKNOWN_NUMBERS = 1_000_000n;
+
+/** The number that a sequence has reached. */
+export interface SequenceMark {
+  readonly sequenceId: number;
+  /** A decimal string, because JSON numbers cannot represent 64 bits. */
+  readonly value: string;
+  /** Whether `value` itself may have been handed out; if not, it is the next number. */
+  readonly isCalled: boolean;
+}
+
+/** Keeps the marks. */
+export interface SequenceMarks {
+  /** Makes marks durable before it returns. @throws {DatabaseError} DISK_FULL … */
+  store(marks: readonly SequenceMark[]): void;
+}
+
+/** The options that counting needs. */
+export type CountedSequence = Pick<
+  SequenceEntry,
+  | "cache"
+  | "cycles"
+  | "increment"
+  | "maximum"
+  | "minimum"
+  | "name"
+  | "namespace"
+  | "sequenceId"
+  | "start"
+>;
+
+/** Numbers that are reserved: `first`, and then one every `step`. */
+interface NumberBlock {
+  readonly first: bigint;
+  readonly step: bigint;
+  /** The same as doubles, if every number of the block is exact as a double. */
+  readonly doubles: { readonly first: number; readonly step: number } | undefined;
+  readonly count: number;
+  taken: number;
+  readonly reservedMs: number;
+}
+
+export class SequenceNumbers {
+  readonly #clock: Clock;
+  readonly #marks: SequenceMarks;
+  readonly #known = new Map<number, SequenceMark>();
+  readonly #blocks = new Map<number, NumberBlock>();
+
+  constructor({
+    clock,
+    known,
+    marks,
+  }: {
+    clock: Clock;
+    marks: SequenceMarks;
+    known: readonly SequenceMark[];
+  }) {
+    this.#clock = clock;
+    this.#marks = marks;
+    for (const mark of known) this.#known.set(mark.sequenceId, mark);
+  }
+
+  /**
+   * Hands out the next number.
+   *
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE at the end of the sequence; DISK_FULL,
+   *   STORAGE_UNAVAILABLE if no number can be reserved.
+   */
+  next(sequence: CountedSequence): Whole {
+    const known = this.#blocks.get(sequence.sequenceId);
+    const isLeft = known !== undefined && known.taken < known.count;
+    const block = isLeft ? known : this.#reserve(sequence, known);
+    const { doubles, first, step, taken } = block;
+    block.taken = taken + 1;
+    if (doubles !== undefined) return doubles.first + taken * doubles.step;
+    return wholeFromBigint(first + BigInt(taken) * step);
+  }
+
+  /** Returns the last number that was handed out here, or the one that `next` will return. */
+  mark(sequence: CountedSequence): SequenceMark {
+    const block = this.#blocks.get(sequence.sequenceId);
+    return (block && usedIn(sequence, block)) ?? this.#markOf(sequence);
+  }
+
+  /** Sets how far a sequence is used. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL … */
+  set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
+    requireWithin(sequence, BigInt(value));
+    const { sequenceId } = sequence;
+    this.#store([{ sequenceId, value: value.toString(), isCalled }]);
+    this.#blocks.delete(sequenceId);
+  }
+
+  /** Gives back what is left of the blocks, so that the numbers after it follow without a gap. */
+  giveBack(sequences: Iterable<CountedSequence>): void {
+    const marks: SequenceMark[] = [];
+    for (const sequence of sequences) {
+      const block = this.#blocks.get(sequence.sequenceId);
+      if (block !== undefined && block.taken < block.count) marks.push(usedIn(sequence, block));
+      this.#blocks.delete(sequence.sequenceId);
+    }
+    if (marks.length > 0) this.#store(marks);
+  }
+
+  /** The durable marks. */
+  marks(): readonly SequenceMark[] {
+    return [...this.#known.values()];
+  }
+
+  /** Takes over a mark that is durable already. */
+  remember(mark: SequenceMark): void {
+    this.#known.set(mark.sequenceId, mark);
+    this.#blocks.delete(mark.sequenceId);
+  }
+
+  forget(sequenceId: number): void {
+    this.#known.delete(sequenceId);
+    this.#blocks.delete(sequenceId);
+  }
+
+  #markOf({ sequenceId, start }: CountedSequence): SequenceMark {
+    return this.#known.get(sequenceId) ?? { sequenceId, value: start, isCalled: false };
+  }
+
+  #store(marks: readonly SequenceMark[]): void {
+    this.#marks.store(marks);
+    for (const mark of marks) this.#known.set(mark.sequenceId, mark);
+  }
+
+  #reserve(sequence: CountedSequence, before: NumberBlock | undefined): NumberBlock {
+    const { sequenceId } = sequence;
+    const step = BigInt(sequence.increment);
+    const first = firstAfter(sequence, this.#markOf(sequence));
+    const nowMs = this.#clock.monotonicMs();
+    const isQuick = before !== undefined && nowMs - before.reservedMs < QUICK_MS;
+    const wanted = isQuick ? Math.min(BLOCK_MAX, 2 * before.count) : BLOCK_MIN;
+    const end = BigInt(step > 0n ? sequence.maximum : sequence.minimum);
+    const left = (end - first) / step + 1n;
+    const count = Math.min(Math.max(wanted, sequence.cache), Number(left));
+    const last = first + BigInt(count - 1) * step;
+    this.#store([{ sequenceId, value: last.toString(), isCalled: true }]);
+    const isExact = [first, last, step].every((value) => Number.isSafeInteger(Number(value)));
+    const block: NumberBlock = {
+      first,
+      step,
+      doubles: isExact ? { first: Number(first), step: Number(step) } : undefined,
+      count,
+      taken: 0,
+      reservedMs: nowMs,
+    };
+    this.#blocks.set(sequenceId, block);
+    return block;
+  }
+}
+
+/**
+ * Returns the further one of a mark and the one that a replaced state left.
+ *
+ * @param before Undefined if that state cannot be read.
+ */
+export function markAfterRestore(
+  sequence: CountedSequence,
+  own: SequenceMark | undefined,
+  before: SequenceMark | undefined | "unknown",
+): SequenceMark | undefined {
+  const { increment, maximum, minimum, sequenceId, start } = sequence;
+  const mark = own ?? { sequenceId, value: start, isCalled: false };
+  const value = BigInt(mark.value);
+  const step = BigInt(increment);
+  if (before === "unknown") {
+    // At most a quarter of what is left, so that a short sequence is not used up.
+    const left = ((step > 0n ? BigInt(maximum) : BigInt(minimum)) - value) / step;
+    const skipped = left / 4n < UNKNOWN_NUMBERS ? left / 4n : UNKNOWN_NUMBERS;
+    return { sequenceId, value: (value + skipped * step).toString(), isCalled: true };
+  }
+  if (before === undefined) return own;
+  const other = BigInt(before.value);
+  const isFurther = step > 0n ? other > value : other < value;
+  return isFurther || (other === value && before.isCalled) ? before : own;
+}
+
+/** Returns how far a block is used. */
+function usedIn(
+  { sequenceId }: CountedSequence,
+  { first, step, taken }: NumberBlock,
+): SequenceMark {
+  if (taken === 0) return { sequenceId, value: first.toString(), isCalled: false };
+  const value = first + BigInt(taken - 1) * step;
+  return { sequenceId, value: value.toString(), isCalled: true };
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+function firstAfter(sequence: CountedSequence, { isCalled, value }: SequenceMark): bigint {
+  const { cycles, increment, maximum, minimum } = sequence;
+  const step = BigInt(increment);
+  const next = isCalled ? BigInt(value) + step : BigInt(value);
+  if (next >= BigInt(minimum) && next <= BigInt(maximum)) return next;
+  if (cycles) return BigInt(step > 0n ? minimum : maximum);
+  const [end, bound] = step > 0n ? ["maximum", maximum] : ["minimum", minimum];
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot take a number from sequence ${nameOf(sequence)}: it has reached its ${end}, ${bound}`,
+    { hint: `ALTER SEQUENCE ${nameOf(sequence)} … with other bounds, or with CYCLE` },
+  );
+}
+
+function requireWithin(sequence: CountedSequence, value: bigint): void {
+  const { maximum, minimum } = sequence;
+  if (value >= BigInt(minimum) && value <= BigInt(maximum)) return;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot set sequence ${nameOf(sequence)} to ${value}: it should be from ${minimum} to ${maximum}`,
+  );
+}
+
+function nameOf({ name, namespace }: CountedSequence): string {
+  return `${namespace}.${name}`;
+}

@@ -1,0 +1,196 @@
+/**
+ * Sends SQL text and reads its answers, on its own or within an open transaction.
+ */
+import type { StatementEntry } from "../protocol/mod.ts";
+import { type ExecutionPart, partsOfBody, partsOfWhole } from "./answer_parts.ts";
+import {
+  ANYTHING,
+  type Call,
+  FILLED_TEXT,
+  type FieldRules,
+  kindOf,
+  requireOptions,
+  SIGNAL,
+  TEXT,
+} from "./checks.ts";
+import { entriesIn, errorFromBody, ServerError, withResults } from "./errors.ts";
+import { type Parameter, sentParameters } from "./parameters.ts";
+import { isRead } from "./repeats.ts";
+import type { RequestAnswer } from "./requests.ts";
+import type { Session } from "./session.ts";
+import { type CellObject, readEntries, type Values } from "./values.ts";
+
+const EXECUTE: Call = { doing: "execute", example: "execute(sql, { params: [1] })" };
+
+const EXECUTE_RULES: FieldRules = {
+  params: ANYTHING,
+  namespace: TEXT,
+  idempotencyKey: FILLED_TEXT,
+  signal: SIGNAL,
+};
+
+const QUERY: Call = { doing: "query", example: "query(sql, [1], { signal })" };
+
+const { params: _, ...QUERY_RULES } = EXECUTE_RULES;
+
+export interface ExecuteOptions {
+  readonly params?: readonly Parameter[];
+  /** The namespace in which unqualified names are looked up. */
+  readonly namespace?: string;
+  /**
+   * A key of 1 to 128 printable characters, new for each request. A request with this key runs at
+   * most once, however often it is sent.
+   */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** The answer to SQL text of one or more statements, all of which succeeded. */
+export interface Execution {
+  readonly results: readonly StatementEntry[];
+  readonly tookMs: number;
+}
+
+export type RowObject = CellObject;
+
+/** The calls that run statements. */
+export interface Statements {
+  /**
+   * Runs statements. This and the other methods throw a `TypeError` for an argument of the wrong
+   * JavaScript type.
+   *
+   * @throws {ServerError} The error contains the entries of the statements before the failing one.
+   */
+  execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
+  /**
+   * Runs statements and returns their answer part by part, on demand. If the caller stops reading,
+   * the statements pause, and the server ends them after a minute. Leaving the loop ends them at
+   * once. `timeout` limits the time until the answer begins.
+   *
+   *     for await (const part of db.stream(sql)) if (part.kind === "rows") show(part.rows);
+   *
+   * @throws {ServerError} Possibly after the first rows.
+   */
+  stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
+  /**
+   * Runs statements and returns the rows of the last one as objects by column name. The caller
+   * states their type; the client does not check it.
+   */
+  query<Row extends object = RowObject>(
+    sql: string,
+    params?: readonly Parameter[],
+    options?: Omit<ExecuteOptions, "params">,
+  ): Promise<Row[]>;
+}
+
+/** The way in which statements are sent. */
+export interface Sending {
+  readonly session: Session;
+  readonly values: Values;
+  /** The headers of each request. @throws {TypeError} If statements can no longer be sent. */
+  readonly headers?: () => Readonly<Record<string, string>>;
+}
+
+export function statementsBy(sending: Sending): Statements {
+  const execute = executeBy(sending);
+  return {
+    execute,
+    stream: streamBy(sending),
+    async query<Row extends object>(
+      sql: string,
+      params: readonly Parameter[] = [],
+      given: Omit<ExecuteOptions, "params"> = {},
+    ) {
+      requireOptions(QUERY, given, QUERY_RULES);
+      const { results } = await execute(sql, { ...given, params });
+      return rowObjects(results.at(-1)) as Row[];
+    },
+  };
+}
+
+/** Sends SQL text. @param given The caller's unchecked argument. */
+async function send(
+  { headers, session }: Sending,
+  sql: string,
+  given: ExecuteOptions,
+  { isStreamed }: { isStreamed: boolean },
+): Promise<RequestAnswer> {
+  requireText(sql);
+  requireOptions(EXECUTE, given, EXECUTE_RULES);
+  const { idempotencyKey, namespace, params, signal } = given;
+  const body = {
+    sql,
+    ...(params === undefined ? {} : { params: sentParameters(sql, params) }),
+    ...(namespace === undefined ? {} : { namespace_id: namespace }),
+    ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
+  };
+  const isRepeatable = idempotencyKey !== undefined || isRead(sql);
+  return await session.call("/v1/api/sql", body, {
+    signal,
+    isRepeatable,
+    isStreamed,
+    headers: headers?.(),
+  });
+}
+
+/** Sends SQL text and reads the results. */
+function executeBy(sending: Sending): Statements["execute"] {
+  const { session, values } = sending;
+  return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
+    try {
+      const answer = await send(sending, sql, given, { isStreamed: false });
+      return wholeExecution(session, answer, values);
+    } catch (error) {
+      throw withCellsRead(error, values);
+    }
+  };
+}
+
+/** Sends SQL text and reads the answer as it arrives. */
+function streamBy(sending: Sending): Statements["stream"] {
+  const { session, values } = sending;
+  return async function* (sql: string, given: ExecuteOptions = {}) {
+    try {
+      const answer = await send(sending, sql, given, { isStreamed: true });
+      const { body } = answer;
+      if (body === undefined) yield* partsOfWhole(wholeExecution(session, answer, values));
+      else yield* partsOfBody(body, { values, signal: given.signal, session, answer });
+    } catch (error) {
+      throw withCellsRead(error, values);
+    }
+  };
+}
+
+function wholeExecution(session: Session, answer: RequestAnswer, values: Values): Execution {
+  const execution = executionFrom(answer);
+  if (execution === undefined) throw session.foreign(answer);
+  return { ...execution, results: readEntries(execution.results, values) };
+}
+
+function withCellsRead(error: unknown, values: Values): unknown {
+  if (!(error instanceof ServerError) || error.results.length === 0) return error;
+  return withResults(error, readEntries(error.results, values));
+}
+
+/** @throws {TypeError} */
+export function requireText(sql: unknown): void {
+  if (typeof sql === "string") return;
+  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but should be text`);
+}
+
+/** @returns Undefined if the answer does not come from Tidemark. */
+function executionFrom(answer: RequestAnswer): Execution | undefined {
+  const { results, status, took } = answer.fields;
+  // A failure after the first rows arrives with status 200.
+  if (status === "error") throw errorFromBody(answer.fields, answer.status);
+  const entries = entriesIn(results);
+  if (status !== "success" || entries === undefined) return undefined;
+  return { results: entries, tookMs: Number(took) };
+}
+
+function rowObjects(entry: StatementEntry | undefined): RowObject[] {
+  const names = (entry?.schema ?? []).map(({ name }) => name);
+  return (entry?.rows ?? []).map((cells) =>
+    Object.fromEntries(names.map((name, index) => [name, cells[index]])),
+  );
+}

@@ -1,0 +1,162 @@
+/**
+ * Runs a function in a transaction that spans its requests, and runs it again if another
+ * transaction changed the same rows first.
+ *
+ *     open ──► work ──► commit ──► done
+ *       ▲        └─throws─► rollback ──conflict──► pause ──┐
+ *       └──────────────────────────────────────────────────┘
+ */
+import {
+  type Call,
+  COUNT,
+  FILLED_TEXT,
+  type FieldRules,
+  FLAG,
+  HANDLER,
+  requireOptions,
+  requireRule,
+  SIGNAL,
+  TEXT,
+} from "./checks.ts";
+import { ConnectionError, ServerError } from "./errors.ts";
+import {
+  conflictPauseMs,
+  type Duration,
+  msFromDuration,
+  pause,
+  type RepeatRules,
+} from "./repeats.ts";
+import type { Session } from "./session.ts";
+import { type Statements, statementsBy } from "./statements.ts";
+import type { Values } from "./values.ts";
+
+/** An open transaction, which `transaction` passes to its function. */
+export interface TransactionClient extends Statements {
+  /** The id, as `system.transactions` shows it. */
+  readonly id: string;
+}
+
+export interface TransactionSettings {
+  /** The namespace in which unqualified names are looked up. */
+  readonly namespace?: string;
+  /** Whether the transaction only reads. */
+  readonly readOnly?: boolean;
+  /** How long it may stay open; the server's limit if left out. */
+  readonly timeout?: Duration;
+  /** How often it is repeated after a conflict; *that of the client, 3*. */
+  readonly maxRetries?: number;
+  /** Stored with the commit, so that its outcome is known after a restart of the server. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** The parts of the client that a transaction uses. */
+export interface RunningParts {
+  readonly session: Session;
+  readonly values: Values;
+  readonly retries: Pick<RepeatRules, "environment" | "maxRetries">;
+}
+
+const CALL: Call = {
+  doing: "run a transaction",
+  example: "transaction(async (tx) => { await tx.execute(sql); }, { readOnly: true })",
+};
+
+const RULES: FieldRules = {
+  namespace: TEXT,
+  readOnly: FLAG,
+  timeout: TEXT,
+  maxRetries: COUNT,
+  idempotencyKey: FILLED_TEXT,
+  signal: SIGNAL,
+};
+
+const PATH = "/v1/api/transactions";
+
+/** @throws {ServerError | ConnectionError} And whatever `work` throws. */
+export async function runTransaction<Result>(
+  work: (tx: TransactionClient) => Promise<Result>,
+  options: TransactionSettings,
+  parts: RunningParts,
+): Promise<Result> {
+  requireRule("the work of the transaction", work, HANDLER);
+  requireOptions(CALL, options, RULES);
+  const { environment } = parts.retries;
+  const maxRetries = options.maxRetries ?? parts.retries.maxRetries;
+  for (let conflictCount = 0; ; conflictCount += 1) {
+    try {
+      return await runOnce(work, options, parts);
+    } catch (error) {
+      if (conflictCount >= maxRetries || !isConflict(error)) throw error;
+      const rules = { environment, maxRetries, signal: options.signal };
+      await pause(conflictPauseMs(environment, conflictCount), rules);
+    }
+  }
+}
+
+async function runOnce<Result>(
+  work: (tx: TransactionClient) => Promise<Result>,
+  options: TransactionSettings,
+  { session, values }: RunningParts,
+): Promise<Result> {
+  const { idempotencyKey, namespace, readOnly, signal, timeout } = options;
+  const opening = {
+    ...(namespace === undefined ? {} : { namespace_id: namespace }),
+    ...(readOnly === undefined ? {} : { read_only: readOnly }),
+    ...(timeout === undefined ? {} : { timeout_ms: msFromDuration(timeout) }),
+  };
+  // A transaction whose opening was not answered ends by itself, so the request may be repeated.
+  const opened = await session.call(PATH, opening, { signal, isRepeatable: true });
+  const id = opened.fields["transaction_id"];
+  if (typeof id !== "string") throw session.foreign(opened);
+  let isOpen = true;
+  const headers = (): Record<string, string> => {
+    if (isOpen) return { "Tidemark-Transaction": id };
+    throw new TypeError("Cannot use the transaction: it has ended; await each of its calls");
+  };
+  let result: Result;
+  try {
+    result = await work({ id, ...statementsBy({ session, values, headers }) });
+  } catch (error) {
+    isOpen = false;
+    await undo(session, id);
+    throw error;
+  }
+  isOpen = false;
+  const body = idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey };
+  await commit(session, `${PATH}/${id}/commit`, body);
+  return result;
+}
+
+/** Commits, even if `signal` aborts: the outcome would not be known. */
+async function commit(session: Session, path: string, body: object): Promise<void> {
+  let failureCount = 0;
+  const onFailure = (): void => {
+    failureCount += 1;
+  };
+  try {
+    await session.call(path, body, { isRepeatable: true, onFailure });
+  } catch (error) {
+    const isGone = error instanceof ServerError && error.code === "TRANSACTION_NOT_FOUND";
+    // An earlier attempt may have committed.
+    if (!isGone || failureCount < 2) throw error;
+    throw new ServerError(
+      "COMMIT_UNKNOWN",
+      "The connection was lost during the commit, and the server no longer knows its outcome",
+      { hint: "check with a query; an idempotencyKey keeps the outcome with the commit" },
+    );
+  }
+}
+
+/** Ends a transaction that has failed. If that fails too, the server ends it when it is idle. */
+async function undo(session: Session, id: string): Promise<void> {
+  try {
+    await session.call(`${PATH}/${id}/rollback`, {}, {});
+  } catch (error) {
+    if (!(error instanceof ServerError) && !(error instanceof ConnectionError)) throw error;
+  }
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof ServerError && error.reason === "conflict";
+}

@@ -1,0 +1,37 @@
+/** The rule for the values of one configuration key. */
+
+/** The form of a text, and the words that describe it. */
+export interface TextForm {
+  readonly pattern: RegExp;
+  /** Checks a text that matches the pattern, beyond what the pattern can express. */
+  readonly isFitting?: (text: string) => boolean;
+  /** The end of a message, after "should be". */
+  readonly expected: string;
+}
+
+type RuleType = "text" | "whole" | "number" | "boolean" | "list" | "levels";
+
+/** The rule for a key's values. */
+export interface KeyRule<Value = unknown> {
+  readonly type: RuleType;
+  readonly initial: Value;
+  readonly description: string;
+  /**
+   * The default as a fraction of the memory that the runtime leaves (`memory.ts`), if that is less
+   * than `initial`.
+   */
+  readonly share?: number;
+  /** Inclusive bounds of numbers. */
+  readonly min?: number;
+  readonly max?: number;
+  /** The only words that the text may be; any text if absent. */
+  readonly words?: readonly string[];
+  /** The form of a text, or of each item of a list. */
+  readonly form?: TextForm;
+  /** True if the value is never shown, neither in messages nor in settings. */
+  readonly isSecret?: boolean;
+  /** True if the feature does not exist yet: only the default is accepted. */
+  readonly isUnavailable?: boolean;
+  /** The short environment variable, in addition to the long form. */
+  readonly environment?: string;
+}

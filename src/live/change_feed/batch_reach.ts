@@ -1,0 +1,68 @@
+/**
+ * Records which groups are ahead of their feed's position. When a batch does not fit its tick, some
+ * groups have received all of it, and one group only a part. The batch is then read again for the
+ * others.
+ */
+import type { Seq } from "../../base/seq.ts";
+import type { ChangeBatch } from "../../storage/mod.ts";
+import { sliceChanges } from "../program/live_program.ts";
+import type { DueRows } from "./predicate_index.ts";
+
+export class BatchReach<Group> {
+  /** Created when the first group gets ahead. */
+  #seqs: Map<Group, Seq> | undefined;
+
+  of(group: Group): Seq | undefined {
+    return this.#seqs?.get(group);
+  }
+
+  note(group: Group, seq: Seq): void {
+    this.#seqs ??= new Map();
+    this.#seqs.set(group, seq);
+  }
+
+  /**
+   * Records that these groups have received everything up to `seq`, unless they are already
+   * further.
+   */
+  noteAtLeast(group: Group, seq: Seq): void {
+    if ((this.#seqs?.get(group) ?? 0) < seq) this.note(group, seq);
+  }
+
+  forget(group: Group): void {
+    this.#seqs?.delete(group);
+  }
+
+  /** Forgets the groups that the feed, now at `seq`, has caught up with. */
+  passed(seq: Seq): void {
+    if (this.#seqs === undefined) return;
+    for (const [group, reached] of this.#seqs) if (reached <= seq) this.#seqs.delete(group);
+    if (this.#seqs.size === 0) this.#seqs = undefined;
+  }
+
+  clear(): void {
+    this.#seqs = undefined;
+  }
+
+  /**
+   * Returns the given rows of a batch (all if `due` is undefined) that the group has not received
+   * yet, or undefined if none are left.
+   *
+   * @param due Undefined for all rows.
+   */
+  missingOf(group: Group, batch: ChangeBatch, due: DueRows | undefined): ChangeBatch | undefined {
+    const isWhole = due === undefined || due.areAll;
+    const reachedSeq = this.#seqs?.get(group);
+    if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
+    // Tested before anything is copied: most groups already have all of a batch that takes many
+    // ticks.
+    const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
+    if (!isMissing(batch.rowCount - 1)) return undefined;
+    if (isWhole) {
+      const start = batch.seqs.findIndex((seq) => seq > reachedSeq);
+      return sliceChanges(batch, start, batch.rowCount);
+    }
+    const start = due.rows.findIndex(isMissing);
+    return start === -1 ? undefined : due.taken(start);
+  }
+}

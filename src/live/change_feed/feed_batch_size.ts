@@ -1,0 +1,55 @@
+/**
+ * Decides how many versions a feed reads at once: as many as one tick can send and the memory limit
+ * of a batch allows, estimated from earlier batches.
+ */
+import { ReadSize } from "../program/read_size.ts";
+
+/** The maximum number of versions in one batch, and the desired number of messages per batch. */
+const FEED_ROWS_MAX = 512;
+const BATCH_MESSAGES_WANTED = 8192;
+
+export class FeedBatchSize {
+  /** The recent average number of messages per version. */
+  #messagesPerVersion = 1;
+  /** The messages that the current batch has produced, and the bytes of their rows. */
+  #messageCount = 0;
+  #messageBytes = 0;
+  /**
+   * Lowered while a group needs several ticks for a batch, because each tick reads the batch again.
+   */
+  #rowsMax = FEED_ROWS_MAX;
+  /** Created with the first change. */
+  #readSize: ReadSize | undefined;
+
+  /** @returns 1 or more. @param frameBytesMax The largest size of one message. */
+  rows(frameBytesMax: number): number {
+    const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
+    this.#readSize ??= new ReadSize();
+    const rowsMax = Math.min(this.#rowsMax, Math.max(1, wanted));
+    return this.#readSize.rowsOf({ rowsMax, frameBytesMax });
+  }
+
+  /** Records that rows of the current batch were turned into messages. */
+  sent(messageCount: number, rowBytes: number): void {
+    this.#messageCount += messageCount;
+    this.#messageBytes += rowBytes;
+  }
+
+  /** Records that the tick ended within a batch, or within a part of `rowCount` versions. */
+  pausedIn(rowCount: number): void {
+    this.#rowsMax = Math.max(1, Math.floor(rowCount / 2));
+  }
+
+  /**
+   * Records that a whole batch has been sent. @param replacedBytes The bytes of the versions that
+   * the batch replaced.
+   */
+  finished(rowCount: number, replacedBytes: number): void {
+    this.#readSize?.note(rowCount, replacedBytes + this.#messageBytes);
+    const perVersion = this.#messageCount / rowCount;
+    this.#messagesPerVersion += (perVersion - this.#messagesPerVersion) / 4;
+    this.#messageCount = 0;
+    this.#messageBytes = 0;
+    this.#rowsMax = Math.min(FEED_ROWS_MAX, 2 * this.#rowsMax);
+  }
+}

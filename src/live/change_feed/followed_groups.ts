@@ -1,0 +1,117 @@
+/**
+ * The groups of a feed that have followers. Determines which columns to read for them, and which
+ * groups a change may concern.
+ *
+ * Invariant: each group finds its columns in the batches of the feed through its `sources`.
+ */
+import { assert } from "../../base/assert.ts";
+import type { LiveEquality } from "../../sql/mod.ts";
+import type { ChangeBatch } from "../../storage/mod.ts";
+import type { GroupMember, SubscriptionGroup } from "../delivery/groups.ts";
+import { type DueRows, PredicateIndex } from "./predicate_index.ts";
+
+export class FollowedGroups<Member extends GroupMember> {
+  readonly #index = new PredicateIndex<SubscriptionGroup<Member>>();
+  readonly #columns = new FeedColumns();
+  #only: SubscriptionGroup<Member> | undefined;
+
+  /** The columns that are read for all groups. */
+  get columnIds(): readonly number[] {
+    return this.#columns.ids;
+  }
+
+  /** The only following group, if every change concerns it. */
+  get only(): SubscriptionGroup<Member> | undefined {
+    return this.#only;
+  }
+
+  /** The number of groups without an indexed condition. Every change concerns these. */
+  get unindexedCount(): number {
+    return this.#index.always.size;
+  }
+
+  /** The number of groups filed under the given condition. */
+  countOf(equality: LiveEquality | undefined): number {
+    return this.#index.countOf(equality);
+  }
+
+  add(group: SubscriptionGroup<Member>): void {
+    this.#columns.add(group.program.storedColumnIds);
+    group.sources = group.program.sourcesIn(this.#columns.ids);
+    this.#index.add(group);
+    this.#noteOnly();
+  }
+
+  remove(group: SubscriptionGroup<Member>): void {
+    this.#index.remove(group);
+    this.#noteOnly();
+    this.#columns.remove(group.program.storedColumnIds);
+  }
+
+  /** Yields the groups that a batch may concern, each with its rows; undefined means all rows. */
+  *due(batch: ChangeBatch): Generator<readonly [SubscriptionGroup<Member>, DueRows | undefined]> {
+    for (const group of this.#index.always) yield [group, undefined];
+    if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columns.ids);
+  }
+
+  /**
+   * Drops unused columns. Not allowed while a batch is read. @param groups All groups of the feed.
+   */
+  compactColumns(groups: () => readonly SubscriptionGroup<Member>[]): void {
+    if (!this.#columns.compact()) return;
+    for (const group of groups()) group.sources = group.program.sourcesIn(this.#columns.ids);
+  }
+
+  #noteOnly(): void {
+    const { always, hasConditions } = this.#index;
+    this.#only = always.size === 1 && !hasConditions ? [...always][0] : undefined;
+  }
+}
+
+/**
+ * The columns that a feed reads: the union of the columns of its following groups.
+ *
+ * Invariant: a column that a group reads keeps its position, because groups address columns by
+ * position, until `compact` reports that positions have changed.
+ */
+export class FeedColumns {
+  #ids: number[] = [];
+  /** The number of following groups that read each column. */
+  readonly #uses = new Map<number, number>();
+
+  /** The column ids, in the order of a batch. Some of these columns may no longer be in use. */
+  get ids(): readonly number[] {
+    return this.#ids;
+  }
+
+  /** Adds the columns of a group that begins to follow. */
+  add(columnIds: readonly number[]): void {
+    for (const columnId of columnIds) {
+      const uses = this.#uses.get(columnId) ?? 0;
+      this.#uses.set(columnId, uses + 1);
+      if (uses === 0 && !this.#ids.includes(columnId)) this.#ids.push(columnId);
+    }
+  }
+
+  /** Removes the columns of a group that no longer follows. */
+  remove(columnIds: readonly number[]): void {
+    for (const columnId of columnIds) {
+      const uses = this.#uses.get(columnId) ?? 0;
+      assert(uses > 0, "only a column in use is released");
+      if (uses > 1) this.#uses.set(columnId, uses - 1);
+      else this.#uses.delete(columnId);
+    }
+  }
+
+  /**
+   * Drops unused columns once they are more than half of all. Every group then has to look up its
+   * columns again.
+   *
+   * @returns Whether columns have moved.
+   */
+  compact(): boolean {
+    if (this.#ids.length <= 2 * this.#uses.size) return false;
+    this.#ids = [...this.#uses.keys()];
+    return true;
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Finds the groups that a change may concern: those whose condition `column = constant` it meets
+ * before or after, and those without such a condition. With ten thousand subscriptions to one room
+ * each, a change is tested only against the groups of its room.
+ *
+ * Invariant: a group that would match a version, old or new, is always among its candidates.
+ */
+import { assert } from "../../base/assert.ts";
+import type { LiveEquality } from "../../sql/mod.ts";
+import type { ChangeBatch } from "../../storage/mod.ts";
+import { type Value, valueAt } from "../../types/mod.ts";
+import { takeChanges } from "../program/live_program.ts";
+
+const NEW = 1;
+const OLD = 2;
+
+/**
+ * The rows of a batch that may concern a group, and the versions of each row that meet its
+ * condition.
+ */
+export class DueRows {
+  /** Row indexes, ascending. */
+  readonly rows: number[] = [];
+  /** The versions of each row that meet the condition: NEW, OLD or both. */
+  readonly #versions: number[] = [];
+  readonly #batch: ChangeBatch;
+  /** Whether some row has a version that does not meet the condition. */
+  #isPartial = false;
+
+  constructor(batch: ChangeBatch) {
+    this.#batch = batch;
+  }
+
+  add(row: number, versions: number): void {
+    this.rows.push(row);
+    this.#versions.push(versions);
+    if (versions !== versionsAt(this.#batch, row)) this.#isPartial = true;
+  }
+
+  /** Whether these are all rows of the batch, with all their versions. */
+  get areAll(): boolean {
+    return this.rows.length === this.#batch.rowCount && !this.#isPartial;
+  }
+
+  /**
+   * Copies the rows starting at position `start`. A version that does not meet the condition is
+   * marked as absent, so that nothing is evaluated on it.
+   */
+  taken(start: number): ChangeBatch {
+    const rows = Uint32Array.from(start === 0 ? this.rows : this.rows.slice(start));
+    const batch = takeChanges(this.#batch, { rows, count: rows.length });
+    for (let i = 0; this.#isPartial && i < rows.length; i += 1) {
+      const versions = this.#versions[start + i] ?? 0;
+      if ((versions & NEW) === 0) batch.deleted[i] = 1;
+      if ((versions & OLD) === 0) batch.hasOld[i] = 0;
+    }
+    return batch;
+  }
+}
+
+export class PredicateIndex<Group extends { readonly equality: LiveEquality | undefined }> {
+  readonly #always = new Set<Group>();
+  /** Created with the first condition. Users' own rows are mostly followed without a condition. */
+  #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
+
+  add(group: Group): void {
+    const { equality } = group;
+    if (equality === undefined) {
+      this.#always.add(group);
+      return;
+    }
+    const { columnId, value } = equality;
+    this.#byColumn ??= new Map();
+    let byValue = this.#byColumn.get(columnId);
+    if (byValue === undefined) this.#byColumn.set(columnId, (byValue = new Map()));
+    const groups = byValue.get(value);
+    if (groups === undefined) byValue.set(value, new Set([group]));
+    else groups.add(group);
+  }
+
+  remove(group: Group): void {
+    const { equality } = group;
+    if (equality === undefined) {
+      this.#always.delete(group);
+      return;
+    }
+    const { columnId, value } = equality;
+    const byColumn = this.#byColumn;
+    const byValue = byColumn?.get(columnId);
+    const groups = byValue?.get(value);
+    assert(
+      byColumn !== undefined && byValue !== undefined,
+      "the index has the column of the group",
+    );
+    assert(groups !== undefined, "the index has the value of the group");
+    groups.delete(group);
+    if (groups.size === 0) byValue.delete(value);
+    if (byValue.size === 0) byColumn.delete(columnId);
+    if (byColumn.size === 0) this.#byColumn = undefined;
+  }
+
+  /** Groups that every change must be tested against. The set aliases the index. */
+  get always(): ReadonlySet<Group> {
+    return this.#always;
+  }
+
+  /** Whether any group is filed under a condition. */
+  get hasConditions(): boolean {
+    return this.#byColumn !== undefined;
+  }
+
+  /** The number of groups filed under a condition. */
+  countOf(equality: LiveEquality | undefined): number {
+    if (equality === undefined) return 0;
+    return this.#byColumn?.get(equality.columnId)?.get(equality.value)?.size ?? 0;
+  }
+
+  /**
+   * Finds the other groups that rows of a batch may concern, each with those rows.
+   *
+   * @param columnIds The columns of the batch, including every indexed column.
+   */
+  candidates(batch: ChangeBatch, columnIds: readonly number[]): Map<Group, DueRows> {
+    const found = new Map<Group, DueRows>();
+    const add = (groups: ReadonlySet<Group> | undefined, row: number, versions: number): void => {
+      for (const group of groups ?? []) {
+        let due = found.get(group);
+        if (due === undefined) found.set(group, (due = new DueRows(batch)));
+        due.add(row, versions);
+      }
+    };
+    for (const [columnId, byValue] of this.#byColumn ?? []) {
+      const index = columnIds.indexOf(columnId);
+      const newValues = batch.columns[index];
+      const oldValues = batch.oldColumns[index];
+      assert(newValues !== undefined && oldValues !== undefined, "an indexed column is read");
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        const versions = versionsAt(batch, row);
+        const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);
+        const before = (versions & OLD) === 0 ? null : valueAt(oldValues, row);
+        // No group is filed under NULL, which equals nothing.
+        if (after === before) {
+          add(byValue.get(after), row, NEW | OLD);
+        } else {
+          add(byValue.get(after), row, NEW);
+          add(byValue.get(before), row, OLD);
+        }
+      }
+    }
+    return found;
+  }
+}
+
+/**
+ * Returns the versions that a row of a batch has. The values kept by a tombstone are not a version.
+ */
+function versionsAt({ deleted, hasOld }: ChangeBatch, row: number): number {
+  return (deleted[row] === 1 ? 0 : NEW) | (hasOld[row] === 1 ? OLD : 0);
+}

@@ -1,0 +1,121 @@
+/**
+ * The interface through which the server uses live queries. `live_engine.ts` implements it.
+ *
+ * A subscription is a cursor over `_seq`. There is no buffer of changes, so a slow client costs
+ * only a position, not a queue. The engine calls the sink in the same tick in which a message is
+ * ready. If a sink reports that it is over its budget, the engine waits for `drained` before it
+ * reads further.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Seq } from "../../base/seq.ts";
+import type {
+  BatchControl,
+  DataMessage,
+  ErrorMessage,
+  SubscriptionSpec,
+} from "../../protocol/mod.ts";
+import type { LiveMatch, LivePlan, LiveRow } from "../../sql/mod.ts";
+import type { DeliveryReport } from "../measures/delivery_times.ts";
+import type { RowPage } from "../rows/row_page.ts";
+
+/** A data message that many sockets may share. Each encoding is made once, on first use. */
+export interface SharedMessage {
+  readonly message: DataMessage;
+  /** Set for a batch whose rows are still columns; reading `message` turns them into objects. */
+  readonly paged?: PagedBatch;
+  /** The encoded forms by format number, filled in by the server's frames. */
+  readonly encoded: (string | Uint8Array | undefined)[];
+}
+
+/** The parts of an `initial_data_batch`. */
+export interface PagedBatch {
+  readonly subscriptionId: string;
+  readonly rows: RowPage;
+  readonly control: BatchControl;
+}
+
+/** Receives the messages of one connection. */
+export interface LiveSink {
+  /**
+   * The connection's id as operators see it. It is computed when it is shown, so that it need not
+   * be stored.
+   */
+  readonly connectionId: string;
+  /**
+   * The backpressure of this connection, which the engine keeps here while it has subscriptions: a
+   * table of all connections would cost an entry for each idle one.
+   */
+  backpressure?: unknown;
+  /**
+   * Always accepts the message. Returns false if the socket's queue is over its budget afterwards:
+   * the engine then sends nothing more to this sink until `LiveSubscription.drained`.
+   */
+  send(message: SharedMessage): boolean;
+  /** The number of bytes that wait for the network. */
+  readonly queuedBytes: number;
+  /**
+   * Called when a subscription has ended; the message gives the reason. The sink always accepts it.
+   */
+  end(message: ErrorMessage): void;
+}
+
+/**
+ * A subscription that is "behind" still has to catch up with changes; one that is "following" is
+ * sent each change as it occurs.
+ */
+export type SubscriptionState = "loading" | "behind" | "following" | "ended";
+
+export interface LiveSubscription {
+  readonly id: string;
+  readonly state: SubscriptionState;
+  /**
+   * Everything up to here has been sent, so the client may resume from here. Undefined until the
+   * first batch is complete, and until a review after a changed definition is complete: a client
+   * that resumed from above the change would keep rows from before it.
+   */
+  readonly position: Seq | undefined;
+  /** Asks for one more batch. Requests are counted while loading and ignored afterwards. */
+  nextBatch(): void;
+  /** Tells the engine that the sink has room again: all of its waiting subscriptions continue. */
+  drained(): void;
+  /** Ends the subscription without a message. */
+  close(): void;
+}
+
+/** Refuses a subscription. `message` is ready to be sent; its `subscription_id` is set. */
+export class SubscriptionError extends Error {
+  readonly response: ErrorMessage;
+  /** Whether the error conceals a missing right by saying that the table does not exist. */
+  readonly isHidden: boolean;
+
+  constructor(response: ErrorMessage, { isHidden = false }: { isHidden?: boolean } = {}) {
+    super(response.message);
+    this.name = "SubscriptionError";
+    this.response = response;
+    this.isHidden = isHidden;
+  }
+}
+
+export interface LiveEngine {
+  /**
+   * Opens a live query. Sends the ack and, unless the query is live only, the first batch in this
+   * tick.
+   *
+   * @throws {SubscriptionError} If the query cannot be opened.
+   */
+  subscribe(options: {
+    principal: Principal;
+    spec: SubscriptionSpec;
+    sink: LiveSink;
+  }): LiveSubscription;
+  /** The rows of `system.live`, one per subscription. */
+  subscriptions(): readonly LiveRow[];
+  /** Finds the group that a query would join among the open ones. */
+  match(plan: LivePlan): LiveMatch;
+  /** The delivery figures for `/metrics`. */
+  delivery(): DeliveryReport;
+  /** Executes KILL LIVE QUERY. Returns false if no such subscription exists. */
+  kill(liveId: string): boolean;
+  /** Ends every subscription with SHUTTING_DOWN. */
+  shutdown(): void;
+}

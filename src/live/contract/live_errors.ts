@@ -1,0 +1,137 @@
+/**
+ * Maps a failure to the code of the `error` message that refuses or ends a subscription.
+ *
+ * The table is total, so a new error code forces a decision here.
+ */
+import { CorruptionError, DatabaseError, type ErrorCode, withoutPaths } from "../../base/errors.ts";
+import type { EndCode, ErrorMessage } from "../../protocol/mod.ts";
+import { SubscriptionError } from "./live.ts";
+
+type Stage = "planning" | "reading";
+
+/**
+ * Maps each error code that planning a query may raise to the code that the subscription reports.
+ */
+const PLANNING_CODES: Record<ErrorCode, EndCode> = {
+  EMPTY_SQL: "INVALID_SQL",
+  BATCH_PARSE_ERROR: "INVALID_SQL",
+  INVALID_SQL: "INVALID_SQL",
+  INVALID_INPUT: "INVALID_SQL",
+  UNSUPPORTED_FEATURE: "UNSUPPORTED",
+  INVALID_PARAMETER: "INVALID_PARAMETER",
+  PARAMS_WITH_BATCH: "INVALID_PARAMETER",
+  INVALID_NAME: "INVALID_SQL",
+  RESERVED_NAME: "INVALID_SQL",
+  INVALID_DEFINITION: "INVALID_SQL",
+  INVALID_OPTION: "INVALID_SQL",
+  INVALID_QUERY: "INVALID_SQL",
+  AMBIGUOUS_COLUMN: "INVALID_SQL",
+  NAMESPACE_NOT_FOUND: "NOT_FOUND",
+  TABLE_NOT_FOUND: "NOT_FOUND",
+  COLUMN_NOT_FOUND: "INVALID_SQL",
+  FUNCTION_NOT_FOUND: "INVALID_SQL",
+  USER_NOT_FOUND: "INVALID_SQL",
+  OBJECT_NOT_FOUND: "NOT_FOUND",
+  ALREADY_EXISTS: "INVALID_SQL",
+  DEPENDENT_OBJECTS: "INVALID_SQL",
+  TYPE_MISMATCH: "INVALID_SQL",
+  UNSUPPORTED_TYPE: "INVALID_SQL",
+  INVALID_VALUE: "INVALID_SQL",
+  VALUE_TOO_LONG: "INVALID_SQL",
+  ROW_TOO_LARGE: "INVALID_SQL",
+  VALUE_OUT_OF_RANGE: "INVALID_SQL",
+  DIVISION_BY_ZERO: "INVALID_SQL",
+  DIMENSION_MISMATCH: "INVALID_SQL",
+  NOT_NULL_VIOLATION: "INVALID_SQL",
+  CHECK_VIOLATION: "INVALID_SQL",
+  FOREIGN_KEY_VIOLATION: "INVALID_SQL",
+  DUPLICATE_KEY: "INVALID_SQL",
+  CARDINALITY_VIOLATION: "INVALID_SQL",
+  INVALID_OPERATION: "INVALID_SQL",
+  READ_ONLY_OBJECT: "INVALID_SQL",
+  SYSTEM_COLUMN: "INVALID_SQL",
+  SHARED_IMPERSONATION: "UNAUTHORIZED",
+  MANAGED_BY_CONFIG: "INVALID_SQL",
+  WHERE_REQUIRED: "INVALID_SQL",
+  PERMISSION_DENIED: "UNAUTHORIZED",
+  WEAK_PASSWORD: "INVALID_SQL",
+  TRANSACTION_OPEN: "INVALID_SQL",
+  TRANSACTION_REQUIRED: "INVALID_SQL",
+  INVALID_TRANSACTION_STATE: "INVALID_SQL",
+  TRANSACTION_LIMIT: "INVALID_SQL",
+  TRANSACTION_FAILED: "INVALID_SQL",
+  TRANSACTION_NOT_FOUND: "INVALID_SQL",
+  SERIALIZATION_FAILURE: "SUBSCRIPTION_FAILED",
+  LOCK_NOT_AVAILABLE: "SUBSCRIPTION_FAILED",
+  ALREADY_ACKNOWLEDGED: "SUBSCRIPTION_FAILED",
+  IDEMPOTENCY_CONFLICT: "SUBSCRIPTION_FAILED",
+  LIMIT_EXCEEDED: "INVALID_SQL",
+  MEMORY_EXCEEDED: "SUBSCRIPTION_FAILED",
+  RESULT_TOO_LARGE: "SUBSCRIPTION_FAILED",
+  STATEMENT_TIMEOUT: "SUBSCRIPTION_FAILED",
+  SHUTTING_DOWN: "SHUTTING_DOWN",
+  CANCELLED: "SUBSCRIPTION_FAILED",
+  MISSING_FILE: "INVALID_SQL",
+  EXTRA_FILE: "INVALID_SQL",
+  FILE_TOO_LARGE: "INVALID_SQL",
+  TOO_MANY_FILES: "INVALID_SQL",
+  INVALID_MIME_TYPE: "INVALID_SQL",
+  FILE_NOT_FOUND: "INVALID_SQL",
+  RESUME_EXPIRED: "RESUME_EXPIRED",
+  INVALID_RESUME: "INVALID_RESUME",
+  DISK_FULL: "SUBSCRIPTION_FAILED",
+  STORAGE_UNAVAILABLE: "SUBSCRIPTION_FAILED",
+  DATA_DAMAGED: "SUBSCRIPTION_FAILED",
+  COMMIT_UNKNOWN: "SUBSCRIPTION_FAILED",
+  INTERNAL_ERROR: "SUBSCRIPTION_FAILED",
+};
+
+/**
+ * Returns the meaning of an error code while rows are read: an error that an expression raises on a
+ * row is a conversion error.
+ */
+function readingCode(errorCode: ErrorCode): EndCode {
+  if (errorCode === "TABLE_NOT_FOUND" || errorCode === "NAMESPACE_NOT_FOUND") return "NOT_FOUND";
+  const code = PLANNING_CODES[errorCode];
+  return code === "INVALID_SQL" || code === "UNSUPPORTED" ? "CONVERSION_ERROR" : code;
+}
+
+/** Builds the message that ends a subscription. */
+export function ending(
+  subscriptionId: string,
+  code: EndCode,
+  message: string,
+): ErrorMessage & { ended: true } {
+  return { type: "error", subscription_id: subscriptionId, code, message, ended: true };
+}
+
+/**
+ * Maps a failure to the message that ends the subscription. An unknown failure ends it as well, so
+ * that one subscriber's row cannot take down the server for the others. The caller logs it.
+ */
+export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
+  if (error instanceof SubscriptionError) return error.response;
+  if (error instanceof CorruptionError) {
+    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "Stored data of this table is damaged");
+  }
+  if (!(error instanceof DatabaseError)) {
+    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "The subscription failed on the server");
+  }
+  const { code: errorCode, message, position, hint, earliestSeq } = withoutPaths(error);
+  const code = stage === "planning" ? PLANNING_CODES[errorCode] : readingCode(errorCode);
+  return {
+    ...ending(subscriptionId, code, message),
+    ...(position === undefined ? {} : { position }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(earliestSeq === undefined ? {} : { earliest_seq: earliestSeq }),
+  };
+}
+
+/** Returns the failure for a position that the history no longer covers. */
+export function resumeExpired(earliestSeq: number): DatabaseError {
+  return new DatabaseError(
+    "RESUME_EXPIRED",
+    `History up to ${earliestSeq} is gone; subscribe without from_seq_id`,
+    { earliestSeq },
+  );
+}

@@ -1,0 +1,46 @@
+/**
+ * The backpressure of one connection. Its subscriptions share a socket: when one of them fills the
+ * queue, the others have to wait as well.
+ */
+import type { LiveSink, SharedMessage } from "../contract/live.ts";
+import type { Advancing } from "../scheduler/scheduler.ts";
+
+export class ConnectionBackpressure {
+  readonly sink: LiveSink;
+  /** The number of subscriptions of the connection. */
+  subscriptionCount = 0;
+  #isFull = false;
+  /** Created with the first waiting subscription: most connections never fill their queue. */
+  #waiting: Set<Advancing> | undefined;
+
+  constructor(sink: LiveSink) {
+    this.sink = sink;
+  }
+
+  /** Whether nothing more may be sent until `drained`. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  send(message: SharedMessage): void {
+    if (!this.sink.send(message)) this.#isFull = true;
+  }
+
+  /** Remembers a subscription that has more to send once there is room. */
+  addWaiting(subscription: Advancing): void {
+    this.#waiting ??= new Set();
+    this.#waiting.add(subscription);
+  }
+
+  forget(subscription: Advancing): void {
+    this.#waiting?.delete(subscription);
+  }
+
+  /** Records that there is room again. Returns the subscriptions that were waiting. */
+  drained(): Iterable<Advancing> {
+    this.#isFull = false;
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    return waiting;
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * Groups subscriptions that run the same query over the same rows. A change is evaluated once for
+ * the group and turned into one message for each distinct subscription id, because clients of the
+ * same program tend to choose the same ids.
+ *
+ * All subscriptions of a group are its members. A member is a follower once it has received
+ * everything up to the position of the feed; from then on it receives each change as it occurs.
+ * Invariant: a member is either among the followers or among the others, never in both.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { SubscriptionSpec } from "../../protocol/mod.ts";
+import type { CompiledExpression, LiveEquality } from "../../sql/mod.ts";
+import type { SharedMessage } from "../contract/live.ts";
+import type { LiveChange, LiveProgram, Sources } from "../program/live_program.ts";
+import {
+  changeMessage,
+  type PendingChange,
+  type PendingChangeOptions,
+  pendingChangeFrom,
+  shared,
+} from "./messages.ts";
+
+/** A follower's new position after a message of changes. */
+export interface Reach {
+  /** The seq of the last change in the message. */
+  readonly lastSeq: Seq;
+  /** All changes up to here were sent earlier or do not match. */
+  readonly before: Seq;
+  /** The number of changes in the message. */
+  readonly count: number;
+}
+
+/** The part of a subscription that its group uses. */
+export interface GroupMember {
+  readonly id: string;
+  /** Receives a message of changes. */
+  take(message: SharedMessage, reach: Reach): void;
+  /** Ends the member because of a failure. */
+  fail(error: unknown): void;
+}
+
+/** The part of a feed that its groups use. */
+export interface GroupChangeFeed<Member extends GroupMember> {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly isEmpty: boolean;
+  /** Whether the group still waits for its review after a changed definition. */
+  isSuspended(group: SubscriptionGroup<Member>): boolean;
+  /** Every follower of the group has been sent everything up to here. */
+  positionOf(group: SubscriptionGroup<Member>): Seq;
+  /**
+   * Called when another member has caught up with the position and will receive each change from
+   * now on.
+   */
+  followed(group: SubscriptionGroup<Member>): void;
+  unfollowed(group: SubscriptionGroup<Member>): void;
+  /** Called when a subscription has ended. The group ends with its last subscription. */
+  left(group: SubscriptionGroup<Member>, member: Member): void;
+  /** Remembers a member that is ahead of the feed or in a suspended group. */
+  addWaiting(member: Member): void;
+}
+
+/** The part of a subscription's specification that determines its group. */
+export type QuerySpec = Omit<SubscriptionSpec, "id" | "options">;
+
+export class SubscriptionGroup<Member extends GroupMember> {
+  /** Replaced once the query turns out to be slow. */
+  feed: GroupChangeFeed<Member>;
+  /** How many times in a row the feed had to wait for this group. */
+  slowVisits = 0;
+  program: LiveProgram;
+  /** The query that all members share. Ids and options are each member's own. */
+  readonly asked: QuerySpec;
+  /** Positions of the plan's columns in the feed's batches. Set while there are followers. */
+  sources: Sources;
+  /** Members that are not followers at present. Created with the first of them. */
+  #others: Set<Member> | undefined;
+  /** The only follower, if there is just one. Most groups of users' own rows have one. */
+  #only: Member | undefined;
+  /**
+   * All followers by id, once there has been a second one. Most ids have one follower, which needs
+   * no set.
+   */
+  #followers: Map<string, Member | Set<Member>> | undefined;
+  #followerCount = 0;
+
+  constructor(feed: GroupChangeFeed<Member>, program: LiveProgram, asked: QuerySpec) {
+    this.feed = feed;
+    this.program = program;
+    this.asked = asked;
+    this.sources = program.ownSources;
+  }
+
+  get equality(): LiveEquality | undefined {
+    const { equality } = this.program.plan;
+    if (equality === undefined) return undefined;
+    return this.program.storedColumnIds.includes(equality.columnId) ? equality : undefined;
+  }
+
+  /** The part of the filter that the feed's index does not decide. */
+  get filter(): CompiledExpression | undefined {
+    const { equality } = this;
+    return equality === undefined ? this.program.plan.filter : equality.rest;
+  }
+
+  get followerCount(): number {
+    return this.#followerCount;
+  }
+
+  get memberCount(): number {
+    return this.#followerCount + (this.#others?.size ?? 0);
+  }
+
+  /** Returns a copy of the current list of members. */
+  members(): Member[] {
+    const all = this.followers();
+    for (const member of this.#others ?? []) all.push(member);
+    return all;
+  }
+
+  /** Adds a new subscription. */
+  join(member: Member): void {
+    this.#others ??= new Set();
+    this.#others.add(member);
+  }
+
+  /** Removes an ended subscription, which must no longer be a follower. */
+  leave(member: Member): void {
+    this.#removeOther(member);
+    this.feed.left(this, member);
+  }
+
+  /** Turns a member that has everything up to the feed's position into a follower. */
+  follow(member: Member): void {
+    this.#removeOther(member);
+    this.#addFollower(member);
+    this.feed.followed(this);
+  }
+
+  unfollow(member: Member): void {
+    this.#removeFollower(member);
+    this.join(member);
+    this.feed.unfollowed(this);
+  }
+
+  followers(): Member[] {
+    const all: Member[] = this.#only === undefined ? [] : [this.#only];
+    for (const sameId of this.#followers?.values() ?? []) {
+      if (sameId instanceof Set) for (const member of sameId) all.push(member);
+      else all.push(sameId);
+    }
+    return all;
+  }
+
+  /**
+   * Sends changes to the followers, in order.
+   *
+   * @param after Position of the group before the changes.
+   * @returns The number of messages sent.
+   */
+  deliver(changes: readonly LiveChange[], after: Seq, options: PendingChangeOptions): number {
+    let sentCount = 0;
+    let before = after;
+    for (let start = 0; start < changes.length; ) {
+      const pending = pendingChangeFrom(changes, start, { ...options, countMax: changes.length });
+      sentCount += this.#send(pending, { lastSeq: pending.lastSeq, before, count: pending.count });
+      before = pending.lastSeq;
+      start += pending.count;
+    }
+    return sentCount;
+  }
+
+  #removeOther(member: Member): void {
+    const isThere = this.#others?.delete(member);
+    assert(isThere === true, "a member that leaves or begins to follow does not follow yet");
+    if (this.#others?.size === 0) this.#others = undefined;
+  }
+
+  #addFollower(member: Member): void {
+    this.#followerCount += 1;
+    if (this.#followers === undefined) {
+      if (this.#only === undefined) {
+        this.#only = member;
+        return;
+      }
+      this.#followers = new Map([[this.#only.id, this.#only]]);
+      this.#only = undefined;
+    }
+    const sameId = this.#followers.get(member.id);
+    if (sameId === undefined) this.#followers.set(member.id, member);
+    else if (sameId instanceof Set) sameId.add(member);
+    else this.#followers.set(member.id, new Set([sameId, member]));
+  }
+
+  #removeFollower(member: Member): void {
+    if (this.#followers === undefined) {
+      assert(this.#only === member, "a member that stops following is a follower");
+      this.#only = undefined;
+    } else {
+      removeFrom(this.#followers, member);
+      if (this.#followers.size === 0) this.#followers = undefined;
+    }
+    this.#followerCount -= 1;
+  }
+
+  /** Sends one message to each follower. Returns the number of messages. */
+  #send(pending: PendingChange, reach: Reach): number {
+    const only = this.#only;
+    if (only !== undefined) {
+      only.take(shared(changeMessage(pending, only.id)), reach);
+      return 1;
+    }
+    let sentCount = 0;
+    for (const [id, sameId] of this.#followers ?? []) {
+      const message = shared(changeMessage(pending, id));
+      if (sameId instanceof Set) {
+        sentCount += sameId.size;
+        for (const follower of sameId) follower.take(message, reach);
+      } else {
+        sentCount += 1;
+        sameId.take(message, reach);
+      }
+    }
+    return sentCount;
+  }
+}
+
+function removeFrom<Member extends GroupMember>(
+  followers: Map<string, Member | Set<Member>>,
+  member: Member,
+): void {
+  const sameId = followers.get(member.id);
+  if (sameId instanceof Set) {
+    const isThere = sameId.delete(member);
+    assert(isThere, "a member that stops following is a follower");
+    if (sameId.size === 0) followers.delete(member.id);
+  } else {
+    assert(sameId === member, "a member that stops following is a follower");
+    followers.delete(member.id);
+  }
+}

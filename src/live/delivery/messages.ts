@@ -1,0 +1,207 @@
+/**
+ * Turns rows and changes into messages. Decides which changes share a message, and how large a
+ * message may become.
+ *
+ * Invariants: a message never contains changes from two commits or of two kinds. Messages keep the
+ * order of the changes, so a client that resumes from the highest `_seq` of any message skips
+ * nothing. Only a message with a single row may exceed the frame size.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
+import type {
+  BatchControl,
+  ChangeMessage,
+  InitialDataBatch,
+  SubscriptionAck,
+  WireRow,
+} from "../../protocol/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { PagedBatch, SharedMessage } from "../contract/live.ts";
+import type { LiveChange } from "../program/live_program.ts";
+import {
+  ENVELOPE_BYTES_MAX,
+  exactTextBytes,
+  roughTextBytes,
+  rowBytes,
+} from "../rows/frame_budget.ts";
+import { RowPage } from "../rows/row_page.ts";
+
+/** The maximum number of rows in one `change`, as the wire contract promises to clients. */
+const CHANGE_ROWS_MAX = 1000;
+
+/**
+ * The maximum number of ids for which messages are shared. Clients of one program tend to choose
+ * the same ids; clients with their own ids share only the rows.
+ */
+const MESSAGES_MAX = 4;
+
+/** A `change` message before it is addressed to a subscription. */
+export interface PendingChange {
+  readonly type: LiveChange["type"];
+  readonly rows: readonly WireRow[];
+  /** One per changed row, for updates and deletes. */
+  readonly oldValues: readonly WireRow[];
+  readonly commitSeq: number;
+  /** The time of the commit, in Unix milliseconds. */
+  readonly commitMs: number;
+  /** The seq of the last of these changes. */
+  readonly lastSeq: Seq;
+  /** The number of changes in the message. */
+  readonly count: number;
+}
+
+/** Options for turning changes into messages. */
+export interface PendingChangeOptions {
+  readonly frameBytesMax: number;
+  /** Provides the time of each commit. */
+  readonly store: Pick<Store, "commitMs">;
+}
+
+/**
+ * Takes the longest run of changes that may share a message.
+ *
+ * @param start Index of the first change.
+ * @param countMax Largest number of changes to take, 1 or more.
+ */
+export function pendingChangeFrom(
+  changes: readonly LiveChange[],
+  start: number,
+  { countMax, frameBytesMax, store }: PendingChangeOptions & { countMax: number },
+): PendingChange {
+  const first = changes[start];
+  assert(first !== undefined, "a message has a change");
+  const { type, commitSeq } = first;
+  const limit = Math.min(changes.length, start + Math.min(countMax, CHANGE_ROWS_MAX));
+  let end = start + 1;
+  while (end < limit && changes[end]?.type === type && changes[end]?.commitSeq === commitSeq) {
+    end += 1;
+  }
+  if (end > start + 1) end = start + fittingCount(changes.slice(start, end), frameBytesMax);
+  const rows: WireRow[] = [];
+  const oldValues: WireRow[] = [];
+  let lastSeq = first.seq;
+  for (let index = start; index < end; index += 1) {
+    const change = changes[index];
+    assert(change !== undefined, "a run of changes has no gap");
+    if (change.row !== undefined) rows.push(change.row);
+    if (change.old !== undefined) oldValues.push(change.old);
+    lastSeq = change.seq;
+  }
+  const commitMs = store.commitMs(commitSeq);
+  return { type, rows, oldValues, commitSeq, commitMs, lastSeq, count: end - start };
+}
+
+/** Addresses a pending change to one subscription id. */
+export function changeMessage(pending: PendingChange, subscriptionId: string): ChangeMessage {
+  const { type, rows, oldValues, commitMs: ts, commitSeq } = pending;
+  if (type === "insert") {
+    return {
+      type: "change",
+      subscription_id: subscriptionId,
+      change_type: type,
+      rows,
+      ts,
+      commit_seq: commitSeq,
+    };
+  }
+  return {
+    type: "change",
+    subscription_id: subscriptionId,
+    change_type: type,
+    rows,
+    old_values: oldValues,
+    ts,
+    commit_seq: commitSeq,
+  };
+}
+
+export function ackMessage(options: {
+  subscriptionId: string;
+  control: BatchControl;
+  schema: SubscriptionAck["schema"];
+}): SubscriptionAck {
+  return {
+    type: "subscription_ack",
+    subscription_id: options.subscriptionId,
+    total_rows: 0,
+    batch_control: options.control,
+    schema: options.schema,
+  };
+}
+
+/** Builds a subscription's batch. The rows of a page stay columns until objects are requested. */
+export function sharedBatch(options: {
+  subscriptionId: string;
+  rows: readonly WireRow[] | RowPage;
+  control: BatchControl;
+}): SharedMessage {
+  const { control, rows, subscriptionId } = options;
+  if (rows instanceof RowPage) return new PageMessage({ subscriptionId, rows, control });
+  return shared(batchMessage(options, rows));
+}
+
+/** A batch whose rows become objects on first access. */
+class PageMessage implements SharedMessage {
+  readonly encoded: SharedMessage["encoded"] = [];
+  readonly paged: PagedBatch;
+  #message: InitialDataBatch | undefined;
+
+  constructor(paged: PagedBatch) {
+    this.paged = paged;
+  }
+
+  get message(): InitialDataBatch {
+    this.#message ??= batchMessage(this.paged, this.paged.rows.rows());
+    return this.#message;
+  }
+}
+
+function batchMessage(
+  { control, subscriptionId }: Omit<PagedBatch, "rows">,
+  rows: readonly WireRow[],
+): InitialDataBatch {
+  return {
+    type: "initial_data_batch",
+    subscription_id: subscriptionId,
+    rows,
+    batch_control: control,
+  };
+}
+
+export function shared(message: SharedMessage["message"]): SharedMessage {
+  return { message, encoded: [] };
+}
+
+/** The messages made from one pending change or batch, by subscription id. */
+export class Messages {
+  readonly #byId = new Map<string, SharedMessage>();
+
+  get(id: string, make: () => SharedMessage): SharedMessage {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const made = make();
+    if (this.#byId.size < MESSAGES_MAX) this.#byId.set(id, made);
+    return made;
+  }
+}
+
+/** Returns how many leading changes fit one frame; at least one. */
+function fittingCount(changes: readonly LiveChange[], frameBytesMax: number): number {
+  if (roughBytes(changes) <= frameBytesMax - ENVELOPE_BYTES_MAX) return changes.length;
+  let bytes = 0;
+  for (const [index, { row, old }] of changes.entries()) {
+    if (row !== undefined) bytes += rowBytes(row, exactTextBytes);
+    if (old !== undefined) bytes += rowBytes(old, exactTextBytes);
+    if (bytes > frameBytesMax - ENVELOPE_BYTES_MAX) return Math.max(1, index);
+  }
+  return changes.length;
+}
+
+function roughBytes(changes: readonly LiveChange[]): number {
+  let bytes = 0;
+  for (const { row, old } of changes) {
+    if (row !== undefined) bytes += rowBytes(row, roughTextBytes);
+    if (old !== undefined) bytes += rowBytes(old, roughTextBytes);
+  }
+  return bytes;
+}

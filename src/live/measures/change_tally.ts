@@ -1,0 +1,36 @@
+/**
+ * Counts the changes sent to one subscription, for operators. Its times come from the monotonic
+ * clock.
+ *
+ * Invariant: the seq of the last change only rises.
+ */
+import { assert } from "../../base/assert.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+
+/** The approximate span over which the rate of changes is measured. */
+const RATE_WINDOW_MS = 60_000;
+
+export class ChangeTally {
+  count = 0;
+  lastSeq: Seq = SEQ_ZERO;
+  lastMs = 0;
+  /** Changes in the window before the last change, with less weight for older ones. */
+  #recentCount = 0;
+
+  add(lastSeq: Seq, count: number, nowMs: number): void {
+    assert(lastSeq > this.lastSeq, "changes ascend by seq");
+    this.#recentCount = this.#recentAt(nowMs) + count;
+    this.lastSeq = lastSeq;
+    this.count += count;
+    this.lastMs = nowMs;
+  }
+
+  perSecond(nowMs: number): number {
+    return (this.#recentAt(nowMs) * 1000) / RATE_WINDOW_MS;
+  }
+
+  #recentAt(nowMs: number): number {
+    const ageMs = nowMs - this.lastMs;
+    return this.#recentCount * Math.exp(-ageMs / RATE_WINDOW_MS);
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Measures how long changes take from their commit to the queue of a socket, for operators.
+ *
+ * A change older than the subscription is replayed rather than delivered late, so it is not
+ * measured.
+ */
+import { assert } from "../../base/assert.ts";
+
+/** Upper bounds of the buckets, in seconds. Commit times are known to the millisecond. */
+export const DELIVERY_BOUNDS: readonly number[] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
+
+export interface DeliveryReport {
+  /** The number of messages in each bucket; the last entry counts those above the last bound. */
+  readonly counts: readonly number[];
+  readonly sumSeconds: number;
+  /** The number of changes sent, including replayed ones. */
+  readonly changes: number;
+  /** The number of subscriptions that wait for their socket or are catching up. */
+  readonly behind: number;
+  readonly loading: number;
+  /** The largest distance between a subscription's position and the newest commit. */
+  readonly lagMsMax: number;
+}
+
+export class DeliveryTimes {
+  readonly counts: number[] = [...DELIVERY_BOUNDS.map(() => 0), 0];
+  sumMs = 0;
+  changes = 0;
+
+  /** Records that a message of `count` changes was queued `ageMs` after their commit. */
+  delivered(count: number, ageMs: number): void {
+    assert(count > 0, "a message has a change");
+    this.changes += count;
+    let bucket = 0;
+    while (bucket < DELIVERY_BOUNDS.length && ageMs > (DELIVERY_BOUNDS[bucket] ?? 0) * 1000) {
+      bucket += 1;
+    }
+    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1;
+    this.sumMs += Math.max(0, ageMs);
+  }
+
+  replayed(count: number): void {
+    this.changes += count;
+  }
+}

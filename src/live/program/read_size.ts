@@ -1,0 +1,105 @@
+/**
+ * Decides how many versions of a table are read at once: as many as a byte limit allows, estimated
+ * from the size of the most recent versions.
+ *
+ * A reader that counted rows alone would decode 256 versions of 100 KB and the versions they
+ * replaced, 50 MB in all, to fill one frame, and discard the rest when that frame fills the socket.
+ * The size of versions is known only after they are read. The first batches are therefore small,
+ * each batch is at most twice as long as the previous one, and a heavy batch immediately shortens
+ * the next one.
+ */
+import type { WireCell, WireRow } from "../../protocol/mod.ts";
+import type { ChangeBatch } from "../../storage/mod.ts";
+import type { Vector } from "../../types/mod.ts";
+import type { TickBudget } from "../scheduler/tick_budget.ts";
+import type { LiveChange } from "./live_program.ts";
+
+/** The target size of one batch: more than a tick turns into messages. */
+const BATCH_BYTES_MAX = 1 << 20;
+
+/** The assumed size of a version before the first one has been read. */
+const VERSION_BYTES_FIRST = 16_384;
+
+/** The number of bytes that are decoded and turned into a message for one unit. */
+const BYTES_PER_UNIT = 1024;
+
+/** The size of a cell that is not text. */
+const PLAIN_BYTES = 8;
+
+export class ReadSize {
+  #versionBytes = VERSION_BYTES_FIRST;
+
+  /**
+   * Returns how many versions to read in one step, 1 or more.
+   *
+   * @param frameBytesMax The largest size of one message. More bytes than that could not be sent
+   *   soon.
+   */
+  rowsOf({ frameBytesMax, rowsMax }: { rowsMax: number; frameBytesMax: number }): number {
+    const bytesMax = Math.min(BATCH_BYTES_MAX, frameBytesMax);
+    return Math.max(1, Math.min(rowsMax, Math.floor(bytesMax / this.#versionBytes)));
+  }
+
+  /** Records that `versionCount` versions, 1 or more, had `bytes` bytes. */
+  note(versionCount: number, bytes: number): void {
+    this.#versionBytes = Math.max(bytes / versionCount, this.#versionBytes / 2, 1);
+  }
+
+  /** Records and pays for rows of a batch and the changes made from them. */
+  take(
+    { batch, end, start }: { batch: ChangeBatch; start: number; end: number },
+    changes: readonly LiveChange[],
+    budget: TickBudget,
+  ): void {
+    if (start === end) return;
+    const bytes = replacedBytesOf(batch, start, end) + rowBytesOf(changes);
+    this.note(end - start, bytes);
+    spendBytes(budget, bytes);
+  }
+}
+
+/** Pays for the bytes of versions, beyond the fixed cost of each version. */
+export function spendBytes(budget: TickBudget, bytes: number): void {
+  budget.spend(bytes / BYTES_PER_UNIT);
+}
+
+/** Estimates the bytes of the versions that some rows of a batch replaced. */
+export function replacedBytesOf({ oldColumns }: ChangeBatch, start: number, end: number): number {
+  let bytes = 0;
+  for (const column of oldColumns) bytes += bytesOfColumn(column, start, end);
+  return bytes;
+}
+
+/** Estimates the bytes of the rows in these changes. */
+export function rowBytesOf(changes: readonly LiveChange[]): number {
+  let bytes = 0;
+  for (const { row } of changes) if (row !== undefined) bytes += bytesOfRow(row);
+  return bytes;
+}
+
+/**
+ * Estimates the bytes of some rows of a column. Replaced values are looked up one by one, so
+ * replaced strings are always in a vector of single values (kind `any`).
+ */
+function bytesOfColumn(column: Vector, start: number, end: number): number {
+  if (column.kind !== "any") return column.kind === "const" ? 0 : PLAIN_BYTES * (end - start);
+  let bytes = 0;
+  for (let row = start; row < end; row += 1) {
+    const value = column.values[row];
+    if (typeof value === "string" || value instanceof Uint8Array) bytes += value.length;
+    else if (Array.isArray(value)) bytes += PLAIN_BYTES * (1 + value.length);
+    else bytes += PLAIN_BYTES;
+  }
+  return bytes;
+}
+
+function bytesOfRow(row: WireRow): number {
+  let bytes = 0;
+  for (const name in row) {
+    const cell: WireCell | undefined = row[name];
+    if (typeof cell === "string") bytes += cell.length;
+    else if (typeof cell === "object" && cell !== null) bytes += PLAIN_BYTES * cell.length;
+    else bytes += PLAIN_BYTES;
+  }
+  return bytes;
+}

@@ -1,0 +1,272 @@
+/**
+ * Replays how the result of a live query has changed since a position, for a client that resumes.
+ *
+ *     all      every version above the position, in order. One whose predecessor the client may
+ *              hold (or that has none) is a row of a batch; one that follows another of this very
+ *              replay, and each that takes a row away, is a change in its place.
+ *     latest   only the newest version of each key: a row, or one delete if the client may hold it.
+ *
+ * No set of keys is kept: `prev` tells whether a predecessor was part of the replay, and the state
+ * of a key at the position is found by walking back along `prev`. Invariant: rows and changes are
+ * returned in ascending seq order.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { WireRow } from "../../protocol/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import { resumeExpired } from "../contract/live_errors.ts";
+import { pendingChangeFrom } from "../delivery/messages.ts";
+import type { LiveChange, LiveProgram } from "../program/live_program.ts";
+import { FrameBudget } from "../rows/frame_budget.ts";
+import { RowPage } from "../rows/row_page.ts";
+import { READ_ROWS_MAX, type TickBudget } from "../scheduler/tick_budget.ts";
+import type { BatchStep, LoadReader, LoadStep } from "../subscription/load_reader.ts";
+import type { ReplayMode } from "../subscription/subscribe_options.ts";
+import { LatestChanges } from "./latest_changes.ts";
+import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
+
+/** Rows of a shared batch per unit: they are only handed to a socket. */
+const SHARED_PER_UNIT = 4;
+
+export interface ReplayOptions {
+  readonly store: Store;
+  readonly program: () => LiveProgram;
+  readonly mode: ReplayMode;
+  /** The exclusive start of the replay: the client has received everything up to here. */
+  readonly position: Seq;
+  /** The inclusive end of the replay. */
+  readonly boundary: Seq;
+  readonly batchSize: number;
+  readonly frameBytesMax: number;
+  /**
+   * The number of `change` messages after which the loading phase closes. The rest follows as
+   * changes.
+   */
+  readonly changesMax: number;
+  /** The recent replays of other subscriptions. */
+  readonly recent: RecentReplays;
+}
+
+export class ReplayReader implements LoadReader {
+  readonly #options: ReplayOptions;
+  readonly #frame: FrameBudget;
+  /** The seq up to which the replay has read. */
+  #readSeq: Seq;
+  /**
+   * The seq up to which changes wait in `#rows` or have been returned. Changes up to `#sentSeq`
+   * have been returned.
+   */
+  #takenSeq: Seq;
+  #sentSeq: Seq;
+  /** Changes that have been read but not returned: those from `#ahead[#aheadStart]` on. */
+  #ahead: readonly LiveChange[] = [];
+  #aheadStart = 0;
+  #rows: WireRow[] = [];
+  readonly #latest = new LatestChanges();
+  /** Versions that the open request still pays for. */
+  #credit: number;
+  #changesSent = 0;
+  /** The number of steps returned so far. */
+  #stepCount = 0;
+
+  constructor(options: ReplayOptions) {
+    assert(options.position <= options.boundary, "a replay ends at or after its position");
+    this.#options = options;
+    this.#frame = new FrameBudget(options.frameBytesMax);
+    this.#readSeq = options.position;
+    this.#takenSeq = options.position;
+    this.#sentSeq = options.position;
+    this.#credit = options.batchSize;
+  }
+
+  next(budget: TickBudget): LoadStep | undefined {
+    const isFirst = this.#stepCount === 0 && this.#options.mode === "all";
+    const known = isFirst ? this.#known(budget) : undefined;
+    const step = known ?? this.#next(budget);
+    if (step === undefined) return undefined;
+    this.#stepCount += 1;
+    const isNew = isFirst && known === undefined && step.kind === "batch" && !step.isLast;
+    return isNew ? this.#options.recent.keep(this.#start(), step) : step;
+  }
+
+  #next(budget: TickBudget): LoadStep | undefined {
+    for (;;) {
+      const change = this.#ahead[this.#aheadStart];
+      if (change === undefined) {
+        if (this.#readSeq === this.#options.boundary) return this.#close(this.#options.boundary);
+        if (budget.isSpent) return undefined;
+        this.#read(budget);
+      } else if (this.#isRow(change)) {
+        const { row } = change;
+        assert(row !== undefined, "a row of the batch is present");
+        if (this.#credit === 0 || !this.#frame.admits(row)) return this.#cut(true);
+        this.#rows.push(row);
+        this.#advance(change.seq, 1);
+      } else if (this.#isLongReplay()) {
+        return this.#close(this.#takenSeq);
+      } else if (this.#credit === 0) {
+        return this.#cut(true);
+      } else if (this.#rows.length > 0) {
+        return this.#cut(false);
+      } else {
+        return this.#change();
+      }
+    }
+  }
+
+  #start(): ReplayStart {
+    const { batchSize, boundary, position, program } = this.#options;
+    return { program: program(), position, batchSize, boundary };
+  }
+
+  /**
+   * Returns the first batch if another replay has made it. This replay then continues after it.
+   */
+  #known(budget: TickBudget): BatchStep | undefined {
+    // A replay that has begun to read does not switch to a shared batch.
+    if (this.#readSeq !== this.#options.position) return undefined;
+    const step = this.#options.recent.find(this.#start());
+    if (step === undefined) return undefined;
+    this.#checkHistory();
+    const rowCount = rowCountOf(step);
+    budget.spend(Math.ceil(rowCount / SHARED_PER_UNIT));
+    if (!step.endsRequest) this.#credit -= rowCount;
+    this.#readSeq = step.lastSeq;
+    this.#takenSeq = step.lastSeq;
+    this.#sentSeq = step.lastSeq;
+    return step;
+  }
+
+  release(): void {
+    this.#credit += this.#rows.length;
+    this.#rows = [];
+    this.#frame.clear();
+    this.#takenSeq = this.#sentSeq;
+    this.#ahead = [];
+    this.#aheadStart = 0;
+    this.#readSeq = this.#takenSeq;
+  }
+
+  /** No scan is open between two steps. */
+  close(): void {}
+
+  #isRow(change: LiveChange): boolean {
+    if (change.type === "delete") return false;
+    return this.#options.mode === "latest" || change.prev <= this.#options.position;
+  }
+
+  /** Net effects cannot continue as changes: a version they skipped may lie between two matches. */
+  #isLongReplay(): boolean {
+    return this.#options.mode === "all" && this.#changesSent >= this.#options.changesMax;
+  }
+
+  #change(): LoadStep {
+    const pending = pendingChangeFrom(this.#ahead, this.#aheadStart, {
+      countMax: this.#runOfChanges(),
+      frameBytesMax: this.#options.frameBytesMax,
+      store: this.#options.store,
+    });
+    this.#changesSent += 1;
+    this.#advance(pending.lastSeq, pending.count);
+    this.#sentSeq = pending.lastSeq;
+    return { kind: "change", pending };
+  }
+
+  /** Returns how many of the next versions are sent as changes and are paid for. */
+  #runOfChanges(): number {
+    let count = 0;
+    for (let index = this.#aheadStart; count < this.#credit; index += 1) {
+      const change = this.#ahead[index];
+      if (change === undefined || this.#isRow(change)) break;
+      count += 1;
+    }
+    assert(count > 0, "a change is due");
+    return count;
+  }
+
+  #advance(seq: Seq, count: number): void {
+    assert(seq > this.#takenSeq, "a replay ascends by seq");
+    this.#takenSeq = seq;
+    this.#aheadStart += count;
+    this.#credit -= count;
+  }
+
+  #cut(endsRequest: boolean): LoadStep {
+    if (endsRequest) this.#credit = this.#options.batchSize;
+    // Net effects skip versions in between, so the client has no position until it has everything.
+    const { mode, position } = this.#options;
+    const reachedSeq = mode === "latest" ? position : this.#takenSeq;
+    return this.#batch(reachedSeq, { isLast: false, endsRequest });
+  }
+
+  #close(lastSeq: Seq): LoadStep {
+    return this.#batch(lastSeq, { isLast: true, endsRequest: true });
+  }
+
+  #batch(lastSeq: Seq, ends: { isLast: boolean; endsRequest: boolean }): BatchStep {
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#frame.clear();
+    this.#sentSeq = this.#takenSeq;
+    return { kind: "batch", rows, lastSeq, ...ends };
+  }
+
+  #checkHistory(): void {
+    const { mode, position, program, store } = this.#options;
+    const { owner, tableId } = program().plan;
+    const earliestSeq = store.earliestSeq(tableId, owner);
+    // Net effects look back as far as the position, the other mode no further than its read
+    // position.
+    const neededSeq = mode === "latest" ? position : this.#readSeq;
+    if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);
+  }
+
+  #read(budget: TickBudget): void {
+    const { store, boundary, frameBytesMax, mode, position } = this.#options;
+    const program = this.#options.program();
+    const { tableId, owner } = program.plan;
+    this.#checkHistory();
+    const rowsMax = this.#latest.isWalking ? 1 : program.rowsAtOnce(READ_ROWS_MAX);
+    const scan = store.changes(tableId, {
+      owner,
+      after: this.#readSeq,
+      upTo: boundary,
+      ...(mode === "latest" ? { prevsAfter: position } : {}),
+      columnIds: program.storedColumnIds,
+      batchRows: program.readSize.rowsOf({ rowsMax, frameBytesMax }),
+    });
+    try {
+      const batch = scan.next();
+      this.#aheadStart = 0;
+      this.#ahead = [];
+      if (batch === undefined) {
+        this.#readSeq = boundary;
+        return;
+      }
+      // All evaluation is paid for, including repeated evaluation after an interrupted walk.
+      budget.spend(batch.rowCount);
+      const reader = { store, program, position, budget };
+      const portion =
+        mode === "all"
+          ? program.changesFrom(batch, 0, {
+              sources: program.ownSources,
+              filter: program.plan.filter,
+              budget,
+            })
+          : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
+      if (portion.rowCount === 0) return;
+      const { result, rowCount } = portion;
+      program.readSize.take({ batch, start: 0, end: rowCount }, result, budget);
+      const lastSeq = (batch.seqs[rowCount - 1] ?? 0) as Seq;
+      assert(lastSeq > this.#readSeq, "changes ascend by seq");
+      this.#ahead = result;
+      this.#readSeq = lastSeq;
+    } finally {
+      scan.close();
+    }
+  }
+}
+
+function rowCountOf({ rows }: BatchStep): number {
+  return rows instanceof RowPage ? rows.rowCount : rows.length;
+}

@@ -1,0 +1,66 @@
+/**
+ * Decides whether a position still means what it meant to the client that kept it. History says
+ * which rows have changed since. This file decides whether the rows that the client has belong to
+ * the same table and user, and still look as the query would show them. If not, no replay of
+ * changes can turn them into the current result.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import type { LivePlan } from "../../sql/mod.ts";
+import { SHARED_OWNER } from "../../storage/mod.ts";
+import { dataTypeWord } from "../../types/mod.ts";
+import { SubscriptionError } from "../contract/live.ts";
+import { ending, endingFor, resumeExpired } from "../contract/live_errors.ts";
+
+/** The part of the catalog that records when each definition was in force. */
+export type DefinitionHistory = Pick<
+  Catalog,
+  "tableAt" | "tableById" | "tableDroppedSeq" | "tableOpenedSeq" | "userDroppedSeq"
+>;
+
+export interface Resume {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly plan: LivePlan;
+  /** The position, above 0: a client that resumes from 0 has no rows. */
+  readonly position: Seq;
+}
+
+/** @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED */
+export function requireSameMeaning(definitions: DefinitionHistory, resume: Resume): void {
+  const { id, plan, position, principal } = resume;
+  const table = definitions.tableById(plan.tableId);
+  // The server's own tables are in no catalog and never change.
+  if (table === undefined) return;
+  const droppedSeq = Math.max(
+    definitions.tableDroppedSeq(table.namespace, table.name),
+    plan.owner === SHARED_OWNER ? 0 : definitions.userDroppedSeq(principal.userId),
+  );
+  if (position < droppedSeq) {
+    throw new SubscriptionError(endingFor(id, resumeExpired(droppedSeq), "planning"));
+  }
+  const before = definitions.tableAt(plan.tableId, position);
+  // The table did not exist then, so no client has a row from it.
+  if (before === undefined || showsSame(plan, { before, table })) return;
+  const message = `Table ${plan.tableName} was altered; subscribe without from_seq_id`;
+  throw new SubscriptionError(ending(id, "SCHEMA_CHANGED", message));
+}
+
+/** Returns whether a query shows an unchanged row now as it did then. */
+function showsSame(
+  { hasStar, namedColumns }: LivePlan,
+  { before, table }: { before: TableEntry; table: TableEntry },
+): boolean {
+  if (before.schemaVersion === table.schemaVersion) return true;
+  // Detects a column that existed only then: each of today's columns is named and compared below.
+  if (hasStar && before.columns.length !== table.columns.length) return false;
+  return namedColumns.every(({ columnId: id }) => {
+    const was = before.columns.find(({ columnId }) => columnId === id);
+    const is = table.columns.find(({ columnId }) => columnId === id);
+    if (was === undefined || is === undefined) return false;
+    // A wider type may write the same value differently.
+    const wordOf = ({ type }: typeof was): string => JSON.stringify(dataTypeWord(type));
+    return was.name === is.name && wordOf(was) === wordOf(is);
+  });
+}

@@ -1,0 +1,80 @@
+/**
+ * Counts the bytes of rows, so that a message ends before it grows too large.
+ *
+ * A cheap upper bound is tried first. The exact length of a text requires encoding it, so it is
+ * computed only where the upper bound does not fit.
+ */
+import type { WireCell, WireRow } from "../../protocol/mod.ts";
+
+/**
+ * The largest size of a message without its rows, including an id of maximum length with every
+ * character escaped.
+ */
+export const ENVELOPE_BYTES_MAX = 2048;
+
+/**
+ * The length of a number in JSON: sign, 17 digits, point, exponent. Longer than any number in
+ * MessagePack.
+ */
+export const NUMBER_BYTES_MAX = 25;
+
+/** Counts the bytes of one frame's rows, so that the frame ends before it grows too large. */
+export class FrameBudget {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(frameBytesMax: number) {
+    this.#bytesMax = frameBytesMax - ENVELOPE_BYTES_MAX;
+  }
+
+  clear(): void {
+    this.#bytes = 0;
+  }
+
+  /** Adds rows of at most `bytes` bytes if they fit. The first rows always fit. */
+  admitsBytes(bytes: number): boolean {
+    if (this.#bytes + bytes > this.#bytesMax) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  /** Adds a row if it fits. The first row always fits. */
+  admits(row: WireRow): boolean {
+    const rough = rowBytes(row, roughTextBytes);
+    let bytes = rough;
+    // The exact length requires encoding, so it is computed only if the rough bound does not fit.
+    if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
+    if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+}
+
+/** Returns an upper bound for the bytes of a row in JSON and in MessagePack. */
+export function rowBytes(row: WireRow, textBytes: (text: string) => number): number {
+  let bytes = 3;
+  for (const name in row) {
+    const cell: WireCell | undefined = row[name];
+    bytes += textBytes(name) + 2 + cellBytes(cell ?? null, textBytes);
+  }
+  return bytes;
+}
+
+/** Returns an upper bound for the bytes of a cell in JSON and in MessagePack. */
+export function cellBytes(cell: WireCell, textBytes: (text: string) => number): number {
+  if (typeof cell === "string") return textBytes(cell);
+  if (typeof cell !== "object" || cell === null) return NUMBER_BYTES_MAX;
+  if (typeof cell[0] === "number") return 8 + cell.length * NUMBER_BYTES_MAX;
+  let bytes = 8;
+  for (const item of cell) bytes += cellBytes(item, textBytes);
+  return bytes;
+}
+
+/** A JSON escape takes six bytes a character; MessagePack needs up to five bytes before a text. */
+export function roughTextBytes(text: string): number {
+  return 6 * text.length + 5;
+}
+
+export function exactTextBytes(text: string): number {
+  return Math.max(Buffer.byteLength(JSON.stringify(text)), Buffer.byteLength(text) + 5);
+}

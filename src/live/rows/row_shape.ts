@@ -1,0 +1,223 @@
+/**
+ * The shape of a live query's rows on the wire: their names, and how each value becomes a cell.
+ *
+ * All queries with the same shape share it. If each of a thousand users who follow their own rows
+ * had a separate shape, a change that concerns one of them would always miss the processor caches.
+ *
+ * Invariant: a shape knows nothing about a plan but its fields, so sharing it shares no right and
+ * no value.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import type { WireCell } from "../../protocol/mod.ts";
+import type { CompiledExpression, LivePlan } from "../../sql/mod.ts";
+import {
+  type Batch,
+  cellMakerFor,
+  type DataType,
+  textsOf,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
+
+export type MutableRow = Record<string, WireCell>;
+
+type Projections = readonly CompiledExpression[];
+
+export interface ShapeField {
+  readonly name: string;
+  /** Whether numbers, strings and booleans serve as cells unchanged. */
+  readonly isPlain: boolean;
+  readonly toCell: (value: Value) => unknown;
+  /** The batch column that the field copies; -1 if the field is computed. */
+  readonly column: number;
+}
+
+/** Types whose values serve as cells unchanged, except for integers beyond 2^53. */
+const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
+  "boolean",
+  "smallint",
+  "int",
+  "bigint",
+  "double",
+  "text",
+  "timestamp",
+  "datetime",
+  "date",
+  "time",
+  "uuid",
+]);
+
+/** Integers beyond 2^53 stay bigint: JSON writes them as text, MessagePack as int64. */
+const WHOLE_KINDS: ReadonlySet<DataType["kind"]> = new Set(["bigint", "timestamp", "datetime"]);
+
+/** The maximum number of shapes kept for sharing. A forgotten shape is built again. */
+const SHAPES_MAX = 256;
+
+const shapes = new Map<string, WireRowShape>();
+
+/** Returns the shape of a plan's rows. Equal shapes are the same object. */
+export function rowShapeOf(plan: LivePlan): WireRowShape {
+  const { fields, fieldTypes, projections, seqFieldIndex } = plan;
+  assert(fields.length === projections.length, "every field has a projection");
+  const parts = fields.map(({ name }, index) => {
+    return [name, fieldTypes[index], projections[index]?.column ?? -1] as const;
+  });
+  const key = JSON.stringify([seqFieldIndex, parts]);
+  let shape = shapes.get(key);
+  if (shape === undefined) {
+    const made = parts.map(([name, type, column]): ShapeField => {
+      const known = defined(type, "every field has a type");
+      const toCell = isWhole(known) ? unchanged : cellMakerFor(known);
+      return { name, isPlain: PLAIN_KINDS.has(known.kind), toCell, column };
+    });
+    shape = new WireRowShape(made, seqFieldIndex);
+    const [oldest] = shapes.keys();
+    if (shapes.size >= SHAPES_MAX && oldest !== undefined) shapes.delete(oldest);
+    shapes.set(key, shape);
+  }
+  return shape;
+}
+
+/** Rows as columns: the values of each field. */
+export interface ShapedRows {
+  readonly rowCount: number;
+  readonly columns: readonly Vector[];
+}
+
+export class WireRowShape {
+  readonly seqName: string;
+  /** Whether every field is a stored column, so that nothing has to be computed. */
+  readonly isStored: boolean;
+  readonly #fields: readonly ShapeField[];
+
+  constructor(fields: readonly ShapeField[], seqFieldIndex: number) {
+    this.#fields = fields;
+    this.isStored = fields.every(({ column }) => column >= 0);
+    this.seqName = defined(fields[seqFieldIndex], "_seq is a field").name;
+  }
+
+  get fields(): readonly ShapeField[] {
+    return this.#fields;
+  }
+
+  get fieldCount(): number {
+    return this.#fields.length;
+  }
+
+  nameOf(index: number): string {
+    return defined(this.#fields[index], "every index has a field").name;
+  }
+
+  /**
+   * Returns the wire rows of a batch. @param projections The projections of a plan with this shape.
+   */
+  rows(batch: Batch, projections: Projections): MutableRow[] {
+    return batch.rowCount === 0 ? [] : this.rowsOf(this.shaped(batch, projections));
+  }
+
+  /** Returns the values of the fields in a batch, which they may alias. */
+  shaped(batch: Batch, projections: Projections): ShapedRows {
+    const { rowCount } = batch;
+    const columns = this.#fields.map((field, index) => {
+      const values = valuesOf(field, { batch, index, projections });
+      assert(values.length === rowCount, "a projection yields one value for each row");
+      return values;
+    });
+    return { rowCount, columns };
+  }
+
+  rowsOf({ columns, rowCount }: ShapedRows): MutableRow[] {
+    const rows: MutableRow[] = [];
+    for (let i = 0; i < rowCount; i += 1) rows.push({});
+    for (let index = 0; index < columns.length; index += 1) {
+      const field = this.#fields[index];
+      const values = columns[index];
+      assert(field !== undefined && values !== undefined, "every field has a column");
+      fillField(rows, field, values);
+    }
+    return rows;
+  }
+
+  /** Returns the wire row of a batch of one row. */
+  row(batch: Batch, projections: Projections): MutableRow {
+    const row: MutableRow = {};
+    for (let index = 0; index < this.#fields.length; index += 1) {
+      const field = this.#fields[index];
+      assert(field !== undefined, "every field has a column");
+      const values = valuesOf(field, { batch, index, projections });
+      setCell(row, field.name, cellOf(field, valueAt(values, 0)));
+    }
+    return row;
+  }
+}
+
+/** Sets a cell, whatever the name of the column. */
+export function setCell<T>(row: Record<string, T>, name: string, cell: NoInfer<T>): void {
+  if (name !== "__proto__") row[name] = cell;
+  else {
+    const attributes = { writable: true, enumerable: true, configurable: true };
+    Object.defineProperty(row, name, { value: cell, ...attributes });
+  }
+}
+
+function isWhole(type: DataType): boolean {
+  return type.kind === "array" ? isWhole(type.element) : WHOLE_KINDS.has(type.kind);
+}
+
+function unchanged(value: Value): unknown {
+  return value;
+}
+
+function valuesOf(
+  { column }: ShapeField,
+  { batch, index, projections }: { batch: Batch; index: number; projections: Projections },
+): Vector {
+  if (column < 0) {
+    const projection = projections[index];
+    assert(projection !== undefined, "every field has a projection");
+    return projection.evaluate(batch);
+  }
+  const values = batch.columns[column];
+  assert(values !== undefined, "a batch holds the columns that the plan reads");
+  return values;
+}
+
+/** Fills in one field's cell of every row. */
+function fillField(rows: MutableRow[], field: ShapeField, values: Vector): void {
+  const { name, isPlain } = field;
+  // The prototype setter would consume the value. Defining the property first makes it an ordinary
+  // one.
+  if (name === "__proto__") for (const row of rows) setCell(row, name, null);
+  if (values.kind === "const") {
+    const cell = cellOf(field, values.value);
+    for (const row of rows) row[name] = cell;
+  } else if (isPlain && (values.kind === "f64" || values.kind === "i32")) {
+    const { values: numbers, nulls } = values;
+    for (let i = 0; i < rows.length; i += 1) {
+      const row = rows[i];
+      const isNull = nulls !== undefined && nulls[i] === 1;
+      if (row !== undefined) row[name] = isNull ? null : (numbers[i] ?? null);
+    }
+  } else if (isPlain && values.kind === "utf8") {
+    fillTexts(rows, name, textsOf(values));
+  } else {
+    for (let i = 0; i < rows.length; i += 1) {
+      const row = rows[i];
+      if (row !== undefined) row[name] = cellOf(field, valueAt(values, i));
+    }
+  }
+}
+
+function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | null)[]): void {
+  for (let i = 0; i < rows.length; i += 1) {
+    const row = rows[i];
+    if (row !== undefined) row[name] = texts[i] ?? null;
+  }
+}
+
+export function cellOf({ isPlain, toCell }: ShapeField, value: Value): WireCell {
+  if (value === null) return null;
+  if (isPlain && typeof value !== "object" && typeof value !== "bigint") return value;
+  return toCell(value) as WireCell;
+}

@@ -1,0 +1,233 @@
+/**
+ * Schedules feeds and subscriptions. They run soon after the visible seq moves, within a budget for
+ * each tick of the event loop; the rest follows in later ticks. Nothing runs inside the writer's
+ * call.
+ *
+ * Feeds whose definition has changed are reviewed before they are read. Reviews run alongside the
+ * readable feeds, not before them: otherwise one table with thousands of followers would delay the
+ * changes of all other tables. Invariant: a feed under review is not among the feeds to be read.
+ *
+ * A bug in one feed or subscription ends only that one; the tick continues with the others.
+ *
+ * Feeds of slow queries get a share of each tick, after the others, so that a client with a fast
+ * filter never waits for them.
+ *
+ * After a long tick the event loop serves its sockets. A writer therefore waits tens of
+ * milliseconds instead of more than a second while a thousand clients reconnect at once and share a
+ * tick's request budget.
+ */
+import type { OnBug } from "../../base/bugs.ts";
+import type { Clock } from "../../base/clock.ts";
+import { TickBudget } from "./tick_budget.ts";
+
+/** The amount of work per step, in units of {@linkcode TickBudget}. */
+export interface Pace {
+  /**
+   * The feeds' budget for one tick: half for feeds to be read and half for those under review. The
+   * same budget is given again to subscriptions that read by themselves.
+   */
+  readonly tickUnits: number;
+  /**
+   * The budget of one subscription before the next one gets its turn. A typical batch has to fit.
+   */
+  readonly sliceUnits: number;
+  /**
+   * The budget of a subscription in the tick of its own request. The first batch has to fit. If a
+   * thousand clients reconnect at the same time, the clients that arrive after `tickUnits` have
+   * been spent must wait.
+   */
+  readonly requestUnits: number;
+}
+
+/** Schedules the ticks. */
+export interface Ticks {
+  /** Runs the tick before anything else that waits for the event loop. */
+  soon(tick: () => void): void;
+  /** Runs the tick after everything that is already waiting for the event loop. */
+  later(tick: () => void): void;
+}
+
+/** Schedules ticks on the event loop itself. */
+export function ticksOf(clock: Clock): Ticks {
+  return {
+    soon: (tick) => queueMicrotask(tick),
+    later: (tick) => void clock.yield().then(tick),
+  };
+}
+
+/** The default pace: a few milliseconds per tick. */
+export const PACE: Pace = { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
+
+/**
+ * A tick that did more than this is followed by a rest, in which the event loop serves its sockets.
+ */
+const REST_UNITS = 256;
+
+/** Work that the scheduler advances step by step. */
+export interface Advancing {
+  /** Returns whether nothing is left to do. */
+  advance(budget: TickBudget): boolean;
+}
+
+export interface ScheduledFeed extends Advancing {
+  /** Whether the feed serves a slow query. No other query waits for it. */
+  readonly isSlow: boolean;
+  /** Returns whether nothing is left to review; if not, the budget was used up first. */
+  review(budget: TickBudget): boolean;
+  takeWaiting(): Iterable<Advancing>;
+  /** Ends all subscriptions of the feed after a bug in it. */
+  fail(error: unknown): void;
+}
+
+export class Scheduler {
+  readonly #ticks: Ticks;
+  readonly #pace: Pace;
+  readonly #onBug: OnBug;
+  readonly #feeds = new Set<ScheduledFeed>();
+  readonly #slowFeeds = new Set<ScheduledFeed>();
+  /** Feeds whose review is pending or in progress. */
+  readonly #reviewed = new Set<ScheduledFeed>();
+  readonly #tasks = new Set<Advancing>();
+  #isScheduled = false;
+  /** The rest of this tick's request budget; undefined before the first request. */
+  #requests: TickBudget | undefined;
+  readonly #tick = (): void => {
+    this.#isScheduled = false;
+    const { tickUnits } = this.#pace;
+    const isShared = this.#feeds.size > 0 && this.#reviewed.size > 0;
+    const units = isShared ? tickUnits / 2 : tickUnits;
+    const spent =
+      this.#advanceFeeds(this.#feeds, units) +
+      this.#advanceFeeds(this.#slowFeeds, units / 2) +
+      this.#advanceReviews(units) +
+      this.#advanceTasks();
+    // Several events from one poll of the sockets may ask for a tick. Together they get this one.
+    const isLong = spent > REST_UNITS;
+    const hasFeeds = this.#feeds.size > 0 || this.#slowFeeds.size > 0;
+    const hasMore = hasFeeds || this.#reviewed.size > 0 || this.#tasks.size > 0;
+    if (isLong || hasMore) this.#scheduleLater();
+  };
+
+  constructor(ticks: Ticks, pace: Pace, onBug: OnBug) {
+    this.#ticks = ticks;
+    this.#pace = pace;
+    this.#onBug = onBug;
+  }
+
+  /** Schedules a feed that has something new. */
+  mark(feed: ScheduledFeed): void {
+    if (this.#reviewed.has(feed)) return;
+    this.#due(feed).add(feed);
+    this.#scheduleSoon();
+  }
+
+  /** Schedules the review of a feed; it is read afterwards. */
+  review(feed: ScheduledFeed): void {
+    this.#due(feed).delete(feed);
+    this.#reviewed.add(feed);
+    this.#scheduleSoon();
+  }
+
+  /** Schedules a task. */
+  enqueue(task: Advancing): void {
+    this.#tasks.add(task);
+    this.#scheduleSoon();
+  }
+
+  /** Advances a task now, and later as long as it has more to do. */
+  run(task: Advancing): void {
+    if (this.#tasks.has(task)) return;
+    const requests = this.#requestsOfTick();
+    const mayAdvance = this.#pace.requestUnits - requests.left < this.#pace.tickUnits;
+    if (mayAdvance && task.advance(requests)) return;
+    this.#tasks.add(task);
+    this.#scheduleLater();
+  }
+
+  forget(task: Advancing): void {
+    this.#tasks.delete(task);
+  }
+
+  #requestsOfTick(): TickBudget {
+    if (this.#requests === undefined) {
+      this.#requests = new TickBudget(this.#pace.requestUnits);
+      this.#ticks.later(() => {
+        this.#requests = undefined;
+      });
+    }
+    return this.#requests;
+  }
+
+  /** Returns the queue for a feed that has something to read. */
+  #due(feed: ScheduledFeed): Set<ScheduledFeed> {
+    return feed.isSlow ? this.#slowFeeds : this.#feeds;
+  }
+
+  /** @returns The number of units spent. */
+  #advanceFeeds(due: Set<ScheduledFeed>, units: number): number {
+    const budget = new TickBudget(units);
+    for (const feed of due) {
+      // Deleted first, so that a feed with more to do moves to the back of the queue.
+      due.delete(feed);
+      const isDone = this.#ofFeed(feed, () => feed.advance(budget));
+      if (isDone === true) for (const task of feed.takeWaiting()) this.#tasks.add(task);
+      else if (isDone === false) due.add(feed);
+      if (budget.isSpent) break;
+    }
+    return units - budget.left;
+  }
+
+  /** @returns The number of units spent. */
+  #advanceReviews(units: number): number {
+    const budget = new TickBudget(units);
+    for (const feed of this.#reviewed) {
+      this.#reviewed.delete(feed);
+      const isDone = this.#ofFeed(feed, () => feed.review(budget));
+      if (isDone === true) this.#due(feed).add(feed);
+      else if (isDone === false) this.#reviewed.add(feed);
+      if (budget.isSpent) break;
+    }
+    return units - budget.left;
+  }
+
+  /** Runs a feed's work and returns its result, or undefined after a bug. */
+  #ofFeed(feed: ScheduledFeed, work: () => boolean): boolean | undefined {
+    try {
+      return work();
+    } catch (error) {
+      this.#onBug(error, "a tick of live queries");
+      feed.fail(error);
+      return undefined;
+    }
+  }
+
+  /** @returns The number of units spent. */
+  #advanceTasks(): number {
+    const { tickUnits, sliceUnits } = this.#pace;
+    let left = tickUnits;
+    for (const task of this.#tasks) {
+      this.#tasks.delete(task);
+      const budget = new TickBudget(sliceUnits);
+      try {
+        if (!task.advance(budget)) this.#tasks.add(task);
+      } catch (error) {
+        this.#onBug(error, "a tick of a subscription");
+      }
+      left -= sliceUnits - budget.left;
+      if (left <= 0) break;
+    }
+    return tickUnits - left;
+  }
+
+  #scheduleSoon(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    this.#ticks.soon(this.#tick);
+  }
+
+  #scheduleLater(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    this.#ticks.later(this.#tick);
+  }
+}

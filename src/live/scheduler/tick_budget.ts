@@ -1,0 +1,44 @@
+/**
+ * Limits the work of one tick. Work is counted in units, so that simulations repeat exactly. Only
+ * two things are also timed: rows whose evaluation may take long, and rows that a snapshot skips.
+ *
+ * One unit is about a microsecond: one version evaluated and turned into a message.
+ */
+
+/** The rate at which timed work is converted into units. */
+const UNITS_PER_MS = 1000;
+
+/** The number of versions that a filter examines for one unit. */
+const SCANNED_PER_UNIT = 16;
+
+/** The maximum number of versions that one subscription reads at once. */
+export const READ_ROWS_MAX = 256;
+
+export class TickBudget {
+  #left: number;
+
+  constructor(units: number) {
+    this.#left = units;
+  }
+
+  /** The units left; negative if the last piece of work cost more than that. */
+  get left(): number {
+    return this.#left;
+  }
+
+  get isSpent(): boolean {
+    return this.#left <= 0;
+  }
+
+  spend(units: number): void {
+    this.#left -= units;
+  }
+
+  spendMs(durationMs: number): void {
+    this.#left -= durationMs * UNITS_PER_MS;
+  }
+
+  spendScanned(rowCount: number): void {
+    this.#left -= 1 + rowCount / SCANNED_PER_UNIT;
+  }
+}

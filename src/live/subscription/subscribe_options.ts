@@ -1,0 +1,125 @@
+/**
+ * Reads the options and parameters of `subscribe` as a client sent them.
+ *
+ * The message types describe a correct client, but no value is trusted here. The query's id and
+ * text are checked where the message is read.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { type Seq, seqFromNumber } from "../../base/seq.ts";
+import type { EndCode, SubscriptionSpec } from "../../protocol/mod.ts";
+import type { SqlParameter } from "../../sql/mod.ts";
+import { SubscriptionError } from "../contract/live.ts";
+import { ending } from "../contract/live_errors.ts";
+
+export type ReplayMode = "all" | "latest";
+
+/** How a subscription begins. */
+export type Start =
+  | { readonly kind: "live" }
+  | { readonly kind: "snapshot"; readonly lastRows: number | undefined }
+  | { readonly kind: "resume"; readonly position: Seq; readonly mode: ReplayMode };
+
+export interface SubscriptionStart {
+  readonly start: Start;
+  readonly batchSize: number;
+}
+
+/** @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME */
+export function startFromSpec(
+  spec: SubscriptionSpec,
+  limits: { batchSizeDefault: number; batchSizeMax: number },
+): SubscriptionStart {
+  const { id, options } = spec;
+  const batchSizeDefault = Math.min(limits.batchSizeDefault, limits.batchSizeMax);
+  if (options === null) return { start: { kind: "live" }, batchSize: batchSizeDefault };
+  if (options === undefined) return { start: fullSnapshot(), batchSize: batchSizeDefault };
+  if (typeof options !== "object" || Array.isArray(options)) {
+    throw refused(id, "INVALID_OPTIONS", "options must be an object or null");
+  }
+  const batchSize = wholeOption(id, "batch_size", { value: options.batch_size, min: 1 });
+  const lastRows = wholeOption(id, "last_rows", { value: options.last_rows, min: 0 });
+  const replay: unknown = options.replay ?? "all";
+  if (replay !== "all" && replay !== "latest") {
+    throw refused(id, "INVALID_OPTIONS", 'replay must be "all" or "latest"');
+  }
+  const given: unknown = options.from_seq_id ?? options.from ?? undefined;
+  const start: Start =
+    given === undefined
+      ? { kind: "snapshot", lastRows }
+      : { kind: "resume", position: positionFrom(id, given), mode: replay };
+  return { start, batchSize: Math.min(batchSize ?? batchSizeDefault, limits.batchSizeMax) };
+}
+
+/** @throws {DatabaseError} INVALID_PARAMETER, which gives the 1-based position. */
+export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParameter[] {
+  const given: unknown = params ?? [];
+  if (!Array.isArray(given)) {
+    throw new DatabaseError("INVALID_PARAMETER", "Cannot bind parameters: params must be an array");
+  }
+  return given.map((value: unknown, index) => {
+    if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+    // A number from MessagePack. Encoders in JavaScript write integers beyond 32 bits as float64,
+    // so an integral value is BIGINT in either form.
+    if (typeof value === "number" || typeof value === "bigint") return { number: String(value) };
+    if (isWritten(value, "number") || isWritten(value, "json")) return value;
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind parameter ${index + 1}: a value of type ${typeof value} is no parameter`,
+    );
+  });
+}
+
+/** A number with its digits, because `1.0` is DOUBLE and `1` is BIGINT; or a list or an object. */
+function isWritten<Form extends "number" | "json">(
+  value: unknown,
+  form: Form,
+): value is Readonly<Record<Form, string>> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    form in value &&
+    typeof (value as Readonly<Record<string, unknown>>)[form] === "string"
+  );
+}
+
+/** Returns the error for a position above every id issued. */
+export function invalidResume(id: string): SubscriptionError {
+  return refused(
+    id,
+    "INVALID_RESUME",
+    "the position is above the newest id issued, or its commit was lost in a restore or a crash; subscribe without a position",
+  );
+}
+
+function fullSnapshot(): Start {
+  return { kind: "snapshot", lastRows: undefined };
+}
+
+function wholeOption(
+  id: string,
+  name: string,
+  { value, min }: { value: unknown; min: number },
+): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "number" && Number.isInteger(value) && value >= min) return value;
+  // MessagePack may deliver an integer as a bigint.
+  if (typeof value === "bigint" && value >= BigInt(min)) return Number(value);
+  throw refused(id, "INVALID_OPTIONS", `${name} must be an integer of ${min} or more`);
+}
+
+function positionFrom(id: string, given: unknown): Seq {
+  const isText = typeof given === "string" && /^\d+$/.test(given);
+  if (!isText && typeof given !== "number" && typeof given !== "bigint") {
+    throw refused(id, "INVALID_OPTIONS", "a position must be an integer or a decimal string");
+  }
+  const number = Number(given);
+  const position = seqFromNumber(number);
+  if (position !== undefined) return position;
+  // A string may have more digits than a number can represent.
+  if (number > 0 && (isText || Number.isInteger(number))) throw invalidResume(id);
+  throw refused(id, "INVALID_OPTIONS", "a position must be 0 or a positive integer");
+}
+
+function refused(id: string, code: EndCode, what: string): SubscriptionError {
+  return new SubscriptionError(ending(id, code, `Cannot subscribe "${id}": ${what}`));
+}

@@ -1,0 +1,162 @@
+/**
+ * The memory of the process, part by part, for `system.memory` and `/metrics`.
+ *
+ * The owner of each part counts it, in some cases by an estimate. The remaining memory is `rest`,
+ * so that the parts add up to the resident memory.
+ */
+import type { ProcessMemory } from "./base/process_memory.ts";
+import type { Config } from "./config/mod.ts";
+import type { ServerMemoryUse } from "./server/mod.ts";
+import type { MemoryPart, ReaderMemory } from "./sql/mod.ts";
+import type { StoreMemory } from "./storage/mod.ts";
+
+export interface MemoryUse {
+  readonly process: ProcessMemory;
+  readonly statementBytes: number;
+  readonly plans: { readonly bytes: number; readonly bytesMax: number };
+  readonly store: StoreMemory;
+  readonly readers: ReaderMemory;
+  /** The server's memory; undefined until it listens. */
+  readonly server: ServerMemoryUse | undefined;
+}
+
+type MemoryRow = readonly [
+  part: string,
+  usedBytes: number,
+  allowedBytes: number | undefined,
+  description: string,
+];
+
+/** Returns the resident memory and its parts. */
+export function memoryParts(
+  { performance, storage }: Pick<Config, "performance" | "storage">,
+  use: MemoryUse,
+): readonly MemoryPart[] {
+  const { process, readers, server, statementBytes, store } = use;
+  const known: readonly MemoryRow[] = [
+    [
+      "statements",
+      statementBytes,
+      performance.total_query_memory_bytes,
+      "rows that statements and open transactions hold, in all threads",
+    ],
+    [
+      "memtables",
+      store.memtableBytes,
+      storage.memtable_bytes,
+      "row versions that are in no segment yet, and their keys",
+    ],
+    ["chunk_cache", store.cacheBytes, storage.cache_bytes, "unpacked parts of segments"],
+    [
+      "reader_caches",
+      readers.cacheBytes,
+      Math.floor(storage.cache_bytes / 2),
+      "unpacked parts of segments in the reader threads, measured after their last statements",
+    ],
+    [
+      "replacement_notes",
+      store.replacementBytes,
+      undefined,
+      "marks of the segment rows that newer versions have replaced",
+    ],
+    ...(server === undefined ? [] : serverRows(server)),
+    ...threadRows(use),
+    ...heapRows(use),
+    [
+      "files",
+      process.fileBytes ?? 0,
+      undefined,
+      "pages of segments and of the program, which the system reclaims when it needs memory",
+    ],
+  ];
+  const rows: readonly MemoryRow[] = [
+    [
+      "resident",
+      process.residentBytes,
+      performance.memory_bytes,
+      "all memory of the process, the sum of the parts below",
+    ],
+    ...known,
+    ...otherRows(use, process.residentBytes - known.reduce((sum, [, bytes]) => sum + bytes, 0)),
+  ];
+  return rows.map(([part, usedBytes, allowedBytes, description]) => ({
+    part,
+    usedBytes,
+    allowedBytes,
+    description,
+  }));
+}
+
+/** @param unknownBytes The resident memory that no part accounts for. */
+function otherRows(
+  { process, statementBytes, store }: MemoryUse,
+  unknownBytes: number,
+): MemoryRow[] {
+  const { cacheBytes, memtableBytes, replacementBytes } = store;
+  const counted = cacheBytes + memtableBytes + replacementBytes + statementBytes;
+  // An array's room to grow occupies no page before it is used.
+  const arrays = Math.max(0, Math.min(unknownBytes, process.arrayBytes - counted));
+  return [
+    [
+      "array_garbage",
+      arrays,
+      undefined,
+      "other arrays and texts of the event loop, nearly all of them dead",
+    ],
+    [
+      "rest",
+      Math.max(0, unknownBytes - arrays),
+      undefined,
+      "freed memory that is kept, compiled code, stacks, buffers of the runtime",
+    ],
+  ];
+}
+
+function serverRows({ bodies, messages, sendQueues }: ServerMemoryUse): readonly MemoryRow[] {
+  return [
+    ["bodies", bodies.usedBytes, bodies.allowedBytes, "request bodies, including uploads"],
+    [
+      "messages",
+      messages.usedBytes,
+      messages.allowedBytes,
+      "client messages that are unfinished or waiting",
+    ],
+    ["send_queues", sendQueues.usedBytes, sendQueues.allowedBytes, "bytes waiting to be sent"],
+  ];
+}
+
+function threadRows({ readers, store }: MemoryUse): readonly MemoryRow[] {
+  return [
+    [
+      "reader_heaps",
+      readers.heapBytes,
+      undefined,
+      "objects of the reader threads, measured after their last statements",
+    ],
+    [
+      "segment_thread_heaps",
+      store.threadHeapBytes,
+      undefined,
+      "objects of the threads that write segments, measured after their last jobs",
+    ],
+  ];
+}
+
+/** Plans are heap objects: they are live, but counted separately. */
+function heapRows({ plans, process: { heapBytes, liveBytes } }: MemoryUse): readonly MemoryRow[] {
+  return [
+    ["plans", plans.bytes, plans.bytesMax, "cached plans of statements; an estimate"],
+    [
+      "heap_live",
+      Math.max(0, liveBytes - plans.bytes),
+      undefined,
+      "other live objects of the event loop: the least in the last minute",
+    ],
+    [
+      "heap_garbage",
+      heapBytes - liveBytes,
+      undefined,
+      "dead objects of the event loop, and holes between live ones",
+    ],
+  ];
+}

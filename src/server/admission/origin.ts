@@ -1,0 +1,208 @@
+/**
+ * Determines the client's address, and whether the request comes from this machine.
+ *
+ *     peer is not a trusted proxy   address = peer; a forwarding header is not believed, but its
+ *                                presence makes the request non-local and bars address lists:
+ *                                behind an unconfigured proxy all clients are one address
+ *     peer is a trusted proxy    the first present of Forwarded, X-Forwarded-For, X-Real-IP: from
+ *                                the right, the first address that is not a trusted proxy, the
+ *                                leftmost if all are; unreadable: non-local, keyed by peer. Local
+ *                                only if the others say so, too: a proxy that writes one of them
+ *                                hands on what its client wrote into another
+ *
+ * Endpoints for local callers also check Host, because a web page from elsewhere may use a name
+ * that its owner resolves to this machine.
+ */
+import { type IpRanges, ipFromText, isLoopback } from "../../base/ip_address.ts";
+import type { Log } from "../../base/log.ts";
+
+export interface Origin {
+  /** The client's address in canonical form, used as the key for rate limits and lock-outs. */
+  readonly address: string;
+  readonly isLocal: boolean;
+  /** Undefined if the address of the peer, or the one that a proxy reported, could not be read. */
+  readonly ip: string | undefined;
+  /**
+   * Whether a forwarding header came from a peer that is not trusted: address lists do not apply.
+   */
+  readonly isForwardingDoubtful: boolean;
+  /** The name of a forwarding header sent by a peer that is not a trusted proxy. */
+  readonly strangersHeader?: string;
+}
+
+/** The part of `Headers` that is used here. */
+export interface HeaderReader {
+  get(name: string): string | null;
+  /** Yields the header names in lower case. */
+  keys(): Iterable<string>;
+}
+
+/** Finds the client of a request. `peer` is the TCP peer as the runtime writes it. */
+export function originOf(peer: string, headers: HeaderReader, trustedProxies: IpRanges): Origin {
+  const peerIp = ipFromText(peer);
+  if (peerIp === undefined) return doubtful(peer);
+  const chains = forwardedChains(headers);
+  const [first] = chains;
+  const sign = forwardingHeader(headers);
+  if (sign === undefined) return believed(peerIp);
+  if (!trustedProxies.has(peerIp)) {
+    return {
+      address: peerIp,
+      ip: peerIp,
+      isLocal: false,
+      isForwardingDoubtful: true,
+      strangersHeader: sign,
+    };
+  }
+  // The proxy does not identify its client.
+  if (first === undefined) return { ...believed(peerIp), isLocal: false };
+  const client = clientOf(first, trustedProxies);
+  if (client === undefined) return doubtful(peerIp);
+  const origin = believed(client);
+  const isLocal = origin.isLocal && chains.every((chain) => isLocalChain(chain, trustedProxies));
+  return { ...origin, isLocal };
+}
+
+/** Whether the request came over https, either directly or according to a trusted proxy. */
+export function isSecureRequest(
+  url: string,
+  peer: string,
+  headers: HeaderReader,
+  trustedProxies: IpRanges,
+): boolean {
+  if (url.startsWith("https:")) return true;
+  const peerIp = ipFromText(peer);
+  if (peerIp === undefined || !trustedProxies.has(peerIp)) return false;
+  const forwarded = headers.get("forwarded");
+  if (forwarded !== null) return /(?:^|[;,\s])proto="?https"?(?:$|[;,\s])/i.test(forwarded);
+  const protocols = headers.get("x-forwarded-proto")?.split(",") ?? [];
+  return (protocols.at(-1) ?? "").trim().toLowerCase() === "https";
+}
+
+/** Whether `Host` is an IP literal, `localhost` or one of `allowedHosts` (lower case). */
+export function isHostAllowed(host: string | null, allowedHosts: ReadonlySet<string>): boolean {
+  if (host === null) return false;
+  const name = hostNameOf(host).toLowerCase();
+  if (name === "localhost" || allowedHosts.has(name)) return true;
+  return ipFromText(name) !== undefined;
+}
+
+/** Returns a Host header without its port, and without the brackets of an IPv6 literal. */
+function hostNameOf(host: string): string {
+  if (host.startsWith("[")) {
+    const end = host.indexOf("]");
+    const rest = host.slice(end + 1);
+    return end > 0 && /^(?::\d*)?$/.test(rest) ? host.slice(1, end) : "";
+  }
+  const colon = host.indexOf(":");
+  if (colon < 0) return host;
+  return /^\d*$/.test(host.slice(colon + 1)) ? host.slice(0, colon) : "";
+}
+
+function believed(ip: string): Origin {
+  return { address: ip, ip, isLocal: isLoopback(ip), isForwardingDoubtful: false };
+}
+
+function doubtful(address: string): Origin {
+  return { address, ip: undefined, isLocal: false, isForwardingDoubtful: true };
+}
+
+/**
+ * Returns the name of the first header that only a proxy sends, or undefined if the request has no
+ * such header.
+ */
+function forwardingHeader(headers: HeaderReader): string | undefined {
+  for (const name of headers.keys()) {
+    if (FORWARDING.has(name) || name.startsWith("x-forwarded-")) return name;
+  }
+  return undefined;
+}
+
+const FORWARDING: ReadonlySet<string> = new Set([
+  "forwarded",
+  "via",
+  "x-real-ip",
+  "cf-connecting-ip",
+  "true-client-ip",
+  "x-client-ip",
+  "x-cluster-client-ip",
+  "x-envoy-external-address",
+  "x-original-forwarded-for",
+  "x-original-host",
+  "x-proxyuser-ip",
+  "fastly-client-ip",
+  "fly-client-ip",
+  "cf-connecting-ipv6",
+  "cdn-loop",
+]);
+
+/** Returns the chain of addresses in each forwarding header. The first chain decides. */
+function forwardedChains(headers: HeaderReader): readonly (readonly string[])[] {
+  const chains: (readonly string[])[] = [];
+  const forwarded = headers.get("forwarded");
+  if (forwarded !== null) chains.push(forwarded.split(",").map(forOf));
+  const xForwardedFor = headers.get("x-forwarded-for");
+  if (xForwardedFor !== null) chains.push(xForwardedFor.split(","));
+  const xRealIp = headers.get("x-real-ip");
+  if (xRealIp !== null) chains.push([xRealIp]);
+  return chains;
+}
+
+function isLocalChain(chain: readonly string[], trustedProxies: IpRanges): boolean {
+  const client = clientOf(chain, trustedProxies);
+  return client !== undefined && isLoopback(client);
+}
+
+/**
+ * Returns the `for` value of one element of a Forwarded header; empty if the element has no `for`.
+ */
+function forOf(element: string): string {
+  for (const pair of element.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals < 0 || pair.slice(0, equals).trim().toLowerCase() !== "for") continue;
+    // Parsed by hand: the header may come from anyone, and a regular expression would backtrack
+    // over blanks.
+    return unquoted(pair.slice(equals + 1).trim());
+  }
+  return "";
+}
+
+function unquoted(text: string): string {
+  const isQuoted = text.length >= 2 && text.startsWith('"') && text.endsWith('"');
+  return isQuoted ? text.slice(1, -1) : text;
+}
+
+function clientOf(chain: readonly string[], trustedProxies: IpRanges): string | undefined {
+  let client: string | undefined;
+  for (let index = chain.length - 1; index >= 0; index -= 1) {
+    client = ipFromText(hostNameOf((chain[index] ?? "").trim())) ?? bareIp(chain[index] ?? "");
+    if (client === undefined) return undefined;
+    if (!trustedProxies.has(client)) return client;
+  }
+  return client;
+}
+
+/** Reads an IPv6 address as X-Forwarded-For writes it: without brackets, so without a port. */
+function bareIp(text: string): string | undefined {
+  return ipFromText(text.trim());
+}
+
+/** The number of addresses to warn about. It is bounded because anyone may send such a header. */
+const ADDRESSES_MAX = 10;
+
+/**
+ * Creates a function that warns about proxies missing from the configuration, once per address and
+ * for a limited number of addresses. All clients of such a proxy share one address, so one client's
+ * failed logins lock a name for all of them.
+ */
+export function strangersWarning(log: Log): (address: string, header: string) => void {
+  const told = new Set<string>();
+  return (address, header) => {
+    if (told.size >= ADDRESSES_MAX || told.has(address)) return;
+    told.add(address);
+    log.warn(
+      "requests come through a proxy that security.trusted_proxies does not name: all its clients count as one address, and none counts as local",
+      { address, header, set: `security.trusted_proxies = ["${address}"]` },
+    );
+  };
+}

@@ -1,0 +1,108 @@
+/**
+ * Divides the event loop between clients' socket messages and all other work.
+ *
+ * A message is served in the tick of its arrival as long as messages use no more than a fixed share
+ * of the time. Beyond that share, messages wait, and each later tick serves some of them, one
+ * message per connection in rotation. Neither one flooding client nor many of them can delay an
+ * ordinary request by more than a tick.
+ *
+ * Invariant: a connection is queued here while it has waiting messages and its socket has room for
+ * the answers.
+ */
+import type { OnBug } from "../../base/bugs.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { ClientFrame } from "./intake.ts";
+
+/**
+ * The length of the window of which messages may use a share. It is about one tick of a busy
+ * server.
+ */
+const WINDOW_MS = 16;
+const SHARE_MS = 8;
+
+export interface MessageServer {
+  /** Serves a message without letting it wait. */
+  serveNow(frame: ClientFrame): void;
+  /** Serves the message that has waited longest. Returns whether another can be served. */
+  serveWaiting(): boolean;
+  /** Called after a bug in serving; ends the connection. */
+  failed(): void;
+}
+
+export class MessageTimeSlices {
+  readonly #clock: Clock;
+  readonly #onBug: OnBug;
+  readonly #waiting = new Set<MessageServer>();
+  #windowStartMs: number;
+  #spentMs = 0;
+  #isScheduled = false;
+
+  /**
+   * @param onBug Called after a bug in serving a waiting message. The other connections continue.
+   */
+  constructor(clock: Clock, onBug: OnBug) {
+    this.#clock = clock;
+    this.#onBug = onBug;
+    this.#windowStartMs = clock.monotonicMs();
+  }
+
+  /** Whether a message that arrives now may be served immediately. */
+  get hasTime(): boolean {
+    if (this.#waiting.size > 0) return false;
+    if (this.#spentMs < SHARE_MS) return true;
+    return this.#clock.monotonicMs() - this.#windowStartMs >= WINDOW_MS;
+  }
+
+  /** Serves a message. Requires `hasTime`. */
+  serve(connection: MessageServer, frame: ClientFrame): void {
+    const startMs = this.#clock.monotonicMs();
+    if (startMs - this.#windowStartMs >= WINDOW_MS) {
+      this.#windowStartMs = startMs;
+      this.#spentMs = 0;
+    }
+    connection.serveNow(frame);
+    const endMs = this.#clock.monotonicMs();
+    this.#spentMs += endMs - startMs;
+    // Work that took longer than a window also uses up the next window.
+    if (this.#spentMs >= SHARE_MS) this.#windowStartMs = endMs;
+  }
+
+  /** Queues a connection that has waiting messages and room in its socket. */
+  enqueue(connection: MessageServer): void {
+    this.#waiting.add(connection);
+    this.#schedule();
+  }
+
+  forget(connection: MessageServer): void {
+    this.#waiting.delete(connection);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    void this.#clock.yield().then(() => this.#tick());
+  }
+
+  #tick(): void {
+    this.#isScheduled = false;
+    const startMs = this.#clock.monotonicMs();
+    for (const connection of this.#waiting) {
+      this.#waiting.delete(connection);
+      if (this.#serveWaiting(connection)) this.#waiting.add(connection);
+      if (this.#clock.monotonicMs() - startMs >= SHARE_MS) break;
+    }
+    this.#windowStartMs = this.#clock.monotonicMs();
+    this.#spentMs = SHARE_MS;
+    if (this.#waiting.size > 0) this.#schedule();
+  }
+
+  #serveWaiting(connection: MessageServer): boolean {
+    try {
+      return connection.serveWaiting();
+    } catch (error) {
+      this.#onBug(error, "a connection");
+      connection.failed();
+      return false;
+    }
+  }
+}

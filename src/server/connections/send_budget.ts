@@ -1,0 +1,35 @@
+/**
+ * Limits how much may wait for the network in one connection's queue: the configured size, or less
+ * if so many connections are open that all queues together would exceed their memory.
+ *
+ * A client that reads slowly costs a position in the stream, not a row, so a short queue only makes
+ * it catch up more often.
+ */
+
+/**
+ * The minimum limit of a queue, which is also the smallest value that the configuration accepts.
+ */
+const QUEUE_BYTES_MIN = 65_536;
+
+export interface SendBudgetOptions {
+  /** `websocket.send_queue_bytes`. */
+  readonly queueBytesMax: number;
+  /** The limit for all queues together. */
+  readonly bytesMax: number;
+  readonly connections: { readonly count: number };
+}
+
+export class SendBudget {
+  readonly #options: SendBudgetOptions;
+
+  constructor(options: SendBudgetOptions) {
+    this.#options = options;
+  }
+
+  /** The current limit of one queue, in bytes. */
+  get queueBytes(): number {
+    const { bytesMax, connections, queueBytesMax } = this.#options;
+    const share = Math.floor(bytesMax / Math.max(1, connections.count));
+    return Math.min(queueBytesMax, Math.max(QUEUE_BYTES_MIN, share));
+  }
+}

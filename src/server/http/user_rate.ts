@@ -1,0 +1,27 @@
+/** Limits the requests of each user that run statements, whatever their endpoint. */
+import type { Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { RateLimiter } from "../admission/rate_limit.ts";
+import { HttpError } from "./http_error.ts";
+
+export class UserRate {
+  readonly #limiter: RateLimiter;
+  readonly #perSecond: number;
+
+  constructor(clock: Clock, perSecond: number) {
+    this.#limiter = new RateLimiter({ clock, perSecond });
+    this.#perSecond = perSecond;
+  }
+
+  /** @throws {HttpError} 429 RATE_LIMIT_EXCEEDED */
+  take({ actorId }: Principal): void {
+    const waitMs = this.#limiter.take(actorId);
+    if (waitMs === 0) return;
+    throw new HttpError(
+      429,
+      "RATE_LIMIT_EXCEEDED",
+      `Too many requests of this user, who may send ${this.#perSecond} a second`,
+      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+    );
+  }
+}

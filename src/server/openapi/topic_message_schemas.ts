@@ -1,0 +1,149 @@
+/**
+ * The messages about topics on `/v1/ws` as JSON Schema, each tied to its type in `protocol`.
+ */
+import type {
+  TopicControlMessage,
+  TopicDelivery,
+  TopicErrorMessage,
+  TopicRequestMessage,
+} from "../../protocol/mod.ts";
+import type { Schema } from "../http/operation.ts";
+import { bodyOf, COUNT, FLAG, optional, TEXT } from "./schema_forms.ts";
+import { GROUP_ID, OFFSETS, ORDERED, TOPIC_ID, UPTO_OFFSET } from "./topic_schemas.ts";
+
+export type TopicMessageSchemaName =
+  | "AckMessages"
+  | "AckResult"
+  | "Consume"
+  | "ConsumeAck"
+  | "Credit"
+  | "Messages"
+  | "Nack"
+  | "Stop"
+  | "TopicFailure";
+
+type RequestOf<Type extends TopicRequestMessage["type"]> = Extract<
+  TopicRequestMessage,
+  { type: Type }
+>;
+type AnswerOf<Type extends TopicControlMessage["type"]> = Extract<
+  TopicControlMessage,
+  { type: Type }
+>;
+
+function kind(
+  name: TopicRequestMessage["type"] | TopicControlMessage["type"] | TopicDelivery["type"],
+): Schema {
+  return { type: "string", const: name };
+}
+
+const CONSUMER: Schema = {
+  ...TEXT,
+  minLength: 1,
+  maxLength: 128,
+  description: "The id that the client gave in consume",
+};
+const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
+const REQUEST: Schema = {
+  ...TEXT,
+  maxLength: 64,
+  description: "Any text; the answer or refusal repeats it",
+};
+const REPEATED: Schema = { ...TEXT, description: "The request_id of the message" };
+
+export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Schema>> = {
+  Consume: bodyOf<RequestOf<"consume">>({
+    type: kind("consume"),
+    id: {
+      ...CONSUMER,
+      description: "Any name; a second consume with the same id replaces the first",
+    },
+    topic_id: TOPIC_ID,
+    group_id: GROUP_ID,
+    partition_id: optional({
+      type: ["integer", "null"],
+      minimum: 0,
+      description: "Absent: messages of all partitions",
+    }),
+    start: optional({ $ref: "#/components/schemas/TopicStart" }),
+    credit: optional({
+      type: ["integer", "null"],
+      minimum: 0,
+      default: 100,
+      description: "How many messages may be delivered before more credit is given; at most 10,000",
+    }),
+    ordered: optional(ORDERED),
+  }),
+  Credit: bodyOf<RequestOf<"credit">>({
+    type: kind("credit"),
+    id: CONSUMER,
+    credit: {
+      type: "integer",
+      minimum: 1,
+      description: "How many more messages may be delivered; at most 10,000 in total",
+    },
+  }),
+  AckMessages: bodyOf<RequestOf<"topic_ack">>({
+    type: kind("topic_ack"),
+    id: CONSUMER,
+    partition_id: optional(PARTITION),
+    upto_offset: optional(UPTO_OFFSET),
+    offsets: optional(OFFSETS),
+    request_id: optional(REQUEST),
+  }),
+  Nack: bodyOf<RequestOf<"nack">>({
+    type: kind("nack"),
+    id: CONSUMER,
+    partition_id: optional(PARTITION),
+    offsets: {
+      type: "array",
+      items: COUNT,
+      description: "Messages to deliver again; acknowledged ones stay acknowledged",
+    },
+    delay_ms: optional({
+      type: ["integer", "null"],
+      minimum: 0,
+      default: 0,
+      description: "The delay before redelivery, at most a day",
+    }),
+    request_id: optional(REQUEST),
+  }),
+  Stop: bodyOf<RequestOf<"stop">>({
+    type: kind("stop"),
+    id: CONSUMER,
+    drain: optional({
+      type: ["boolean", "null"],
+      default: false,
+      description:
+        "true: nothing more is delivered, but acknowledgements are still accepted. Otherwise the " +
+        "consumer ends, and its unacknowledged messages go to others",
+    }),
+  }),
+  ConsumeAck: bodyOf<AnswerOf<"consume_ack">>({ type: kind("consume_ack"), id: CONSUMER }),
+  Messages: bodyOf<TopicDelivery>({
+    type: kind("messages"),
+    id: CONSUMER,
+    messages: { type: "array", items: { $ref: "#/components/schemas/TopicMessage" } },
+  }),
+  AckResult: bodyOf<AnswerOf<"topic_ack_result">>({
+    type: kind("topic_ack_result"),
+    id: CONSUMER,
+    partition_id: COUNT,
+    acknowledged_offset: {
+      type: "integer",
+      minimum: -1,
+      description: "The highest offset up to which every message is acknowledged; -1 for none",
+    },
+    acknowledged: { ...COUNT, description: "Messages that were not acknowledged before" },
+    request_id: optional(REPEATED),
+  }),
+  TopicFailure: bodyOf<TopicErrorMessage>({
+    type: kind("topic_error"),
+    id: CONSUMER,
+    code: { ...TEXT, description: "A code of the topic codes in errors.md" },
+    message: { ...TEXT, description: "For people; never contains a secret" },
+    ended: { ...FLAG, description: "Whether the consumer is over" },
+    hint: optional({ ...TEXT, description: "How to solve the problem" }),
+    request_id: optional(REPEATED),
+  }),
+};

@@ -1,0 +1,73 @@
+/** The operations of `/v1/api/transactions`. */
+import type { Operation } from "../http/operation.ts";
+import { inPath } from "./operations.ts";
+import { jsonOf } from "./schemas.ts";
+
+const ID = inPath("transaction_id", "The transaction, as its opening returned it");
+
+const NOT_FOUND = { 404: ["TRANSACTION_NOT_FOUND"] } as const;
+
+export const TRANSACTION_OPERATIONS: Readonly<
+  Record<"commit" | "open" | "rollback" | "state", Operation>
+> = {
+  open: {
+    id: "openTransaction",
+    tag: "data",
+    summary: "Open a transaction that spans requests",
+    description:
+      "Statements of POST /v1/api/sql run in it if they carry the header Tidemark-Transaction. It " +
+      "belongs to the login session that opened it. It is rolled back at expires_at, after " +
+      "limits.transaction_idle_secs without a request, and when the session ends.",
+    access: "bearer",
+    body: {
+      required: false,
+      example: { namespace_id: "app", timeout_ms: 30_000 },
+      content: jsonOf("TransactionRequest"),
+    },
+    answers: { 200: { description: "The transaction", content: jsonOf("Transaction") } },
+    errors: { 400: ["INVALID_INPUT", "SQL_EXECUTION_ERROR"], 503: ["SHUTTING_DOWN"] },
+  },
+  state: {
+    id: "transactionState",
+    tag: "data",
+    summary: "The state of a transaction of this session",
+    description:
+      "The outcome of a transaction that has ended is known for a while, until a restart.",
+    access: "bearer",
+    parameters: [ID],
+    answers: { 200: { description: "The transaction", content: jsonOf("Transaction") } },
+    errors: NOT_FOUND,
+  },
+  commit: {
+    id: "commitTransaction",
+    tag: "data",
+    summary: "Commit a transaction",
+    description:
+      "If the answer is lost, send the request again: it tells the outcome and changes nothing. " +
+      "With an idempotency_key the outcome is stored with the commit and outlives a restart.",
+    access: "bearer",
+    parameters: [ID],
+    body: {
+      required: false,
+      example: { idempotency_key: "order-17" },
+      content: jsonOf("TransactionCommitRequest"),
+    },
+    answers: { 200: { description: "It is committed", content: jsonOf("Transaction") } },
+    errors: {
+      ...NOT_FOUND,
+      400: ["INVALID_INPUT", "SQL_EXECUTION_ERROR", "QUERY_TIMEOUT"],
+      409: ["IDEMPOTENCY_CONFLICT"],
+      500: ["INTERNAL_ERROR", "COMMIT_UNKNOWN"],
+      507: ["STORAGE_FULL"],
+    },
+  },
+  rollback: {
+    id: "rollbackTransaction",
+    tag: "data",
+    summary: "Roll back a transaction",
+    access: "bearer",
+    parameters: [ID],
+    answers: { 200: { description: "It is rolled back", content: jsonOf("Transaction") } },
+    errors: NOT_FOUND,
+  },
+};

@@ -1,0 +1,200 @@
+/**
+ * Tracks running requests, so that they can be listed and killed, and the durations of statements.
+ *
+ * A request that is answered within its tick of the event loop is never listed, because no other
+ * request could observe it. A killed request ends at its next time check with CANCELLED, and so
+ * does a request whose user is dropped. When the server shuts down, requests end with
+ * SHUTTING_DOWN.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Random } from "../../base/random.ts";
+import { cancelRequest, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { Statement } from "../parse/ast/ast.ts";
+import type { ParseLimits } from "../parse/parser.ts";
+import { parseStatements } from "../parse/parser.ts";
+import { statementToSql } from "../parse/print/print.ts";
+import { isJobNode } from "../rights/statement_kinds.ts";
+import { OpenTransactions, type TransactionLimits } from "./open_transactions.ts";
+import { QueryStats } from "./query_stats.ts";
+import { strangersText } from "./query_text.ts";
+import { RowLocks } from "./row_locks.ts";
+
+/** The number of characters of a statement that are shown. */
+const SHOWN_SQL_LENGTH_MAX = 2000;
+
+/** A running request. */
+export interface RunningRequest {
+  readonly queryId: string;
+  /** The user who sent it. */
+  readonly userId: string;
+  /** The user as whom the current statement runs. */
+  asUser: string;
+  readonly sql: string;
+  readonly startedAtMs: number;
+  readonly ledger: RequestLedger;
+  /** Set once the text is parsed. The shown text is printed from these statements. */
+  statements?: readonly Statement[] | undefined;
+}
+
+export interface Activity {
+  readonly running: RunningRequests;
+  readonly stats: QueryStats;
+  /** The transactions that span requests. */
+  readonly transactions: OpenTransactions;
+  /** The rows that open transactions have locked. */
+  readonly locks: RowLocks;
+}
+
+/** Returns the state of a new engine, in which nothing has run. */
+export function newActivity(parts: {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits: TransactionLimits;
+}): Activity {
+  return {
+    running: new RunningRequests(parts.clock),
+    stats: new QueryStats(),
+    transactions: new OpenTransactions(parts),
+    locks: new RowLocks(parts.clock, parts.limits.transactionTimeoutMs),
+  };
+}
+
+/** The memory of all statements and open transactions, in bytes. */
+export function activeBytesOf({ running, transactions }: Activity): number {
+  return running.heldBytes + transactions.heldBytes;
+}
+
+class RunningRequests {
+  readonly #clock: Clock;
+  readonly #byId = new Map<string, RunningRequest>();
+  #lastNumber = 0;
+  #isShutDown = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Lists a request until `end` is called. */
+  begin(request: { userId: string; sql: string; ledger: RequestLedger }): RunningRequest {
+    this.#lastNumber += 1;
+    const tookMs = this.#clock.monotonicMs() - request.ledger.startMs;
+    const running: RunningRequest = {
+      ...request,
+      queryId: `QU${this.#lastNumber}`,
+      asUser: request.userId,
+      startedAtMs: this.#clock.nowMs() - Math.round(tookMs),
+    };
+    if (this.#isShutDown) request.ledger.cancelledBy = "shutdown";
+    this.#byId.set(running.queryId, running);
+    return running;
+  }
+
+  end({ queryId }: RunningRequest): void {
+    this.#byId.delete(queryId);
+  }
+
+  /** The memory of all statements, in bytes. */
+  get heldBytes(): number {
+    let bytes = 0;
+    for (const { ledger } of this.#byId.values()) bytes += heldBytesOf(ledger);
+    return bytes;
+  }
+
+  /** Returns the running requests, oldest first. */
+  all(): readonly RunningRequest[] {
+    return [...this.#byId.values()];
+  }
+
+  /** Kills a request. Returns false if no request has this id. */
+  kill(queryId: string): boolean {
+    const running = this.#byId.get(queryId);
+    if (running === undefined) return false;
+    cancelRequest(running.ledger, "kill");
+    return true;
+  }
+
+  /**
+   * Ends the requests of a user, and the requests that run as that user. A slow reader could
+   * otherwise receive rows of a user who was dropped long ago.
+   */
+  endUser(userId: string): void {
+    for (const { asUser, ledger, userId: askedBy } of this.#byId.values()) {
+      if (askedBy === userId || asUser === userId) cancelRequest(ledger, "drop");
+    }
+  }
+
+  /** Ends all running requests and all later ones. Returns the number of running ones. */
+  shutDown(): number {
+    this.#isShutDown = true;
+    for (const { ledger } of this.#byId.values()) cancelRequest(ledger, "shutdown");
+    return this.#byId.size;
+  }
+}
+
+/** Returns the memory of the current statement in all threads, in bytes. */
+export function heldBytesOf({ bytesElsewhere, memory }: RequestLedger): number {
+  return (memory?.bytes ?? 0) + bytesElsewhere;
+}
+
+/**
+ * Prints the statements of a request, with or without literals, up to a maximum length. They are
+ * printed from their syntax trees, so that no password is shown.
+ */
+export function shownSql(
+  { sql, statements }: ReadText,
+  limits: ParseLimits,
+  { hasLiterals }: { hasLiterals: boolean },
+): string {
+  return textOf(statements ?? statementsIn(sql, limits), { hasLiterals });
+}
+
+/** The text of a request, and its statements if it was parsed. */
+export type ReadText = Pick<RunningRequest, "sql" | "statements">;
+
+/**
+ * Prints the statements without literals for the log of slow requests. Returns undefined for a
+ * request that only waits for jobs, which report their own duration.
+ */
+export function slowSql(text: ReadText, limits: ParseLimits): string | undefined {
+  const statements = text.statements ?? statementsIn(text.sql, limits);
+  if (statements?.every(isJobNode) === true) return undefined;
+  return textOf(statements, { hasLiterals: false });
+}
+
+/**
+ * Returns the text for the log entry of a bug. The bug may be in the parser. The text is then shown
+ * verbatim, unless it may contain a password.
+ */
+export function bugSql(sql: string, limits: ParseLimits): string {
+  try {
+    return textOf(parseStatements(sql, limits), { hasLiterals: true });
+  } catch {
+    // Safe to ignore: the first bug is the one that is reported.
+    if (/password|secret/i.test(sql)) return "(not shown: it may contain a password)";
+    return sql.slice(0, SHOWN_SQL_LENGTH_MAX);
+  }
+}
+
+function textOf(
+  statements: readonly Statement[] | undefined,
+  { hasLiterals }: { hasLiterals: boolean },
+): string {
+  if (statements === undefined) return "(not parsable)";
+  let shown = "";
+  for (const node of statements) {
+    if (shown.length >= SHOWN_SQL_LENGTH_MAX) break;
+    const text = hasLiterals ? statementToSql(node) : strangersText(node);
+    shown += shown === "" ? text : `; ${text}`;
+  }
+  return shown.slice(0, SHOWN_SQL_LENGTH_MAX);
+}
+
+function statementsIn(sql: string, limits: ParseLimits): readonly Statement[] | undefined {
+  try {
+    return parseStatements(sql, limits);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,331 @@
+/**
+ * Transactions that span requests: who opened them, how long they may live, and how they ended.
+ *
+ *     open ──statement──► running ──► open
+ *      ├──COMMIT, ROLLBACK──────────► ended
+ *      └──idle, too old, killed, its session ended──► ended, rolled back
+ *
+ * - A transaction belongs to the login session that opened it. For anybody else it does not exist.
+ * - Its statements run one after another, in the order in which they arrived.
+ * - While a statement runs, the end of the transaction cancels it, and takes effect once it has
+ *   stopped.
+ * - The outcome of the last transactions is kept, so that a client that lost an answer can ask.
+ * - All of this is memory: a crash leaves nothing of an open transaction.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Random } from "../../base/random.ts";
+import type { Seq } from "../../base/seq.ts";
+import { cancelRequest, type RequestLedger } from "../execute/context/request_ledger.ts";
+import { withinRequest } from "../execute/context/request_wait.ts";
+
+/** The number of ended transactions whose outcome is kept. */
+const ENDED_MAX = 10_000;
+
+const ID_BYTES = 12;
+
+/** The way in which a transaction ended. */
+export type TransactionOutcome =
+  | { readonly kind: "committed"; readonly lastSeq: number | null }
+  | { readonly kind: "rolled back" }
+  /** Whether its commit is durable is not known. */
+  | { readonly kind: "unknown" };
+
+/** The work of an open transaction. */
+export interface HeldTransaction {
+  /** Whether a statement has failed and was not undone. */
+  readonly isFailed: boolean;
+  /** Undefined while it is open. */
+  readonly outcome: TransactionOutcome | undefined;
+  readonly snapshotSeq: Seq;
+  readonly stagedRowCount: number;
+  readonly stagedBytes: number;
+  /** Rolls it back, from outside of any request. */
+  abandon(): void;
+}
+
+export interface TransactionLimits {
+  /** The maximum number of open transactions; 0 means no limit. */
+  readonly transactionsMax: number;
+  readonly transactionsPerUser: number;
+  readonly transactionIdleMs: number;
+  readonly transactionTimeoutMs: number;
+  /** The memory of all statements, of which open transactions may use half. */
+  readonly totalQueryMemoryBytes: number;
+}
+
+/** The caller's choices for a new transaction. */
+export interface OpeningRequest {
+  readonly namespace: string | undefined;
+  readonly isReadOnly: boolean;
+  /** The time for which the transaction may stay open. */
+  readonly timeoutMs: number;
+}
+
+/** An open transaction. */
+export interface OpenTransaction extends OpeningRequest {
+  readonly id: string;
+  readonly userId: string;
+  readonly sessionId: string;
+  readonly startedAtMs: number;
+  readonly startMs: number;
+  readonly held: HeldTransaction;
+  statementCount: number;
+  /** The monotonic time at which its last request ended. */
+  lastUsedMs: number;
+  /** The request that runs now. */
+  ledger: RequestLedger | undefined;
+}
+
+/** A transaction that has ended, as its session sees it. */
+export interface EndedTransaction {
+  readonly id: string;
+  readonly outcome: TransactionOutcome;
+  /** Completes a message: "it was …". */
+  readonly why: string;
+}
+
+interface TransactionEntry extends OpenTransaction {
+  readonly cancelTimeout: CancelTimer;
+  cancelIdle: CancelTimer | undefined;
+  /** The number of requests that run or wait. */
+  requestCount: number;
+  /** Settles when all requests that have arrived so far are done. */
+  tail: Promise<void>;
+  /** Set when it must end as soon as its request has stopped. */
+  endsBecause: string | undefined;
+}
+
+interface TransactionParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits: TransactionLimits;
+}
+
+export class OpenTransactions {
+  readonly #parts: TransactionParts;
+  readonly #open = new Map<string, TransactionEntry>();
+  readonly #ended = new Map<string, EndedTransaction & { readonly sessionId: string }>();
+  #heldBytes = 0;
+  #isShutDown = false;
+
+  constructor(parts: TransactionParts) {
+    this.#parts = parts;
+  }
+
+  /** The bytes of the staged rows of all open transactions. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Returns the open transactions, oldest first. */
+  all(): readonly OpenTransaction[] {
+    return [...this.#open.values()];
+  }
+
+  /**
+   * @param begin Begins the work; it reports the memory that it uses through its argument.
+   * @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN
+   */
+  open(
+    { actorId: userId, sessionId }: Principal,
+    request: OpeningRequest,
+    begin: (onGrow: (bytes: number) => void) => HeldTransaction,
+  ): OpenTransaction {
+    const { clock, random } = this.#parts;
+    this.#requireRoom(userId);
+    const id = `tx_${Buffer.from(random.bytes(ID_BYTES)).toString("hex")}`;
+    const { timeoutMs } = request;
+    const startMs = clock.monotonicMs();
+    const entry: TransactionEntry = {
+      ...request,
+      id,
+      userId,
+      sessionId,
+      startedAtMs: clock.nowMs(),
+      startMs,
+      held: begin((bytes) => this.#grow(bytes)),
+      statementCount: 0,
+      lastUsedMs: startMs,
+      ledger: undefined,
+      cancelTimeout: clock.after(timeoutMs, () =>
+        this.#end(entry, `rolled back because it was open for ${timeoutMs / 1000} s`),
+      ),
+      cancelIdle: undefined,
+      requestCount: 0,
+      tail: Promise.resolve(),
+      endsBecause: undefined,
+    };
+    this.#open.set(id, entry);
+    this.#awaitUse(entry);
+    return entry;
+  }
+
+  /** Returns an open transaction of a caller. @throws {DatabaseError} TRANSACTION_NOT_FOUND */
+  find(principal: Principal, id: string): OpenTransaction {
+    return this.#entryOf(principal, id);
+  }
+
+  /** Returns how a transaction of a caller ended; undefined if that is not known. */
+  endedOf({ sessionId }: Principal, id: string): EndedTransaction | undefined {
+    const ended = this.#ended.get(id);
+    return ended?.sessionId === sessionId ? ended : undefined;
+  }
+
+  /**
+   * Runs a request in a transaction, after the requests that arrived before it.
+   *
+   * @throws {DatabaseError} TRANSACTION_NOT_FOUND if it has ended meanwhile; STATEMENT_TIMEOUT and
+   *   CANCELLED while the request waits for its turn.
+   */
+  async run<Result>(
+    { principal, id, ledger }: { principal: Principal; id: string; ledger: RequestLedger },
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const entry = this.#entryOf(principal, id);
+    const { clock } = this.#parts;
+    const before = entry.tail;
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    entry.tail = before.then(() => done);
+    entry.requestCount += 1;
+    entry.cancelIdle?.();
+    try {
+      if (entry.requestCount > 1) await withinRequest(() => before, { clock, ledger });
+      if (entry.held.outcome !== undefined) throw this.#notFound(principal, id);
+      entry.ledger = ledger;
+      entry.statementCount += 1;
+      return await work();
+    } finally {
+      if (entry.ledger === ledger) entry.ledger = undefined;
+      entry.requestCount -= 1;
+      entry.lastUsedMs = clock.monotonicMs();
+      this.#settle(entry);
+      resolve();
+    }
+  }
+
+  /** Ends a transaction. Returns false if no open one has this id. */
+  kill(id: string): boolean {
+    const entry = this.#open.get(id);
+    if (entry === undefined) return false;
+    this.#end(entry, "killed, and so rolled back");
+    return true;
+  }
+
+  /** Ends the transactions of a session, or of all sessions of a user if no session id is given. */
+  endSession({ sessionId, userId }: { userId: string; sessionId: string | undefined }): void {
+    for (const entry of this.#open.values()) {
+      if (entry.userId !== userId) continue;
+      if (sessionId !== undefined && entry.sessionId !== sessionId) continue;
+      this.#end(entry, "rolled back because its session ended");
+    }
+  }
+
+  /** Ends all transactions and refuses new ones. */
+  shutDown(): void {
+    this.#isShutDown = true;
+    for (const entry of this.#open.values()) {
+      this.#end(entry, "rolled back because the server stopped");
+    }
+  }
+
+  #requireRoom(userId: string): void {
+    if (this.#isShutDown) {
+      throw new DatabaseError(
+        "SHUTTING_DOWN",
+        "Cannot open a transaction: the server is stopping",
+        { hint: "send it again once the server is back" },
+      );
+    }
+    const { transactionsMax, transactionsPerUser } = this.#parts.limits;
+    if (transactionsMax !== 0 && this.#open.size >= transactionsMax) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot open a transaction: ${transactionsMax} are already open`,
+        { hint: "try again later, or raise limits.max_transactions" },
+      );
+    }
+    if (transactionsPerUser === 0) return;
+    let count = 0;
+    for (const entry of this.#open.values()) if (entry.userId === userId) count += 1;
+    if (count < transactionsPerUser) return;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot open a transaction: this user already has ${transactionsPerUser} open transactions`,
+      { hint: "end one with COMMIT or ROLLBACK, or raise limits.transactions_per_user" },
+    );
+  }
+
+  /** Counts bytes of staged rows. @throws {DatabaseError} MEMORY_EXCEEDED */
+  #grow(bytes: number): void {
+    this.#heldBytes += bytes;
+    const bytesMax = this.#parts.limits.totalQueryMemoryBytes / 2;
+    if (bytes <= 0 || this.#heldBytes <= bytesMax) return;
+    throw new DatabaseError(
+      "MEMORY_EXCEEDED",
+      `Cannot continue the transaction: all open transactions together hold more than ${Math.floor(bytesMax)} bytes`,
+      { hint: "try again later, or raise performance.total_query_memory_bytes" },
+    );
+  }
+
+  #entryOf(principal: Principal, id: string): TransactionEntry {
+    const entry = this.#open.get(id);
+    const isOwn = entry?.userId === principal.actorId && entry.sessionId === principal.sessionId;
+    if (entry === undefined || !isOwn || entry.endsBecause !== undefined) {
+      throw this.#notFound(principal, id);
+    }
+    return entry;
+  }
+
+  #notFound(principal: Principal, id: string): DatabaseError {
+    const ended = this.endedOf(principal, id);
+    const what = ended === undefined ? "this session has none of this id" : `it was ${ended.why}`;
+    return new DatabaseError("TRANSACTION_NOT_FOUND", `Cannot find transaction "${id}": ${what}`, {
+      hint: "begin another transaction, and repeat its statements there",
+    });
+  }
+
+  /** Begins to wait for the next request. */
+  #awaitUse(entry: TransactionEntry): void {
+    const { clock, limits } = this.#parts;
+    const { transactionIdleMs: idleMs } = limits;
+    entry.cancelIdle = clock.after(idleMs, () =>
+      this.#end(entry, `rolled back after ${idleMs / 1000} s without a request`),
+    );
+  }
+
+  #end(entry: TransactionEntry, why: string): void {
+    if (!this.#open.has(entry.id)) return;
+    entry.endsBecause ??= why;
+    if (entry.ledger === undefined) this.#settle(entry);
+    else cancelRequest(entry.ledger, "transaction");
+  }
+
+  /** Called when no request of the transaction runs. */
+  #settle(entry: TransactionEntry): void {
+    const { held, endsBecause, id, sessionId } = entry;
+    if (!this.#open.has(id) || entry.ledger !== undefined) return;
+    if (held.outcome === undefined && endsBecause === undefined) {
+      if (entry.requestCount === 0) this.#awaitUse(entry);
+      return;
+    }
+    if (held.outcome === undefined) held.abandon();
+    const outcome = held.outcome ?? { kind: "rolled back" };
+    const isOwnEnd = outcome.kind !== "rolled back" || endsBecause === undefined;
+    this.#open.delete(id);
+    entry.cancelTimeout();
+    entry.cancelIdle?.();
+    const why = isOwnEnd ? WHY[outcome.kind] : endsBecause;
+    this.#ended.set(id, { id, sessionId, outcome, why });
+    if (this.#ended.size <= ENDED_MAX) return;
+    const [oldest] = this.#ended.keys();
+    if (oldest !== undefined) this.#ended.delete(oldest);
+  }
+}
+
+const WHY: Readonly<Record<TransactionOutcome["kind"], string>> = {
+  committed: "committed",
+  "rolled back": "rolled back",
+  unknown: "ended by a COMMIT whose outcome is not known",
+};

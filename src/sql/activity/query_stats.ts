@@ -1,0 +1,149 @@
+/**
+ * Statistics of statements: number of calls, durations and rows, by their text without literals.
+ *
+ * Durations are counted in buckets that grow by a twelfth of a doubling, so a percentile is off by
+ * 6 % at most, and a statement costs a few array accesses. The statistics begin at server startup;
+ * the least recently seen statements are dropped first.
+ */
+
+import { xxHash3 } from "../../base/checksum.ts";
+
+/**
+ * The maximum number of statements, and the number of statements that are dropped together beyond
+ * it.
+ */
+const STATEMENTS_MAX = 1000;
+const EVICTED_COUNT = 100;
+
+/** The maximum number of shapes of bulk loads. */
+const SHAPES_MAX = 200;
+
+const BUCKETS_PER_DOUBLING = 12;
+/** The number of doublings that the buckets cover, from a microsecond to more than an hour. */
+const DOUBLINGS = 32;
+const BUCKET_COUNT = DOUBLINGS * BUCKETS_PER_DOUBLING;
+
+export class QueryStat {
+  readonly fingerprint: string;
+  readonly sql: string;
+  calls = 0;
+  errors = 0;
+  rows = 0;
+  totalMs = 0;
+  maxMs = 0;
+  /** The monotonic time of the last execution, in milliseconds. */
+  lastSeenMs = 0;
+  readonly #buckets = new Uint32Array(BUCKET_COUNT);
+
+  constructor(fingerprint: string, sql: string) {
+    this.fingerprint = fingerprint;
+    this.sql = sql;
+  }
+
+  /** Records an execution that ended at a monotonic time and took `ms`. */
+  note(atMs: number, { ms, rows }: { readonly ms: number; readonly rows: number }): void {
+    this.lastSeenMs = atMs;
+    this.calls += 1;
+    this.rows += rows;
+    this.totalMs += ms;
+    if (ms > this.maxMs) this.maxMs = ms;
+    const bucket = bucketOf(ms);
+    this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
+  }
+
+  /** Returns the duration that this share of the calls did not exceed. */
+  percentile(share: number): number {
+    let left = Math.ceil(this.calls * share);
+    for (let bucket = 0; bucket < BUCKET_COUNT; bucket += 1) {
+      left -= this.#buckets[bucket] ?? 0;
+      if (left <= 0) return Math.min(upperMsOf(bucket), this.maxMs);
+    }
+    return this.maxMs;
+  }
+}
+
+function bucketOf(ms: number): number {
+  const micros = ms * 1000;
+  if (micros <= 1) return 0;
+  return Math.min(BUCKET_COUNT - 1, Math.floor(Math.log2(micros) * BUCKETS_PER_DOUBLING));
+}
+
+function upperMsOf(bucket: number): number {
+  return 2 ** ((bucket + 1) / BUCKETS_PER_DOUBLING) / 1000;
+}
+
+export class QueryStats {
+  readonly #byFingerprint = new Map<string, QueryStat>();
+  /**
+   * Statistics by an object that all executions of a statement share, so that its text is not
+   * hashed again.
+   */
+  #byStatement = new WeakMap<object, QueryStat>();
+  /** Statistics by the shape that bulk loads share, so that none of them is printed again. */
+  readonly #byShape = new Map<string, QueryStat>();
+
+  /**
+   * @param statement An object that identifies the statement across executions.
+   * @param textOf Returns its text without literals and secrets, from `source`. Called when the
+   *   statement is first seen.
+   */
+  of<T>(statement: object, textOf: (source: T) => string, source: T): QueryStat {
+    return this.known(statement) ?? this.#find(statement, textOf(source));
+  }
+
+  /**
+   * Returns the statistics of a statement that is not kept.
+   *
+   * @param shape Statements of one shape have the same text.
+   */
+  ofShape(shape: string, textOf: () => string): QueryStat {
+    const known = this.#byShape.get(shape);
+    if (known !== undefined) return known;
+    const stat = this.#withText(textOf());
+    if (this.#byShape.size >= SHAPES_MAX) this.#byShape.clear();
+    this.#byShape.set(shape, stat);
+    return stat;
+  }
+
+  /** Returns the statistics of a statement; undefined if it has not been seen before. */
+  known(statement: object): QueryStat | undefined {
+    return this.#byStatement.get(statement);
+  }
+
+  /** Returns the statistics in order of first execution. */
+  all(): readonly QueryStat[] {
+    return [...this.#byFingerprint.values()];
+  }
+
+  #find(statement: object, text: string): QueryStat {
+    const stat = this.#withText(text);
+    this.#byStatement.set(statement, stat);
+    return stat;
+  }
+
+  #withText(text: string): QueryStat {
+    const { high, low } = xxHash3(new TextEncoder().encode(text));
+    const fingerprint = hex(high) + hex(low);
+    let stat = this.#byFingerprint.get(fingerprint);
+    if (stat === undefined) {
+      if (this.#byFingerprint.size >= STATEMENTS_MAX) this.#evict();
+      stat = new QueryStat(fingerprint, text);
+      this.#byFingerprint.set(fingerprint, stat);
+    }
+    return stat;
+  }
+
+  #evict(): void {
+    const oldest = this.all().toSorted((left, right) => left.lastSeenMs - right.lastSeenMs);
+    for (const { fingerprint } of oldest.slice(0, EVICTED_COUNT)) {
+      this.#byFingerprint.delete(fingerprint);
+    }
+    // A statement that was dropped starts with new counts.
+    this.#byStatement = new WeakMap();
+    this.#byShape.clear();
+  }
+}
+
+function hex(half: number): string {
+  return half.toString(16).padStart(8, "0");
+}

@@ -1,0 +1,81 @@
+/**
+ * A gate that row statements pass before they begin, and long answers before each of their parts.
+ * It is closed while the process has nearly used up its memory (`base/memory_pressure.ts`). Other
+ * work in progress continues and releases memory as it ends. A statement that waits too long is
+ * refused.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { MemoryPressure } from "../../base/memory_pressure.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+
+/** The interval at which a waiting statement checks the gate. */
+const LOOK_MS = 20;
+
+/** The maximum time that a statement, or a part of its answer, waits. */
+const WAIT_MS_MAX = 10_000;
+
+export type GatePressure = Pick<MemoryPressure, "isTight" | "noteAllocated">;
+
+export class MemoryGate {
+  readonly #clock: Clock;
+  readonly #pressure: GatePressure;
+
+  constructor(clock: Clock, pressure: GatePressure) {
+    this.#clock = clock;
+    this.#pressure = pressure;
+  }
+
+  get isClosed(): boolean {
+    return this.#pressure.isTight;
+  }
+
+  /** Records allocated bytes, which may close the gate. */
+  noteAllocated(bytes: number): void {
+    this.#pressure.noteAllocated(bytes);
+  }
+
+  /**
+   * Resolves in a tick in which the gate is open.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
+  opened(ledger: RequestLedger): Promise<void> {
+    return this.#opened(() => checkDeadline(ledger, this.#clock));
+  }
+
+  /**
+   * Resolves in a tick in which the gate is open for a part of an answer. The deadline is extended
+   * only once the part has been taken.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED, CANCELLED, SHUTTING_DOWN
+   */
+  openedForPart(ledger: RequestLedger): Promise<void> {
+    return this.#opened(() => {
+      if (ledger.cancelledBy !== undefined) checkDeadline(ledger, this.#clock);
+    });
+  }
+
+  /** @param check Throws if the wait must end. */
+  async #opened(check: () => void): Promise<void> {
+    const clock = this.#clock;
+    const untilMs = clock.monotonicMs() + WAIT_MS_MAX;
+    while (this.isClosed) {
+      await new Promise<void>((resolve) => {
+        clock.after(LOOK_MS, resolve);
+      });
+      check();
+      if (this.isClosed && clock.monotonicMs() >= untilMs) throw outOfMemory();
+    }
+  }
+}
+
+function outOfMemory(): DatabaseError {
+  return new DatabaseError(
+    "MEMORY_EXCEEDED",
+    "Cannot run the statement: the server has nearly used up its memory",
+    {
+      hint: "try again later; system.memory shows what uses it, and performance.memory_bytes limits it",
+    },
+  );
+}

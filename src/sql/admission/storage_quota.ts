@@ -1,0 +1,345 @@
+/**
+ * Enforces `limits.storage_bytes_per_user`. It counts the bytes of each owner's live rows in USER
+ * and STREAM tables and of the owner's listed files, and refuses a commit that would exceed the
+ * limit. Without a limit, there is no object of this class, and nothing is counted.
+ *
+ * - The usage of an owner is read from the tables once, in short ticks, before the owner's first
+ *   write after startup. From then on, each commit adds the difference that it makes.
+ * - A check and its commit share one tick of the event loop, so two commits of one owner never use
+ *   the same free space.
+ * - Rows of STREAM tables expire and files are swept without a commit of their owner. If that may
+ *   have made room, a refusal marks the usage as doubtful, and the statement runs once more after
+ *   the usage has been read again. Altered or dropped tables and commits that the disk lost also
+ *   cause this.
+ * - A commit that adds nothing is never refused, so an owner above the limit can read and delete.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError, isDamage } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import { type Commit, SHARED_OWNER, type Store } from "../../storage/mod.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { StorageGrowth, StorageMeter } from "../execute/context/storage_meter.ts";
+import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
+
+/** Owners whose usage is kept in memory, at about 100 bytes each. */
+const OWNERS_MAX = 65_536;
+
+/** A usage older than this may have shrunk by itself. */
+const FRESH_MS = 1000;
+
+/** The interval at which a waiting statement checks whether it was ended. */
+const LOOK_MS = 20;
+
+interface Usage {
+  bytes: number;
+  /** True if the usage includes files or rows of STREAM tables. */
+  mayShrink: boolean;
+  /** True if the usage has to be read again before the next check. */
+  isDoubted: boolean;
+  /** The version of each table with rows of the owner; another version may have other columns. */
+  readonly tables: Map<number, number>;
+  /** The catalog version at which the table versions were read. */
+  catalogVersion: number;
+  readonly readAtMs: number;
+}
+
+/** The changes committed since a reading began. */
+interface Meanwhile {
+  bytes: number;
+  readonly tables: Map<number, number>;
+  mayShrink: boolean;
+  /** True if files changed: the list of files is not read at a single moment. */
+  hasFiles: boolean;
+}
+
+export interface StorageQuotaOptions {
+  readonly bytesMax: number;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly store: Store;
+}
+
+export class StorageQuota implements StorageMeter {
+  readonly bytesMax: number;
+  readonly #deps: StorageQuotaOptions;
+  /** Usages by owner, least recently written first. */
+  readonly #usages = new Map<number, Usage>();
+  /** The readings for which writers wait. */
+  readonly #running = new Map<number, Promise<void>>();
+  readonly #meanwhile = new Map<number, Set<Meanwhile>>();
+
+  private constructor(options: StorageQuotaOptions) {
+    this.bytesMax = options.bytesMax;
+    this.#deps = options;
+  }
+
+  /** Returns undefined if there is no limit. */
+  static of(options: StorageQuotaOptions): StorageQuota | undefined {
+    return options.bytesMax === 0 ? undefined : new StorageQuota(options);
+  }
+
+  /** Whether writes of the owner can be checked now. An owner without a number has no rows. */
+  isReady(owner: number | undefined): boolean {
+    if (owner === undefined) return true;
+    const usage = this.#usages.get(owner);
+    return usage !== undefined && this.#isSound(usage);
+  }
+
+  /**
+   * Resolves when the usage of an owner is known.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
+   */
+  async ready(owner: number | undefined, ledger: RequestLedger): Promise<void> {
+    if (owner === undefined) return;
+    const { clock } = this.#deps;
+    while (!this.isReady(owner)) {
+      const looked = Promise.withResolvers<void>();
+      const cancel = clock.after(LOOK_MS, looked.resolve);
+      await Promise.race([looked.promise, this.#reading(owner)]).finally(cancel);
+      checkDeadline(ledger, clock);
+    }
+  }
+
+  /**
+   * Waits until a commit of several owners can be checked. Doubtful usages are read again.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
+   */
+  async prepare(growths: readonly StorageGrowth[], ledger: RequestLedger): Promise<void> {
+    for (const { bytes, owner } of growths) {
+      if (owner === SHARED_OWNER || bytes <= 0) continue;
+      await this.ready(owner, ledger);
+      const usage = this.#usages.get(owner);
+      if (usage === undefined || usage.bytes + bytes <= this.bytesMax) continue;
+      usage.isDoubted = this.#mayHaveShrunk(usage);
+      await this.ready(owner, ledger);
+    }
+  }
+
+  requireBelow(bytes: number): void {
+    if (bytes <= this.bytesMax) return;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot write the rows: they take at least ${bytes} bytes, and the rows and files of a user may take at most ${this.bytesMax}`,
+      { hint: HINT },
+    );
+  }
+
+  charge(growths: readonly StorageGrowth[], commit: () => Commit): Commit {
+    for (const growth of growths) this.#requireQuota(growth);
+    const made = commit();
+    for (const growth of growths) this.#add(growth);
+    const doubt = (): void => {
+      for (const { owner } of growths) this.#usages.delete(owner);
+    };
+    // The writer gets the error; here the usage is dropped, so that it is read again.
+    this.#deps.store.durable(made.lastSeq).then(undefined, doubt);
+    return made;
+  }
+
+  /** Returns the bytes of an owner, reading them in short steps if they are not known. */
+  *used(owner: number): Generator<void, number> {
+    const known = this.#usages.get(owner);
+    if (known !== undefined && this.#isSound(known) && !this.#mayHaveShrunk(known)) {
+      return known.bytes;
+    }
+    const usage = yield* this.#read(owner);
+    // A view over all owners must not evict the owners that write.
+    if (this.#usages.has(owner)) this.#usages.set(owner, usage);
+    return usage.bytes;
+  }
+
+  /** @throws {DatabaseError} LIMIT_EXCEEDED */
+  #requireQuota({ bytes, owner }: StorageGrowth): void {
+    if (owner === SHARED_OWNER || bytes <= 0) return;
+    const known = this.#usages.get(owner);
+    const usage = known !== undefined && this.#isSound(known) ? known : this.#readNow(owner);
+    if (usage.bytes + bytes <= this.bytesMax) return;
+    if (this.#mayHaveShrunk(usage)) usage.isDoubted = true;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot write: the rows and files of the user take ${usage.bytes} bytes, this would add ${bytes}, and the limit is ${this.bytesMax}`,
+      { hint: HINT },
+    );
+  }
+
+  #add(growth: StorageGrowth): void {
+    const { hasFiles, owner } = growth;
+    for (const meanwhile of this.#meanwhile.get(owner) ?? []) {
+      addTo(meanwhile, growth);
+      meanwhile.hasFiles ||= hasFiles;
+    }
+    const usage = this.#usages.get(owner);
+    if (usage === undefined) return;
+    addTo(usage, growth);
+    this.#keep(owner, usage);
+  }
+
+  #keep(owner: number, usage: Usage): void {
+    this.#usages.delete(owner);
+    this.#usages.set(owner, usage);
+    if (this.#usages.size <= OWNERS_MAX) return;
+    for (const oldest of this.#usages.keys()) {
+      this.#usages.delete(oldest);
+      return;
+    }
+  }
+
+  /**
+   * Whether no table with rows of the owner has been altered or dropped since the usage was read.
+   */
+  #isSound(usage: Usage): boolean {
+    const { catalog } = this.#deps;
+    if (usage.isDoubted || usage.catalogVersion === catalog.version) return !usage.isDoubted;
+    for (const [tableId, version] of usage.tables) {
+      if (catalog.tableById(tableId)?.schemaVersion === version) continue;
+      usage.isDoubted = true;
+      return false;
+    }
+    usage.catalogVersion = catalog.version;
+    return true;
+  }
+
+  #mayHaveShrunk({ mayShrink, readAtMs }: Usage): boolean {
+    return mayShrink && this.#deps.clock.monotonicMs() - readAtMs >= FRESH_MS;
+  }
+
+  #reading(owner: number): Promise<void> {
+    let reading = this.#running.get(owner);
+    if (reading === undefined) {
+      reading = this.#readInTicks(owner).finally(() => this.#running.delete(owner));
+      this.#running.set(owner, reading);
+    }
+    return reading;
+  }
+
+  async #readInTicks(owner: number): Promise<void> {
+    const pause = pauser(this.#deps.clock);
+    const steps = this.#read(owner);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return this.#keep(owner, step.value);
+      await pause();
+    }
+  }
+
+  /**
+   * Reads the usage without a pause: for the first rows of an owner, and after changes made while a
+   * statement was being prepared.
+   */
+  #readNow(owner: number): Usage {
+    const steps = this.#read(owner);
+    for (;;) {
+      const step = steps.next();
+      if (step.done !== true) continue;
+      this.#keep(owner, step.value);
+      return step.value;
+    }
+  }
+
+  *#read(owner: number): Generator<void, Usage> {
+    const { catalog, clock } = this.#deps;
+    for (;;) {
+      const tables = new Map<number, number>();
+      const meanwhile: Meanwhile = { bytes: 0, tables, mayShrink: false, hasFiles: false };
+      const others = this.#meanwhile.get(owner) ?? new Set();
+      this.#meanwhile.set(owner, others.add(meanwhile));
+      const catalogVersion = catalog.version;
+      try {
+        const rows = yield* this.#readRows(owner, tables);
+        const fileBytes = yield* this.#readFiles(owner);
+        if (meanwhile.hasFiles) continue;
+        return {
+          bytes: rows.bytes + fileBytes + meanwhile.bytes,
+          mayShrink: rows.mayShrink || fileBytes > 0 || meanwhile.mayShrink,
+          isDoubted: false,
+          tables,
+          catalogVersion,
+          readAtMs: clock.monotonicMs(),
+        };
+      } finally {
+        others.delete(meanwhile);
+        if (others.size === 0) this.#meanwhile.delete(owner);
+      }
+    }
+  }
+
+  /** @param tables Receives the tables in which the owner has rows. */
+  *#readRows(
+    owner: number,
+    tables: Map<number, number>,
+  ): Generator<void, Pick<Usage, "bytes" | "mayShrink">> {
+    const { catalog, store } = this.#deps;
+    const upTo = store.appliedSeq;
+    let bytes = 0;
+    let mayShrink = false;
+    for (const { kind, tableId } of catalog.tables()) {
+      if (kind === "shared") continue;
+      // The table may have been altered or dropped in another tick.
+      const table = catalog.tableById(tableId);
+      if (table === undefined) continue;
+      const ofTable = yield* this.#readTable(table, owner, upTo);
+      if (ofTable === 0) continue;
+      bytes += ofTable;
+      tables.set(tableId, table.schemaVersion);
+      if (kind === "stream") mayShrink = true;
+    }
+    return { bytes, mayShrink };
+  }
+
+  *#readTable(table: TableEntry, owner: number, upTo: Seq): Generator<void, number> {
+    const columnIds = table.columns.map(({ columnId }) => columnId);
+    let bytes = 0;
+    try {
+      const scan = this.#deps.store.scan(table.tableId, {
+        owner,
+        upTo,
+        columnIds,
+        reusesMemory: true,
+        mayBeEmpty: true,
+      });
+      try {
+        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+          if (batch.rowCount > 0) bytes += bytesOfRows(batch);
+          yield;
+        }
+      } finally {
+        scan.close();
+      }
+    } catch (error) {
+      // Unreadable rows count as nothing, so that they do not prevent writes elsewhere.
+      if (!isUnreadable(error)) throw error;
+    }
+    yield;
+    return bytes;
+  }
+
+  *#readFiles(owner: number): Generator<void, number> {
+    const { catalog } = this.#deps;
+    let bytes = 0;
+    for (const portion of catalog.filePortions({ owner })) {
+      for (const { size, tableId } of portion) {
+        if (catalog.tableById(tableId) !== undefined) bytes += size;
+      }
+      yield;
+    }
+    return bytes;
+  }
+}
+
+const HINT =
+  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; the file of a deleted row counts until its history has expired (storage.history_hours) and the hourly sweep has removed it";
+
+function addTo(usage: Meanwhile | Usage, { bytes, hasFiles, tables }: StorageGrowth): void {
+  usage.bytes += bytes;
+  usage.mayShrink ||= hasFiles || tables.some(({ kind }) => kind === "stream");
+  for (const { schemaVersion, tableId } of tables) usage.tables.set(tableId, schemaVersion);
+}
+
+function isUnreadable(error: unknown): boolean {
+  if (isDamage(error)) return true;
+  return error instanceof DatabaseError && error.code === "STORAGE_UNAVAILABLE";
+}

@@ -1,0 +1,62 @@
+/**
+ * Write gates of tables: while a gate is closed, statements that write the table wait, and reads
+ * continue.
+ *
+ * A long statement outside a transaction is run again if other statements have changed its rows in
+ * the meantime. For its last attempt it first closes the gate, so that no new conflict arises. A
+ * long statement that began earlier does not check the gate again and may still commit first; the
+ * statement that closed the gate then fails.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+
+/** The interval at which a waiting statement checks whether it was ended. */
+const LOOK_MS = 20;
+
+export class WriteGates {
+  readonly #clock: Clock;
+  readonly #closed = new Map<number, Promise<void>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether the table is closed for writing. */
+  isClosed(tableId: number): boolean {
+    return this.#closed.size > 0 && this.#closed.has(tableId);
+  }
+
+  /** Whether any of the tables is closed. */
+  areClosed(tableIds: readonly number[]): boolean {
+    return this.#closed.size > 0 && tableIds.some((tableId) => this.#closed.has(tableId));
+  }
+
+  /**
+   * Resolves in a tick in which none of the gates is closed.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
+   */
+  async opened(tableIds: readonly number[], ledger: RequestLedger): Promise<void> {
+    while (this.areClosed(tableIds)) {
+      const looked = new Promise<void>((resolve) => {
+        this.#clock.after(LOOK_MS, resolve);
+      });
+      await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
+      // Checked even if the gate is open by now: a statement that was ended while it waited must
+      // not run.
+      checkDeadline(ledger, this.#clock);
+    }
+  }
+
+  /** Closes a gate once it is open. Returns a function that opens it again. */
+  async close(tableId: number, ledger: RequestLedger): Promise<() => void> {
+    // Several statements may have waited for the same tick.
+    while (this.isClosed(tableId)) await this.opened([tableId], ledger);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#closed.set(tableId, promise);
+    return () => {
+      this.#closed.delete(tableId);
+      resolve();
+    };
+  }
+}

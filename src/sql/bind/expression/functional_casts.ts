@@ -1,0 +1,61 @@
+/**
+ * Binds types whose names are also functions of one argument: `date(x)` is `CAST(x AS date)`.
+ */
+import {
+  BIGINT,
+  BOOLEAN,
+  BYTES,
+  DATE,
+  DATETIME,
+  type DataType,
+  DOUBLE,
+  FLOAT,
+  INT,
+  INTERVAL,
+  JSON_TEXT,
+  JSONB,
+  SMALLINT,
+  TEXT,
+  TIME,
+  TIMESTAMP,
+  UUID,
+} from "../../../types/mod.ts";
+import { functionExists } from "../../functions/registry.ts";
+import type { ExprCall } from "../../parse/ast/ast.ts";
+import type { Bind, ExpressionContext } from "../binding.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { castTo } from "./casts.ts";
+
+const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
+  ["bool", BOOLEAN],
+  ["int2", SMALLINT],
+  ["int4", INT],
+  ["int8", BIGINT],
+  ["float4", FLOAT],
+  ["float8", DOUBLE],
+  ["text", TEXT],
+  ["varchar", TEXT],
+  ["date", DATE],
+  ["time", TIME],
+  ["timestamp", TIMESTAMP],
+  ["timestamptz", DATETIME],
+  ["interval", INTERVAL],
+  ["uuid", UUID],
+  ["bytea", BYTES],
+  ["json", JSON_TEXT],
+  ["jsonb", JSONB],
+]);
+
+/** Returns undefined if the call is not such a cast. */
+export function bindFunctionalCast(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression | undefined {
+  const { name } = call.function;
+  const [argument, ...others] = call.args;
+  const to = FUNCTIONAL_CASTS.get(name);
+  if (to === undefined || argument === undefined || others.length > 0) return undefined;
+  if (functionExists(name)) return undefined;
+  return castTo(bind(argument, context), { to, mode: "explicit", node: call });
+}

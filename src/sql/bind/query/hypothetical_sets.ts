@@ -1,0 +1,158 @@
+/**
+ * Binds the hypothetical-set aggregates, which compute the position that a value would have among
+ * the rows of a group.
+ *
+ *     rank(v) WITHIN GROUP (ORDER BY x)           1 + the rows that sort before v
+ *     dense_rank(v) WITHIN GROUP (ORDER BY x)     1 + the different values that sort before v
+ *     percent_rank(v) WITHIN GROUP (ORDER BY x)   (rank - 1) / rows, or 0 without rows
+ *     cume_dist(v) WITHIN GROUP (ORDER BY x)      (1 + rows that do not sort after v) / (1 + rows)
+ *
+ * These aggregates are rewritten as counts before they are bound, so that groups, filters and
+ * spilling need no special code for them.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Expr, ExprCall, OrderByStatement } from "../../parse/ast/ast.ts";
+
+const NAMES: ReadonlySet<string> = new Set(["rank", "dense_rank", "percent_rank", "cume_dist"]);
+
+/**
+ * Returns the counts that replace a call of a hypothetical-set aggregate, or undefined for any
+ * other call.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND unless there is one value for the sort key;
+ *   INVALID_QUERY.
+ */
+export function countsOfHypothetical(call: ExprCall): Expr | undefined {
+  const { args, function: called, over, withinGroup } = call;
+  if (withinGroup === undefined || over !== undefined || !NAMES.has(called.name)) return undefined;
+  const { name } = called;
+  const [value] = args;
+  if (value === undefined || args.length > 1) {
+    throw new DatabaseError(
+      "FUNCTION_NOT_FOUND",
+      `Cannot call ${name} with ${args.length} values: WITHIN GROUP has one sort key`,
+      {
+        position: call._location.start,
+        hint: `write ${name}(value) WITHIN GROUP (ORDER BY column)`,
+      },
+    );
+  }
+  if (call.distinct !== undefined || call.orderBy !== undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses together with WITHIN GROUP`,
+      { position: call._location.start },
+    );
+  }
+  return new Rewriting(call, value, withinGroup).counts();
+}
+
+class Rewriting {
+  readonly #call: ExprCall;
+  readonly #value: Expr;
+  readonly #sort: OrderByStatement;
+
+  constructor(call: ExprCall, value: Expr, sort: OrderByStatement) {
+    this.#call = call;
+    this.#value = value;
+    this.#sort = sort;
+  }
+
+  counts(): Expr {
+    const value = this.#value;
+    const key = this.#sort.by;
+    const before = this.#sortsBefore(key, value);
+    const rowsBefore = this.#count(undefined, before);
+    const rows = this.#count(undefined, undefined);
+    switch (this.#call.function.name) {
+      case "rank":
+        return this.#plus(rowsBefore);
+      case "dense_rank":
+        return this.#plus(this.#binary("+", this.#count(key, before), this.#nullsBefore(before)));
+      case "percent_rank":
+        return this.#coalesced(
+          this.#quotient(rowsBefore, this.#called("nullif", [rows, this.#whole(0)])),
+          this.#whole(0),
+        );
+      default: {
+        const isAfter = this.#sortsBefore(value, key);
+        const upTo = this.#count(undefined, this.#unary("NOT", isAfter));
+        return this.#quotient(this.#plus(upTo), this.#plus(rows));
+      }
+    }
+  }
+
+  /** Returns an expression that is never NULL. */
+  #sortsBefore(left: Expr, right: Expr): Expr {
+    const { nulls, order } = this.#sort;
+    const areNullsFirst = nulls === undefined ? order === "DESC" : nulls === "FIRST";
+    const [missing, present] = areNullsFirst ? [left, right] : [right, left];
+    const isByNull = this.#binary(
+      "AND",
+      this.#unary("IS NULL", missing),
+      this.#unary("IS NOT NULL", present),
+    );
+    return this.#coalesced(this.#binary(order === "DESC" ? ">" : "<", left, right), isByNull);
+  }
+
+  /** Counts NULL as one value if rows with NULL sort before the value. */
+  #nullsBefore(before: Expr): Expr {
+    const isNull = this.#binary("AND", this.#unary("IS NULL", this.#sort.by), before);
+    const { _location } = this.#call;
+    const one: Expr = {
+      type: "case",
+      whens: [{ when: isNull, value: this.#whole(1), _location }],
+      _location,
+    };
+    return this.#count(one, undefined);
+  }
+
+  /**
+   * Counts the rows that satisfy a condition, or the distinct values of an expression in these
+   * rows.
+   */
+  #count(distinct: Expr | undefined, condition: Expr | undefined): Expr {
+    const { _location, filter } = this.#call;
+    const both = [filter, condition].filter((each) => each !== undefined);
+    const [first, second] = both;
+    return {
+      type: "call",
+      function: { name: "count", _location },
+      args: [distinct ?? { type: "ref", name: "*", star: true, _location }],
+      distinct: distinct === undefined ? undefined : "distinct",
+      filter: first && second ? this.#binary("AND", first, second) : first,
+      _location,
+    };
+  }
+
+  #quotient(left: Expr, right: Expr): Expr {
+    const { _location } = this.#call;
+    const to = { name: "float8", _location };
+    return this.#binary("/", { type: "cast", operand: left, to, _location }, right);
+  }
+
+  #plus(expression: Expr): Expr {
+    return this.#binary("+", expression, this.#whole(1));
+  }
+
+  #coalesced(...args: readonly Expr[]): Expr {
+    return this.#called("coalesce", args);
+  }
+
+  #called(name: string, args: readonly Expr[]): Expr {
+    const { _location } = this.#call;
+    return { type: "call", function: { name, _location }, args, _location };
+  }
+
+  #binary(op: "+" | "/" | "<" | ">" | "AND", left: Expr, right: Expr): Expr {
+    return { type: "binary", op, left, right, _location: this.#call._location };
+  }
+
+  #unary(op: "NOT" | "IS NULL" | "IS NOT NULL", operand: Expr): Expr {
+    return { type: "unary", op, operand, _location: this.#call._location };
+  }
+
+  #whole(value: number): Expr {
+    return { type: "integer", value, text: String(value), _location: this.#call._location };
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * The environment in which a query is bound: the relations behind its names, and the binding of
+ * inner queries.
+ */
+import { runToCompletion } from "../../../base/steps.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import type { DataType } from "../../../types/mod.ts";
+import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
+import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
+import type { BoundCte, BoundRecursion, BoundSelect, SystemView } from "../bound.ts";
+
+/** Resolves names in FROM. */
+export interface RelationSource {
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+  /**
+   * Returns the relation with this name.
+   * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
+   */
+  table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
+  systemView(namespace: string, name: string): SystemView | undefined;
+  view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
+}
+
+/** A stored view. */
+export interface ViewRelation {
+  /** "namespace.name". */
+  readonly name: string;
+  readonly query: SelectStatement;
+  /** The column names, one for each output of the query. */
+  readonly columnNames: readonly string[];
+  /** The column names that are visible to the reader, in that order; undefined for all. */
+  readonly shown: readonly string[] | undefined;
+  /** Resolves the names in the view's query. */
+  readonly source: RelationSource;
+}
+
+export interface SelectDeps {
+  readonly statement: StatementBinding;
+  readonly source: RelationSource;
+  /**
+   * Whether the block is the outermost one, in which `*` over one stored table shows the system
+   * columns.
+   */
+  readonly isOutermost: boolean;
+  /** Binds a query inside another, in small steps. */
+  readonly bindInSteps: BindInSteps;
+  /**
+   * Whether an untyped literal in the select list stays untyped: the other side of a set operation,
+   * or the target column, determines its type.
+   */
+  readonly keepsUntyped?: boolean;
+  /** The number of views that enclose the query. */
+  readonly viewDepth?: number | undefined;
+  /** The WITH entries in scope, the nearest first. */
+  readonly ctes?: CteList | undefined;
+  /** The context of the enclosing expression. */
+  readonly outer?: Correlation | undefined;
+}
+
+export type BindInSteps = (
+  query: SelectStatement,
+  deps: SelectDeps,
+) => Generator<void, BoundSelect>;
+
+/** Binds a nested query in the current tick. @throws {DatabaseError} */
+export function boundNow(query: SelectStatement, deps: SelectDeps): BoundSelect {
+  return runToCompletion(deps.bindInSteps(query, deps));
+}
+
+export interface CteList {
+  readonly entry: CteEntry;
+  readonly others: CteList | undefined;
+}
+
+/** The query that a name defined by WITH refers to. */
+export type CteEntry =
+  | {
+      readonly kind: "query";
+      readonly name: string;
+      /** The names of the entry's columns. */
+      readonly names: readonly string[];
+      readonly cte: BoundCte;
+      /** The depth of WITH entries and views that the entry reads through, including itself. */
+      readonly height: number;
+      readonly outer: Correlation | undefined;
+      /** Binds the entry's query again, with a different context for its outer values. */
+      readonly bind: (outer: Correlation | undefined) => BoundSelect;
+    }
+  | {
+      /** The entry as seen within its own recursive side. */
+      readonly kind: "working";
+      readonly name: string;
+      readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+      readonly recursion: BoundRecursion;
+      readonly outer: Correlation | undefined;
+      readonly references: { count: number };
+    }
+  /** The entry in a place where it must not read itself. */
+  | { readonly kind: "forbidden"; readonly name: string };
+
+/** Returns the parts of a context that concern inner and outer queries. */
+export function queriesAround(deps: SelectDeps): Pick<ExpressionContext, "bindInner" | "outer"> {
+  return {
+    outer: deps.outer,
+    bindInner: (query, outer) =>
+      boundNow(query, { ...deps, isOutermost: false, keepsUntyped: false, outer }),
+  };
+}

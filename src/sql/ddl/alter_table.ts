@@ -1,0 +1,575 @@
+/**
+ * ALTER TABLE: computes the next entry of a table, or none if nothing changes, and the conditions
+ * that existing rows must meet. All actions of a statement apply together.
+ *
+ * No row is rewritten: a new column reads its default from the definition, a dropped one is no
+ * longer read, a renamed one keeps its id, and older values are converted to a wider type on
+ * reading.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type ColumnEntry,
+  changedTableOptions,
+  checkColumnName,
+  type ForeignKeyEntry,
+  keyNameOf,
+  resetTableOptions,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import { errorInCell } from "../bind/cell_error.ts";
+import { columnNamed, isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
+import { bindExpression } from "../bind/expression/expression_binder.ts";
+import { Scope } from "../bind/scope.ts";
+import { isVolatile } from "../bind/walk.ts";
+import { compileDefaultSql } from "../execute/build/table_runtime.ts";
+import type { ExecutionContext, IncomingReference } from "../execute/context/execution_context.ts";
+import { columnsTakingFrom } from "../names/sequences.ts";
+import type {
+  AlterTableStatement,
+  ConstraintForeignKey,
+  CreateColumnDef,
+  DropBehaviour,
+  Expr,
+  Name,
+  TableAlteration,
+  TableAlterationAddColumn,
+  TableAlterationAddConstraint,
+  TableAlterationDropColumn,
+  TableAlterationDropConstraint,
+  TableAlterationRenameColumn,
+} from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
+import { alterColumn, modifyColumn, withQualifiedDefault } from "./alter_column.ts";
+import { type Alterer, Altering, type ChangedSequences } from "./altering.ts";
+import {
+  foreignKeyNamed,
+  referencesLosing,
+  refuseReferring,
+  withForeignKeys,
+  withoutForeignKeys,
+} from "./foreign_keys.ts";
+import { checkGenerated, generatedFrom } from "./generated_columns.ts";
+import {
+  firstStateOf,
+  uniqueOfColumn,
+  uniqueOfTable,
+  type WrittenIndex,
+  withIndex,
+  withoutIndexesOf,
+} from "./index_elements.ts";
+import { numberingOf } from "./numbered_columns.ts";
+import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
+import { requireSameStorage } from "./storage_definitions.ts";
+import {
+  checkConstraintNames,
+  checksOf,
+  hasColumn,
+  newCheck,
+  newColumn,
+  optionSettings,
+} from "./table_elements.ts";
+import { constraintNotFound, renamedConstraint, renamedTable } from "./table_rename.ts";
+
+export interface Alteration extends ChangedSequences {
+  /** Names of foreign keys whose rows are to be checked once they are in force. */
+  readonly validations: readonly string[];
+  /** The foreign keys of other tables that are also dropped. */
+  readonly referring: readonly IncomingReference[];
+  /** The altered table; undefined if nothing changes. */
+  readonly next: TableEntry | undefined;
+  /** The conditions that existing rows must meet. */
+  readonly demands: readonly RowDemand[];
+}
+
+/** @throws {DatabaseError} */
+export function alteredTable(
+  table: TableEntry,
+  node: AlterTableStatement,
+  alterer: Alterer,
+): Alteration {
+  let next = table;
+  const altering = new Altering(alterer);
+  let additions: TableAlterationAddColumn[] = [];
+  for (const change of node.changes) {
+    if (change.type === "add column") {
+      additions.push(change);
+      continue;
+    }
+    next = apply(addColumns(next, additions, altering), change, altering);
+    additions = [];
+  }
+  next = addColumns(next, additions, altering);
+  const { changesSequences, demands, droppedSequences, marks, sequences } = altering;
+  const { referring, validations } = altering;
+  const others = { droppedSequences, marks, referring, sequences, validations };
+  if (next === table && !changesSequences) return { next: undefined, demands: [], ...others };
+  // Options are not part of the schema; columns and constraints are.
+  const changesSchema =
+    next.name !== table.name ||
+    next.columns !== table.columns ||
+    next.checks !== table.checks ||
+    next.foreignKeys !== table.foreignKeys;
+  return {
+    next: {
+      ...next,
+      schemaVersion: table.schemaVersion + (changesSchema ? 1 : 0),
+      updatedAtMs: alterer.deps.clock.nowMs(),
+    },
+    demands,
+    ...others,
+  };
+}
+
+type OtherAlteration = Exclude<TableAlteration, TableAlterationAddColumn>;
+
+function apply(table: TableEntry, change: OtherAlteration, altering: Altering): TableEntry {
+  switch (change.type) {
+    case "drop column":
+      return dropColumn(table, change, altering);
+    case "rename table":
+      return renamedTable(table, change, altering.deps.catalog);
+    case "rename constraint":
+      return renamedConstraint(table, change, altering.deps.catalog);
+    case "rename column":
+      return renameColumn(table, change);
+    case "set options": {
+      const settings = optionSettings(change.options);
+      const options = changedTableOptions(table.kind, table.options, settings);
+      const position = change._location.start;
+      requireSameStorage(altering.deps.catalog, table, { options, position });
+      return { ...table, options };
+    }
+    case "reset options": {
+      const names = change.names.map(({ _location, name }) => ({
+        name,
+        position: _location.start,
+      }));
+      const options = resetTableOptions(table.kind, table.options, names);
+      const position = change._location.start;
+      requireSameStorage(altering.deps.catalog, table, { options, position });
+      return { ...table, options };
+    }
+    case "alter column":
+      return alterColumn(table, change, altering);
+    case "modify column":
+      return modifyColumn(table, change, altering);
+    case "add constraint":
+      return addConstraint(table, change, altering);
+    case "validate constraint": {
+      const { isValidated, name } = foreignKeyNamed(table, change.constraint);
+      // A copy, so that the table is altered although nothing changes yet.
+      if (!isValidated) altering.validations.push(name);
+      return isValidated ? table : { ...table };
+    }
+    case "drop constraint":
+      return dropConstraint(table, change, altering);
+  }
+}
+
+/** No row is rewritten, so existing rows cannot get a value each. */
+function generatedLater({ name }: ColumnEntry, position: number): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot add column "${name}": it is generated, and the table has rows, which ALTER TABLE does not rewrite`,
+    {
+      position,
+      hint: "create a table with the column, and copy the rows: INSERT INTO … SELECT",
+    },
+  );
+}
+
+/** Adds several columns together, so that existing columns are checked once. */
+function addColumns(
+  table: TableEntry,
+  additions: readonly TableAlterationAddColumn[],
+  altering: Altering,
+): TableEntry {
+  if (additions.length === 0) return table;
+  const { demands } = altering;
+  const columns = [...table.columns];
+  const checks = [...table.checks];
+  const names = new Set(columns.map(({ name }) => name.toLowerCase()));
+  const added = new Map<number, CreateColumnDef>();
+  let { nextColumnId } = table;
+  for (const { column, ifNotExists } of additions) {
+    const position = column._location.start;
+    const { name } = column.name;
+    if (names.has(name.toLowerCase())) {
+      if (ifNotExists === true) continue;
+      throw new DatabaseError("ALREADY_EXISTS", `Cannot add column "${name}": it already exists`, {
+        position,
+      });
+    }
+    if (column.constraints?.some(({ type }) => type === "primary key") === true) {
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot add column "${name}" as a key: the primary key of a table is fixed`,
+        { position },
+      );
+    }
+    const made = newColumn(column, { columnId: nextColumnId, kind: table.kind });
+    columns.push(withQualifiedDefault(made, altering, position));
+    added.set(nextColumnId, column);
+    names.add(name.toLowerCase());
+    nextColumnId += 1;
+    for (const check of checksOf(column.constraints)) {
+      const entry = newCheck(check, { ...table, checks, columns }, name);
+      demands.push({ kind: "check", name: entry.name, position });
+      checks.push(entry);
+    }
+  }
+  if (nextColumnId === table.nextColumnId) return table;
+  const kept = checks.length === table.checks.length ? table.checks : checks;
+  return completed({ ...table, columns, checks: kept, nextColumnId }, added, altering);
+}
+
+/** Gives added columns their sequences, the values of existing rows, and their foreign keys. */
+function completed(
+  table: TableEntry,
+  added: ReadonlyMap<number, CreateColumnDef>,
+  altering: Altering,
+): TableEntry {
+  const hasRows = holdsRows(altering.deps.store, table.tableId);
+  const numberings = [...added].flatMap(([columnId, node]) => numberingOf(node, columnId) ?? []);
+  const numbered = altering.numbered(table, numberings);
+  const columns = numbered.columns.map((column) => {
+    const node = added.get(column.columnId);
+    if (node === undefined) return column;
+    checkGenerated(numbered, column, node);
+    const position = node._location.start;
+    if (!hasRows) return column;
+    if (column.generatedSql !== undefined) throw generatedLater(column, position);
+    return withMissing(column, { position, altering });
+  });
+  const keys = [...added.values()].flatMap(({ constraints = [] }) =>
+    constraints.flatMap((each) => (each.type === "foreign key" ? [each] : [])),
+  );
+  const unique = [...added.values()].flatMap(uniqueOfColumn);
+  const indexed = withUnique({ ...numbered, columns }, unique, altering.deps);
+  return addForeignKeys(indexed, keys, altering);
+}
+
+/** Sets the value that existing rows have in a new column: its default, evaluated once. */
+function withMissing(
+  column: ColumnEntry,
+  { altering, position }: { position: number; altering: Alterer },
+): ColumnEntry {
+  const { defaultSql, name, notNull, type } = column;
+  if (defaultSql === undefined) {
+    if (!notNull) return column;
+    throw new DatabaseError(
+      "NOT_NULL_VIOLATION",
+      `Cannot add column "${name}": it is NOT NULL, has no DEFAULT, and the table has rows`,
+      { position, hint: "give it a DEFAULT" },
+    );
+  }
+  const context = {
+    statement: new StatementBinding([]),
+    scope: new Scope([]),
+    clause: "DEFAULT",
+    sink: undefined,
+  };
+  if (isVolatile(bindExpression(parseExpression(defaultSql), context))) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot add column "${name}": its DEFAULT gives a different value for each row, and the table has rows`,
+      {
+        position,
+        hint: "add it without DEFAULT, UPDATE the rows, then ALTER COLUMN … SET DEFAULT",
+      },
+    );
+  }
+  const missing = defaultNow(column, compileDefaultSql(defaultSql, type), { altering, position });
+  if (missing === null && notNull) {
+    throw new DatabaseError(
+      "NOT_NULL_VIOLATION",
+      `Cannot add column "${name}": its DEFAULT is NULL`,
+      {
+        position,
+      },
+    );
+  }
+  return { ...column, missing };
+}
+
+function defaultNow(
+  { name }: ColumnEntry,
+  evaluate: (context: ExecutionContext) => Value,
+  { altering, position }: { position: number; altering: Alterer },
+): Value {
+  const { namespace, principal, deps } = altering;
+  const atSeq = deps.store.visibleSeq;
+  try {
+    return evaluate(newContext(deps, { principal, namespace, slots: [], atSeq }));
+  } catch (error) {
+    throw errorInCell(error, () => ({ column: name, source: "query" }), position);
+  }
+}
+
+function dropColumn(
+  table: TableEntry,
+  change: TableAlterationDropColumn,
+  altering: Altering,
+): TableEntry {
+  const { behaviour, column: named, ifExists } = change;
+  const { name, _location } = named;
+  const position = _location.start;
+  const isMissing = table.columns.every((entry) => entry.name !== name) && !isSystemColumn(name);
+  if (ifExists === true && isMissing) return table;
+  const column = columnNamed(table, named, "alter");
+  if (table.primaryKey.includes(column.columnId)) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot drop column "${name}": it is part of the key`,
+      {
+        position,
+      },
+    );
+  }
+  if (table.columns.length === 1) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot drop column "${name}": it is the only one`,
+    );
+  }
+  const generated = generatedFrom(table, name);
+  if (generated.length > 0 && behaviour !== "cascade") {
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop column "${name}": ${generated.length} generated column(s) are computed from it`,
+      { position, hint: "add CASCADE to drop them too" },
+    );
+  }
+  if (generated.length > 0) {
+    // No generated column is computed from another.
+    const without = generated.reduce((next, { name: each }) => {
+      const dropped = {
+        type: "drop column",
+        behaviour,
+        column: { name: each, _location },
+      } as const;
+      return dropColumn(next, { ...dropped, _location }, altering);
+    }, table);
+    return dropColumn(without, change, altering);
+  }
+  const dependent = table.checks.filter(({ sql }) => columnsNamedIn(sql, table).has(name));
+  if (dependent.length > 0 && behaviour !== "cascade") {
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop column "${name}": ${dependent.length} constraint(s) use it`,
+      { position, hint: "add CASCADE to drop them too" },
+    );
+  }
+  const { columnId } = column;
+  const unreferring = withoutForeignKeys(withoutIndexesOf(table, columnId), ({ columnIds }) =>
+    columnIds.includes(columnId),
+  );
+  const action = `drop column "${name}"`;
+  const kept = withoutReferring(unreferring, { action, altering, behaviour, position });
+  dropOwnSequence(table, column, { altering, position });
+  return {
+    ...kept,
+    columns: table.columns.filter((entry) => entry !== column),
+    checks:
+      dependent.length === 0
+        ? table.checks
+        : table.checks.filter((check) => !dependent.includes(check)),
+  };
+}
+
+/**
+ * Returns the table without its foreign keys that need an index which it no longer has, and drops
+ * such foreign keys of other tables.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE
+ */
+function withoutReferring(
+  next: TableEntry,
+  {
+    action,
+    altering,
+    behaviour,
+    position,
+  }: {
+    action: string;
+    altering: Altering;
+    behaviour: DropBehaviour | undefined;
+    position: number;
+  },
+): TableEntry {
+  const dropped = new Set(altering.referring.map(({ key }) => key));
+  const losing = referencesLosing(next, altering.deps.catalog).filter(
+    ({ key }) => !dropped.has(key),
+  );
+  if (behaviour !== "cascade") refuseReferring(action, losing, position);
+  const isOwn = ({ child }: IncomingReference): boolean => child.tableId === next.tableId;
+  altering.referring.push(...losing.filter((each) => !isOwn(each)));
+  const own = new Set(losing.filter(isOwn).map(({ key }) => key));
+  return withoutForeignKeys(next, (key) => own.has(key));
+}
+
+/** Drops the sequence that belongs to a column. @throws {DatabaseError} DEPENDENT_OBJECTS */
+function dropOwnSequence(
+  table: TableEntry,
+  { columnId, name }: ColumnEntry,
+  { altering, position }: { altering: Altering; position: number },
+): void {
+  const sequence = altering.sequenceOf(table, columnId);
+  if (sequence === undefined) return;
+  const others = columnsTakingFrom(altering.deps.catalog, [sequence]).filter(
+    (each) => each.table.tableId !== table.tableId || each.columnId !== columnId,
+  );
+  if (others.length > 0) {
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop column "${name}": ${others.length} DEFAULT(s) of other columns take numbers of its sequence`,
+      { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
+    );
+  }
+  altering.dropSequence(sequence);
+}
+
+function renameColumn(
+  table: TableEntry,
+  { column: from, to }: TableAlterationRenameColumn,
+): TableEntry {
+  const column = columnNamed(table, from, "alter");
+  if (from.name === to.name) return table;
+  checkColumnName(to.name, {
+    position: to._location.start,
+    isQuoted: !/^[a-z_][a-z0-9_$]*$/.test(to.name),
+  });
+  if (
+    hasColumn(
+      table.columns.filter((entry) => entry !== column),
+      to.name,
+    )
+  ) {
+    throw new DatabaseError("ALREADY_EXISTS", `Cannot rename to "${to.name}": it already exists`, {
+      position: to._location.start,
+    });
+  }
+  return {
+    ...table,
+    columns: table.columns.map((entry) => {
+      const renamed = entry === column ? { ...entry, name: to.name } : entry;
+      const { generatedSql } = renamed;
+      if (generatedSql === undefined) return renamed;
+      return { ...renamed, generatedSql: renamedIn(generatedSql, { from, to }) };
+    }),
+    checks: table.checks.map((check) => ({
+      ...check,
+      sql: renamedIn(check.sql, { from, to }),
+    })),
+  };
+}
+
+/** Returns the text with one column renamed, replacing from the last occurrence to the first. */
+function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string {
+  const places: { start: number; end: number }[] = [];
+  for (const part of partsOf(parseExpression(sql))) {
+    const node: Partial<Expr> = part;
+    if (node.type === "ref" && node.name === from.name && node._location !== undefined) {
+      places.push(node._location);
+    }
+  }
+  const quoted = `"${to.name.replaceAll('"', '""')}"`;
+  return places
+    .toSorted((left, right) => right.start - left.start)
+    .reduce((text, { end, start }) => text.slice(0, start) + quoted + text.slice(end), sql);
+}
+
+/** Adds foreign keys. Rows that are there are checked once the foreign keys are in force. */
+function addForeignKeys(
+  table: TableEntry,
+  nodes: readonly ConstraintForeignKey[],
+  altering: Altering,
+): TableEntry {
+  if (nodes.length === 0) return table;
+  const known = table.foreignKeys ?? [];
+  const next = withForeignKeys(table, nodes, altering);
+  if (!holdsRows(altering.deps.store, table.tableId)) return next;
+  const added = (next.foreignKeys ?? []).slice(known.length);
+  for (const { isValidated, name } of added) if (isValidated) altering.validations.push(name);
+  return { ...next, foreignKeys: [...known, ...added.map(unvalidated)] };
+}
+
+function unvalidated(key: ForeignKeyEntry): ForeignKeyEntry {
+  return { ...key, isValidated: false };
+}
+
+function addConstraint(
+  table: TableEntry,
+  { constraint, _location }: TableAlterationAddConstraint,
+  altering: Altering,
+): TableEntry {
+  const { demands } = altering;
+  const position = _location.start;
+  if (constraint.type === "primary key") {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot add a key to ${nameOf(table)}: the primary key of a table is fixed`,
+      { position, hint: "create a table with that key and copy the rows with INSERT … SELECT" },
+    );
+  }
+  if (constraint.type === "foreign key") return addForeignKeys(table, [constraint], altering);
+  checkConstraintNames([constraint]);
+  if (constraint.type !== "check") {
+    return withUnique(table, uniqueOfTable(constraint), altering.deps);
+  }
+  const check = newCheck(constraint, table);
+  demands.push({ kind: "check", name: check.name, position });
+  return { ...table, checks: [...table.checks, check] };
+}
+
+/** Adds UNIQUE constraints. They begin to be built once the table is altered. */
+function withUnique(
+  table: TableEntry,
+  constraints: readonly WrittenIndex[],
+  { catalog, store }: ExecutionDeps,
+): TableEntry {
+  const state = firstStateOf(store, table.tableId);
+  return constraints.reduce((next, each) => withIndex(next, each, { catalog, state }), table);
+}
+
+function dropConstraint(
+  table: TableEntry,
+  { behaviour, constraint: { name, _location }, ifExists }: TableAlterationDropConstraint,
+  altering: Altering,
+): TableEntry {
+  const position = _location.start;
+  if (name === keyNameOf(table) && table.primaryKey.length > 0) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot drop constraint "${name}": it is the key of ${nameOf(table)}`,
+      { position },
+    );
+  }
+  const without = withoutForeignKeys(table, (key) => key.name === name);
+  if (without !== table) return without;
+  const checks = table.checks.filter((check) => check.name !== name);
+  if (checks.length < table.checks.length) return { ...table, checks };
+  const { indexes = [] } = table;
+  const others = indexes.filter((index) => !index.isConstraint || index.name !== name);
+  if (others.length < indexes.length) {
+    const next = { ...table, indexes: others };
+    const action = `drop constraint "${name}"`;
+    return withoutReferring(next, { action, altering, behaviour, position });
+  }
+  if (ifExists === true) return table;
+  throw constraintNotFound(table, { name, _location });
+}
+
+/** Returns a context for expressions that depend on neither a row nor the caller. */
+export function definitionContext(deps: ExecutionDeps): ExecutionContext {
+  return newContext(deps, {
+    principal: NO_PRINCIPAL,
+    namespace: "default",
+    slots: [],
+    atSeq: deps.store.visibleSeq,
+  });
+}

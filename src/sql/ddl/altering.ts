@@ -1,0 +1,87 @@
+/**
+ * The data that the actions of one ALTER TABLE share: who alters, and what else changes in the same
+ * transaction of the catalog.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { SequenceEntry, SequenceMark, TableEntry } from "../../catalog/mod.ts";
+import type { IncomingReference } from "../execute/context/execution_context.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import type { ExecutionDeps } from "../prepare/statement_context.ts";
+import { type Numbering, type SequenceMaker, withSequences } from "./numbered_columns.ts";
+import type { RowDemand } from "./row_inspection.ts";
+
+export type AltererDeps = ExecutionDeps & Pick<BindingDeps, "systemViews">;
+
+/** The caller and its namespace, for which a default is evaluated. */
+export interface Alterer {
+  readonly deps: AltererDeps;
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+}
+
+/** Sequences that change with a table. */
+export interface ChangedSequences {
+  readonly sequences: readonly SequenceEntry[];
+  readonly droppedSequences: readonly SequenceEntry[];
+  /** The numbers that sequences have reached from now on. */
+  readonly marks: readonly SequenceMark[];
+}
+
+export class Altering implements Alterer, ChangedSequences {
+  readonly deps: AltererDeps;
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** The conditions that existing rows must meet. */
+  readonly demands: RowDemand[] = [];
+  readonly sequences: SequenceEntry[] = [];
+  readonly droppedSequences: SequenceEntry[] = [];
+  readonly marks: SequenceMark[] = [];
+  /** Names of foreign keys whose rows are still to be checked. */
+  readonly validations: string[] = [];
+  /** The foreign keys of other tables that are also dropped. */
+  readonly referring: IncomingReference[] = [];
+
+  constructor({ deps, namespace, principal }: Alterer) {
+    this.deps = deps;
+    this.namespace = namespace;
+    this.principal = principal;
+  }
+
+  get changesSequences(): boolean {
+    return this.sequences.length + this.droppedSequences.length + this.marks.length > 0;
+  }
+
+  /** Gives numbered columns their sequences. @throws {DatabaseError} */
+  numbered(table: TableEntry, numberings: readonly Numbering[]): TableEntry {
+    const { catalog, clock } = this.deps;
+    const maker: SequenceMaker = { catalog, clock, principal: this.principal };
+    const made = withSequences(table, numberings, { ...maker, before: this.sequences });
+    this.sequences.push(...made.sequences);
+    return made.table;
+  }
+
+  /** Returns the sequence of a column as the earlier actions have left it. */
+  sequenceOf({ tableId }: TableEntry, columnId: number): SequenceEntry | undefined {
+    const isOwn = ({ ownedBy }: SequenceEntry): boolean =>
+      ownedBy?.tableId === tableId && ownedBy.columnId === columnId;
+    const sequence = this.sequences.findLast(isOwn) ?? this.deps.catalog.sequences().find(isOwn);
+    return sequence !== undefined && this.droppedSequences.includes(sequence)
+      ? undefined
+      : sequence;
+  }
+
+  changeSequence(sequence: SequenceEntry): void {
+    const at = this.sequences.findIndex(({ sequenceId }) => sequenceId === sequence.sequenceId);
+    if (at === -1) this.sequences.push(sequence);
+    else this.sequences[at] = sequence;
+  }
+
+  dropSequence(sequence: SequenceEntry): void {
+    const at = this.sequences.findIndex(({ sequenceId }) => sequenceId === sequence.sequenceId);
+    if (at !== -1) this.sequences.splice(at, 1);
+    const { name, namespace } = sequence;
+    const stored = this.deps.catalog.sequence(namespace, name);
+    if (stored !== undefined) this.droppedSequences.push(stored);
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * COMMENT ON: a text in the entry of an object, which its definition does not depend on. It is no
+ * part of the schema of a table, so it raises no schema version and ends no live query.
+ */
+import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import { type Catalog, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { findSequence } from "../names/sequences.ts";
+import {
+  findNamespace,
+  findTable,
+  requireHolder,
+  visibleTable,
+  visibleView,
+} from "../names/table_names.ts";
+import type { CommentStatement, Name } from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import { indexNamed } from "./index_elements.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+
+/** The longest comment, in UTF-16 units. Every change of a table stores its comments again. */
+const COMMENT_LENGTH_MAX = 10_000;
+
+interface CommentCaller {
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+}
+
+type CommentDeps = BindingDeps & Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+type AlteredObject = Pick<CommentStatement, "_location" | "kind" | "name">;
+
+/** Whoever may alter an object may comment on it. @throws {DatabaseError} PERMISSION_DENIED */
+export function authorizeComment(
+  node: AlteredObject & { readonly type: string },
+  { namespace, principal }: CommentCaller,
+  catalog: Catalog,
+): void {
+  const { kind, name } = node;
+  const schema = kind === "namespace" ? name.name : (name.schema ?? namespace);
+  const holder = catalog.namespace(schema);
+  const table = tableOf(node, { namespace: schema, principal }, catalog);
+  if (table !== undefined) {
+    requireAlter(principal, table, { namespace: holder });
+    return;
+  }
+  const isWhole = kind === "namespace" || kind === "view";
+  requireRun(principal, isWhole ? "removeTable" : "defineTable", {
+    action: `run ${node.type.toUpperCase()}`,
+    position: node._location.start,
+    ...(holder === undefined ? {} : { namespace: holder }),
+  });
+}
+
+/**
+ * Returns the table whose rights decide; undefined if no table decides, or the table does not exist
+ * yet.
+ */
+function tableOf(
+  { kind, name: { name } }: AlteredObject,
+  { namespace, principal }: CommentCaller,
+  catalog: Catalog,
+): TableEntry | undefined {
+  switch (kind) {
+    case "namespace":
+    case "view":
+      return undefined;
+    case "index":
+      return indexNamed(catalog, { namespace, name })?.table;
+    case "sequence": {
+      const ownedBy = catalog.sequence(namespace, name)?.ownedBy;
+      return ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
+    }
+    default:
+      return visibleTable(catalog, { namespace, name }, principal);
+  }
+}
+
+/** @throws {DatabaseError} */
+export function commentOn(
+  node: CommentStatement,
+  caller: CommentCaller,
+  deps: CommentDeps,
+): BoundDefinition {
+  const length = node.comment?.length ?? 0;
+  if (length > COMMENT_LENGTH_MAX) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot store the comment: it has ${length} characters, but should have at most ${COMMENT_LENGTH_MAX}`,
+      { position: node._location.start },
+    );
+  }
+  const change = changeOf(node, caller, deps);
+  const { kind, name, part } = node;
+  const path = kind === "namespace" ? name.name : `${name.schema ?? caller.namespace}.${name.name}`;
+  const what = part === undefined ? `${kind} ${path}` : `${kind} ${part.name} of ${path}`;
+  return () => {
+    deps.store.requireFreeSpace();
+    change();
+    return `Comment on ${what} ${textOf(node) === undefined ? "removed" : "set"}`;
+  };
+}
+
+/** Returns the comment; an empty text removes it, as in PostgreSQL. */
+function textOf({ comment }: CommentStatement): string | undefined {
+  return comment === "" ? undefined : comment;
+}
+
+function changeOf(node: CommentStatement, caller: CommentCaller, deps: CommentDeps): () => void {
+  const { catalog } = deps;
+  const { kind, name } = node;
+  const schema = name.schema ?? caller.namespace;
+  const comment = textOf(node);
+  switch (kind) {
+    case "namespace": {
+      const entry = findNamespace(catalog, name.name, name);
+      return () => catalog.changeNamespace({ ...entry, comment });
+    }
+    case "sequence": {
+      const entry = findSequence(catalog, name, caller.namespace);
+      return () => catalog.changeSequence({ ...entry, comment });
+    }
+    case "view": {
+      deps.systemViews.refuse(name, { ...caller, action: "comment on", ifExists: undefined });
+      const entry = visibleView(deps, { namespace: schema, name: name.name }, caller.principal);
+      if (entry !== undefined) return () => catalog.changeView({ ...entry, comment });
+      return refuseAsView(node, caller, deps);
+    }
+    case "index": {
+      const table = commentedIndex(node, { namespace: schema, name: name.name }, catalog);
+      return () => changeTable(table, deps);
+    }
+    default: {
+      const changed = commentedTable(node, caller, deps);
+      return () => changeTable(changed, deps);
+    }
+  }
+}
+
+/** @throws {DatabaseError} Always. */
+function refuseAsView(
+  { name }: CommentStatement,
+  { namespace, principal }: CommentCaller,
+  deps: CommentDeps,
+): never {
+  const table = findTable(deps, name, { namespace, node: name, principal });
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot comment on view ${nameOf(table)}: it is a table`,
+    { position: name._location.start, hint: "COMMENT ON TABLE" },
+  );
+}
+
+function commentedIndex(
+  node: CommentStatement,
+  place: { readonly namespace: string; readonly name: string },
+  catalog: Catalog,
+): TableEntry {
+  const found = indexNamed(catalog, place);
+  if (found === undefined) {
+    requireHolder(catalog, place.namespace, node.name);
+    throw new DatabaseError(
+      "OBJECT_NOT_FOUND",
+      `Cannot find index ${place.namespace}.${place.name}`,
+      {
+        position: node.name._location.start,
+        hint: "SELECT * FROM system.indexes lists the indexes",
+      },
+    );
+  }
+  const { index, table } = found;
+  return { ...table, indexes: withComment(table.indexes, index.name, textOf(node)) ?? [] };
+}
+
+/** Returns a table with a comment on it, on a column or on a constraint. @throws {DatabaseError} */
+function commentedTable(
+  node: CommentStatement,
+  { namespace, principal }: CommentCaller,
+  deps: CommentDeps,
+): TableEntry {
+  const { name, part } = node;
+  deps.systemViews.refuse(name, {
+    namespace,
+    principal,
+    action: "comment on",
+    ifExists: undefined,
+  });
+  const table = findTable(deps, name, { namespace, node: name, principal });
+  const comment = textOf(node);
+  if (part === undefined) return { ...table, comment };
+  return node.kind === "column"
+    ? withColumnComment(table, part, comment)
+    : withConstraintComment(table, part, comment);
+}
+
+interface Commented {
+  readonly name: string;
+  readonly comment?: string | undefined;
+}
+
+/** Returns the entries with a comment on one of them; undefined if none has that name. */
+function withComment<Entry extends Commented>(
+  entries: readonly Entry[] = [],
+  name: string,
+  comment: string | undefined,
+): Entry[] | undefined {
+  const at = entries.findIndex((each) => each.name === name);
+  const entry = entries[at];
+  return entry === undefined ? undefined : entries.with(at, { ...entry, comment });
+}
+
+function withColumnComment(
+  table: TableEntry,
+  column: Name,
+  comment: string | undefined,
+): TableEntry {
+  const columns = withComment(table.columns, column.name, comment);
+  if (columns !== undefined) return { ...table, columns };
+  throw notFound("column", table, { named: column, known: table.columns });
+}
+
+function withConstraintComment(
+  table: TableEntry,
+  constraint: Name,
+  comment: string | undefined,
+): TableEntry {
+  const { name } = constraint;
+  if (table.primaryKey.length > 0 && name === keyNameOf(table)) {
+    return { ...table, keyComment: comment };
+  }
+  const checks = withComment(table.checks, name, comment);
+  if (checks !== undefined) return { ...table, checks };
+  const foreignKeys = withComment(table.foreignKeys, name, comment);
+  if (foreignKeys !== undefined) return { ...table, foreignKeys };
+  const unique = table.indexes?.filter(({ isConstraint }) => isConstraint) ?? [];
+  const isUnique = unique.some((each) => each.name === name);
+  const indexes = isUnique ? withComment(table.indexes, name, comment) : undefined;
+  if (indexes !== undefined) return { ...table, indexes };
+  const known = [...table.checks, ...unique, ...(table.foreignKeys ?? [])];
+  throw notFound("constraint", table, { named: constraint, known });
+}
+
+function notFound(
+  kind: "column" | "constraint",
+  table: TableEntry,
+  { known, named }: { readonly named: Name; readonly known: readonly { readonly name: string }[] },
+): DatabaseError {
+  const near = nearestName(
+    named.name,
+    known.map(({ name }) => name),
+  );
+  return new DatabaseError(
+    kind === "column" ? "COLUMN_NOT_FOUND" : "OBJECT_NOT_FOUND",
+    `Cannot find ${kind} "${named.name}" of ${nameOf(table)}`,
+    {
+      position: named._location.start,
+      ...(near === undefined ? {} : { hint: `did you mean "${near}"?` }),
+    },
+  );
+}
+
+function changeTable(changed: TableEntry, { catalog, clock, store }: CommentDeps): void {
+  catalog.changeTable({ ...changed, updatedAtMs: clock.nowMs() }, store.issueSeq(), {});
+}

@@ -1,0 +1,210 @@
+/**
+ * Collects the names that the definitions in a text create, change or drop. A later statement that
+ * uses such a name is bound when its turn comes; all others are bound before any part of the text
+ * runs.
+ *
+ * A column or an alias with the same name as a table of its namespace counts as that table, which
+ * only delays the binding of the statement.
+ */
+import type { ErrorCode } from "../../base/errors.ts";
+import type { AlterTableStatement, Name, QName, Statement } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+
+/**
+ * A relation is a table, a view or a topic, by "namespace.name". The others are identified by name.
+ */
+type Kind = "namespace" | "relation" | "storage" | "user";
+
+interface DefinedName {
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+/** Statements that may name sequences and indexes whose names no earlier statement has to write. */
+const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
+  "create table",
+  "alter table",
+  "alter sequence",
+  "drop sequence",
+  "alter index",
+  "drop index",
+  "alter owner",
+  "comment on",
+] as const);
+
+export class DefinedNames {
+  readonly #names: Readonly<Record<Kind, Set<string>>> = {
+    namespace: new Set(),
+    relation: new Set(),
+    storage: new Set(),
+    user: new Set(),
+  };
+  /** Set if CASCADE may drop views that the text does not name. */
+  #isCascading = false;
+
+  /** @param namespace The namespace of unqualified names. */
+  add(node: Statement, namespace: string): void {
+    for (const { kind, name } of definedBy(node, namespace)) this.#names[kind].add(name);
+    if (isCascade(node)) this.#isCascading = true;
+  }
+
+  /**
+   * Whether a statement's error may disappear once the definitions so far have run.
+   *
+   * @param namespace The namespace of unqualified names.
+   */
+  mayMend(node: Statement, code: ErrorCode, namespace: string): boolean {
+    // Dependent objects are not named: the views of a table, the tables of a namespace.
+    if (code === "DEPENDENT_OBJECTS" && this.#names.relation.size > 0) return true;
+    // Sequences in string literals, as in nextval('orders_id_seq'), and sequences of columns are
+    // not named either.
+    const isUnwritten = code === "OBJECT_NOT_FOUND" && MAY_NAME_UNWRITTEN.has(node.type);
+    if (isUnwritten && this.#names.relation.size > 0) return true;
+    const isOfUser = node.type === "alter user" || node.type === "drop user";
+    // The last user of role system may be dropped once there is another.
+    if (isOfUser && code === "INVALID_OPERATION") return this.#names.user.size > 0;
+    return this.isUsedBy(node, namespace);
+  }
+
+  /** @param namespace The namespace of unqualified names. */
+  isUsedBy(node: Statement, namespace: string): boolean {
+    if (ownNames(node).some(({ kind, name }) => this.#names[kind].has(name))) return true;
+    if (!namesRelations(node)) return false;
+    if (this.#isCascading) return true;
+    for (const part of partsOf(node)) if (this.#isNamedIn(part, namespace)) return true;
+    return false;
+  }
+
+  #isNamedIn(part: object, around: string): boolean {
+    const { name, schema, value }: { name?: unknown; schema?: unknown; value?: unknown } = part;
+    if (typeof name !== "string") return false;
+    if (name === "storage_id") return this.#hasValue("storage", value);
+    if (name === "dead_letter") return this.#hasValue("relation", value);
+    const namespace = typeof schema === "string" ? schema : around;
+    return this.#names.relation.has(`${namespace}.${name}`) || this.#names.namespace.has(namespace);
+  }
+
+  /** Whether the value of an option is a name that the definitions contain. */
+  #hasValue(kind: Kind, option: unknown): boolean {
+    if (typeof option !== "object" || option === null) return false;
+    const { name, value }: { name?: unknown; value?: unknown } = option;
+    return [name, value].some((id) => typeof id === "string" && this.#names[kind].has(id));
+  }
+}
+
+function definedBy(node: Statement, namespace: string): readonly DefinedName[] {
+  switch (node.type) {
+    case "create namespace":
+    case "alter namespace":
+    case "drop namespace":
+      return [named("namespace", node.name)];
+    case "create user":
+    case "alter user":
+    case "drop user":
+      return [named("user", node.name)];
+    case "create storage":
+    case "alter storage":
+    case "drop storage":
+      return [named("storage", node.name)];
+    default:
+      return relationsDefinedBy(node).map(({ name, schema = namespace }) => {
+        return { kind: "relation", name: `${schema}.${name}` };
+      });
+  }
+}
+
+function relationsDefinedBy(node: Statement): readonly QName[] {
+  switch (node.type) {
+    case "create table":
+    case "create view":
+    case "create sequence":
+    case "alter sequence":
+    case "create topic":
+    case "alter topic":
+    case "drop topic":
+    case "clear topic":
+      return [node.name];
+    case "alter table":
+      return [node.table, ...newNamesIn(node)];
+    case "create index":
+      return [node.table];
+    case "alter index":
+      return [node.name, { ...node.name, name: node.to.name }];
+    case "drop table":
+    case "drop view":
+    case "drop sequence":
+      return node.names;
+    default:
+      return [];
+  }
+}
+
+/** Returns the names that ALTER TABLE gives the table. */
+function newNamesIn({ changes, table }: AlterTableStatement): readonly QName[] {
+  return changes.flatMap((change) =>
+    change.type === "rename table" ? [{ ...table, name: change.to.name }] : [],
+  );
+}
+
+/** Returns names in a statement that do not belong to a relation. */
+function ownNames(node: Statement): readonly DefinedName[] {
+  switch (node.type) {
+    case "use namespace":
+    case "drop namespace":
+      return [named("namespace", node.name)];
+    case "create namespace":
+      return [named("namespace", node.name), ...optional("user", node.authorization)];
+    case "alter namespace":
+      return [named("namespace", node.name), ...optional("user", node.owner)];
+    case "show tables":
+    case "show topics":
+      return optional("namespace", node.namespace);
+    case "storage flush":
+    case "storage compact":
+      return optional("namespace", node.namespace);
+    case "create user":
+    case "alter user":
+    case "drop user":
+      return [named("user", node.name)];
+    case "execute as":
+      return [named("user", node.user)];
+    case "create storage":
+    case "alter storage":
+    case "drop storage":
+    case "storage check":
+      return [named("storage", node.name)];
+    default:
+      return namesBesideObject(node);
+  }
+}
+
+/** Returns such names of statements that may also name a relation. */
+function namesBesideObject(node: Statement): readonly DefinedName[] {
+  if (node.type === "alter owner") {
+    return node.owner.currentUser === true ? [] : [named("user", node.owner)];
+  }
+  const isNamespace = node.type === "comment on" && node.kind === "namespace";
+  return isNamespace ? [named("namespace", node.name)] : [];
+}
+
+function namesRelations(node: Statement): boolean {
+  if (node.type === "set" || node.type === "show" || node.type === "current setting") return false;
+  return node.type === "execute as" || node.type === "alter owner" || ownNames(node).length === 0;
+}
+
+function named(kind: Kind, { name }: Name): DefinedName {
+  return { kind, name };
+}
+
+function optional(kind: Kind, name: Name | undefined): readonly DefinedName[] {
+  return name === undefined ? [] : [named(kind, name)];
+}
+
+function isCascade(node: Statement): boolean {
+  if (node.type === "alter table") {
+    return node.changes.some(
+      (change) => change.type === "drop column" && change.behaviour === "cascade",
+    );
+  }
+  return "cascade" in node && node.cascade === "cascade";
+}

@@ -1,0 +1,327 @@
+/**
+ * FOREIGN KEY in CREATE TABLE and ALTER TABLE: what may refer to what.
+ *
+ *     SHARED ──► SHARED        USER ──► USER, of the same owner        USER ──► SHARED
+ *
+ * A row of a SHARED table has no owner, so it cannot determine which owner's row of a USER table it
+ * refers to.
+ *
+ * A foreign key refers to the primary key of a table or to the columns of a unique index that is
+ * ready. Such an index is not dropped as long as it is the last one of its columns.
+ */
+import { type Principal, requireAlter } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Catalog,
+  type ColumnEntry,
+  checkObjectName,
+  type ForeignKeyEntry,
+  keyNameOf,
+  NAME_LENGTH_MAX,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { refersToPrimaryKey } from "../execute/change/referenced_key.ts";
+import type { IncomingReference } from "../execute/context/execution_context.ts";
+import { referencesTo } from "../names/references.ts";
+import { findTable } from "../names/table_names.ts";
+import type { ConstraintForeignKey, CreateTableStatement, Name } from "../parse/ast/ast.ts";
+import type { Alterer } from "./altering.ts";
+
+/** The table that refers, as far as it is known. */
+export type ReferringTable = Pick<
+  TableEntry,
+  | "checks"
+  | "columns"
+  | "foreignKeys"
+  | "indexes"
+  | "keyName"
+  | "kind"
+  | "name"
+  | "namespace"
+  | "primaryKey"
+  | "tableId"
+>;
+
+/** Returns the foreign keys in CREATE TABLE, column constraints first. */
+export function foreignKeysIn({
+  columns,
+  constraints = [],
+}: CreateTableStatement): ConstraintForeignKey[] {
+  const ofColumns = columns.flatMap((column) => column.constraints ?? []);
+  return [...ofColumns, ...constraints].flatMap((each) =>
+    each.type === "foreign key" ? [each] : [],
+  );
+}
+
+/** Returns a table with foreign keys added. @throws {DatabaseError} */
+export function withForeignKeys<T extends ReferringTable>(
+  table: T,
+  nodes: readonly ConstraintForeignKey[],
+  alterer: Alterer,
+): T {
+  if (nodes.length === 0) return table;
+  const foreignKeys = [...(table.foreignKeys ?? [])];
+  const next = { ...table, foreignKeys };
+  for (const node of nodes) foreignKeys.push(newForeignKey(node, next, alterer));
+  return next;
+}
+
+/**
+ * @throws {DatabaseError} TABLE_NOT_FOUND, COLUMN_NOT_FOUND, INVALID_DEFINITION, ALREADY_EXISTS,
+ *   PERMISSION_DENIED
+ */
+function newForeignKey(
+  node: ConstraintForeignKey,
+  table: ReferringTable,
+  alterer: Alterer,
+): ForeignKeyEntry {
+  const position = node._location.start;
+  const parent = referencedTable(node, table, alterer);
+  requireKinds(table, parent, position);
+  const columns = node.columns.map((name) => columnNamed(table, name));
+  const referenced = referencedColumns(node, parent);
+  if (columns.length !== referenced.length) {
+    throw invalid(
+      position,
+      `it has ${columns.length} column(s) and refers to ${referenced.length}`,
+    );
+  }
+  if (new Set(columns).size !== columns.length) {
+    throw invalid(position, "it names a column twice");
+  }
+  for (const [i, column] of columns.entries()) requireAlike(column, referenced[i], position);
+  const { onDelete = "no action", onUpdate = "no action" } = node;
+  if (onDelete === "set null" || onDelete === "set default") {
+    requireSettable(table, columns, { position, action: onDelete });
+  }
+  const referencedIds = referenced.map(({ columnId }) => columnId);
+  const mayChange = !refersToPrimaryKey({ referencedIds }, parent);
+  if (mayChange && onUpdate !== "no action" && onUpdate !== "restrict") {
+    requireSettable(table, columns, { position, action: `on update ${onUpdate}` });
+  }
+  return {
+    name: nameFor(node, table, columns),
+    columnIds: columns.map(({ columnId }) => columnId),
+    tableId: parent.tableId,
+    referencedIds,
+    onDelete,
+    onUpdate,
+    isFull: node.match === "full",
+    isDeferrable: node.deferrable,
+    isDeferred: node.initially === "deferred",
+    isValidated: node.notValid !== true,
+    // The position is issued when the definition changes.
+    sinceSeq: 0,
+  };
+}
+
+function referencedTable(
+  { table: named }: ConstraintForeignKey,
+  table: ReferringTable,
+  { deps, namespace, principal }: Alterer,
+): ReferringTable {
+  const { name, schema = namespace } = named;
+  if (name === table.name && schema === table.namespace) return table;
+  const parent = findTable(deps, named, { namespace, node: named, principal });
+  requireReference(principal, parent, deps);
+  return parent;
+}
+
+/** Rows of the other table can then no longer be deleted freely, so its rules change, too. */
+function requireReference(
+  principal: Principal,
+  parent: TableEntry,
+  { catalog }: Alterer["deps"],
+): void {
+  requireAlter(principal, parent, { namespace: catalog.namespace(parent.namespace) });
+}
+
+function requireKinds(child: ReferringTable, parent: ReferringTable, position: number): void {
+  if (child.kind === "stream" || parent.kind === "stream") {
+    throw invalid(position, "rows of a STREAM table vanish by themselves");
+  }
+  if (child.kind === "shared" && parent.kind === "user") {
+    throw invalid(
+      position,
+      "a row of a SHARED table belongs to nobody, so it cannot refer to the rows of one user",
+    );
+  }
+}
+
+function columnNamed(table: ReferringTable, { name, _location }: Name): ColumnEntry {
+  const column = table.columns.find((each) => each.name === name);
+  if (column !== undefined) return column;
+  throw new DatabaseError(
+    "COLUMN_NOT_FOUND",
+    `Cannot find column "${name}" in ${table.namespace}.${table.name}`,
+    { position: _location.start },
+  );
+}
+
+/** Returns the columns that a foreign key refers to, in the order of the referring columns. */
+function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): ColumnEntry[] {
+  const key = parent.primaryKey.flatMap(
+    (columnId) => parent.columns.find((column) => column.columnId === columnId) ?? [],
+  );
+  if (node.referenced === undefined) return key;
+  const named = node.referenced.map((name) => columnNamed(parent, name));
+  const ids = named.map(({ columnId }) => columnId);
+  if (isReferable(ids, parent)) return named;
+  throw invalid(
+    node._location.start,
+    `the columns that it refers to should be the primary key of ${parent.namespace}.${parent.name} (${key.map(({ name }) => name).join(", ")}) or those of a unique index that is ready`,
+  );
+}
+
+/** Whether no two rows of a table have the same values of some columns. */
+function isReferable(
+  ids: readonly number[],
+  { indexes = [], primaryKey }: Pick<TableEntry, "indexes" | "primaryKey">,
+): boolean {
+  const isSame = (others: readonly number[]): boolean =>
+    others.length === ids.length && others.every((id) => ids.includes(id));
+  if (isSame(primaryKey)) return true;
+  return indexes.some(
+    ({ columnIds, isUnique, state, where }) =>
+      isUnique && state === "ready" && where === undefined && isSame(columnIds),
+  );
+}
+
+/** Returns the foreign keys that need an index which a change of their parent drops. */
+export function referencesLosing(
+  next: TableEntry,
+  catalog: Pick<Catalog, "tables" | "version">,
+): readonly IncomingReference[] {
+  const own = (next.foreignKeys ?? []).flatMap((key) =>
+    key.tableId === next.tableId ? [{ child: next, key }] : [],
+  );
+  const others = referencesTo(catalog, next.tableId).filter(
+    ({ child }) => child.tableId !== next.tableId,
+  );
+  return [...own, ...others].filter(({ key }) => !isReferable(key.referencedIds, next));
+}
+
+function requireAlike(
+  column: ColumnEntry,
+  referenced: ColumnEntry | undefined,
+  position: number,
+): void {
+  if (referenced === undefined || areAlike(column.type, referenced.type)) return;
+  throw invalid(
+    position,
+    `column "${column.name}" is ${typeName(column.type)}, and "${referenced.name}" is ${typeName(referenced.type)}`,
+  );
+}
+
+/** Whether equal values of both types have one form, so that keys are compared as they are. */
+export function areAlike(left: DataType, right: DataType): boolean {
+  if (sameType(left, right)) return true;
+  if (isInteger(left)) return isInteger(right);
+  if (left.kind === "decimal" && right.kind === "decimal") return left.scale === right.scale;
+  return left.kind === right.kind && left.kind !== "json";
+}
+
+function requireSettable(
+  table: ReferringTable,
+  columns: readonly ColumnEntry[],
+  { action, position }: { action: string; position: number },
+): void {
+  const fixed = columns.find(
+    ({ columnId, generatedSql }) =>
+      generatedSql !== undefined || table.primaryKey.includes(columnId),
+  );
+  if (fixed === undefined) return;
+  const why = fixed.generatedSql === undefined ? "part of the primary key" : "generated";
+  throw invalid(
+    position,
+    `${action.toUpperCase()} cannot change column "${fixed.name}", which is ${why}`,
+  );
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+function nameFor(
+  { constraintName, _location }: ConstraintForeignKey,
+  table: ReferringTable,
+  columns: readonly ColumnEntry[],
+): string {
+  const taken = new Set([
+    ...table.checks.map(({ name }) => name),
+    ...(table.foreignKeys ?? []).map(({ name }) => name),
+    ...(table.primaryKey.length > 0 ? [keyNameOf(table)] : []),
+  ]);
+  if (constraintName !== undefined) {
+    const { name } = constraintName;
+    checkObjectName("constraint", name, { position: constraintName._location.start });
+    if (!taken.has(name)) return name;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot name constraint "${name}": another constraint of the table has that name`,
+      { position: _location.start },
+    );
+  }
+  const parts = [table.name, ...columns.map(({ name }) => name)].join("_");
+  const wanted = parts.replaceAll(/[^A-Za-z0-9_]/g, "_");
+  for (let number = 0; ; number += 1) {
+    const end = `_fkey${number === 0 ? "" : number}`;
+    const name = `${wanted.slice(0, NAME_LENGTH_MAX - end.length)}${end}`;
+    if (!taken.has(name)) return name;
+  }
+}
+
+function invalid(position: number, why: string): DatabaseError {
+  return new DatabaseError("INVALID_DEFINITION", `Cannot define the foreign key: ${why}`, {
+    position,
+  });
+}
+
+/** Returns a table without some of its foreign keys. */
+export function withoutForeignKeys(
+  table: TableEntry,
+  isGone: (key: ForeignKeyEntry) => boolean,
+): TableEntry {
+  const { foreignKeys = [] } = table;
+  const kept = foreignKeys.filter((key) => !isGone(key));
+  return kept.length === foreignKeys.length ? table : { ...table, foreignKeys: kept };
+}
+
+/** Gives new foreign keys the position from which they are in force. */
+export function inForceSince(table: TableEntry, seq: number): TableEntry {
+  const { foreignKeys } = table;
+  if (foreignKeys === undefined || foreignKeys.every(({ sinceSeq }) => sinceSeq > 0)) return table;
+  return {
+    ...table,
+    foreignKeys: foreignKeys.map((key) => (key.sinceSeq > 0 ? key : withSince(key, seq))),
+  };
+}
+
+function withSince(key: ForeignKeyEntry, sinceSeq: number): ForeignKeyEntry {
+  return { ...key, sinceSeq };
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): ForeignKeyEntry {
+  const key = table.foreignKeys?.find((each) => each.name === name);
+  if (key !== undefined) return key;
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find foreign key "${name}" of ${nameOf(table)}`,
+    { position: _location.start },
+  );
+}
+
+/** Refuses to drop what foreign keys refer to. @throws {DatabaseError} DEPENDENT_OBJECTS */
+export function refuseReferring(
+  action: string,
+  referring: readonly IncomingReference[],
+  position: number,
+): void {
+  const [first] = referring;
+  if (first === undefined) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${action}: ${referring.length} foreign key(s) refer to it, such as "${first.key.name}" of ${nameOf(first.child)}`,
+    { position, hint: "add CASCADE to drop the foreign keys too" },
+  );
+}

@@ -1,0 +1,71 @@
+/**
+ * GENERATED ALWAYS AS (…) STORED: which expressions compute a column, and what depends on them.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
+import type { DataType } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { castTo } from "../bind/expression/casts.ts";
+import { bindExpression } from "../bind/expression/expression_binder.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { columnIdsIn, holdsTimeWord, isImmutable } from "../bind/walk.ts";
+import { checkScope } from "../execute/build/table_runtime.ts";
+import type { CreateColumnDef, Expr } from "../parse/ast/ast.ts";
+import { parseExpression } from "../parse/parser.ts";
+
+/**
+ * Requires that an expression can compute a column: it is immutable, fits the type of the column,
+ * and reads no other generated column, so that the order of computing does not matter.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION, TYPE_MISMATCH, COLUMN_NOT_FOUND, INVALID_QUERY
+ */
+export function checkGenerated(
+  table: Pick<TableEntry, "columns" | "name" | "primaryKey">,
+  { columnId, name, type }: ColumnEntry,
+  { constraints = [], _location }: CreateColumnDef,
+): void {
+  const stored = constraints.find((constraint) => constraint.type === "stored");
+  if (stored?.type !== "stored") return;
+  const position = _location.start;
+  const refuse = (why: string): never => {
+    throw new DatabaseError("INVALID_DEFINITION", `Cannot generate column "${name}": ${why}`, {
+      position,
+    });
+  };
+  if (table.primaryKey.includes(columnId)) refuse("it is part of the key, which never changes");
+  if (type.kind === "file") refuse("it is a FILE column");
+  const bound = boundIn(table, stored.expr, type);
+  if (!isImmutable(bound) || holdsTimeWord(bound)) {
+    refuse("its expression must always give the same result for a row");
+  }
+  for (const at of columnIdsIn(bound)) {
+    const read = table.columns[at];
+    if (read?.generatedSql === undefined) continue;
+    refuse(`its expression reads column "${read.name}", which is also generated`);
+  }
+}
+
+/** Returns the generated columns whose expressions read a column. */
+export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
+  const position = table.columns.findIndex((column) => column.name === name);
+  return table.columns.filter(
+    ({ generatedSql, type }) =>
+      generatedSql !== undefined &&
+      columnIdsIn(boundIn(table, parseExpression(generatedSql), type)).has(position),
+  );
+}
+
+/** Binds an expression over the columns of a table, whose ids are their positions. */
+function boundIn(
+  table: Pick<TableEntry, "columns" | "name">,
+  node: Expr,
+  type: DataType,
+): BoundExpression {
+  const { scope } = checkScope(table);
+  const statement = new StatementBinding([]);
+  const context = { statement, scope, clause: "GENERATED", sink: undefined };
+  const bound = castTo(bindExpression(node, context), { to: type, mode: "assignment", node });
+  readLiterals(statement.literals);
+  return bound;
+}

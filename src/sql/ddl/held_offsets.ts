@@ -1,0 +1,36 @@
+/**
+ * Keeps the offsets of topics while a source table is altered or dropped: they are made durable
+ * beforehand, and nothing is counted until the new definition is in force.
+ *
+ * - Only a table that is a source of a topic has offsets to hold.
+ * - Waiting takes ticks, so a statement is bound again after each table whose offsets it holds.
+ */
+
+import { topicsOf } from "../names/topics.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+
+export class HeldOffsets {
+  readonly #deps: Pick<SqlEnvironment, "catalog" | "topics">;
+  readonly #held = new Map<number, () => void>();
+
+  constructor(deps: Pick<SqlEnvironment, "catalog" | "topics">) {
+    this.#deps = deps;
+  }
+
+  /** Whether the table may be changed in this tick. */
+  holds(tableId: number): boolean {
+    return this.#held.has(tableId) || topicsOf(this.#deps.catalog, tableId).length === 0;
+  }
+
+  /** Waits until the offsets of a table are durable. @throws {DatabaseError} */
+  async hold(tableId: number): Promise<void> {
+    if (!this.holds(tableId))
+      this.#held.set(tableId, await this.#deps.topics().holdOffsets(tableId));
+  }
+
+  /** Lets counting continue. */
+  release(): void {
+    for (const release of this.#held.values()) release();
+    this.#held.clear();
+  }
+}

@@ -1,0 +1,386 @@
+/**
+ * CREATE INDEX, ALTER INDEX and DROP INDEX, and the work that makes a new index complete.
+ *
+ *     building ──all rows are in it──► checking (only if unique) ──no duplicate──► ready
+ *         └────────────────── failed or killed ──────────────────────┴──► dropped
+ *
+ * Others write in the meantime. The statement answers once the index is ready or dropped. A stop of
+ * the server leaves it as it is, and the next start continues.
+ */
+import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { DatabaseError, isExpected } from "../../base/errors.ts";
+import { repeatedly } from "../../base/repeatedly.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  type IndexEntry,
+  keyNameOf,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { type Job, type JobEnd, runJob } from "../../storage/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import type { IncomingReference } from "../execute/context/execution_context.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { findTable, requireHolder } from "../names/table_names.ts";
+import type {
+  AlterIndexStatement,
+  CreateIndexStatement,
+  DropIndexStatement,
+  QName,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import { referencesLosing, refuseReferring } from "./foreign_keys.ts";
+import { firstStateOf, indexNamed, takenNames, withIndex } from "./index_elements.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { droppedMessage } from "./view_definitions.ts";
+
+/** The interval at which a build checks whether its request was killed. */
+const KILL_LOOK_MS = 200;
+
+export interface IndexDeps
+  extends Pick<SqlEnvironment, "catalog" | "clock" | "definitionOf" | "jobs" | "log" | "store"> {}
+
+/** The request that defines an index. */
+export interface IndexCall {
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+  readonly ledger: RequestLedger;
+}
+
+/** The request that drops indexes. */
+export interface DropIndexCall extends Omit<IndexCall, "ledger"> {
+  readonly dropReference: (reference: IncomingReference) => void;
+}
+
+/**
+ * Checks the rights of ALTER INDEX and DROP INDEX before any part of the request runs.
+ *
+ * @throws {DatabaseError}
+ */
+export function authorizeIndexes(
+  node: AlterIndexStatement | DropIndexStatement,
+  { namespace, principal }: Omit<IndexCall, "ledger">,
+  catalog: Catalog,
+): void {
+  for (const name of node.type === "drop index" ? node.names : [node.name]) {
+    const place = { namespace: name.schema ?? namespace, name: name.name };
+    const holder = catalog.namespace(place.namespace);
+    const table = indexNamed(catalog, place)?.table;
+    if (table !== undefined) requireAlter(principal, table, { namespace: holder });
+    // An earlier statement in the text may create the index.
+    else {
+      requireRun(principal, "defineTable", {
+        action: `run ${node.type.toUpperCase()}`,
+        position: name._location.start,
+        ...(holder === undefined ? {} : { namespace: holder }),
+      });
+    }
+  }
+}
+
+/** @throws {DatabaseError} */
+export function createIndex(
+  node: CreateIndexStatement,
+  { ledger, namespace, principal }: IndexCall,
+  deps: IndexDeps & BindingDeps,
+): BoundDefinition {
+  const { catalog, store, systemViews } = deps;
+  const { isUnique, name, table: named } = node;
+  systemViews.refuse(named, { namespace, principal, action: "index", ifExists: undefined });
+  const place = { namespace: named.schema ?? namespace, name: name?.name ?? "" };
+  const isThere = (): boolean =>
+    node.ifNotExists === true && name !== undefined && indexNamed(catalog, place) !== undefined;
+  const planned = (): TableEntry => {
+    const table = findTable(deps, named, { namespace, node: named, principal });
+    requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+    const columns = node.columns.map(({ column }) => column);
+    const position = node._location.start;
+    const written = { columns, name, isUnique, isConstraint: false, position };
+    const state = firstStateOf(store, table.tableId);
+    return withIndex(table, written, { catalog, state });
+  };
+  const already = (): string => `Index ${place.namespace}.${place.name} already exists`;
+  if (isThere()) return already;
+  planned();
+  return async () => {
+    if (isThere()) return already();
+    store.requireFreeSpace();
+    const next = planned();
+    changeTable(deps, next);
+    const made = (next.indexes ?? []).slice(-1);
+    await finishIndexes(deps, next.tableId, { made, ledger, createdBy: principal.userId });
+    return made.map((index) => `Index ${next.namespace}.${index.name} created`).join();
+  };
+}
+
+/** @throws {DatabaseError} */
+export function dropIndexes(
+  node: DropIndexStatement,
+  { dropReference, namespace, principal }: DropIndexCall,
+  deps: IndexDeps & BindingDeps,
+): BoundDefinition {
+  const { catalog } = deps;
+  const withoutNamed = (table: TableEntry): TableEntry => {
+    const isNamed = ({ name }: IndexEntry): boolean =>
+      node.names.some(
+        (each) => each.name === name && (each.schema ?? namespace) === table.namespace,
+      );
+    return { ...table, indexes: (table.indexes ?? []).filter((index) => !isNamed(index)) };
+  };
+  const found = (name: QName): IndexPlace | undefined => {
+    const at = foundIndex(name, { ifExists: node.ifExists, namespace, principal }, catalog);
+    if (at === undefined) return undefined;
+    const position = name._location.start;
+    if (!at.index.isConstraint) {
+      if (node.cascade === "cascade") return at;
+      const losing = referencesLosing(withoutNamed(at.table), catalog);
+      refuseReferring(`drop index ${at.table.namespace}.${name.name}`, losing, position);
+      return at;
+    }
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop index ${at.table.namespace}.${name.name}: it is a constraint of ${nameOf(at.table)}`,
+      { position, hint: `ALTER TABLE ${nameOf(at.table)} DROP CONSTRAINT ${name.name}` },
+    );
+  };
+  for (const name of node.names) found(name);
+  return () => {
+    const dropped: string[] = [];
+    const missing: string[] = [];
+    // Every name is looked up before the first index is dropped.
+    for (const name of node.names) found(name);
+    for (const name of node.names) {
+      const shown = `${name.schema ?? namespace}.${name.name}`;
+      const at = found(name);
+      if (at === undefined) missing.push(shown);
+      else {
+        const { indexId } = at.index;
+        const { tableId } = at.table;
+        for (const each of referencesLosing(withoutIndex(at.table, indexId), catalog)) {
+          dropReference(each);
+        }
+        changeTable(deps, withoutIndex(catalog.tableById(tableId) ?? at.table, indexId));
+        dropped.push(shown);
+      }
+    }
+    return droppedMessage("index", { dropped, missing });
+  };
+}
+
+interface IndexPlace {
+  readonly table: TableEntry;
+  readonly index: IndexEntry;
+}
+
+/**
+ * Returns an index that the caller may alter; undefined if IF EXISTS skips it.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND, PERMISSION_DENIED
+ */
+function foundIndex(
+  name: QName,
+  {
+    ifExists,
+    namespace,
+    principal,
+  }: Omit<IndexCall, "ledger"> & { readonly ifExists: true | undefined },
+  catalog: Catalog,
+): IndexPlace | undefined {
+  const place = { namespace: name.schema ?? namespace, name: name.name };
+  const at = indexNamed(catalog, place);
+  if (at !== undefined) {
+    requireAlter(principal, at.table, { namespace: catalog.namespace(at.table.namespace) });
+    return at;
+  }
+  if (ifExists === true) return undefined;
+  requireHolder(catalog, place.namespace, name);
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find index ${place.namespace}.${place.name}`,
+    {
+      position: name._location.start,
+      hint: "SELECT * FROM system.indexes lists the indexes",
+    },
+  );
+}
+
+/** Also renames a primary key or a UNIQUE constraint, as in PostgreSQL. @throws {DatabaseError} */
+export function renameIndex(
+  node: AlterIndexStatement,
+  { namespace, principal }: Omit<IndexCall, "ledger">,
+  deps: IndexDeps & BindingDeps,
+): BoundDefinition {
+  const { catalog } = deps;
+  const { ifExists, name, to } = node;
+  const shown = `${name.schema ?? namespace}.${name.name}`;
+  const keyed = tableOfKey(catalog, { namespace: name.schema ?? namespace, name: name.name });
+  if (keyed !== undefined) {
+    requireAlter(principal, keyed, { namespace: catalog.namespace(keyed.namespace) });
+  }
+  const at =
+    keyed === undefined
+      ? foundIndex(name, { ifExists, namespace, principal }, catalog)
+      : { table: keyed, index: undefined };
+  if (at === undefined) return () => `Index ${shown} does not exist`;
+  const position = to._location.start;
+  checkObjectName("index", to.name, { position });
+  if (takenNames(at.table, catalog)(to.name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot rename index ${shown} to "${to.name}": the namespace already has an index, a constraint, a table or a view of that name`,
+      { position },
+    );
+  }
+  const { index, table } = at;
+  const { indexes = [] } = table;
+  const renamed =
+    index === undefined
+      ? { keyName: to.name }
+      : { indexes: indexes.with(indexes.indexOf(index), { ...index, name: to.name }) };
+  return () => {
+    changeTable(deps, { ...table, ...renamed });
+    return `Index ${shown} renamed to ${to.name}`;
+  };
+}
+
+/** Returns the table whose primary key has a name. */
+function tableOfKey(
+  catalog: Pick<Catalog, "tables">,
+  { name, namespace }: { namespace: string; name: string },
+): TableEntry | undefined {
+  return catalog
+    .tables()
+    .find(
+      (table) =>
+        table.namespace === namespace && table.primaryKey.length > 0 && keyNameOf(table) === name,
+    );
+}
+
+/** Continues the builds that a stop interrupted. */
+export function resumeIndexBuilds(deps: IndexDeps): void {
+  for (const table of deps.catalog.tables()) {
+    const made = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
+    if (made.length === 0) continue;
+    finishIndexes(deps, table.tableId, { made }).catch((error: unknown) => {
+      // Safe: the index was dropped, and the job tells why, or the next start continues.
+      if (!isExpected(error)) throw error;
+      if (deps.jobs.isClosing) return;
+      deps.log.error("cannot build an index", { table: nameOf(table), error: error.message });
+    });
+  }
+}
+
+/** New indexes of a table, and the request that defines them. */
+export interface NewIndexes {
+  readonly made: readonly IndexEntry[];
+  readonly ledger?: RequestLedger;
+  /** The user id of the caller. */
+  readonly createdBy?: string;
+}
+
+/**
+ * Completes new indexes that are not ready, one after the other.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED. Those that are not ready are then
+ *   dropped. STORAGE_UNAVAILABLE if the server stops; the next start continues.
+ */
+export async function finishIndexes(
+  deps: IndexDeps,
+  tableId: number,
+  { createdBy, ledger, made }: NewIndexes,
+): Promise<void> {
+  for (const [at, { indexId, name, state }] of made.entries()) {
+    if (state === "ready") continue;
+    const job = deps.jobs.begin({
+      kind: "index",
+      tableId,
+      parameters: { index: name },
+      ...(createdBy === undefined ? {} : { createdBy }),
+    });
+    const stop = repeatedly(deps.clock, KILL_LOOK_MS, () => {
+      if (ledger?.cancelledBy !== undefined) job.isCancelled = true;
+    });
+    const end: JobEnd = await runJob<JobEnd>(job, () => build(deps, { tableId, indexId, job }));
+    stop();
+    if (end.status === "completed") continue;
+    const isStopping =
+      end.status === "skipped" && indexOf(deps, { tableId, indexId }) !== undefined;
+    if (!isStopping) {
+      for (const later of made.slice(at)) dropUnfinished(deps, tableId, later.indexId);
+    }
+    throw end.error ?? endedEarly(name, isStopping);
+  }
+}
+
+function dropUnfinished(deps: IndexDeps, tableId: number, indexId: number): void {
+  const table = deps.catalog.tableById(tableId);
+  if (table === undefined || indexOf(deps, { tableId, indexId })?.state === "ready") return;
+  changeTable(deps, withoutIndex(table, indexId));
+}
+
+function endedEarly(name: string, isStopping: boolean): DatabaseError {
+  return isStopping
+    ? new DatabaseError(
+        "STORAGE_UNAVAILABLE",
+        `Cannot finish index "${name}": the server stops; its next start continues`,
+      )
+    : new DatabaseError("CANCELLED", `Cannot create index "${name}": it was killed or dropped`);
+}
+
+interface Built {
+  readonly tableId: number;
+  readonly indexId: number;
+  readonly job: Job;
+}
+
+async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
+  const { indexId, job, tableId } = built;
+  const { store } = deps;
+  job.start();
+  const stopped = (): JobEnd => ({
+    status: job.isCancelled && !deps.jobs.isClosing ? "cancelled" : "skipped",
+  });
+  if (!(await store.buildIndex(tableId, indexId, job))) return stopped();
+  const index = indexOf(deps, built);
+  if (index === undefined) return stopped();
+  if (index.isUnique) {
+    if (index.state === "building") {
+      const seq = store.issueSeq();
+      setIndex(deps, tableId, { ...index, state: "checking", enforcedSeq: seq });
+    }
+    if (!(await store.checkIndex(tableId, indexId, job))) return stopped();
+  }
+  const checked = indexOf(deps, built);
+  if (checked === undefined) return stopped();
+  setIndex(deps, tableId, { ...checked, state: "ready" });
+  return { status: "completed", message: `index ${index.name} is ready` };
+}
+
+function indexOf(
+  { catalog }: IndexDeps,
+  { indexId, tableId }: Omit<Built, "job">,
+): IndexEntry | undefined {
+  return catalog.tableById(tableId)?.indexes?.find((index) => index.indexId === indexId);
+}
+
+function setIndex(deps: IndexDeps, tableId: number, changed: IndexEntry): void {
+  const table = deps.catalog.tableById(tableId);
+  if (table === undefined) return;
+  const indexes = (table.indexes ?? []).map((index) =>
+    index.indexId === changed.indexId ? changed : index,
+  );
+  changeTable(deps, { ...table, indexes });
+}
+
+function withoutIndex(table: TableEntry, indexId: number): TableEntry {
+  return { ...table, indexes: (table.indexes ?? []).filter((each) => each.indexId !== indexId) };
+}
+
+/** Changes the indexes of a table, which are not part of its schema. */
+function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: TableEntry): void {
+  const changed = { ...next, updatedAtMs: clock.nowMs() };
+  catalog.changeTable(changed, store.issueSeq(), {});
+  store.defineTable(definitionOf(changed));
+}

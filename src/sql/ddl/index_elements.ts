@@ -1,0 +1,224 @@
+/**
+ * Turns CREATE INDEX and UNIQUE into catalog entries.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { INDEXES_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  type IndexEntry,
+  keyNameOf,
+  NAME_LENGTH_MAX,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type {
+  ColumnConstraint,
+  CreateColumnDef,
+  CreateTableStatement,
+  Name,
+  TableConstraint,
+} from "../parse/ast/ast.ts";
+import { holdsRows } from "./row_inspection.ts";
+import { requireKeyType } from "./table_elements.ts";
+
+/** An index or a UNIQUE constraint, as written. */
+export interface WrittenIndex {
+  readonly columns: readonly Name[];
+  /** Undefined if the name is derived from the table and columns. */
+  readonly name: Name | undefined;
+  readonly isUnique: boolean;
+  readonly isConstraint: boolean;
+  readonly position: number;
+}
+
+/** The table to which an index is added. */
+export type IndexedTable = Pick<
+  TableEntry,
+  | "checks"
+  | "columns"
+  | "indexes"
+  | "keyName"
+  | "name"
+  | "namespace"
+  | "nextColumnId"
+  | "primaryKey"
+>;
+
+/**
+ * Returns the table with one more index.
+ *
+ * @param state The state of the new index: "ready" only if the table has no rows.
+ * @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED,
+ *   INVALID_NAME
+ */
+export function withIndex<Table extends IndexedTable>(
+  table: Table,
+  written: WrittenIndex,
+  { catalog, state }: { catalog: Pick<Catalog, "tables" | "view">; state: IndexEntry["state"] },
+): Table {
+  const { isConstraint, isUnique, name, position } = written;
+  const { indexes = [] } = table;
+  if (indexes.length >= INDEXES_MAX) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot index table "${table.name}": it has ${INDEXES_MAX} indexes, which is the maximum`,
+      { position },
+    );
+  }
+  const columnIds = columnIdsOf(table, written);
+  if (name !== undefined) checkObjectName("index", name.name, { position: name._location.start });
+  const isTaken = takenNames(table, catalog);
+  if (name !== undefined && isTaken(name.name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot name index "${name.name}": namespace ${table.namespace} already has an index, a constraint, a table or a view of that name`,
+      { position: name._location.start },
+    );
+  }
+  const index: IndexEntry = {
+    indexId: table.nextColumnId,
+    name: name?.name ?? automaticName(table, written, isTaken),
+    columnIds,
+    isUnique,
+    isConstraint,
+    state,
+  };
+  return { ...table, indexes: [...indexes, index], nextColumnId: table.nextColumnId + 1 };
+}
+
+/** Returns a new table with the UNIQUE constraints of its definition, in their order. */
+export function withUnique<Table extends IndexedTable>(
+  table: Table,
+  { columns, constraints = [] }: CreateTableStatement,
+  catalog: Pick<Catalog, "tables" | "view">,
+): Table {
+  return [...columns.flatMap(uniqueOfColumn), ...constraints.flatMap(uniqueOfTable)].reduce(
+    (next, unique) => withIndex(next, unique, { catalog, state: "ready" }),
+    table,
+  );
+}
+
+/** Returns the UNIQUE constraint of a column. */
+export function uniqueOfColumn({ constraints = [], name }: CreateColumnDef): WrittenIndex[] {
+  return constraints.flatMap((constraint: ColumnConstraint) =>
+    constraint.type === "unique" ? [constraintOn([name], constraint)] : [],
+  );
+}
+
+export function uniqueOfTable(constraint: TableConstraint): WrittenIndex[] {
+  return constraint.type === "unique" ? [constraintOn(constraint.columns, constraint)] : [];
+}
+
+function constraintOn(
+  columns: readonly Name[],
+  { _location, constraintName }: Pick<ColumnConstraint, "_location" | "constraintName">,
+): WrittenIndex {
+  const position = _location.start;
+  return { columns, name: constraintName, isUnique: true, isConstraint: true, position };
+}
+
+/** The state in which an index of an existing table begins. */
+export function firstStateOf(store: Store, tableId: number): IndexEntry["state"] {
+  const isEmpty = store.stats(tableId).segments === 0 && !holdsRows(store, tableId);
+  return isEmpty ? "ready" : "building";
+}
+
+/** The table without the indexes of a column, which is dropped. */
+export function withoutIndexesOf<Table extends IndexedTable>(
+  table: Table,
+  columnId: number,
+): Table {
+  const { indexes } = table;
+  if (indexes?.some(({ columnIds }) => columnIds.includes(columnId)) !== true) return table;
+  return { ...table, indexes: indexes.filter(({ columnIds }) => !columnIds.includes(columnId)) };
+}
+
+/** Finds an index by name in a namespace. */
+export function indexNamed(
+  catalog: Pick<Catalog, "tables">,
+  { name, namespace }: { namespace: string; name: string },
+): { readonly table: TableEntry; readonly index: IndexEntry } | undefined {
+  for (const table of catalog.tables()) {
+    if (table.namespace !== namespace) continue;
+    const index = table.indexes?.find((each) => each.name === name);
+    if (index !== undefined) return { table, index };
+  }
+  return undefined;
+}
+
+function columnIdsOf(
+  { columns }: IndexedTable,
+  { columns: names, isUnique, position }: WrittenIndex,
+): number[] {
+  const distinct = new Set(names.map(({ name }) => name));
+  if (distinct.size < names.length || names.length > KEY_COLUMNS_MAX) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot define the ${isUnique ? "unique " : ""}index: it must have 1 to ${KEY_COLUMNS_MAX} different columns`,
+      { position },
+    );
+  }
+  return names.map(({ _location, name }) => {
+    const column = columns.find((each) => each.name === name);
+    if (column === undefined) {
+      throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
+        position: _location.start,
+      });
+    }
+    requireKeyType(column, { position: _location.start, what: "an index" });
+    return column.columnId;
+  });
+}
+
+/**
+ * Returns a new table whose key has a name that nothing else in the namespace has. A renamed table
+ * keeps the name of its key, which is the one that the next table of its name would get.
+ */
+export function withFreeKeyName<Table extends IndexedTable>(
+  table: Table,
+  catalog: Pick<Catalog, "tables" | "view">,
+): Table {
+  if (table.primaryKey.length === 0 || table.keyName !== undefined) return table;
+  const usual = keyNameOf(table);
+  const isTaken = takenNames({ ...table, primaryKey: [] }, catalog);
+  if (!isTaken(usual)) return table;
+  for (let number = 1; ; number += 1) {
+    const keyName = `${usual}${number}`;
+    if (!isTaken(keyName)) return { ...table, keyName };
+  }
+}
+
+/** Returns whether a name is used by an index, constraint, table or view of the namespace. */
+export function takenNames(
+  own: IndexedTable,
+  catalog: Pick<Catalog, "tables" | "view">,
+): (name: string) => boolean {
+  const { namespace } = own;
+  const others = catalog
+    .tables()
+    .filter((table) => table.namespace === namespace && table.name !== own.name);
+  const taken = new Set<string>();
+  for (const table of [own, ...others]) {
+    taken.add(table.name);
+    if (table.primaryKey.length > 0) taken.add(keyNameOf(table));
+    for (const { name } of table.indexes ?? []) taken.add(name);
+  }
+  for (const { name } of own.checks) taken.add(name);
+  return (name) => taken.has(name) || catalog.view(namespace, name) !== undefined;
+}
+
+/** The name that PostgreSQL would also choose, unless it is too long. */
+function automaticName(
+  { name: tableName }: IndexedTable,
+  { columns, isConstraint }: WrittenIndex,
+  isTaken: (name: string) => boolean,
+): string {
+  const ending = isConstraint ? "key" : "idx";
+  const wanted = [tableName, ...columns.map(({ name }) => name)].join("_");
+  for (let number = 0; ; number += 1) {
+    const end = `_${ending}${number === 0 ? "" : number}`;
+    const name = `${wanted.slice(0, NAME_LENGTH_MAX - end.length)}${end}`;
+    if (!isTaken(name)) return name;
+  }
+}

@@ -1,0 +1,277 @@
+/**
+ * CREATE, ALTER and DROP NAMESPACE. `definitions.ts` drops the contents of a namespace.
+ */
+import { type Principal, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  isReservedNamespace,
+  type NamespaceEntry,
+  refuseTwice,
+  type SequenceEntry,
+  type TableEntry,
+  type TopicEntry,
+  type ViewEntry,
+} from "../../catalog/mod.ts";
+import { columnsTakingFrom } from "../names/sequences.ts";
+import { findNamespace } from "../names/table_names.ts";
+import { refuseDeadLetterTopics } from "../names/topics.ts";
+import { dependentsOf } from "../names/views.ts";
+import type {
+  AlterNamespaceStatement,
+  CreateNamespaceStatement,
+  DropNamespaceStatement,
+  OptionEntry,
+  UserName,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { optionSettings } from "./table_elements.ts";
+
+/**
+ * A definition that is bound against the catalog: runs the rest in the same tick, and returns a
+ * description of what it did.
+ */
+export type BoundDefinition = () => string | Promise<string>;
+
+/** The dependencies for putting an entry into the catalog. */
+export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+/** The dependencies of a change of a namespace. */
+type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "live" | "store">;
+
+/**
+ * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
+ * PERMISSION_DENIED
+ */
+export function authorizeNamespace(
+  node: AlterNamespaceStatement | CreateNamespaceStatement | DropNamespaceStatement,
+  principal: Principal,
+  catalog: Catalog,
+): void {
+  const details = {
+    action: `run ${node.type.toUpperCase()} on ${node.name.name}`,
+    position: node._location.start,
+  };
+  if (node.type !== "alter namespace" || node.options === undefined) {
+    requireRun(principal, "namespace", details);
+    return;
+  }
+  const namespace = catalog.namespace(node.name.name);
+  requireRun(principal, "removeTable", {
+    ...details,
+    ...(namespace === undefined ? {} : { namespace }),
+  });
+}
+
+/** @throws {DatabaseError} */
+export function createNamespace(
+  node: CreateNamespaceStatement,
+  principal: Principal,
+  { catalog, clock, store }: EntryDeps,
+): BoundDefinition {
+  const { name } = node.name;
+  checkObjectName("namespace", name, { position: node.name._location.start });
+  if (catalog.namespace(name) !== undefined) {
+    if (node.ifNotExists === true) return () => `Namespace ${name} already exists`;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create namespace ${name}: it already exists`,
+      { position: node.name._location.start },
+    );
+  }
+  if (node.authorization !== undefined) requireUser(node.authorization, catalog);
+  const owner = node.authorization?.name ?? principal.userId;
+  return () => {
+    store.requireFreeSpace();
+    catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
+    return `Namespace ${name} created`;
+  };
+}
+
+/** @throws {DatabaseError} */
+export function alterNamespace(
+  node: AlterNamespaceStatement,
+  deps: NamespaceDeps,
+): BoundDefinition {
+  const { catalog, store } = deps;
+  const { name } = node.name;
+  requireUnreserved(node, "alter");
+  const before = findNamespace(catalog, name, node.name);
+  const { owner } = node;
+  if (owner !== undefined) {
+    requireUser(owner, catalog);
+    return () => changeOwner({ ...before, owner: owner.name }, deps);
+  }
+  const options = { ...before.options, ...namespaceOptions(node.options ?? []) };
+  return () => {
+    store.requireFreeSpace();
+    catalog.changeNamespace({ ...before, options });
+    return `Namespace ${name} altered`;
+  };
+}
+
+function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): string {
+  catalog.changeNamespace(entry);
+  // The previous owner may be subscribed to tables that only the owner may read.
+  for (const { kind, namespace, tableId } of catalog.tables()) {
+    if (namespace === entry.name && kind === "shared") live().tableChanged(tableId);
+  }
+  return `Namespace ${entry.name} belongs to ${entry.owner}`;
+}
+
+type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store" | "topics" | "webhooks">;
+
+interface DropSteps {
+  /**
+   * Drops a table and the views that depend on it, if the namespace still contains it. Resolves
+   * once its files have been removed.
+   */
+  readonly dropTable: (tableId: number) => Promise<void>;
+  /** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  readonly checkCancelled: () => void;
+}
+
+/** @throws {DatabaseError} */
+export function dropNamespace(
+  node: DropNamespaceStatement,
+  deps: DropDeps,
+  steps: DropSteps,
+): BoundDefinition {
+  const { catalog } = deps;
+  const { name } = node.name;
+  requireUnreserved(node, "drop");
+  if (catalog.namespace(name) === undefined && node.ifExists === true) {
+    return () => `Namespace ${name} does not exist`;
+  }
+  findNamespace(catalog, name, node.name);
+  const position = node.name._location.start;
+  const { sequences, tables, topics, views } = heldBy(name, catalog);
+  const heldCount = sequences.length + tables.length + topics.length + views.length;
+  if (heldCount > 0 && node.cascade !== "cascade") {
+    const free = sequences.filter(({ ownedBy }) => ownedBy === undefined);
+    const others = [
+      ...(topics.length === 0 ? [] : [` and ${topics.length} topic(s)`]),
+      ...(free.length === 0 ? [] : [` and ${free.length} sequence(s)`]),
+    ].join("");
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop namespace ${name}: it holds ${tables.length} table(s) and ${views.length} view(s)${others}`,
+      { position, hint: "drop them, or add CASCADE" },
+    );
+  }
+  refuseDeadLetterTopics(catalog, topics, position);
+  refuseNumberedElsewhere(name, catalog, { sequences, position });
+  return async () => {
+    await dropHeld(name, deps, steps);
+    // Another statement may have dropped it first.
+    if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
+    return `Namespace ${name} dropped`;
+  };
+}
+
+/**
+ * Drops the contents of a namespace, and returns in a tick in which the namespace is empty. Each
+ * table is a synced transaction, so thousands take seconds, in which other requests run; objects
+ * that they create in the namespace are also dropped. If the statement is cancelled in the
+ * meantime, the remaining tables stay.
+ */
+async function dropHeld(
+  name: string,
+  { catalog, clock, store, topics: topicAccess, webhooks }: DropDeps,
+  { checkCancelled, dropTable }: DropSteps,
+): Promise<void> {
+  const pause = pauser(clock);
+  for (;;) {
+    const { tables, topics, views } = heldBy(name, catalog);
+    if (topics.length > 0) {
+      catalog.dropTopics(topics, store.issueSeq());
+      topicAccess().topicsChanged();
+      if (topics.some((topic) => topic.webhooks !== undefined)) webhooks().webhooksChanged();
+    }
+    const tableIds = new Set(tables.map(({ tableId }) => tableId));
+    const viewIds = new Set(views.map(({ viewId }) => viewId));
+    catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
+    if (tables.length === 0) {
+      // Dropping a table has already dropped its own sequences.
+      catalog.dropSequences(heldBy(name, catalog).sequences);
+      return;
+    }
+    for (const { tableId } of tables) {
+      await dropTable(tableId);
+      await pause();
+      checkCancelled();
+    }
+  }
+}
+
+/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+function refuseNumberedElsewhere(
+  name: string,
+  catalog: Catalog,
+  { position, sequences }: { sequences: readonly SequenceEntry[]; position: number },
+): void {
+  const elsewhere = columnsTakingFrom(catalog, sequences).filter(
+    ({ table }) => table.namespace !== name,
+  );
+  if (elsewhere.length === 0) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot drop namespace ${name}: ${elsewhere.length} DEFAULT(s) in other namespaces take numbers of its sequences`,
+    { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
+  );
+}
+
+interface Contents {
+  readonly sequences: readonly SequenceEntry[];
+  readonly tables: readonly TableEntry[];
+  readonly topics: readonly TopicEntry[];
+  readonly views: readonly ViewEntry[];
+}
+
+function heldBy(name: string, catalog: Catalog): Contents {
+  return {
+    sequences: catalog.sequences().filter(({ namespace }) => namespace === name),
+    tables: catalog.tables().filter(({ namespace }) => namespace === name),
+    topics: catalog.topics().filter(({ namespace }) => namespace === name),
+    views: catalog.views().filter(({ namespace }) => namespace === name),
+  };
+}
+
+/** Options may have any name. A value that a double represents exactly is kept as a number. */
+function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["options"] {
+  const settings = optionSettings(entries);
+  refuseTwice(settings);
+  for (const { name, value, ...at } of settings) {
+    if (typeof value !== "number") continue;
+    if (Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER) continue;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot set option ${name}: a number is at most ${Number.MAX_SAFE_INTEGER}, larger ones go in quotes`,
+      at,
+    );
+  }
+  return Object.fromEntries(settings.map(({ name, value }) => [name, value]));
+}
+
+/** @throws {DatabaseError} RESERVED_NAME */
+function requireUnreserved(
+  { name }: AlterNamespaceStatement | DropNamespaceStatement,
+  action: "alter" | "drop",
+): void {
+  if (!isReservedNamespace(name.name)) return;
+  throw new DatabaseError(
+    "RESERVED_NAME",
+    `Cannot ${action} namespace ${name.name}: it is reserved`,
+    { position: name._location.start },
+  );
+}
+
+/** @throws {DatabaseError} USER_NOT_FOUND */
+function requireUser({ _location, name }: UserName, catalog: Catalog): void {
+  if (catalog.user(name) !== undefined) return;
+  throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${name}"`, {
+    position: _location.start,
+  });
+}

@@ -1,0 +1,113 @@
+/**
+ * OWNER TO of tables, views and sequences, and CREATE EXTENSION, as dumps contain them. Neither
+ * changes anything: they are answered if what they ask for is so already, and refused if not.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { findSequence } from "../names/sequences.ts";
+import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
+import type { AlterOwnerStatement, CreateExtensionStatement } from "../parse/ast/ast.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+
+interface OwnerCall {
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+}
+
+/**
+ * A table, a view or a sequence belongs to its namespace. An owner is accepted who has the rights
+ * of one: the owner of the namespace, or the caller, who may alter the object.
+ *
+ * @throws {DatabaseError} USER_NOT_FOUND, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, …
+ */
+export function alterOwner(
+  node: AlterOwnerStatement,
+  call: OwnerCall,
+  deps: BindingDeps,
+): BoundDefinition {
+  const { catalog } = deps;
+  const { name, schema = call.namespace } = node.name;
+  const path = `${schema}.${name}`;
+  const kind = kindOf(node, call, deps);
+  if (kind === undefined) return () => `${shown(node.kind)} ${path} does not exist`;
+  const { _location, currentUser, name: given } = node.owner;
+  const owner = currentUser === true ? call.principal.userId : given;
+  const position = _location.start;
+  if (catalog.user(owner) === undefined) {
+    throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
+      position,
+      hint: "CREATE USER creates it; pg_dump --no-owner leaves OWNER TO out",
+    });
+  }
+  const holder = catalog.namespace(schema)?.owner;
+  if (owner === holder)
+    return () => `${shown(kind)} ${path} belongs to ${owner}, who owns ${schema}`;
+  if (owner === call.principal.userId) {
+    return () => `${shown(kind)} ${path} belongs to namespace ${schema}; ${owner} may alter it`;
+  }
+  const today = holder === undefined ? "which has no owner" : `which ${holder} owns`;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot make ${owner} the owner of ${path}: a ${kind} belongs to its namespace, ${today}`,
+    {
+      position,
+      hint: `ALTER NAMESPACE ${schema} OWNER TO ${owner}, or a namespace of its own; pg_dump --no-owner leaves it out`,
+    },
+  );
+}
+
+/** Returns what has the name; undefined if nothing has it, and IF EXISTS was written. */
+function kindOf(
+  { ifExists, kind, name: node }: AlterOwnerStatement,
+  { namespace, principal }: OwnerCall,
+  deps: BindingDeps,
+): AlterOwnerStatement["kind"] | undefined {
+  const { catalog, systemViews } = deps;
+  const { name, schema = namespace } = node;
+  const place = { namespace: schema, name };
+  systemViews.refuse(node, { namespace, principal, action: "alter", ifExists });
+  const isTable = visibleTable(catalog, place, principal) !== undefined;
+  const isView = visibleView(deps, place, principal) !== undefined;
+  const isSequence = catalog.sequence(schema, name) !== undefined;
+  if (kind !== "sequence" && isView) return "view";
+  if (kind !== "view" && isSequence) return "sequence";
+  if (kind === "table" && isTable) return "table";
+  if (ifExists === true && !isTable && !isView && !isSequence) return undefined;
+  if (kind === "sequence") findSequence(catalog, node, namespace);
+  const table = findTable(deps, node, { namespace, node, principal });
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot use ${nameOf(table)} as a ${kind}: it is a table`,
+    { position: node._location.start, hint: "ALTER TABLE" },
+  );
+}
+
+function shown(kind: AlterOwnerStatement["kind"]): string {
+  return `${kind.slice(0, 1).toUpperCase()}${kind.slice(1)}`;
+}
+
+/** Extensions of PostgreSQL of which functions are built in, and which those are. */
+const BUILT_IN: ReadonlyMap<string, string> = new Map([
+  ["pgcrypto", "gen_random_uuid()"],
+  ["uuid-ossp", "uuid_generate_v4()"],
+]);
+
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+export function createExtension({ name }: CreateExtensionStatement): BoundDefinition {
+  const functions = BUILT_IN.get(name.name);
+  if (functions !== undefined) {
+    return () =>
+      `Extension ${name.name}: ${functions} is built in; its other functions do not exist`;
+  }
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot create extension "${name.name}": functions are built in`,
+    {
+      position: name._location.start,
+      hint: `leave it out; known are ${[...BUILT_IN.keys()].join(" and ")}`,
+    },
+  );
+}

@@ -1,0 +1,97 @@
+/**
+ * Checks that the rows of a table meet a foreign key that is in force already. New rows then meet
+ * it, and no parent goes, so rows and parents may be read at one earlier seq, over many ticks.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
+import { SHARED_OWNER, type Store } from "../../storage/mod.ts";
+import { type Batch, type Row, valueAt } from "../../types/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { referencedKeyOf } from "../execute/change/referenced_key.ts";
+import { keyTextOf } from "../execute/keys/key_text.ts";
+
+/** The number of rows that are checked between two pauses. */
+const BATCH_ROWS = 512;
+
+/**
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT … from
+ *   `pause`
+ */
+export async function validateReference(
+  { key, parent, table }: { table: TableEntry; parent: TableEntry; key: ForeignKeyEntry },
+  store: Pick<Store, "appliedSeq" | "lookup" | "lookupIndex" | "owners" | "scan">,
+  pause: () => Promise<void>,
+): Promise<void> {
+  const upTo = store.appliedSeq;
+  const { index, types, ...referenced } = referencedKeyOf(key, parent);
+  const columnIds = referenced.columnIds.map(
+    (columnId) => key.columnIds[key.referencedIds.indexOf(columnId)] ?? 0,
+  );
+  const owners = table.kind === "shared" ? [SHARED_OWNER] : store.owners(table.tableId);
+  for (const owner of owners) {
+    const parentOwner = parent.kind === "shared" ? SHARED_OWNER : owner;
+    const found = new Set<string>();
+    const isThere = (values: Row): boolean => {
+      const text = keyTextOf(types, values);
+      if (found.has(text)) return true;
+      const options = { owner: parentOwner, key: values, upTo, columnIds: [] };
+      if (index === undefined) {
+        if (store.lookup(parent.tableId, options) === undefined) return false;
+      } else {
+        const { indexId } = index.entry;
+        const rows = store.lookupIndex(parent.tableId, { ...options, indexId });
+        if (rows === undefined) throw tooOld(key);
+        if (rows.length === 0) return false;
+      }
+      found.add(text);
+      return true;
+    };
+    const scan = store.scan(table.tableId, {
+      owner,
+      upTo,
+      columnIds,
+      batchRows: BATCH_ROWS,
+      mayBeEmpty: true,
+    });
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        if (!areSound(batch, key, isThere)) throw violated(key, table, parent);
+        await pause();
+      }
+    } finally {
+      scan.close();
+    }
+  }
+}
+
+/** Whether every row refers to an existing row or has no reference. */
+function areSound(
+  { columns, rowCount }: Batch,
+  { isFull }: ForeignKeyEntry,
+  isThere: (values: Row) => boolean,
+): boolean {
+  for (let row = 0; row < rowCount; row += 1) {
+    const values = columns.map((column) => valueAt(column, row));
+    const nullCount = values.filter((value) => value === null).length;
+    if (isFull && nullCount > 0 && nullCount < values.length) return false;
+    if (nullCount === 0 && !isThere(values)) return false;
+  }
+  return true;
+}
+
+function tooOld({ name }: ForeignKeyEntry): DatabaseError {
+  return new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot check foreign key "${name}": the rows to which it refers have changed too often since`,
+    { hint: "run the statement again" },
+  );
+}
+
+/** The message names no value, because the rows of other users are also checked. */
+function violated({ name }: ForeignKeyEntry, table: TableEntry, parent: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "FOREIGN_KEY_VIOLATION",
+    `Cannot add foreign key "${name}": a row of ${nameOf(table)} refers to a row of ${nameOf(parent)} that does not exist`,
+    { hint: "correct the rows, or add it as NOT VALID and validate it later" },
+  );
+}

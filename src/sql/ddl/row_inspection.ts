@@ -1,0 +1,261 @@
+/**
+ * Checks that existing rows satisfy the conditions of an ALTER TABLE: a column without NULL, a
+ * CHECK that is true, values that can be represented in the column's new type.
+ *
+ * Rows of every owner are read with the current definition and checked against the next one. This
+ * takes many ticks, in which other requests run. Rows that they write are above the bound and are
+ * checked in the tick in which the definition changes.
+ */
+import { DatabaseError, type ErrorCode } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
+import type { ScanBatch, Store } from "../../storage/mod.ts";
+import {
+  type Batch,
+  casterFor,
+  constVector,
+  sameType,
+  type Value,
+  type Vector,
+  valuesOf,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { bindCondition } from "../bind/expression/expression_binder.ts";
+import { columnIdsIn } from "../bind/walk.ts";
+import { checkScope } from "../execute/build/table_runtime.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { compileExpression } from "../execute/evaluate/expression.ts";
+import { parseExpression } from "../parse/parser.ts";
+
+/** A condition from one action of a statement, with its position. */
+export type RowDemand =
+  | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
+  | { readonly kind: "form"; readonly columnId: number; readonly position: number }
+  | { readonly kind: "check"; readonly name: string; readonly position: number };
+
+export interface InspectionOptions {
+  /** The current definition, under which the rows are stored. */
+  readonly table: TableEntry;
+  /** The next definition. */
+  readonly next: TableEntry;
+  readonly demands: readonly RowDemand[];
+  /** The context for expressions that do not depend on the caller. */
+  readonly context: ExecutionContext;
+  readonly store: Pick<Store, "owners" | "scan">;
+}
+
+/** Codes of errors in computations, whose messages quote values. */
+const QUOTING: ReadonlySet<ErrorCode> = new Set([
+  "TYPE_MISMATCH",
+  "INVALID_INPUT",
+  "INVALID_VALUE",
+  "VALUE_TOO_LONG",
+  "VALUE_OUT_OF_RANGE",
+  "DIVISION_BY_ZERO",
+  "DIMENSION_MISMATCH",
+]);
+
+/** Versions above `after`, up to `upTo`. */
+export interface InspectedRange {
+  readonly after: Seq;
+  readonly upTo: Seq;
+}
+
+/** An empty batch between two owners lets other requests run. */
+const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
+
+/** Refuses a batch of rows. @throws {DatabaseError} */
+type Judge = (batch: Batch) => void;
+
+export class RowInspection {
+  readonly #options: InspectionOptions;
+  /** The columns of the next definition that the conditions read. */
+  readonly #columns: readonly ColumnEntry[];
+  /** The stored form of each of `#columns`; undefined for a column that no row has. */
+  readonly #stored: readonly (ColumnEntry | undefined)[];
+  readonly #judges: readonly Judge[];
+
+  constructor(options: InspectionOptions) {
+    this.#options = options;
+    const { demands, next, table } = options;
+    const needed = new Set(demands.flatMap((demand) => columnsOf(demand, next)));
+    this.#columns = next.columns.filter(({ columnId }) => needed.has(columnId));
+    this.#stored = this.#columns.map(({ columnId }) =>
+      table.columns.find((column) => column.columnId === columnId),
+    );
+    this.#judges = demands.flatMap((demand) => this.#judgeFor(demand) ?? []);
+  }
+
+  /** The position of the first condition: all rows are converted before any of them is checked. */
+  get #position(): number {
+    return this.#options.demands[0]?.position ?? 0;
+  }
+
+  /** Whether there is nothing to check. */
+  get isEmpty(): boolean {
+    return this.#judges.length === 0;
+  }
+
+  /**
+   * Checks the live rows whose versions lie within bounds, over many ticks.
+   *
+   * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, errors of a cast
+   */
+  async inspect(bounds: InspectedRange, pause: () => Promise<void>): Promise<void> {
+    for (const batch of this.#rowsWithin(bounds)) {
+      this.#judge(batch);
+      await pause();
+    }
+  }
+
+  /** Checks the live rows whose versions lie within bounds, in this tick. */
+  inspectNow(bounds: InspectedRange): void {
+    for (const batch of this.#rowsWithin(bounds)) this.#judge(batch);
+  }
+
+  *#rowsWithin({ after, upTo }: InspectedRange): Iterable<ScanBatch> {
+    const { store, table } = this.#options;
+    const columnIds = this.#stored.flatMap((column) => column?.columnId ?? []);
+    for (const owner of store.owners(table.tableId)) {
+      const scan = store.scan(table.tableId, { owner, after, upTo, columnIds, mayBeEmpty: true });
+      try {
+        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+          yield batch;
+          // If no stored column is read, all rows are alike, and one is enough.
+          if (columnIds.length === 0 && batch.rowCount > 0) return;
+        }
+      } finally {
+        scan.close();
+      }
+      yield NO_ROWS;
+    }
+  }
+
+  #judge(batch: ScanBatch): void {
+    if (batch.rowCount === 0) return;
+    const rows = this.#unquoted(this.#position, () => this.#asNext(batch));
+    for (const judge of this.#judges) judge(rows);
+  }
+
+  /**
+   * Runs a computation over rows. Its error may quote a value, and the user who alters a table may
+   * not be allowed to read its rows.
+   *
+   * @throws {DatabaseError} An error with the same code, without any value.
+   */
+  #unquoted<T>(position: number, compute: () => T): T {
+    try {
+      return compute();
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || !QUOTING.has(error.code)) throw error;
+      throw new DatabaseError(
+        error.code,
+        `Cannot alter table ${nameOf(this.#options.next)}: an expression of the statement fails for an existing row`,
+        { position, hint: "change or delete such rows first" },
+      );
+    }
+  }
+
+  /** Converts rows to the next definition. */
+  #asNext({ columns, rowCount }: ScanBatch): Batch {
+    let index = 0;
+    return {
+      rowCount,
+      columns: this.#columns.map((column, i): Vector => {
+        const stored = this.#stored[i];
+        if (stored === undefined) return constVector(column.missing, rowCount);
+        const vector = columns[index] ?? constVector(null, rowCount);
+        index += 1;
+        return asType(vector, stored, column);
+      }),
+    };
+  }
+
+  /** Returns undefined if a later action of the statement cancels the condition. */
+  #judgeFor(demand: RowDemand): Judge | undefined {
+    const { next, context } = this.#options;
+    const { position } = demand;
+    if (demand.kind === "check") {
+      const check = next.checks.find(({ name }) => name === demand.name);
+      if (check === undefined) return undefined;
+      const { layout, scope } = checkScope({ name: next.name, columns: this.#columns });
+      const checkContext = {
+        statement: new StatementBinding([]),
+        scope,
+        clause: "CHECK",
+        sink: undefined,
+      };
+      const evaluate = compileExpression(
+        bindCondition(parseExpression(check.sql), checkContext),
+        layout,
+      );
+      return (batch) => {
+        const held = this.#unquoted(position, () => valuesOf(evaluate(batch, context)));
+        if (!held.includes(false)) return;
+        throw new DatabaseError(
+          "CHECK_VIOLATION",
+          `Cannot apply check "${check.name}" to ${nameOf(next)}: an existing row violates it`,
+          { position, hint: "change or delete such rows first" },
+        );
+      };
+    }
+    const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
+    const column = this.#columns[at];
+    // Reading a value already proves that it can be represented.
+    if (column === undefined) return undefined;
+    if (demand.kind === "form") return () => undefined;
+    if (!column.notNull) return undefined;
+    return (batch) => {
+      const vector = batch.columns[at];
+      if (vector === undefined || !valuesOf(vector).includes(null)) return;
+      throw new DatabaseError(
+        "NOT_NULL_VIOLATION",
+        `Cannot set column "${column.name}" of ${nameOf(next)} NOT NULL: an existing row has NULL in it`,
+        { position, hint: `UPDATE … SET ${column.name} = … WHERE ${column.name} IS NULL first` },
+      );
+    };
+  }
+}
+
+/** Whether a table has a live row of any owner, durable or not. */
+export function holdsRows(store: Store, tableId: number): boolean {
+  if (store.appliedSeq === store.visibleSeq) return store.liveRowCount(tableId, undefined) > 0;
+  return store.owners(tableId).some((owner) => {
+    const scan = store.scan(tableId, {
+      owner,
+      upTo: store.appliedSeq,
+      columnIds: [],
+    });
+    try {
+      return scan.next() !== undefined;
+    } finally {
+      scan.close();
+    }
+  });
+}
+
+/** Returns the names of the columns that a stored CHECK reads. */
+export function columnsNamedIn(sql: string, table: TableEntry): ReadonlySet<string> {
+  const { columns, scope } = checkScope(table);
+  const context = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
+  const ids = columnIdsIn(bindCondition(parseExpression(sql), context));
+  return new Set(columns.filter(({ id }) => ids.has(id)).map(({ name }) => name));
+}
+
+function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
+  if (demand.kind !== "check") return [demand.columnId];
+  const check = next.checks.find(({ name }) => name === demand.name);
+  if (check === undefined) return [];
+  const named = columnsNamedIn(check.sql, next);
+  return next.columns.flatMap(({ columnId, name }) => (named.has(name) ? [columnId] : []));
+}
+
+function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntry): Vector {
+  if (sameType(stored.type, type)) return vector;
+  const cast = casterFor(stored.type, type, "explicit");
+  if (cast === undefined) return vector;
+  const values = valuesOf(vector).map((value): Value => (value === null ? null : cast(value)));
+  return vectorFromValues(type, values);
+}

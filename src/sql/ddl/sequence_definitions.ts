@@ -1,0 +1,271 @@
+/**
+ * CREATE SEQUENCE, ALTER SEQUENCE and DROP SEQUENCE.
+ */
+import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  type SequenceEntry,
+  type SequenceOwner,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { columnsTakingFrom, findSequence, type NumberedColumn } from "../names/sequences.ts";
+import { findTable, requireHolder } from "../names/table_names.ts";
+import type {
+  AlterSequenceStatement,
+  CreateSequenceStatement,
+  DropSequenceStatement,
+  QName,
+  SequenceDefinition,
+  SequenceOption,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { isRelation } from "./numbered_columns.ts";
+import { restartedMark, sequenceShape } from "./sequence_options.ts";
+import { droppedMessage } from "./view_definitions.ts";
+
+export type SequenceDefinitionDeps = BindingDeps &
+  Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+/** The caller, and the namespace of unqualified names. */
+export interface SequenceCaller {
+  readonly principal: Principal;
+  readonly namespace: string;
+}
+
+/** @throws {DatabaseError} PERMISSION_DENIED */
+export function authorizeSequence(
+  node: SequenceDefinition,
+  { namespace, principal }: SequenceCaller,
+  catalog: Catalog,
+): void {
+  const names = node.type === "drop sequence" ? node.names : [node.name];
+  for (const name of names) {
+    const schema = name.schema ?? namespace;
+    const holder = catalog.namespace(schema);
+    const right = node.type === "drop sequence" ? "removeTable" : "defineTable";
+    const ownedBy = catalog.sequence(schema, name.name)?.ownedBy;
+    const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
+    // Its table decides, if it has one.
+    if (node.type === "alter sequence" && table !== undefined) {
+      requireAlter(principal, table, { namespace: holder });
+      continue;
+    }
+    requireRun(principal, right, {
+      action: `${node.type} ${schema}.${name.name}`,
+      position: node._location.start,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, … */
+export function createSequence(
+  node: CreateSequenceStatement,
+  caller: SequenceCaller,
+  deps: SequenceDefinitionDeps,
+): BoundDefinition {
+  const { catalog, clock, store } = deps;
+  const { name, schema = caller.namespace, _location } = node.name;
+  const position = _location.start;
+  requireHolder(catalog, schema, node.name);
+  checkObjectName("sequence", name, { position });
+  if (node.ifNotExists === true && catalog.sequence(schema, name) !== undefined) {
+    return () => `Sequence ${schema}.${name} already exists`;
+  }
+  if (isRelation(catalog, schema, name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create sequence ${schema}.${name}: it already exists`,
+      { position },
+    );
+  }
+  refuseOption(node.options, "restart", "START WITH sets its first number");
+  refuseOption(node.options, "sequence name", "the name follows CREATE SEQUENCE");
+  const shape = sequenceShape(node.options, "bigint");
+  const ownedBy = ownerIn(node.options, { ...caller, namespaceOfSequence: schema }, deps);
+  return () => {
+    store.requireFreeSpace();
+    const nowMs = clock.nowMs();
+    catalog.createSequence({
+      ...shape,
+      sequenceId: catalog.nextTableId(),
+      namespace: schema,
+      name,
+      ...(ownedBy === undefined || ownedBy === "none" ? {} : { ownedBy }),
+      createdBy: caller.principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    });
+    return `Sequence ${schema}.${name} created`;
+  };
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_DEFINITION, INVALID_OPERATION, … */
+export function alterSequence(
+  node: AlterSequenceStatement,
+  caller: SequenceCaller,
+  deps: SequenceDefinitionDeps,
+): BoundDefinition {
+  const { catalog, clock } = deps;
+  const { name, schema = caller.namespace } = node.name;
+  if (node.ifExists === true && catalog.sequence(schema, name) === undefined) {
+    return () => `Sequence ${schema}.${name} does not exist`;
+  }
+  refuseOption(node.options, "sequence name", "the name follows ALTER SEQUENCE");
+  const altered = (): (() => void) => {
+    const before = findSequence(catalog, node.name, caller.namespace);
+    const shape = sequenceShape(node.options, before);
+    const mark = restartedMark(node.options, shape, catalog.sequenceMark(before));
+    const owner = ownerIn(node.options, { ...caller, namespaceOfSequence: schema }, deps);
+    if (owner !== undefined && isIdentity(catalog, before)) throw ownedByIdentity(before, node);
+    const { ownedBy, ...rest } = before;
+    const kept = owner === undefined ? ownedBy : owner === "none" ? undefined : owner;
+    const changed = {
+      ...rest,
+      ...shape,
+      ...(kept === undefined ? {} : { ownedBy: kept }),
+      updatedAtMs: clock.nowMs(),
+    };
+    return () => catalog.changeSequence(changed, mark);
+  };
+  altered();
+  return () => {
+    // Numbers may have been taken since.
+    altered()();
+    return `Sequence ${schema}.${name} altered`;
+  };
+}
+
+/** Changes a table whose column loses its DEFAULT. */
+export type Redefine = (table: TableEntry, changed: TableEntry) => void;
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, INVALID_OPERATION */
+export function dropSequences(
+  node: DropSequenceStatement,
+  caller: SequenceCaller,
+  { deps, redefine }: { deps: SequenceDefinitionDeps; redefine: Redefine },
+): BoundDefinition {
+  const { catalog } = deps;
+  const missing: string[] = [];
+  const sequences = node.names.flatMap((name): SequenceEntry[] => {
+    const { schema = caller.namespace } = name;
+    if (node.ifExists === true && catalog.sequence(schema, name.name) === undefined) {
+      missing.push(`${schema}.${name.name}`);
+      return [];
+    }
+    return [findSequence(catalog, name, caller.namespace)];
+  });
+  for (const sequence of sequences) {
+    if (isIdentity(catalog, sequence)) throw ownedByIdentity(sequence, node);
+  }
+  const dropped = sequences.map((each) => `${each.namespace}.${each.name}`);
+  const dependents = (): NumberedColumn[] => columnsTakingFrom(catalog, sequences);
+  if (node.cascade !== "cascade") {
+    refuseNumbered(`drop sequence ${dropped.join(", ")}`, dependents(), node._location.start);
+  }
+  return () => {
+    dropDefaults(catalog, dependents(), redefine);
+    catalog.dropSequences(sequences);
+    return droppedMessage("sequence", { dropped, missing });
+  };
+}
+
+/** Refuses to drop sequences of which DEFAULTs take numbers. @throws {DatabaseError} */
+export function refuseNumbered(
+  action: string,
+  columns: readonly NumberedColumn[],
+  position: number,
+): void {
+  const [first] = columns;
+  if (first === undefined) return;
+  const name = first.table.columns.find(({ columnId }) => columnId === first.columnId)?.name;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${action}: ${columns.length} DEFAULT(s) take its numbers, such as that of column "${name}" of ${first.table.namespace}.${first.table.name}`,
+    { position, hint: "add CASCADE to drop the DEFAULTs too" },
+  );
+}
+
+/** Removes the DEFAULTs of columns. */
+export function dropDefaults(
+  catalog: Pick<Catalog, "tableById">,
+  columns: readonly NumberedColumn[],
+  redefine: Redefine,
+): void {
+  for (const tableId of new Set(columns.map(({ table }) => table.tableId))) {
+    const table = catalog.tableById(tableId);
+    if (table === undefined) continue;
+    const ids = new Set(
+      columns.flatMap((each) => (each.table.tableId === tableId ? each.columnId : [])),
+    );
+    const without = table.columns.map((column) => {
+      if (!ids.has(column.columnId)) return column;
+      const { defaultSql: _, ...rest } = column;
+      return rest;
+    });
+    redefine(table, { ...table, columns: without, schemaVersion: table.schemaVersion + 1 });
+  }
+}
+
+function isIdentity(catalog: Catalog, { ownedBy }: SequenceEntry): boolean {
+  const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
+  const column = table?.columns.find(({ columnId }) => columnId === ownedBy?.columnId);
+  return column?.identity !== undefined;
+}
+
+function ownedByIdentity(
+  { name, namespace }: SequenceEntry,
+  { _location }: AlterSequenceStatement | DropSequenceStatement,
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot take sequence ${namespace}.${name} from its column: it is the sequence of an identity column`,
+    { position: _location.start, hint: "ALTER TABLE t ALTER COLUMN c DROP IDENTITY drops it" },
+  );
+}
+
+function refuseOption(
+  options: readonly SequenceOption[],
+  name: SequenceOption["type"],
+  why: string,
+): void {
+  const option = options.find(({ type }) => type === name);
+  if (option === undefined) return;
+  throw new DatabaseError("INVALID_DEFINITION", `Cannot use ${name.toUpperCase()} here: ${why}`, {
+    position: option._location.start,
+  });
+}
+
+/** Returns the owner that OWNED BY names; undefined without one. @throws {DatabaseError} */
+function ownerIn(
+  options: readonly SequenceOption[],
+  { namespace, namespaceOfSequence, principal }: SequenceCaller & { namespaceOfSequence: string },
+  deps: SequenceDefinitionDeps,
+): SequenceOwner | "none" | undefined {
+  const option = options.find(({ type }) => type === "owned by");
+  if (option?.type !== "owned by") return undefined;
+  if (option.column === undefined) return "none";
+  const { name, table: named } = option.column;
+  const node: QName = named;
+  const table = findTable(deps, node, { namespace, node, principal });
+  requireAlter(principal, table, { namespace: deps.catalog.namespace(table.namespace) });
+  const position = option._location.start;
+  if (table.namespace !== namespaceOfSequence) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot give the sequence to ${table.namespace}.${table.name}: both should be in one namespace`,
+      { position },
+    );
+  }
+  const column = table.columns.find((each) => each.name === name.name);
+  if (column !== undefined) return { tableId: table.tableId, columnId: column.columnId };
+  throw new DatabaseError(
+    "COLUMN_NOT_FOUND",
+    `Cannot find column "${name.name}" in ${table.namespace}.${table.name}`,
+    { position },
+  );
+}

@@ -1,0 +1,199 @@
+/**
+ * The options of CREATE SEQUENCE, ALTER SEQUENCE and identity columns, as PostgreSQL reads them.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { SequenceEntry, SequenceMark } from "../../catalog/mod.ts";
+import type { DataType } from "../../types/mod.ts";
+import { resolveType } from "../bind/expression/types.ts";
+import type { SequenceNumber, SequenceOption } from "../parse/ast/ast.ts";
+
+/** The way in which a sequence counts. */
+export type SequenceShape = Pick<
+  SequenceEntry,
+  "cache" | "cycles" | "increment" | "maximum" | "minimum" | "start" | "type"
+>;
+
+type CountedType = SequenceEntry["type"];
+
+/** The highest value of each type; the lowest is one more, and negative. */
+const HIGHEST: Readonly<Record<CountedType, bigint>> = {
+  smallint: 32_767n,
+  int: 2_147_483_647n,
+  bigint: 9_223_372_036_854_775_807n,
+};
+
+const CACHE_MAX = 1_000_000n;
+
+/** Returns the type of a column, if a sequence can have it. */
+export function countedType({ kind }: DataType): CountedType | undefined {
+  return kind === "smallint" || kind === "int" || kind === "bigint" ? kind : undefined;
+}
+
+/**
+ * Returns how a sequence with these options counts.
+ *
+ * @param base What the options change: a sequence, or nothing but a type.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+export function sequenceShape(
+  options: readonly SequenceOption[],
+  base: SequenceShape | CountedType,
+): SequenceShape {
+  const before = typeof base === "string" ? newShape(base) : base;
+  const type = typeIn(options) ?? before.type;
+  const increment = numberIn(options, "increment") ?? BigInt(before.increment);
+  if (increment === 0n) throw invalid(options, "increment", "INCREMENT should not be 0");
+  const bounds = boundsIn(options, { before, increment, type });
+  const { maximum, minimum } = bounds;
+  const first = increment > 0n ? minimum : maximum;
+  const isNew = typeof base === "string";
+  const start = numberIn(options, "start") ?? (isNew ? first : BigInt(before.start));
+  requireBetween(start, bounds, { options, name: "start" });
+  const cache = numberIn(options, "cache") ?? BigInt(before.cache);
+  if (cache < 1n || cache > CACHE_MAX) {
+    throw invalid(options, "cache", `CACHE should be from 1 to ${CACHE_MAX}`);
+  }
+  const cycle = options.find((option) => option.type === "cycle");
+  return {
+    type,
+    increment: increment.toString(),
+    minimum: minimum.toString(),
+    maximum: maximum.toString(),
+    start: start.toString(),
+    cycles: cycle === undefined ? before.cycles : cycle.cycles,
+    cache: Number(cache),
+  };
+}
+
+/** Returns how a sequence counts if no option says otherwise. */
+function newShape(type: CountedType): SequenceShape {
+  const maximum = HIGHEST[type].toString();
+  return { type, increment: "1", minimum: "1", maximum, start: "1", cycles: false, cache: 1 };
+}
+
+interface Bounds {
+  readonly minimum: bigint;
+  readonly maximum: bigint;
+}
+
+/** Returns the bounds that are given now, were given before, or follow from the type. */
+function boundsIn(
+  options: readonly SequenceOption[],
+  { before, increment, type }: { before: SequenceShape; increment: bigint; type: CountedType },
+): Bounds {
+  const usual = boundsOf(type, increment);
+  const usualBefore = boundsOf(before.type, BigInt(before.increment));
+  const kept = (bound: "maximum" | "minimum"): bigint =>
+    BigInt(before[bound]) === usualBefore[bound] ? usual[bound] : BigInt(before[bound]);
+  const minimum = boundIn(options, "minvalue", usual.minimum) ?? kept("minimum");
+  const maximum = boundIn(options, "maxvalue", usual.maximum) ?? kept("maximum");
+  requireOfType(minimum, { options, name: "minvalue", type });
+  requireOfType(maximum, { options, name: "maxvalue", type });
+  if (minimum <= maximum) return { minimum, maximum };
+  throw invalid(options, "minvalue", `MINVALUE ${minimum} is above MAXVALUE ${maximum}`);
+}
+
+function requireOfType(
+  value: bigint,
+  { name, options, type }: { options: readonly SequenceOption[]; name: string; type: CountedType },
+): void {
+  if (value <= HIGHEST[type] && value >= -HIGHEST[type] - 1n) return;
+  throw invalid(options, name, `${name.toUpperCase()} ${value} does not fit its type`);
+}
+
+/**
+ * Returns how far an altered sequence is used, if its options say so.
+ *
+ * @param used How far it is used now. @throws {DatabaseError} INVALID_DEFINITION
+ */
+export function restartedMark(
+  options: readonly SequenceOption[],
+  shape: SequenceShape,
+  used: SequenceMark,
+): SequenceMark | undefined {
+  const bounds = { minimum: BigInt(shape.minimum), maximum: BigInt(shape.maximum) };
+  const restart = options.find((option) => option.type === "restart");
+  if (restart === undefined) {
+    const last = BigInt(used.value);
+    if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
+    // A sequence that was never used begins at its new start.
+    if (!used.isCalled) return { ...used, value: shape.start };
+    const why = `its last number, ${last}, should be from ${shape.minimum} to ${shape.maximum}`;
+    throw invalid(options, "minvalue", why);
+  }
+  const value = numberIn(options, "restart") ?? BigInt(shape.start);
+  requireBetween(value, bounds, { options, name: "restart" });
+  return { sequenceId: used.sequenceId, value: value.toString(), isCalled: false };
+}
+
+function boundsOf(type: CountedType, increment: bigint): Bounds {
+  return increment > 0n
+    ? { minimum: 1n, maximum: HIGHEST[type] }
+    : { minimum: -HIGHEST[type] - 1n, maximum: -1n };
+}
+
+function typeIn(options: readonly SequenceOption[]): CountedType | undefined {
+  const option = options.find(({ type }) => type === "as");
+  if (option?.type !== "as") return undefined;
+  const type = countedType(resolveType(option.dataType));
+  if (type !== undefined) return type;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    "Cannot define the sequence: its type should be SMALLINT, INTEGER or BIGINT",
+    { position: option._location.start },
+  );
+}
+
+function optionNamed(options: readonly SequenceOption[], name: string): SequenceNumber | undefined {
+  const option = options.find(({ type }) => type === name);
+  return option !== undefined && "value" in option ? option : undefined;
+}
+
+function numberIn(
+  options: readonly SequenceOption[],
+  name: SequenceNumber["type"],
+): bigint | undefined {
+  const value = optionNamed(options, name)?.value;
+  return value === undefined ? undefined : BigInt(value);
+}
+
+/** Returns the bound that the options give: the usual one for NO MINVALUE and NO MAXVALUE. */
+function boundIn(
+  options: readonly SequenceOption[],
+  name: "maxvalue" | "minvalue",
+  usual: bigint,
+): bigint | undefined {
+  const isGiven = options.some(({ type }) => type === name);
+  return isGiven ? (numberIn(options, name) ?? usual) : undefined;
+}
+
+function requireBetween(
+  value: bigint,
+  { maximum, minimum }: Bounds,
+  { name, options }: { options: readonly SequenceOption[]; name: "restart" | "start" },
+): void {
+  if (value >= minimum && value <= maximum) return;
+  const shown = `${name.toUpperCase()} ${value}`;
+  throw invalid(options, name, `${shown} should be from ${minimum} to ${maximum}`);
+}
+
+function invalid(options: readonly SequenceOption[], name: string, why: string): DatabaseError {
+  const option = options.find(({ type }) => type === name) ?? options[0];
+  const details = option === undefined ? {} : { position: option._location.start };
+  return new DatabaseError("INVALID_DEFINITION", `Cannot define the sequence: ${why}`, details);
+}
+
+/** Returns how a sequence counts in another type: bounds of the type follow it. */
+export function retyped(shape: SequenceShape, type: CountedType): SequenceShape {
+  const highest = HIGHEST[shape.type].toString();
+  const lowest = (-HIGHEST[shape.type] - 1n).toString();
+  return {
+    type,
+    increment: shape.increment,
+    minimum: shape.minimum === lowest ? (-HIGHEST[type] - 1n).toString() : shape.minimum,
+    maximum: shape.maximum === highest ? HIGHEST[type].toString() : shape.maximum,
+    start: shape.start,
+    cycles: shape.cycles,
+    cache: shape.cache,
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * Translates the catalog's entry of a table into the store's definition.
+ */
+import { HOUR_MS } from "../../base/clock.ts";
+import { type Catalog, flushPolicyFrom, type TableEntry } from "../../catalog/mod.ts";
+import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
+import { OWN_TABLES } from "../own_tables/own_tables.ts";
+
+/** The values for tables that set no option of their own. */
+export type TableDefaults = Pick<TableDefinition, "flush" | "historyMs">;
+
+/** Returns the names of the tables in a catalog and of the store's own tables, by id. */
+export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<number, string> {
+  return new Map([
+    ...(catalog?.tables() ?? []).map(
+      ({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`] as const,
+    ),
+    ...OWN_TABLES.map(({ name, tableId }) => [tableId, name] as const),
+  ]);
+}
+
+/** Returns the location of a table's new segments; undefined for the data directory. */
+export function homeOf(
+  { options, storageDirectory }: Pick<TableEntry, "options" | "storageDirectory">,
+  catalog: Pick<Catalog, "storage">,
+): SegmentHome | undefined {
+  const { storageId } = options;
+  const storage = storageId === undefined ? undefined : catalog.storage(storageId);
+  if (storage === undefined || storageDirectory === undefined) return undefined;
+  return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
+}
+
+/** Returns the store's definition of a table, without its home. */
+export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
+  const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
+  return {
+    tableId: table.tableId,
+    name: `${table.namespace}.${table.name}`,
+    columns: table.columns.map(({ columnId, missing, name, type }) => ({
+      columnId,
+      name,
+      type,
+      missing,
+    })),
+    keyColumnIds: table.primaryKey,
+    indexes: table.indexes?.map(({ columnIds, enforcedSeq, indexId, isUnique, name, state }) => ({
+      indexId,
+      name,
+      columnIds,
+      isUnique,
+      state,
+      enforcedSeq,
+    })),
+    flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
+    // A STREAM table has no such option: its rows expire before compression would pay off.
+    compression: table.kind === "stream" ? "none" : compression,
+    historyMs:
+      deletedRetentionHours === undefined ? defaults.historyMs : deletedRetentionHours * HOUR_MS,
+    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
+    expiredSeq: table.expiredSeq,
+  };
+}
+
+/** Returns when a table is flushed. Only the limits in its FLUSH_POLICY trigger a flush. */
+function flushOf(option: string): TableDefinition["flush"] {
+  const { intervalSeconds, rows } = flushPolicyFrom(option);
+  return {
+    rowsMax: rows ?? Number.POSITIVE_INFINITY,
+    ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+  };
+}

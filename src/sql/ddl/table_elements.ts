@@ -1,0 +1,431 @@
+/**
+ * Turns columns, keys and constraints of CREATE TABLE and ADD COLUMN into catalog entries.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { CHECKS_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
+import {
+  type CheckEntry,
+  type ColumnEntry,
+  checkColumnName,
+  checkObjectName,
+  keyNameOf,
+  type OptionSetting,
+  type TableEntry,
+  type TableKind,
+} from "../../catalog/mod.ts";
+import { castValue, type DataType, typeName } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { castTo } from "../bind/expression/casts.ts";
+import { bindCondition } from "../bind/expression/expression_binder.ts";
+import { resolveType } from "../bind/expression/types.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import type { Scope } from "../bind/scope.ts";
+import { columnIdsIn, holdsTimeWord, isImmutable } from "../bind/walk.ts";
+import { bindDefault, checkScope } from "../execute/build/table_runtime.ts";
+import type {
+  AstNode,
+  ColumnConstraint,
+  ConstraintCheck,
+  CreateColumnDef,
+  CreateTableStatement,
+  Expr,
+  Name,
+  OptionEntry,
+  TableConstraint,
+} from "../parse/ast/ast.ts";
+import { checkGenerated } from "./generated_columns.ts";
+import { type Numbering, numberingOf } from "./numbered_columns.ts";
+
+const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
+  "COLUMN_NOT_FOUND",
+  "INVALID_PARAMETER",
+  "INVALID_QUERY",
+]);
+
+/** Failures of a DEFAULT that are a fault of the definition itself. */
+const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
+  ...FORBIDDEN_IN_DEFAULTS,
+  "INVALID_VALUE",
+  "VALUE_OUT_OF_RANGE",
+  "VALUE_TOO_LONG",
+  "DIMENSION_MISMATCH",
+]);
+
+export interface TableElements
+  extends Pick<TableEntry, "columns" | "primaryKey" | "keyName" | "checks" | "nextColumnId"> {
+  /** Columns whose DEFAULT awaits a sequence. */
+  readonly numberings: readonly Numbering[];
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, RESERVED_NAME … */
+export function newTable(
+  node: CreateTableStatement,
+  { kind, tableName }: { kind: TableKind; tableName: string },
+): TableElements {
+  const columns = node.columns.map((column, i) => newColumn(column, { columnId: i + 1, kind }));
+  checkNames(node.columns);
+  const key = keyOf(node);
+  if (key === undefined && kind !== "stream") {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot create table ${tableName}: a ${kind.toUpperCase()} table needs a PRIMARY KEY`,
+      {
+        position: node._location.start,
+        hint:
+          node.likes === undefined
+            ? "id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID()"
+            : "LIKE … INCLUDING INDEXES copies the key, too",
+      },
+    );
+  }
+  const primaryKey = (key?.columns ?? []).map(({ name, _location }) => {
+    const column = columns.find((entry) => entry.name === name);
+    if (column === undefined) {
+      throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find key column "${name}"`, {
+        position: _location.start,
+      });
+    }
+    requireKeyType(column, { position: _location.start, what: "a primary key" });
+    const constraints = node.columns.find((each) => each.name.name === name)?.constraints;
+    refuseNull(constraints ?? [], name, KEY_IS_NOT_NULL);
+    return column.columnId;
+  });
+  const named = key?.constraintName === undefined ? {} : { keyName: key.constraintName.name };
+  const table = { name: tableName, columns, primaryKey, ...named };
+  checkConstraintNames(node.constraints ?? []);
+  for (const [i, column] of columns.entries()) {
+    const written = node.columns[i];
+    if (written !== undefined) checkGenerated(table, column, written);
+  }
+  const checks: CheckEntry[] = [];
+  const checked: CheckedTable = { ...table, checks, scope: checkScope(table).scope };
+  for (const column of node.columns) {
+    for (const check of checksOf(column.constraints)) {
+      checks.push(newCheck(check, checked, column.name.name));
+    }
+  }
+  for (const constraint of node.constraints ?? []) {
+    if (constraint.type === "check") checks.push(newCheck(constraint, checked));
+  }
+  return {
+    columns: columns.map((column) =>
+      primaryKey.includes(column.columnId) ? { ...column, notNull: true } : column,
+    ),
+    primaryKey,
+    ...named,
+    checks,
+    nextColumnId: columns.length + 1,
+    numberings: node.columns.flatMap((column, i) => numberingOf(column, i + 1) ?? []),
+  };
+}
+
+/** Builds a column of CREATE TABLE or ADD COLUMN. */
+export function newColumn(
+  node: CreateColumnDef,
+  { columnId, kind }: { columnId: number; kind: TableKind },
+): ColumnEntry {
+  const { constraints, dataType, name } = node;
+  const position = name._location.start;
+  checkColumnName(name.name, { position, isQuoted: !/^[a-z_][a-z0-9_$]*$/.test(name.name) });
+  const type = resolveType(dataType);
+  requireStorable(type, dataType, kind);
+  const all = constraints ?? [];
+  checkConstraintNames(all);
+  checkConstraints(all, name.name);
+  const numbering = numberingOf(node, columnId);
+  if (numbering !== undefined) refuseNull(all, name.name, "a generated value cannot be NULL");
+  const given = all.find((constraint) => constraint.type === "default");
+  const stored = all.find((constraint) => constraint.type === "stored");
+  const generatedCount = [numbering, given, stored].filter((each) => each !== undefined).length;
+  if (generatedCount > 1) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot define column "${name.name}": it should have only one of a sequence, a DEFAULT and an expression`,
+      { position },
+    );
+  }
+  const defaultSql = given?.type === "default" ? given.source : undefined;
+  if (given?.type === "default") checkDefault(given.default, { type, name: name.name });
+  return {
+    columnId,
+    name: name.name,
+    type,
+    notNull:
+      numbering !== undefined || all.some(({ type: t }) => t === "not null" || t === "primary key"),
+    generatedAlways: numbering?.identity === "always" || stored !== undefined,
+    ...(stored?.type === "stored" ? { generatedSql: stored.source } : {}),
+    ...(numbering?.identity === undefined ? {} : { identity: numbering.identity }),
+    missing: null,
+    ...(defaultSql === undefined ? {} : { defaultSql }),
+  };
+}
+
+export function checksOf(constraints: readonly ColumnConstraint[] | undefined): ConstraintCheck[] {
+  return (constraints ?? []).flatMap((constraint) =>
+    constraint.type === "check" ? [constraint] : [],
+  );
+}
+
+/** @throws {DatabaseError} INVALID_NAME */
+export function checkConstraintNames(
+  constraints: readonly (ColumnConstraint | TableConstraint)[],
+): void {
+  for (const { constraintName } of constraints) {
+    if (constraintName === undefined) continue;
+    checkObjectName("constraint", constraintName.name, {
+      position: constraintName._location.start,
+    });
+  }
+}
+
+/** A table to which a CHECK is added. */
+export type CheckedTable = Pick<
+  TableEntry,
+  "checks" | "columns" | "keyName" | "name" | "primaryKey"
+> & {
+  /**
+   * The scope of the table's columns, shared by many checks because creating a scope visits every
+   * column.
+   */
+  readonly scope?: Scope;
+};
+
+/**
+ * Builds a CHECK with its name. Binding it proves that it is a condition over the columns.
+ *
+ * @param columnName The column to which the constraint belongs.
+ */
+export function newCheck(
+  check: ConstraintCheck,
+  table: CheckedTable,
+  columnName?: string,
+): CheckEntry {
+  const { checks, columns, name: tableName, scope = checkScope(table).scope } = table;
+  if (checks.length >= CHECKS_MAX) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot define table "${tableName}": it has more than ${CHECKS_MAX} checks`,
+      { position: check._location.start, hint: "combine some of them with AND" },
+    );
+  }
+  const context = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
+  const condition = bindCondition(check.expr, context);
+  readLiterals(context.statement.literals);
+  const isFixed = isImmutable(condition);
+  if (!isFixed || holdsTimeWord(condition)) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot use ${isFixed ? "a relative time" : "such a function"} in CHECK: the condition must always give the same result for a row`,
+      { position: check._location.start },
+    );
+  }
+  const named = columnName ?? onlyColumnIn(condition, columns);
+  const wanted = check.constraintName?.name ?? automaticName(tableName, named);
+  const isKey = (name: string): boolean => table.primaryKey.length > 0 && name === keyNameOf(table);
+  const taken = new Set(checks.map((entry) => entry.name));
+  const isTaken = (name: string): boolean => taken.has(name) || isKey(name);
+  if (check.constraintName !== undefined) {
+    if (isTaken(wanted)) {
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot name constraint "${wanted}": ${isKey(wanted) ? "the key" : "a check"} already has that name`,
+        { position: check._location.start },
+      );
+    }
+  }
+  let name = wanted;
+  for (let number = 1; isTaken(name); number += 1) name = `${wanted}${number}`;
+  return { name, sql: check.source };
+}
+
+function automaticName(tableName: string, columnName: string | undefined): string {
+  return columnName === undefined ? `${tableName}_check` : `${tableName}_${columnName}_check`;
+}
+
+/** Returns the column that a condition reads if it reads exactly one. */
+function onlyColumnIn(
+  condition: BoundExpression,
+  columns: readonly ColumnEntry[],
+): string | undefined {
+  const [position, ...others] = columnIdsIn(condition);
+  return position === undefined || others.length > 0 ? undefined : columns[position]?.name;
+}
+
+interface NewKey {
+  readonly columns: readonly Name[];
+  readonly constraintName: Name | undefined;
+}
+
+function keyOf(node: CreateTableStatement): NewKey | undefined {
+  const ofColumns = node.columns.flatMap(({ constraints = [], name }): NewKey[] => {
+    const key = constraints.find(({ type }) => type === "primary key");
+    return key === undefined ? [] : [{ columns: [name], constraintName: key.constraintName }];
+  });
+  const ofTable = (node.constraints ?? []).flatMap((c) => (c.type === "primary key" ? [c] : []));
+  if (ofColumns.length + ofTable.length > 1) {
+    throw new DatabaseError("INVALID_DEFINITION", "Cannot define two primary keys", {
+      position: node._location.start,
+      hint: "PRIMARY KEY (room_id, id) is one key of two columns",
+    });
+  }
+  const [ofColumn] = ofColumns;
+  const [key] = ofTable;
+  if (ofColumn !== undefined || key === undefined) return ofColumn;
+  const names = new Set(key.columns.map(({ name }) => name));
+  if (names.size !== key.columns.length || key.columns.length > KEY_COLUMNS_MAX) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot define the primary key: it must have 1 to ${KEY_COLUMNS_MAX} different columns`,
+      { position: key._location.start },
+    );
+  }
+  return { columns: key.columns, constraintName: key.constraintName };
+}
+
+function checkNames(columns: readonly CreateColumnDef[]): void {
+  const seen = new Set<string>();
+  for (const { name } of columns) {
+    const folded = name.name.toLowerCase();
+    if (seen.has(folded)) {
+      throw new DatabaseError("INVALID_DEFINITION", `Cannot define column "${name.name}" twice`, {
+        position: name._location.start,
+      });
+    }
+    seen.add(folded);
+  }
+}
+
+/** Whether a column has this name, quoted or not. Names must differ by more than case. */
+export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
+  const folded = name.toLowerCase();
+  return columns.some((column) => column.name.toLowerCase() === folded);
+}
+
+function checkConstraints(constraints: readonly ColumnConstraint[], name: string): void {
+  const seen = new Set<string>();
+  for (const { _location, type } of constraints) {
+    if (type === "check") continue;
+    const clashes =
+      (type === "null" && seen.has("not null")) || (type === "not null" && seen.has("null"));
+    if (clashes || seen.has(type)) {
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot define column "${name}": its constraints contradict or repeat each other`,
+        { position: _location.start },
+      );
+    }
+    seen.add(type);
+  }
+  if (seen.has("primary key")) refuseNull(constraints, name, KEY_IS_NOT_NULL);
+}
+
+const KEY_IS_NOT_NULL = "a key cannot be NULL";
+
+/** @throws {DatabaseError} INVALID_DEFINITION if a column that cannot be NULL is declared NULL. */
+function refuseNull(constraints: readonly ColumnConstraint[], name: string, why: string): void {
+  const nullable = constraints.find(({ type }) => type === "null");
+  if (nullable === undefined) return;
+  throw new DatabaseError("INVALID_DEFINITION", `Cannot define column "${name}": ${why}`, {
+    position: nullable._location.start,
+  });
+}
+
+function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
+  const position = node._location.start;
+  const isUnscalar = type.kind === "array" && UNSCALAR.has(type.element.kind);
+  if (type.kind === "unknown" || isUnscalar) {
+    throw new DatabaseError(
+      "UNSUPPORTED_TYPE",
+      `Cannot store type ${typeName(type)}: no table has columns of it`,
+      { position, ...(isUnscalar && { hint: "store one row for each element" }) },
+    );
+  }
+  if (type.kind !== "file" || kind !== "stream") return;
+  throw new DatabaseError(
+    "UNSUPPORTED_TYPE",
+    `Cannot store type ${typeName(type)} in a ${kind.toUpperCase()} table`,
+    { position },
+  );
+}
+
+/** The types of which no column can store arrays. */
+const UNSCALAR: ReadonlySet<DataType["kind"]> = new Set(["embedding", "file", "unknown"]);
+
+/** @throws {DatabaseError} INVALID_DEFINITION if a column cannot be in a key or an index. */
+export function requireKeyType(
+  { name, type }: ColumnEntry,
+  { position, what }: { position: number; what: string },
+): void {
+  switch (type.kind) {
+    case "json":
+    case "embedding":
+    case "file":
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot use column "${name}" in ${what}: ${typeName(type)} has no order`,
+        { position },
+      );
+    case "array":
+    case "interval":
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot use column "${name}" in ${what}: no key has the type ${typeName(type)}`,
+        { position, hint: "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()" },
+      );
+    default:
+      return;
+  }
+}
+
+/**
+ * Checks that a DEFAULT contains no column, parameter or aggregate, and that a plain value fits its
+ * column.
+ */
+export function checkDefault(node: Expr, { name, type }: { type: DataType; name: string }): void {
+  const position = node._location.start;
+  try {
+    const bound = bindDefault(node);
+    castTo(bound, { to: type, mode: "assignment", node });
+    if (bound.kind !== "constant" || bound.value === null) return;
+    castValue(bound.value, { from: bound.type, to: type, mode: "assignment", nowMicros: 0 });
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    if (!UNFIT_DEFAULTS.has(error.code)) throw error;
+    const isForbidden = FORBIDDEN_IN_DEFAULTS.has(error.code);
+    const why = isForbidden
+      ? "it must not contain a column, parameter or aggregate"
+      : error.message;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot use the DEFAULT of column "${name}": ${why}`,
+      { position, cause: error },
+    );
+  }
+}
+
+/** Returns WITH and SET entries in the catalog's form. */
+export function optionSettings(entries: readonly OptionEntry[] | undefined): OptionSetting[] {
+  return (entries ?? []).map(({ _location, name, value }) => {
+    const position = _location.start;
+    switch (value.type) {
+      case "identifier":
+        return { name, value: value.name, position };
+      case "integer":
+      case "numeric":
+        return { name, value: value.value, position };
+      case "string":
+      case "boolean":
+        return { name, value: value.value, position };
+      case "bytes":
+      case "null":
+        throw new DatabaseError(
+          "INVALID_OPTION",
+          `Cannot read option ${name}: its value should be a word or a number`,
+          {
+            position,
+          },
+        );
+    }
+  });
+}

@@ -1,0 +1,199 @@
+/**
+ * LIKE in CREATE TABLE: copies definitions of another table, as they are now. The columns and
+ * constraints of that table become part of the statement, as if they had been written; indexes and
+ * comments, for which CREATE TABLE has no words, are added to the finished table.
+ *
+ * NOT NULL is always copied and a foreign key never, as in PostgreSQL. A copied identity gets a
+ * sequence of its own, and a copied DEFAULT takes numbers from the sequence that it names.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Catalog, ColumnEntry, IndexEntry, TableEntry } from "../../catalog/mod.ts";
+import { typeName } from "../../types/mod.ts";
+import { findTable } from "../names/table_names.ts";
+import type {
+  CreateColumnDef,
+  CreateTableStatement,
+  LikedPart,
+  Name,
+  TableLike,
+} from "../parse/ast/ast.ts";
+import { relocated } from "../parse/ast/tree_parts.ts";
+import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { type IndexedTable, withIndex } from "./index_elements.ts";
+import { unqualified } from "./table_rename.ts";
+
+interface LikeCaller {
+  readonly deps: NameDeps;
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+}
+
+/** A table that LIKE names, and what is copied of it. */
+export interface LikedTable {
+  readonly table: TableEntry;
+  readonly node: TableLike;
+  readonly copies: (part: LikedPart) => boolean;
+}
+
+/**
+ * Returns a statement in which the definitions of other tables replace LIKE, and those tables.
+ *
+ * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION for a view
+ */
+export function withLikes(
+  written: CreateTableStatement,
+  caller: LikeCaller,
+): { readonly node: CreateTableStatement; readonly likes: readonly LikedTable[] } {
+  const likes = (written.likes ?? []).map((node) => likedTable(node, caller));
+  if (likes.length === 0) return { node: written, likes };
+  const copies = likes.map((like) => ({ after: like.node.after, copy: copyOf(like, caller) }));
+  const columnsAt = (place: number): CreateColumnDef[] =>
+    copies.flatMap(({ after, copy }) => (after === place ? copy.columns : []));
+  const columns = [
+    ...columnsAt(0),
+    ...written.columns.flatMap((column, i) => [column, ...columnsAt(i + 1)]),
+  ];
+  const constraints = [
+    ...copies.flatMap(({ copy }) => copy.constraints ?? []),
+    ...(written.constraints ?? []),
+  ];
+  return { node: { ...written, columns, constraints }, likes };
+}
+
+function likedTable(node: TableLike, { deps, namespace, principal }: LikeCaller): LikedTable {
+  const table = findTable(deps, node.table, { namespace, node: node.table, principal });
+  const copies = (part: LikedPart): boolean =>
+    node.parts.findLast((each) => each.part === part || each.part === "all")?.including === true;
+  return { table, node, copies };
+}
+
+/**
+ * Returns the definitions of a table for a new table, with the position of LIKE in the statement.
+ */
+function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): CreateTableStatement {
+  const parts = table.columns.map((column) => columnText(table, column, { copies, caller }));
+  if (copies("constraints")) {
+    for (const { name, sql } of table.checks) {
+      parts.push(`CONSTRAINT ${nameText(name)} CHECK (${unqualified(sql)})`);
+    }
+  }
+  if (copies("indexes")) {
+    const { indexes = [], primaryKey } = table;
+    if (primaryKey.length > 0) parts.push(`PRIMARY KEY (${columnsText(table, primaryKey)})`);
+    for (const { columnIds, isConstraint } of indexes) {
+      if (isConstraint) parts.push(`UNIQUE (${columnsText(table, columnIds)})`);
+    }
+  }
+  // The limits apply to requests: these definitions were accepted before.
+  const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
+  const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
+  return relocated(statement as CreateTableStatement, node._location);
+}
+
+function columnText(
+  table: TableEntry,
+  column: ColumnEntry,
+  { caller, copies }: Pick<LikedTable, "copies"> & { caller: LikeCaller },
+): string {
+  const { columnId, defaultSql, generatedSql, identity, name, notNull, type } = column;
+  const parts = [nameText(name), typeName(type)];
+  if (notNull) parts.push("NOT NULL");
+  if (identity !== undefined) {
+    if (copies("identity")) {
+      parts.push(`GENERATED ${identity} AS IDENTITY`, numbersText(table, columnId, caller));
+    }
+  } else if (generatedSql !== undefined) {
+    if (copies("generated")) {
+      parts.push(`GENERATED ALWAYS AS (${unqualified(generatedSql)}) STORED`);
+    }
+  } else if (defaultSql !== undefined && copies("defaults")) parts.push(`DEFAULT ${defaultSql}`);
+  return parts.join(" ");
+}
+
+/** Returns the options of a column's sequence in parentheses, or "" without options. */
+function numbersText({ tableId }: TableEntry, columnId: number, { deps }: LikeCaller): string {
+  const sequence = deps.catalog
+    .sequences()
+    .find(({ ownedBy }) => ownedBy?.tableId === tableId && ownedBy.columnId === columnId);
+  if (sequence === undefined) return "";
+  const { cache, cycles, increment, maximum, minimum, start } = sequence;
+  const range = `MINVALUE ${minimum} MAXVALUE ${maximum}`;
+  const cycle = cycles ? "CYCLE" : "NO CYCLE";
+  return `(INCREMENT BY ${increment} ${range} START WITH ${start} CACHE ${cache} ${cycle})`;
+}
+
+function columnNames({ columns }: Pick<TableEntry, "columns">, ids: readonly number[]): string[] {
+  return ids.flatMap((id) => columns.find(({ columnId }) => columnId === id)?.name ?? []);
+}
+
+function columnsText(table: TableEntry, ids: readonly number[]): string {
+  return columnNames(table, ids).map(nameText).join(", ");
+}
+
+/** Returns a new table with the indexes and comments of other tables. @throws {DatabaseError} */
+export function withLikedParts<Table extends IndexedTable>(
+  table: Table,
+  likes: readonly LikedTable[],
+  catalog: Pick<Catalog, "tables" | "view">,
+): Table {
+  return likes.reduce((next, like) => {
+    const indexed = like.copies("indexes") ? withIndexes(next, like, catalog) : next;
+    return like.copies("comments") ? withComments(indexed, like) : indexed;
+  }, table);
+}
+
+function withIndexes<Table extends IndexedTable>(
+  table: Table,
+  { node: { _location }, table: source }: LikedTable,
+  catalog: Pick<Catalog, "tables" | "view">,
+): Table {
+  const plain = (source.indexes ?? []).filter(({ isConstraint }) => !isConstraint);
+  return plain.reduce((next, { columnIds, isUnique }) => {
+    const columns = columnNames(source, columnIds).map((name): Name => ({ name, _location }));
+    const position = _location.start;
+    const index = { columns, name: undefined, isUnique, isConstraint: false, position };
+    return withIndex(next, index, { catalog, state: "ready" });
+  }, table);
+}
+
+function withComments<Table extends IndexedTable>(
+  table: Table,
+  { copies, table: source }: LikedTable,
+): Table {
+  const { indexes } = table;
+  const { keyComment } = source;
+  return {
+    ...table,
+    ...(keyComment !== undefined && copies("indexes") && { keyComment }),
+    columns: table.columns.map((each) =>
+      commentOn(each, source.columns.find(({ name }) => name === each.name)?.comment),
+    ),
+    checks: table.checks.map((each) =>
+      copies("constraints")
+        ? commentOn(each, source.checks.find(({ name }) => name === each.name)?.comment)
+        : each,
+    ),
+    ...(indexes !== undefined &&
+      copies("indexes") && {
+        indexes: indexes.map((each) => {
+          const shape = shapeOf(table, each);
+          const like = source.indexes?.find((index) => shapeOf(source, index) === shape);
+          return commentOn(each, like?.comment);
+        }),
+      }),
+  };
+}
+
+function shapeOf(of: Pick<TableEntry, "columns">, index: IndexEntry): string {
+  return JSON.stringify([index.isConstraint, index.isUnique, columnNames(of, index.columnIds)]);
+}
+
+function commentOn<T extends { readonly comment?: string | undefined }>(
+  entry: T,
+  comment: string | undefined,
+): T {
+  return comment === undefined ? entry : { ...entry, comment };
+}

@@ -1,0 +1,146 @@
+/**
+ * RENAME TO and RENAME CONSTRAINT of ALTER TABLE. Everything that refers to a table by its id goes
+ * on as before: rows, indexes, sequences, foreign keys and the sources of topics. A renamed table
+ * keeps the names of its constraints, as in PostgreSQL. A view keeps its text, in which the table
+ * has its former name.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  keyNameOf,
+  type TableEntry,
+  type ViewEntry,
+} from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import type {
+  Expr,
+  Name,
+  TableAlterationRename,
+  TableAlterationRenameConstraint,
+} from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import { takenNames } from "./index_elements.ts";
+import { isRelation } from "./numbered_columns.ts";
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+export function renamedTable(
+  table: TableEntry,
+  { to }: TableAlterationRename,
+  catalog: Catalog,
+): TableEntry {
+  const position = to._location.start;
+  checkObjectName("table", to.name, { position });
+  const { namespace, primaryKey } = table;
+  if (to.name === table.name || isRelation(catalog, namespace, to.name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot rename ${namespace}.${table.name} to "${to.name}": ${namespace}.${to.name} already exists`,
+      { position },
+    );
+  }
+  return {
+    ...table,
+    name: to.name,
+    ...(primaryKey.length === 0 ? {} : { keyName: keyNameOf(table) }),
+    checks: table.checks.map((check) => ({ ...check, sql: unqualified(check.sql) })),
+    columns: table.columns.map((column) =>
+      column.generatedSql === undefined
+        ? column
+        : { ...column, generatedSql: unqualified(column.generatedSql) },
+    ),
+    ...(table.indexes === undefined
+      ? {}
+      : {
+          indexes: table.indexes.map((index) =>
+            index.where === undefined ? index : { ...index, where: unqualified(index.where) },
+          ),
+        }),
+  };
+}
+
+/** Returns an expression over one table whose columns are written without the table's name. */
+export function unqualified(sql: string): string {
+  const places: { start: number; end: number; name: string }[] = [];
+  for (const part of partsOf(parseExpression(sql))) {
+    const node: Partial<Expr> = part;
+    if (node.type !== "ref" || node.table === undefined || node._location === undefined) continue;
+    if (node.name !== undefined) places.push({ ...node._location, name: node.name });
+  }
+  return places
+    .toSorted((left, right) => right.start - left.start)
+    .reduce(
+      (text, { end, name, start }) => text.slice(0, start) + nameText(name) + text.slice(end),
+      sql,
+    );
+}
+
+/** Returns the views in whose text a renamed table has its former name from now on. */
+export function viewsAfterRename(
+  catalog: Pick<Catalog, "views">,
+  before: TableEntry,
+  after: TableEntry,
+): readonly ViewEntry[] {
+  if (before.name === after.name) return [];
+  const { tableId } = before;
+  return catalog.views().flatMap((view) => {
+    if (!view.tables.some((each) => each.tableId === tableId)) return [];
+    // A table that is renamed again keeps the name of the text.
+    const tables = view.tables.map((each) =>
+      each.tableId === tableId ? { renamedFrom: before.name, ...each } : each,
+    );
+    return [{ ...view, tables }];
+  });
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME */
+export function renamedConstraint(
+  table: TableEntry,
+  { constraint, to }: TableAlterationRenameConstraint,
+  catalog: Catalog,
+): TableEntry {
+  const position = to._location.start;
+  checkObjectName("constraint", to.name, { position });
+  const { checks, foreignKeys = [], indexes = [], primaryKey } = table;
+  const isKey = primaryKey.length > 0 && keyNameOf(table) === constraint.name;
+  const unique = indexes.filter(({ isConstraint }) => isConstraint);
+  const others = [...checks, ...foreignKeys, ...unique];
+  if (!isKey && others.every(({ name }) => name !== constraint.name)) {
+    throw constraintNotFound(table, constraint);
+  }
+  const isTaken = takenNames(table, catalog);
+  if (isTaken(to.name) || foreignKeys.some(({ name }) => name === to.name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot rename constraint "${constraint.name}" to "${to.name}": the namespace already has an index, a constraint, a table or a view of that name`,
+      { position },
+    );
+  }
+  if (isKey) return { ...table, keyName: to.name };
+  const renamed = <T extends { readonly name: string }>(each: T): T =>
+    each.name === constraint.name ? { ...each, name: to.name } : each;
+  return {
+    ...table,
+    checks: checks.map(renamed),
+    ...(table.foreignKeys === undefined ? {} : { foreignKeys: foreignKeys.map(renamed) }),
+    ...(table.indexes === undefined ? {} : { indexes: indexes.map(renamed) }),
+  };
+}
+
+export function constraintNotFound(table: TableEntry, { _location, name }: Name): DatabaseError {
+  const position = _location.start;
+  const unique = (table.indexes ?? []).filter(({ isConstraint }) => isConstraint);
+  const known = [...table.checks, ...unique, ...(table.foreignKeys ?? [])];
+  const near = nearestName(
+    name,
+    known.map((each) => each.name),
+  );
+  return new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find constraint "${name}" of ${nameOf(table)}`,
+    near === undefined ? { position } : { position, hint: `did you mean "${near}"?` },
+  );
+}

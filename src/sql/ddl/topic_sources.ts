@@ -1,0 +1,148 @@
+/**
+ * The effects of a changed table on the topics that publish its changes.
+ *
+ * - The condition of a source keeps its meaning: a renamed column is renamed in it.
+ * - A source ends when its table, or a column that its condition reads, is dropped. Its topic keeps
+ *   the messages that can still be read, and their offsets.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../../catalog/mod.ts";
+import { topicNameOf, topicsOf } from "../names/topics.ts";
+import type { AlterTableStatement, Expr } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import { checkTopicFilter } from "./topic_filter.ts";
+
+/** A table before and after ALTER TABLE. */
+interface AlteredTable {
+  readonly before: TableEntry;
+  readonly after: TableEntry;
+}
+
+/**
+ * Requires that the conditions of all sources can be kept.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE if a condition reads a dropped column;
+ *   INVALID_DEFINITION if a condition does not fit the new type of a column
+ */
+export function requireSourcesKept(
+  catalog: Pick<Catalog, "topics">,
+  { after, before }: AlteredTable,
+  node: AlterTableStatement,
+): void {
+  for (const topic of topicsOf(catalog, before.tableId)) {
+    for (const source of topic.sources) {
+      if (source.tableId !== before.tableId || source.toSeq !== undefined) continue;
+      const { where } = source;
+      if (where === undefined) continue;
+      const { missing, text } = retargeted(where, { before, after });
+      if (missing === undefined) requireFit(text, { after, topic, node });
+      else requireCascade(missing, node, { topic, source, table: before });
+    }
+  }
+}
+
+/** @param missing The column that a source reads. */
+function requireCascade(
+  missing: string,
+  { _location, changes }: AlterTableStatement,
+  { source, table, topic }: { source: TopicSource; table: TableEntry; topic: TopicEntry },
+): void {
+  const drop = changes.find((each) => each.type === "drop column" && each.column.name === missing);
+  if (drop?.type === "drop column" && drop.behaviour === "cascade") return;
+  const route = `${table.namespace}.${table.name} ON ${source.operation.toUpperCase()}`;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot drop column "${missing}": topic ${topicNameOf(topic)} reads it in the WHERE of its source ${route}`,
+    {
+      position: (drop ?? { _location })._location.start,
+      hint: "add CASCADE to end that source too",
+    },
+  );
+}
+
+function requireFit(
+  text: string,
+  { after, node, topic }: { after: TableEntry; node: AlterTableStatement; topic: TopicEntry },
+): void {
+  try {
+    checkTopicFilter(parseExpression(text), after);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot alter ${after.namespace}.${after.name}: the WHERE of a source of topic ${topicNameOf(topic)} does not fit: ${error.message}`,
+      { position: node._location.start, cause: error },
+    );
+  }
+}
+
+/** Returns the topics that change with an altered table. @param seq The seq of the definition. */
+export function topicsWith(
+  catalog: Pick<Catalog, "topics">,
+  altered: AlteredTable,
+  seq: Seq,
+): TopicEntry[] {
+  const { tableId } = altered.before;
+  return changedTopics(catalog, tableId, (source) => {
+    if (source.where === undefined) return source;
+    const { missing, text } = retargeted(source.where, altered);
+    if (missing !== undefined) return ended(source, seq);
+    return text === source.where ? source : { ...source, where: text };
+  });
+}
+
+/** Returns the topics that change with a dropped table. @param seq The seq of the definition. */
+export function topicsWithout(
+  catalog: Pick<Catalog, "topics">,
+  tableId: number,
+  seq: Seq,
+): TopicEntry[] {
+  return changedTopics(catalog, tableId, (source) => ended(source, seq));
+}
+
+function ended(source: TopicSource, seq: Seq): TopicSource {
+  return source.toSeq === undefined ? { ...source, toSeq: seq } : source;
+}
+
+function changedTopics(
+  catalog: Pick<Catalog, "topics">,
+  tableId: number,
+  change: (source: TopicSource) => TopicSource,
+): TopicEntry[] {
+  return topicsOf(catalog, tableId).flatMap((topic) => {
+    const sources = topic.sources.map((each) => (each.tableId === tableId ? change(each) : each));
+    const isSame = sources.every((each, index) => each === topic.sources[index]);
+    return isSame ? [] : [{ ...topic, sources }];
+  });
+}
+
+interface Retargeted {
+  readonly text: string;
+  /** A column that the text reads and the table no longer has. */
+  readonly missing?: string | undefined;
+}
+
+/** Returns a condition with the current names of its columns. */
+function retargeted(where: string, { after, before }: AlteredTable): Retargeted {
+  const places: { start: number; end: number; name: string }[] = [];
+  for (const part of partsOf(parseExpression(where))) {
+    const node: Partial<Expr> = part;
+    if (node.type !== "ref" || node._location === undefined) continue;
+    const column = before.columns.find(({ name }) => name === node.name);
+    // A source that has ended may read a column that was dropped before.
+    const name = after.columns.find(({ columnId }) => columnId === column?.columnId)?.name;
+    if (name === undefined) return { text: where, missing: node.name };
+    const namesTable = node.table !== undefined && after.name !== before.name;
+    if (name !== node.name || namesTable) places.push({ ...node._location, name });
+  }
+  const text = places
+    .toSorted((left, right) => right.start - left.start)
+    .reduce(
+      (so, { end, name, start }) => so.slice(0, start) + nameText(name) + so.slice(end),
+      where,
+    );
+  return { text };
+}

@@ -1,0 +1,358 @@
+/**
+ * CREATE VIEW and DROP VIEW.
+ */
+import { type Principal, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Catalog,
+  checkColumnName,
+  checkObjectName,
+  type TableEntry,
+  type ViewEntry,
+  type ViewTable,
+} from "../../catalog/mod.ts";
+import { sameType, typeName } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundCte, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
+import { bindQuery } from "../bind/query/select_binder.ts";
+import type { RelationSource } from "../bind/query/select_deps.ts";
+import { childrenOf } from "../bind/walk.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { findNamespace, requireHolder } from "../names/table_names.ts";
+import { refuseTopicName } from "../names/topics.ts";
+import {
+  dependentsOf,
+  depsOf,
+  refuseDependents,
+  shapeOf,
+  type ViewDeps,
+  type ViewShape,
+} from "../names/views.ts";
+import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
+import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
+import { boundFor } from "../prepare/prepared.ts";
+import { watchOf } from "../prepare/statement_watch.ts";
+import { authorize } from "../rights/requirements.ts";
+import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
+
+type ViewColumns = ViewShape["columns"];
+
+export interface ViewCall {
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+}
+
+interface NewViewCall extends ViewCall {
+  readonly ledger: RequestLedger;
+}
+
+/**
+ * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
+ * PERMISSION_DENIED
+ */
+export function authorizeView(
+  node: CreateViewStatement | DropViewStatement,
+  { namespace, principal }: ViewCall,
+  catalog: Catalog,
+): void {
+  const names: readonly QName[] = node.type === "create view" ? [node.name] : node.names;
+  for (const name of names) {
+    const holder = catalog.namespace(name.schema ?? namespace);
+    requireRun(principal, "removeTable", {
+      action: `run ${node.type.toUpperCase()} on ${name.schema ?? namespace}.${name.name}`,
+      position: name._location.start,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** @throws {DatabaseError} */
+export function createView(
+  node: CreateViewStatement,
+  call: NewViewCall,
+  deps: BindingDeps & EntryDeps,
+): BoundDefinition {
+  const { catalog, clock, store } = deps;
+  const namespace = node.name.schema ?? call.namespace;
+  const { name, _location } = node.name;
+  const position = _location.start;
+  requireHolder(catalog, namespace, node.name);
+  checkObjectName("view", name, { position });
+  const shown = `${namespace}.${name}`;
+  const before = catalog.view(namespace, name);
+  refuseTopicName(catalog, "view", { namespace, name, position });
+  const isTaken = before !== undefined && node.orReplace !== true;
+  if (isTaken || catalog.table(namespace, name) !== undefined) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create view ${shown}: ${isTaken ? "it" : "a table of that name"} already exists`,
+      { position },
+    );
+  }
+  const content = contentOf(node, call, deps);
+  const entryOf = (viewId: number): ViewEntry => {
+    const nowMs = clock.nowMs();
+    return {
+      ...content,
+      viewId,
+      namespace,
+      name,
+      sql: node.source,
+      searchNamespace: call.namespace,
+      comment: before?.comment,
+      createdBy: call.principal.userId,
+      createdAtMs: before?.createdAtMs ?? nowMs,
+      updatedAtMs: nowMs,
+    };
+  };
+  if (before === undefined) {
+    return () => {
+      store.requireFreeSpace();
+      catalog.createView(entryOf(catalog.nextTableId()));
+      return `View ${shown} created`;
+    };
+  }
+  const entry = entryOf(before.viewId);
+  requireReplaceable(before, entry, { position, deps });
+  return () => {
+    catalog.changeView(entry);
+    return `View ${shown} replaced`;
+  };
+}
+
+/** The contents of a view, determined by binding its query once. */
+function contentOf(
+  node: CreateViewStatement,
+  { ledger, namespace, principal }: NewViewCall,
+  deps: BindingDeps & EntryDeps,
+): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
+  const tables = new Map<number, TableEntry>();
+  const views = new Map<number, ViewEntry>();
+  const { catalog } = deps;
+  const statement = new StatementBinding([], { watch: watchOf(ledger, deps) });
+  const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
+  const source: RelationSource = {
+    ...dmlDeps.source,
+    table: (name, at) => {
+      const table = dmlDeps.source.table(name, at);
+      tables.set(table.tableId, table);
+      return table;
+    },
+    view: (name) => {
+      const entry = catalog.view(name.schema ?? namespace, name.name);
+      if (entry !== undefined) views.set(entry.viewId, entry);
+      return dmlDeps.source.view(name);
+    },
+  };
+  const query = boundFor({ catalog, principal, statement }, () =>
+    bindQuery(node.query, { ...dmlDeps, source, isOutermost: false }),
+  );
+  authorize(statement.requirements, principal, catalog);
+  readLiterals(statement.literals);
+  const used = storedColumnsOf(query);
+  return {
+    columnNames: columnNamesOf(node, query, namespace),
+    tables: [...tables.values()].map(
+      ({ columns, tableId }): ViewTable => ({
+        tableId,
+        columns: columns.map((column) => ({ columnId: column.columnId, name: column.name })),
+        used: [...(used.get(tableId) ?? [])],
+      }),
+    ),
+    views: [...views.values()].map(({ columnNames, viewId }) => ({ viewId, columnNames })),
+  };
+}
+
+function columnNamesOf(
+  { columnNames, name }: CreateViewStatement,
+  query: BoundSelect,
+  namespace: string,
+): string[] {
+  const shown = `${name.schema ?? namespace}.${name.name}`;
+  const position = name._location.start;
+  if (columnNames !== undefined && columnNames.length > query.outputs.length) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot name ${columnNames.length} columns of view ${shown}: its query has ${query.outputs.length}`,
+      { position },
+    );
+  }
+  for (const each of columnNames ?? []) {
+    checkColumnName(each.name, { isQuoted: true, position: each._location.start });
+  }
+  const names = query.outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
+  const twice = names.find((each, i) => names.indexOf(each) !== i);
+  if (twice === undefined) return names;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create view ${shown}: it has two columns "${twice}"`,
+    { position, hint: "give one of them an alias" },
+  );
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION, DEPENDENT_OBJECTS */
+function requireReplaceable(
+  before: ViewEntry,
+  entry: ViewEntry,
+  { position, deps: { catalog, systemViews } }: { position: number; deps: NameDeps },
+): void {
+  const shown = `${entry.namespace}.${entry.name}`;
+  const dependents = dependentsOf(catalog, { viewIds: new Set([before.viewId]) });
+  const reads = new Set(entry.views.map(({ viewId }) => viewId));
+  if (reads.has(entry.viewId) || dependents.some(({ viewId }) => reads.has(viewId))) {
+    throw new DatabaseError("INVALID_DEFINITION", `Cannot replace view ${shown}: it reads itself`, {
+      position,
+    });
+  }
+  const today = depsOf(catalog, systemViews.find);
+  const after: ViewDeps = {
+    ...today,
+    view: (namespace, name) =>
+      namespace === entry.namespace && name === entry.name ? entry : today.view(namespace, name),
+  };
+  requireSameColumns(shown, {
+    old: shapeOf(before, today).columns,
+    columns: shapeOf(entry, after).columns,
+    position,
+  });
+  const broken = dependents.filter((dependent) => !keepsShape(dependent, today, after));
+  if (broken.length === 0) return;
+  const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot replace view ${shown}: ${broken.length} view(s) need it as it is: ${names}`,
+    { position, hint: "drop them first" },
+  );
+}
+
+/**
+ * Requires the existing columns in their order; new columns may follow them. Computed decimals may
+ * have a different precision and scale, because PostgreSQL gives such columns neither.
+ */
+function requireSameColumns(
+  shown: string,
+  { columns, old, position }: { old: ViewColumns; columns: ViewColumns; position: number },
+): void {
+  for (const [i, { isDeclared, name, type }] of old.entries()) {
+    const column = columns[i];
+    const areDecimals = column?.type.kind === "decimal" && type.kind === "decimal";
+    const keepsType = areDecimals && !isDeclared && !column.isDeclared;
+    if (column?.name === name && (keepsType || sameType(column.type, type))) continue;
+    const found =
+      column === undefined
+        ? `has no column ${i + 1}, which should be "${name}"`
+        : column.name === name
+          ? `has column "${name}" as ${typeName(column.type)}, which should be ${typeName(type)}`
+          : `has "${column.name}" as column ${i + 1}, which should be "${name}"`;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot replace view ${shown}: the new query ${found}`,
+      { position, hint: "add new columns after the existing ones, or drop the view first" },
+    );
+  }
+}
+
+/** Whether a view has the same columns before and after its change. */
+function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolean {
+  const old = shapeOf(entry, before).columns;
+  try {
+    const next = shapeOf(entry, after).columns;
+    return (
+      next.length === old.length &&
+      next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
+    );
+  } catch (error) {
+    // The view can no longer be bound, so it does not keep its shape.
+    if (error instanceof DatabaseError) return false;
+    throw error;
+  }
+}
+
+/** @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
+export function dropViews(
+  node: DropViewStatement,
+  { namespace, principal }: ViewCall,
+  { catalog, systemViews }: NameDeps,
+): BoundDefinition {
+  const { ifExists } = node;
+  const entries = new Map<number, ViewEntry>();
+  const missing: string[] = [];
+  for (const name of node.names) {
+    systemViews.refuse(name, { namespace, principal, action: "drop", ifExists });
+    const inNamespace = name.schema ?? namespace;
+    const entry = catalog.view(inNamespace, name.name);
+    if (entry !== undefined) {
+      entries.set(entry.viewId, entry);
+      continue;
+    }
+    const position = name._location.start;
+    if (catalog.table(inNamespace, name.name) !== undefined) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot drop view ${inNamespace}.${name.name}: it is a table`,
+        { position, hint: "DROP TABLE" },
+      );
+    }
+    if (ifExists === true) {
+      missing.push(`${inNamespace}.${name.name}`);
+      continue;
+    }
+    findNamespace(catalog, inNamespace, name);
+    throw new DatabaseError("TABLE_NOT_FOUND", `view ${inNamespace}.${name.name} not found`, {
+      position,
+    });
+  }
+  const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
+  const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
+  if (node.cascade !== "cascade") {
+    refuseDependents(`drop view ${dropped.join(", ")}`, dependents, node._location.start);
+  }
+  return () => {
+    catalog.dropViews([...entries.values(), ...dependents]);
+    return droppedMessage("view", { dropped, missing });
+  };
+}
+
+/** Returns the answer to DROP. @param missing Names that IF EXISTS skipped. */
+export function droppedMessage(
+  kind: "index" | "sequence" | "table" | "view",
+  { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
+): string {
+  const parts: string[] = [];
+  if (dropped.length > 0) parts.push(`${kind} ${dropped.join(", ")} dropped`);
+  for (const name of missing) parts.push(`${kind} ${name} does not exist`);
+  const message = parts.join("; ");
+  return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}`;
+}
+
+/**
+ * Returns the stored columns that a bound query and its inner queries need, as column ids by table
+ * id.
+ */
+function storedColumnsOf(query: BoundSelect): ReadonlyMap<number, ReadonlySet<number>> {
+  const used = new Map<number, Set<number>>();
+  const seen = new Set<BoundCte>();
+  const visitExpression = (expression: BoundExpression): void => {
+    if (expression.kind === "column" && expression.column.origin !== undefined) {
+      const { columnId, table } = expression.column.origin;
+      const columns = used.get(table.tableId) ?? new Set<number>();
+      used.set(table.tableId, columns.add(columnId));
+    }
+    if (expression.kind === "subquery") visit(expression.subquery.query);
+    for (const child of childrenOf(expression)) visitExpression(child);
+  };
+  const visit = (select: BoundSelect): void => {
+    for (const expression of expressionsIn(select)) visitExpression(expression);
+    for (const relation of relationsIn(select)) {
+      if (relation.kind !== "cte" || seen.has(relation.cte)) continue;
+      seen.add(relation.cte);
+      visit(relation.cte.query);
+    }
+  };
+  visit(query);
+  return used;
+}

@@ -1,0 +1,21 @@
+/**
+ * Computes the values by which rows are found before any row is read. If a value cannot be
+ * computed, rows are read without using the value, and the condition itself fails once it is tested
+ * on a row.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { endsRequest } from "../context/request_ledger.ts";
+
+/**
+ * Returns the result of the computation, or undefined if a value cannot be computed.
+ *
+ * @throws {DatabaseError} if the request ends meanwhile.
+ */
+export function attempted<T>(compute: () => T): T | undefined {
+  try {
+    return compute();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || endsRequest(error)) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Builds min and max over all rows by reading the first row of a sorted column, if the table keeps
+ * the column sorted.
+ */
+import { defined } from "../../../base/assert.ts";
+import { extremeKeysOf, indexOrderOf, orderedColumnOf } from "../../plan/ordered_input.ts";
+import type { AggregateNode } from "../../plan/plan.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { OperatorFactory } from "../context/operator.ts";
+import { compileExpression } from "../evaluate/expression.ts";
+import { layoutOf } from "../evaluate/layout.ts";
+import { type Extreme, Extremes } from "../operators/extremes.ts";
+import { buildOverScan } from "./build_passing.ts";
+import { buildIndexOrder, buildOrderedScan, type OrderedRows } from "./build_scan.ts";
+
+/**
+ * The minimum number of rows in a table that is read sorted by a column without an index. The sort
+ * order is kept in memory, but must be created first and renewed after changes.
+ */
+const ORDERED_ROWS_MIN = 262_144;
+
+type OpenExtreme = (context: ExecutionContext) => Extreme | undefined;
+
+/**
+ * Returns an aggregate that reads its results in order, or else runs the plain one.
+ *
+ * @param plain Computes the results from all rows.
+ */
+export function buildExtremes(node: AggregateNode, plain: OperatorFactory): OperatorFactory {
+  const opens = extremesOf(node);
+  if (opens === undefined) return plain;
+  const types = node.columns.map(({ type }) => type);
+  return (context) => {
+    const extremes: Extreme[] = [];
+    for (const open of opens) {
+      const extreme = open(context);
+      if (extreme === undefined) {
+        for (const { rows } of extremes) rows.close();
+        return plain(context);
+      }
+      extremes.push(extreme);
+    }
+    return new Extremes({ context, extremes, types, plain: () => plain(context) });
+  };
+}
+
+/** Returns undefined if the rows for some result cannot be read in sorted order. */
+function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
+  const { input } = node;
+  const opens = (extremeKeysOf(node) ?? []).flatMap((key): OpenExtreme[] => {
+    const byIndex = indexOrderOf(input, [key]);
+    const columnId = byIndex === undefined ? orderedColumnOf(input, key) : undefined;
+    if (byIndex === undefined && columnId === undefined) return [];
+    const { pass, scan } = buildOverScan(input);
+    if (scan.isDivided === true) return [];
+    if (byIndex === undefined && scan.rowCount() < ORDERED_ROWS_MIN) return [];
+    const { isDescending } = key;
+    const open: (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined =
+      byIndex === undefined
+        ? buildOrderedScan(scan, {
+            columnId: defined(columnId, "at least one extreme is known"),
+            isDescending,
+          })
+        : buildIndexOrder(scan, byIndex, { skipsNull: true });
+    const value = compileExpression(key.expression, layoutOf(input.columns));
+    return [
+      (context) => {
+        const ordered = open(context, 1);
+        if (ordered === undefined) return undefined;
+        return { rows: pass(ordered.rows, context), scan: ordered.scan, value };
+      },
+    ];
+  });
+  return opens.length > 0 && opens.length === node.aggregates.length ? opens : undefined;
+}

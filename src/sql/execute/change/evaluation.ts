@@ -1,0 +1,53 @@
+/**
+ * Evaluates the expressions of a change that are not part of reading rows: rows of VALUES, the new
+ * values in ON CONFLICT, and RETURNING.
+ *
+ * A query in these expressions may take long. Each of the three is therefore a program that turns
+ * one batch into another: a reader in another thread, which compiles the same statement, can run
+ * the program for the event loop.
+ */
+import type { Batch } from "../../../types/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+
+export type EvaluationName = "values" | "conflict" | "returning";
+
+export interface Evaluation {
+  readonly name: EvaluationName;
+  readonly holdsQuery: boolean;
+  readonly evaluate: (given: Batch, context: ExecutionContext) => Batch;
+}
+
+/**
+ * Another thread, which reads the rows of a change and runs its evaluations that contain queries.
+ */
+export interface Elsewhere {
+  /** Returns the next rows, or undefined after the last row. @throws {DatabaseError} */
+  next(): Promise<Batch | undefined>;
+  /** Call this only after `next` has returned the end of the rows. @throws {DatabaseError} */
+  evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
+}
+
+/** The place where a change is evaluated. */
+export interface EvaluationPlace {
+  readonly context: ExecutionContext;
+  readonly elsewhere: Elsewhere | undefined;
+}
+
+/** Runs an evaluation in this thread or in another one. @throws {DatabaseError} */
+export function evaluated(
+  { evaluate, holdsQuery, name }: Evaluation,
+  given: Batch,
+  { elsewhere, context }: EvaluationPlace,
+): Batch | Promise<Batch> {
+  return holdsQuery && elsewhere !== undefined
+    ? elsewhere.evaluate(name, given)
+    : evaluate(given, context);
+}
+
+/** Continues with a value immediately, or when the promise of the value resolves. */
+export function whenThere<T, U>(
+  value: T | Promise<T>,
+  goOn: (value: T) => U | Promise<U>,
+): U | Promise<U> {
+  return value instanceof Promise ? value.then(goOn) : goOn(value);
+}

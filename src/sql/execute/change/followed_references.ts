@@ -1,0 +1,453 @@
+/**
+ * Carries out the actions of foreign keys. A key of a parent is removed when its row is deleted, or
+ * when the columns of a unique index change. ON DELETE and ON UPDATE decide whether the referring
+ * rows are deleted, have their columns set, or prevent the change. Such a statement runs in a
+ * transaction, so that all its changes are one commit.
+ *
+ *     stage own changes ─► parents of new rows ─► rows that refer to removed keys, level by level
+ *                                                 ─► NO ACTION: nothing refers any more
+ *
+ * - A statement changes each reference at most once, so circles of ON UPDATE CASCADE end.
+ */
+import { assert } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { ForeignKeyEntry, OnDeleteAction, TableEntry } from "../../../catalog/mod.ts";
+import { SHARED_OWNER } from "../../../storage/mod.ts";
+import { castValue, type Row, type Value } from "../../../types/mod.ts";
+import { nameOf } from "../../bind/change/dml_target.ts";
+import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
+import type {
+  ExecutionContext,
+  IncomingReference,
+  References,
+} from "../context/execution_context.ts";
+import type { StagedRow, Transaction } from "../context/transaction.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import { ownerOf } from "../operators/scan.ts";
+import {
+  isHeld,
+  placeOf,
+  type ReferencedKey,
+  referencedKeyOf,
+  shownIn,
+  valuesIn,
+} from "./referenced_key.ts";
+import {
+  broken,
+  isDeferredIn,
+  refersAnew,
+  requireParents,
+  requireParentsOf,
+  writtenIn,
+} from "./references.ts";
+import { referringRows } from "./referring_rows.ts";
+import type { RowChange } from "./row_changes.ts";
+import { requireFreeKeys } from "./unique_index.ts";
+
+/**
+ * Carries out the ON DELETE and ON UPDATE actions for the changes that a transaction has staged.
+ *
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, and errors of the rows that change
+ */
+export function followReferences(
+  { table }: TableRuntime,
+  changes: readonly RowChange[],
+  context: ExecutionContext,
+): void {
+  const { references, transaction } = context;
+  if (references === undefined || transaction === undefined) return;
+  const owner = ownerOf(context.principal, table);
+  const { claims } = transaction;
+  requireParents(table, writtenIn(changes), { claims, context, owner });
+  if (references.to(table.tableId).length === 0) return;
+  const rows = changes.map(({ before, operation, row }): ChangedRow => {
+    return operation === "delete" ? { before: row, row: undefined } : { before, row };
+  });
+  new Followed(context, references, transaction).follow({ table, owner, rows });
+}
+
+/** A row before and after a change. `row` is undefined if it was deleted. */
+interface ChangedRow {
+  readonly before: Row | undefined;
+  readonly row: Row | undefined;
+}
+
+/** Rows of one owner that have changed. */
+interface ChangedRows {
+  readonly table: TableEntry;
+  readonly owner: number;
+  readonly rows: readonly ChangedRow[];
+}
+
+interface Referring {
+  readonly owner: number;
+  readonly row: Row;
+  /** The row as the snapshot contains it. */
+  readonly stored: Row | undefined;
+}
+
+/** A key that no longer belongs to its row. */
+interface GoneKey {
+  readonly key: Row;
+  /** The key that the row has now; undefined if it was deleted. */
+  readonly next: Row | undefined;
+}
+
+/** The removed keys of a parent, and the foreign key by which rows may refer to them. */
+interface HeldKeys {
+  readonly reference: IncomingReference;
+  readonly parent: TableEntry;
+  readonly referenced: ReferencedKey;
+  readonly owner: number;
+  /** By their texts. Either all are deleted or all are changed. */
+  readonly keys: ReadonlyMap<string, GoneKey>;
+  readonly isUpdate: boolean;
+}
+
+/** Returns the keys that rows have lost: the deleted keys, then the changed ones. */
+function heldBy(
+  { owner, rows, table }: ChangedRows,
+  reference: IncomingReference,
+): readonly [HeldKeys, HeldKeys] {
+  const referenced = referencedKeyOf(reference.key, table);
+  const { index, types } = referenced;
+  const deleted = new Map<string, GoneKey>();
+  const updated = new Map<string, GoneKey>();
+  for (const { before, row } of rows) {
+    // A primary key never changes.
+    if (before === undefined || (row !== undefined && index === undefined)) continue;
+    const key = valuesIn(referenced, before);
+    if (key.includes(null)) continue;
+    const text = keyTextOf(types, key);
+    const next = row && valuesIn(referenced, row);
+    if (next === undefined) deleted.set(text, { key, next });
+    else if (next.includes(null) || keyTextOf(types, next) !== text) {
+      updated.set(text, { key, next });
+    }
+  }
+  const held = { reference, parent: table, referenced, owner };
+  return [
+    { ...held, keys: deleted, isUpdate: false },
+    { ...held, keys: updated, isUpdate: true },
+  ];
+}
+
+function actionOf({ isUpdate, reference: { key } }: HeldKeys): OnDeleteAction {
+  return isUpdate ? key.onUpdate : key.onDelete;
+}
+
+function claimGone({ keys, owner, parent, referenced }: HeldKeys, transaction: Transaction): void {
+  const place = { tableId: parent.tableId, columnIds: referenced.columnIds, owner };
+  for (const text of keys.keys()) transaction.claims.remove(place, text);
+}
+
+class Followed {
+  readonly #context: ExecutionContext;
+  readonly #references: References;
+  readonly #transaction: Transaction;
+  /** Checked once every action has been carried out. */
+  readonly #held: HeldKeys[] = [];
+  /** The references that the statement has changed, by {@linkcode nameOfReference}. */
+  readonly #settled = new Set<string>();
+
+  constructor(context: ExecutionContext, references: References, transaction: Transaction) {
+    this.#context = context;
+    this.#references = references;
+    this.#transaction = transaction;
+  }
+
+  follow(first: ChangedRows): void {
+    const pending = [first];
+    for (let changed = pending.shift(); changed !== undefined; changed = pending.shift()) {
+      this.#settle(changed);
+      pending.push(...this.#followLevel(changed));
+    }
+    for (const held of this.#held) this.requireNone(held);
+  }
+
+  #settle({ owner, rows, table }: ChangedRows): void {
+    for (const key of table.foreignKeys ?? []) {
+      for (const { before, row } of rows) {
+        if (row === undefined || !refersAnew(table, key, { before, row })) continue;
+        this.#settled.add(nameOfReference(table, key, { owner, row }));
+      }
+    }
+  }
+
+  /** Carries out the actions for removed keys. Returns the rows that change in turn. */
+  #followLevel(changed: ChangedRows): ChangedRows[] {
+    const more: ChangedRows[] = [];
+    for (const reference of this.#references.to(changed.table.tableId)) {
+      for (const held of heldBy(changed, reference)) {
+        if (held.keys.size === 0) continue;
+        claimGone(held, this.#transaction);
+        more.push(...this.#carriedOut(held));
+      }
+    }
+    return more;
+  }
+
+  #carriedOut(held: HeldKeys): ChangedRows[] {
+    const action = actionOf(held);
+    switch (action) {
+      case "restrict":
+        this.requireNone(held);
+        return [];
+      case "no action":
+        if (!isDeferredIn(held.reference.key, this.#transaction)) this.#held.push(held);
+        return [];
+      case "cascade":
+        return held.isUpdate ? this.#setAll(held, action) : this.#deleteAll(held);
+      case "set null":
+      case "set default":
+        return this.#setAll(held, action);
+    }
+  }
+
+  /** @throws {DatabaseError} FOREIGN_KEY_VIOLATION if a row refers to a removed key. */
+  requireNone(held: HeldKeys): void {
+    const { keys, owner, parent, reference, referenced } = held;
+    const { child, key } = reference;
+    const place = placeOf(key, child, referenced);
+    for (const { row } of this.#referring(held)) {
+      const values = place.keyOf(row);
+      const text = Array.isArray(values) ? keyTextOf(referenced.types, values) : "";
+      const gone = keys.get(text);
+      // The key may have been written again in the meantime.
+      if (gone === undefined) continue;
+      if (isHeld(parent, { referenced, key: gone.key, owner }, this.#context)) continue;
+      throw isReferenced(held, gone.key);
+    }
+  }
+
+  #deleteAll(held: HeldKeys): ChangedRows[] {
+    const { child } = held.reference;
+    const changes = new ChangesByOwner(child);
+    for (const referring of this.#referring(held)) {
+      const { owner, row } = referring;
+      this.#stage(child, referring, { row, isDeleted: true });
+      changes.add(owner, { before: row, row: undefined });
+    }
+    return changes.all();
+  }
+
+  /** Gives the columns that refer the new key, NULL or their defaults. */
+  #setAll(held: HeldKeys, action: "cascade" | "set default" | "set null"): ChangedRows[] {
+    const { child, key } = held.reference;
+    const runtime = runtimeOf(child);
+    const changes = new ChangesByOwner(child);
+    let isHeldToEnd = false;
+    for (const referring of this.#referring(held)) {
+      const { owner, row: before } = referring;
+      if (this.#settled.has(nameOfReference(child, key, referring))) {
+        // The statement wants it to refer so, and another row may have this key by the end.
+        isHeldToEnd = true;
+        continue;
+      }
+      const changed = this.#changedRow(before, held, action);
+      const rows = runtime.completed([changed], this.#context);
+      runtime.check(rows, this.#context);
+      for (const row of rows) {
+        this.#stage(child, referring, { row, isDeleted: false });
+        changes.add(owner, { before, row });
+      }
+    }
+    if (isHeldToEnd) this.#held.push(held);
+    const all = changes.all();
+    for (const each of all) this.#requireSound(each);
+    return all;
+  }
+
+  #changedRow(
+    before: Row,
+    { keys, reference: { child, key }, referenced }: HeldKeys,
+    action: "cascade" | "set default" | "set null",
+  ): Row {
+    const { keyOf, positions } = placeOf(key, child, referenced);
+    const runtime = runtimeOf(child);
+    const values = keyOf(before);
+    const text = Array.isArray(values) ? keyTextOf(referenced.types, values) : "";
+    const next = keys.get(text)?.next;
+    const changed: Value[] = [...before];
+    for (const [i, position] of positions.entries()) {
+      const from = referenced.types[i];
+      const to = runtime.types[position];
+      if (action === "set null") changed[position] = null;
+      else if (action === "set default") {
+        changed[position] = runtime.defaultAt(position, this.#context);
+      } else if (from !== undefined && to !== undefined) {
+        const value = next?.[i] ?? null;
+        const options = { from, to, mode: "assignment", nowMicros: 0 } as const;
+        changed[position] = value === null ? null : castValue(value, options);
+      }
+    }
+    return changed;
+  }
+
+  /** Requires the parents and free unique keys of rows that are staged. @throws {DatabaseError} */
+  #requireSound({ owner, rows, table }: ChangedRows): void {
+    const context = this.#context;
+    const runtime = runtimeOf(table);
+    const { claims } = this.#transaction;
+    const written = rows.flatMap(({ before, row }) => (row === undefined ? [] : { before, row }));
+    requireParents(table, written, { claims, context, owner });
+    for (const { row } of written) requireFreeKeys(runtime, { row, owner, isNew: false }, context);
+  }
+
+  #stage(
+    table: TableEntry,
+    { owner, stored }: Referring,
+    { isDeleted, row }: Pick<StagedRow, "isDeleted" | "row">,
+  ): void {
+    this.#context.requireUnaltered(table);
+    const { keyTypes, keyOf } = keyed(table);
+    const text = keyTextOf(keyTypes, keyOf(row));
+    this.#transaction.stage({ table, owner }, text, { row, isDeleted, stored });
+  }
+
+  /** Returns all live rows that refer to removed keys, before any of these rows changes. */
+  #referring(held: HeldKeys): Referring[] {
+    const { child } = held.reference;
+    const owners = this.#ownersOf(held);
+    const found = owners.flatMap((owner) => this.#referringOf(owner, held));
+    this.#context.noteRead(found.length);
+    assert(
+      found.every(({ row }) => row.length === child.columns.length),
+      "rows are whole",
+    );
+    return found;
+  }
+
+  #ownersOf({ owner, parent, reference: { child } }: HeldKeys): readonly number[] {
+    if (child.kind === "shared") return [SHARED_OWNER];
+    if (parent.kind !== "shared") return [owner];
+    const staged = this.#transaction.ownersOf(child.tableId);
+    return [...new Set([...this.#references.owners(child.tableId), ...staged])];
+  }
+
+  #referringOf(owner: number, { keys, reference, referenced }: HeldKeys): Referring[] {
+    const { child, key } = reference;
+    const { keyOf } = placeOf(key, child, referenced);
+    const refers = (row: Row): boolean => {
+      const values = keyOf(row);
+      return Array.isArray(values) && keys.has(keyTextOf(referenced.types, values));
+    };
+    const staged = this.#transaction.stagedOf(child.tableId, owner);
+    const own = keyed(child);
+    const found: Referring[] = [];
+    const wanted = [...keys.values()].map((each) => each.key);
+    for (const row of referringRows(reference, { owner, referenced, wanted }, this.#context)) {
+      if (!refers(row)) continue;
+      const mine = staged?.get(keyTextOf(own.keyTypes, own.keyOf(row)));
+      if (mine === undefined) found.push({ owner, row, stored: row });
+    }
+    for (const { isDeleted, row, stored } of staged?.values() ?? []) {
+      if (!isDeleted && refers(row)) found.push({ owner, row, stored });
+    }
+    return found;
+  }
+}
+
+/** The rows of a table that change together, by owner. */
+class ChangesByOwner {
+  readonly #table: TableEntry;
+  readonly #byOwner = new Map<number, ChangedRow[]>();
+
+  constructor(table: TableEntry) {
+    this.#table = table;
+  }
+
+  add(owner: number, row: ChangedRow): void {
+    const rows = this.#byOwner.get(owner) ?? [];
+    this.#byOwner.set(owner, rows);
+    rows.push(row);
+  }
+
+  all(): ChangedRows[] {
+    return [...this.#byOwner].map(([owner, rows]) => ({ table: this.#table, owner, rows }));
+  }
+}
+
+/** Returns a name for the foreign key of one row. */
+function nameOfReference(
+  table: TableEntry,
+  { name }: ForeignKeyEntry,
+  { owner, row }: { owner: number; row: Row },
+): string {
+  const { keyOf, keyTypes } = keyed(table);
+  return `${table.tableId}/${owner}/${name}/${keyTextOf(keyTypes, keyOf(row))}`;
+}
+
+function keyed(table: TableEntry): Pick<TableRuntime, "keyTypes"> & { keyOf: (row: Row) => Row } {
+  const runtime = runtimeOf(table);
+  return { keyTypes: runtime.keyTypes, keyOf: (row) => runtime.keyOf(row) };
+}
+
+/**
+ * Checks the constraints that were deferred, in the tick of the commit or before it.
+ *
+ * @param isChosen Tells which of the constraints to check.
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
+ */
+export function checkDeferred(
+  context: ExecutionContext,
+  isChosen: (key: ForeignKeyEntry) => boolean = () => true,
+): void {
+  const { references, transaction } = context;
+  if (references === undefined || transaction === undefined) return;
+  const { claims } = transaction;
+  for (const { owner, rows, table } of stagedIn(transaction, references)) {
+    const live = rows.flatMap(({ row }) => (row === undefined ? [] : [row]));
+    for (const key of table.foreignKeys ?? []) {
+      if (isDeferredIn(key, transaction) && isChosen(key)) {
+        requireParentsOf(key, live, { claims, context, owner, table });
+      }
+    }
+    for (const reference of references.to(table.tableId)) {
+      for (const held of heldBy({ table, owner, rows }, reference)) {
+        if (held.keys.size === 0) continue;
+        // Keys that were removed before the foreign key was created did not affect other rows.
+        if (reference.key.sinceSeq > context.snapshotSeq) throw broken("a foreign key was added");
+        if (actionOf(held) !== "no action" || !isDeferredIn(reference.key, transaction)) continue;
+        if (!isChosen(reference.key)) continue;
+        claimGone(held, transaction);
+        new Followed(context, references, transaction).requireNone(held);
+      }
+    }
+  }
+}
+
+/** Yields the rows that a transaction leaves changed, beside those of its snapshot. */
+function* stagedIn(transaction: Transaction, references: References): Generator<ChangedRows> {
+  for (const tableId of transaction.tableIds) {
+    const table = references.tableById(tableId);
+    if (table === undefined) continue;
+    for (const owner of transaction.ownersOf(tableId)) {
+      const staged = transaction.stagedOf(tableId, owner)?.values() ?? [];
+      const rows = Array.from(staged, ({ isDeleted, row, stored }): ChangedRow => {
+        return { before: stored, row: isDeleted ? undefined : row };
+      });
+      yield { table, owner, rows };
+    }
+  }
+}
+
+function isReferenced(
+  { isUpdate, parent, reference: { child, key }, referenced }: HeldKeys,
+  values: Row,
+): DatabaseError {
+  const [action, hint] = isUpdate
+    ? [
+        `update ${nameOf(parent)}`,
+        "change those rows first, or define the foreign key with ON UPDATE CASCADE",
+      ]
+    : [
+        `delete from ${nameOf(parent)}`,
+        "delete those rows first, or define the foreign key with ON DELETE CASCADE",
+      ];
+  return new DatabaseError(
+    "FOREIGN_KEY_VIOLATION",
+    `Cannot ${action}: rows of ${nameOf(child)} refer to ${shownIn(parent, referenced, values)} by foreign key "${key.name}"`,
+    { hint },
+  );
+}

@@ -1,0 +1,311 @@
+/**
+ * Checks foreign keys while rows change: the parents of written rows, and what a commit checks
+ * again. `followed_references.ts` carries out their actions.
+ *
+ * - A referring row needs its parent in the tick in which the row is written. A transaction sees
+ *   its own rows, and a deferred foreign key is checked at the commit.
+ * - A commit that was prepared at an earlier seq fails as a conflict if a needed key was removed in
+ *   the meantime, or if a row was written that refers to a key that the commit removes.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Seq } from "../../../base/seq.ts";
+import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
+import { DELETED_COLUMN_ID, type ReadStore, SHARED_OWNER } from "../../../storage/mod.ts";
+import type { DataType, Row } from "../../../types/mod.ts";
+import { valueAt } from "../../../types/mod.ts";
+import { nameOf } from "../../bind/change/dml_target.ts";
+import { runtimeOf } from "../build/table_runtime.ts";
+import type {
+  ExecutionContext,
+  IncomingReference,
+  References,
+} from "../context/execution_context.ts";
+import type { Claim, ReferenceClaims } from "../context/reference_claims.ts";
+import type { Transaction } from "../context/transaction.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import {
+  isHeld,
+  placeOf,
+  type ReferencedKey,
+  referencedKeyOf,
+  refersToPrimaryKey,
+  shownIn,
+} from "./referenced_key.ts";
+import type { RowChange } from "./row_changes.ts";
+
+/** A change of rows, before it runs. */
+export interface PlannedChange {
+  readonly target: TableEntry;
+  readonly kind: "delete" | "insert" | "update";
+  /** The positions of the columns that it sets in existing rows. */
+  readonly setPositions: readonly number[];
+}
+
+/** Whether a change needs a transaction, because changes to referring rows may follow. */
+export function needsTransaction(
+  { kind, setPositions, target }: PlannedChange,
+  references: Pick<References, "to">,
+): boolean {
+  const refersToItself = target.foreignKeys?.some(({ tableId }) => tableId === target.tableId);
+  if (refersToItself === true) return true;
+  if (kind === "delete") return references.to(target.tableId).length > 0;
+  if (setPositions.length === 0) return false;
+  const changing = new Set<number>();
+  for (const [position, { columnId, generatedSql }] of target.columns.entries()) {
+    if (setPositions.includes(position) || generatedSql !== undefined) changing.add(columnId);
+  }
+  return references
+    .to(target.tableId)
+    .some(
+      ({ key }) =>
+        !refersToPrimaryKey(key, target) && key.referencedIds.some((id) => changing.has(id)),
+    );
+}
+
+/**
+ * Requires that the parents of rows exist. Records the parents that were found, because a parent
+ * may be deleted before the commit.
+ *
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
+ */
+export function requireParents(
+  table: TableEntry,
+  changes: readonly WrittenRow[],
+  { claims, context, owner }: { context: ExecutionContext; owner: number; claims: ReferenceClaims },
+): void {
+  for (const key of table.foreignKeys ?? []) {
+    if (isDeferredIn(key, context.transaction)) continue;
+    const rows = changes.flatMap((change) => (refersAnew(table, key, change) ? [change.row] : []));
+    requireParentsOf(key, rows, { claims, context, owner, table });
+  }
+}
+
+/** A row that is written, and the row that it replaces. */
+export interface WrittenRow {
+  readonly row: Row;
+  readonly before?: Row | undefined;
+}
+
+/** Whether a row did not refer to the same key before. */
+export function refersAnew(
+  table: TableEntry,
+  { columnIds }: ForeignKeyEntry,
+  { before, row }: WrittenRow,
+): boolean {
+  if (before === undefined) return true;
+  return columnIds.some((columnId) => {
+    const at = table.columns.findIndex((column) => column.columnId === columnId);
+    return before[at] !== row[at];
+  });
+}
+
+/** @throws {DatabaseError} FOREIGN_KEY_VIOLATION */
+export function requireParentsOf(
+  key: ForeignKeyEntry,
+  rows: readonly Row[],
+  {
+    claims,
+    context,
+    owner,
+    table,
+  }: { context: ExecutionContext; owner: number; claims: ReferenceClaims; table: TableEntry },
+): void {
+  if (rows.length === 0) return;
+  const parent = tableOf(key.tableId, context);
+  const parentOwner = parent.kind === "shared" ? SHARED_OWNER : owner;
+  const found = new Set<string>();
+  const referenced = referencedKeyOf(key, parent);
+  const { columnIds, types } = referenced;
+  const place = placeOf(key, table, referenced);
+  for (const row of rows) {
+    const values = place.keyOf(row);
+    if (values === undefined) continue;
+    if (values === "mixed") throw notFull(key, table);
+    const text = keyTextOf(types, values);
+    if (found.has(text)) continue;
+    if (!isHeld(parent, { referenced, key: values, owner: parentOwner }, context)) {
+      throw noParent(key, { parent, referenced, table, values });
+    }
+    found.add(text);
+    claims.need({ tableId: parent.tableId, columnIds, owner: parentOwner }, text);
+  }
+}
+
+function tableOf(tableId: number, { references }: ExecutionContext): TableEntry {
+  const table = references?.tableById(tableId);
+  if (table !== undefined) return table;
+  throw new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    "Cannot check a foreign key: the table that it refers to was dropped meanwhile",
+    { hint: "run the statement again" },
+  );
+}
+
+/** Returns the changes that leave a row behind, which are all changes except deletions. */
+export function writtenIn(changes: readonly RowChange[]): readonly RowChange[] {
+  return changes.filter(({ operation }) => operation !== "delete");
+}
+
+/** Whether a constraint is checked only at the commit. */
+export function isDeferredIn(key: ForeignKeyEntry, transaction: Transaction | undefined): boolean {
+  return transaction?.isDeferred(key) ?? false;
+}
+
+/**
+ * Checks, in the tick of a commit, that what was found at an earlier seq is still true.
+ *
+ * @throws {DatabaseError} SERIALIZATION_FAILURE
+ */
+export function requireUnbroken(
+  claims: ReferenceClaims,
+  { references, snapshotSeq, store }: ClaimCheck,
+): void {
+  if (references === undefined) return;
+  const { appliedSeq } = references;
+  if (claims.isEmpty || appliedSeq <= snapshotSeq) return;
+  const range = { after: snapshotSeq, upTo: appliedSeq };
+  for (const claim of claims.needed()) {
+    const table = references.tableById(claim.tableId);
+    if (table === undefined) throw broken("a table was dropped");
+    requireNeeded(table, claim, { range, store });
+  }
+  for (const claim of claims.removed()) {
+    for (const reference of references.to(claim.tableId)) {
+      if (reference.key.sinceSeq > snapshotSeq) throw broken("a foreign key was added");
+      requireNoneSince(reference, claim, { range, references, store });
+    }
+  }
+}
+
+/** The state and the store that claims are checked against. */
+type ClaimCheck = Pick<ExecutionContext, "references" | "snapshotSeq"> & {
+  readonly store: Pick<ReadStore, "lookup" | "scan">;
+};
+
+/** The commits since the snapshot. */
+interface Since extends Pick<ClaimCheck, "store"> {
+  readonly range: { readonly after: Seq; readonly upTo: Seq };
+}
+
+/** Requires that no row has lost a key since, be it deleted or changed. */
+function requireNeeded(table: TableEntry, claim: Claim, { range, store }: Since): void {
+  const { columnIds, keyTexts, owner, tableId } = claim;
+  const { keyTypes, keyPositions } = runtimeOf(table);
+  const isPrimary = columnIds.join() === table.primaryKey.join();
+  const types = typesOf(table, columnIds);
+  const read = [...table.primaryKey, ...columnIds, DELETED_COLUMN_ID];
+  const options = { owner, columnIds: read, withTombstones: true, ...range };
+  for (const row of rowsSince(store, tableId, options)) {
+    const primary = row.slice(0, keyPositions.length);
+    const isGone = row.at(-1) === true;
+    if (isPrimary) {
+      if (!isGone || !keyTexts.has(keyTextOf(keyTypes, primary))) continue;
+      throw broken(`a row of ${nameOf(table)} that it refers to was deleted`);
+    }
+    const before = store.lookup(tableId, { owner, key: primary, upTo: range.after, columnIds });
+    if (before === undefined || before.includes(null)) continue;
+    const text = keyTextOf(types, before);
+    if (!keyTexts.has(text)) continue;
+    const now = row.slice(keyPositions.length, -1);
+    if (!isGone && !now.includes(null) && keyTextOf(types, now) === text) continue;
+    throw broken(`a row of ${nameOf(table)} that it refers to was changed or deleted`);
+  }
+}
+
+function typesOf(table: TableEntry, columnIds: readonly number[]): readonly DataType[] {
+  return columnIds.flatMap(
+    (columnId) => table.columns.find((column) => column.columnId === columnId)?.type ?? [],
+  );
+}
+
+function requireNoneSince(
+  { child, key }: IncomingReference,
+  { columnIds, keyTexts, owner, tableId }: Claim,
+  { range, references, store }: Since & { readonly references: References },
+): void {
+  const parent = references.tableById(tableId);
+  if (parent === undefined) return;
+  const referenced = referencedKeyOf(key, parent);
+  if (referenced.columnIds.join() !== columnIds.join()) return;
+  const place = placeOf(key, child, referenced);
+  const read = place.positions.map((position) => child.columns[position]?.columnId ?? 0);
+  const owners =
+    child.kind === "shared"
+      ? [SHARED_OWNER]
+      : parent.kind === "shared"
+        ? references.owners(child.tableId)
+        : [owner];
+  for (const each of owners) {
+    const options = { owner: each, columnIds: read, withTombstones: false, ...range };
+    for (const values of rowsSince(store, child.tableId, options)) {
+      if (values.includes(null)) continue;
+      if (!keyTexts.has(keyTextOf(referenced.types, values))) continue;
+      throw broken(`a row of ${nameOf(child)} that refers to a key that goes was written`);
+    }
+  }
+}
+
+function* rowsSince(
+  store: Pick<ReadStore, "scan">,
+  tableId: number,
+  options: Parameters<ReadStore["scan"]>[1],
+): Generator<Row> {
+  const scan = store.scan(tableId, options);
+  try {
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        yield batch.columns.map((column) => valueAt(column, row));
+      }
+    }
+  } finally {
+    scan.close();
+  }
+}
+
+/**
+ * Requires that no foreign key makes rows follow the changes of a statement that runs without a
+ * transaction: a foreign key may have been added since the statement began.
+ *
+ * @throws {DatabaseError} SERIALIZATION_FAILURE
+ */
+export function requireUnreferenced(
+  table: TableEntry,
+  operations: ReadonlySet<PlannedChange["kind"]>,
+  { references, snapshotSeq }: Pick<ExecutionContext, "references" | "snapshotSeq">,
+): void {
+  const isAdded = references?.to(table.tableId).some(({ key }) => {
+    if (operations.has("delete")) return true;
+    return (
+      operations.has("update") && !refersToPrimaryKey(key, table) && key.sinceSeq > snapshotSeq
+    );
+  });
+  if (isAdded === true) throw broken("a foreign key was added");
+}
+
+export function broken(why: string): DatabaseError {
+  return new DatabaseError("SERIALIZATION_FAILURE", `Cannot commit: ${why} in the meantime`, {
+    hint: "repeat the transaction",
+  });
+}
+
+function noParent(
+  { name }: ForeignKeyEntry,
+  {
+    parent,
+    referenced,
+    table,
+    values,
+  }: { parent: TableEntry; referenced: ReferencedKey; table: TableEntry; values: Row },
+): DatabaseError {
+  return new DatabaseError(
+    "FOREIGN_KEY_VIOLATION",
+    `Cannot write a row of ${nameOf(table)}: foreign key "${name}" refers to ${shownIn(parent, referenced, values)} of ${nameOf(parent)}, which does not exist`,
+  );
+}
+
+function notFull({ name }: ForeignKeyEntry, table: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "FOREIGN_KEY_VIOLATION",
+    `Cannot write a row of ${nameOf(table)}: the columns of foreign key "${name}" should be NULL all together or not at all (MATCH FULL)`,
+  );
+}

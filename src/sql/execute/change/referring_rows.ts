@@ -1,0 +1,159 @@
+/**
+ * Finds the stored rows that refer to some keys: by the key of their own table, by an index that
+ * begins with the columns that refer, by the order of a single column, or else by a scan.
+ */
+import type { Seq } from "../../../base/seq.ts";
+import type { ForeignKeyEntry, IndexEntry, TableEntry } from "../../../catalog/mod.ts";
+import type { OrderedScan, ReadStore } from "../../../storage/mod.ts";
+import { type Row, valueAt } from "../../../types/mod.ts";
+import type { ExecutionContext, IncomingReference } from "../context/execution_context.ts";
+import type { ReferencedKey } from "./referenced_key.ts";
+
+/** Up to this many keys, an index finds the rows; for more, a scan takes less time. */
+const LOOKUPS_MAX = 256;
+
+/** Up to this many keys, the rows are found through the sort order of the referring column. */
+const SPANS_MAX = 64;
+
+/** The number of rows that a scan of an index returns at a time. */
+const BATCH_ROWS = 512;
+
+/** The keys that are looked for. */
+export interface WantedKeys {
+  /** The owner of the rows that refer. */
+  readonly owner: number;
+  readonly referenced: Pick<ReferencedKey, "columnIds">;
+  /** Keys in the order of the referenced columns, without a NULL. */
+  readonly wanted: readonly Row[];
+}
+
+interface ReferringRead {
+  readonly owner: number;
+  readonly upTo: Seq;
+  readonly columnIds: readonly number[];
+}
+
+/** Yields stored rows, whole, among which all that refer to the keys are. */
+export function* referringRows(
+  { child, key }: IncomingReference,
+  keys: WantedKeys,
+  context: ExecutionContext,
+): Generator<Row> {
+  const { snapshotSeq: upTo, store } = context;
+  const columnIds = child.columns.map(({ columnId }) => columnId);
+  const reading: ReferringRead = { owner: keys.owner, upTo, columnIds };
+  if (isOwnKey(key, child)) {
+    for (const values of inOrderOf(child.primaryKey, key, keys)) {
+      const row = store.lookup(child.tableId, { key: values, ...reading });
+      if (row !== undefined) yield row;
+    }
+    return;
+  }
+  const indexed = indexedRows({ child, key }, keys, { context, reading });
+  if (indexed !== undefined) yield* indexed;
+  else yield* scanned({ child, key }, keys, { context, reading });
+}
+
+/** Whether the referring columns are the whole key of their own table. */
+function isOwnKey({ columnIds }: ForeignKeyEntry, { primaryKey }: TableEntry): boolean {
+  return columnIds.length === primaryKey.length && primaryKey.every((id) => columnIds.includes(id));
+}
+
+/** Returns keys in the order of the referring columns. */
+function inOrderOf(
+  ids: readonly number[],
+  { columnIds, referencedIds }: ForeignKeyEntry,
+  { referenced, wanted }: WantedKeys,
+): Row[] {
+  const positions = ids.map((columnId) =>
+    referenced.columnIds.indexOf(referencedIds[columnIds.indexOf(columnId)] ?? 0),
+  );
+  return wanted.map((values) => positions.map((position) => values[position] ?? null));
+}
+
+/** Returns the rows that an index finds; undefined if none begins with the referring columns. */
+function indexedRows(
+  { child, key }: IncomingReference,
+  keys: WantedKeys,
+  { context, reading }: { context: ExecutionContext; reading: ReferringRead },
+): Row[] | undefined {
+  if (keys.wanted.length > LOOKUPS_MAX) return undefined;
+  const index = indexFor(child, key);
+  if (index === undefined) return undefined;
+  const columnIds = index.columnIds.slice(0, key.columnIds.length);
+  const isWhole = columnIds.length === index.columnIds.length;
+  const { indexId } = index;
+  const rows: Row[] = [];
+  for (const values of inOrderOf(columnIds, key, keys)) {
+    const found = isWhole
+      ? context.store.lookupIndex(child.tableId, { indexId, key: values, ...reading })
+      : rowsBeginning(child.tableId, { indexId, values, ...reading }, context);
+    if (found === undefined) return undefined;
+    for (const row of found) rows.push(row);
+  }
+  return rows;
+}
+
+/** Returns the index with the fewest columns whose first ones are those that refer. */
+function indexFor(
+  { indexes = [] }: TableEntry,
+  { columnIds: referring }: ForeignKeyEntry,
+): IndexEntry | undefined {
+  return indexes
+    .filter(({ columnIds, state, where }) => {
+      const first = new Set(columnIds.slice(0, referring.length));
+      const begins = referring.every((columnId) => first.has(columnId));
+      return state === "ready" && where === undefined && begins;
+    })
+    .toSorted((left, right) => left.columnIds.length - right.columnIds.length)[0];
+}
+
+/** Returns the rows whose keys in an index begin with some values. */
+function rowsBeginning(
+  tableId: number,
+  { values, ...reading }: ReferringRead & { indexId: number; values: Row },
+  context: ExecutionContext,
+): Row[] | undefined {
+  const bound = { values, isInclusive: true };
+  const spans = [{ min: bound, max: bound }];
+  const scan = context.store.scanIndex(tableId, { ...reading, spans, isDescending: false });
+  return scan && allOf(scan, context);
+}
+
+function allOf(scan: OrderedScan, context: ExecutionContext): Row[] {
+  const rows: Row[] = [];
+  try {
+    for (let batch = scan.next(BATCH_ROWS); batch !== undefined; batch = scan.next(BATCH_ROWS)) {
+      context.checkTime();
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        rows.push(batch.columns.map((column) => valueAt(column, row)));
+      }
+    }
+  } finally {
+    scan.close();
+  }
+  return rows;
+}
+
+function* scanned(
+  { child: { tableId }, key }: IncomingReference,
+  { wanted }: WantedKeys,
+  { context, reading }: { context: ExecutionContext; reading: ReferringRead },
+): Generator<Row> {
+  const [columnId, ...others] = key.columnIds;
+  const isOrdered = columnId !== undefined && others.length === 0 && wanted.length <= SPANS_MAX;
+  const options: Parameters<ReadStore["scan"]>[1] = isOrdered
+    ? { ...reading, keySpans: { columnId, spans: wanted.map(([v]) => ({ min: v, max: v })) } }
+    : reading;
+  const scan = context.store.scan(tableId, options);
+  try {
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      context.checkTime();
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        yield batch.columns.map((column) => valueAt(column, row));
+      }
+    }
+  } finally {
+    scan.close();
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Reads the unique indexes of a table for statements that write to the table: returns the key of a
+ * row, and finds the row with a key among the stored rows and the staged rows of the transaction.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { IndexEntry } from "../../../catalog/mod.ts";
+import { SEQ_COLUMN_ID, shownKey } from "../../../storage/mod.ts";
+import type { DataType, Row, Value } from "../../../types/mod.ts";
+import { nameOf } from "../../bind/change/dml_target.ts";
+import type { TableRuntime } from "../build/table_runtime.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import { ownerOf } from "../operators/scan.ts";
+
+/** A unique index, and the positions of its columns in a row. */
+export interface UniqueIndex {
+  readonly entry: IndexEntry;
+  readonly positions: readonly number[];
+  readonly types: readonly DataType[];
+}
+
+const indexesOf = new WeakMap<TableRuntime, readonly UniqueIndex[]>();
+
+/** Returns the unique indexes of a table that are ready. */
+export function uniqueIndexesOf(runtime: TableRuntime): readonly UniqueIndex[] {
+  let indexes = indexesOf.get(runtime);
+  if (indexes === undefined) {
+    const { table, types } = runtime;
+    indexes = (table.indexes ?? []).flatMap((entry): UniqueIndex[] => {
+      if (!entry.isUnique || entry.state !== "ready") return [];
+      const positions = entry.columnIds.map((id) =>
+        table.columns.findIndex(({ columnId }) => columnId === id),
+      );
+      return [{ entry, positions, types: positions.flatMap((at) => types[at] ?? []) }];
+    });
+    indexesOf.set(runtime, indexes);
+  }
+  return indexes;
+}
+
+/**
+ * Returns the key of a row in an index, or undefined if the key contains NULL and so equals no
+ * other key.
+ */
+export function keyIn({ positions }: Pick<UniqueIndex, "positions">, row: Row): Row | undefined {
+  const key = positions.map((position) => row[position] ?? null);
+  return key.includes(null) ? undefined : key;
+}
+
+/** A key to find in a unique index. */
+export interface AskedKey {
+  readonly index: UniqueIndex;
+  readonly key: Row;
+  /** The primary key, as text, of a row that the search leaves out. */
+  readonly except?: string;
+  /** The owner of the row; absent for the caller. */
+  readonly owner?: number;
+}
+
+/**
+ * Returns the row that has a key: all declared columns, then `_seq`, which is NULL for a staged
+ * row.
+ *
+ * @throws {DatabaseError} SERIALIZATION_FAILURE if the snapshot of the transaction is too old.
+ */
+export function rowHolding(
+  runtime: TableRuntime,
+  asked: AskedKey,
+  context: ExecutionContext,
+): Row | undefined {
+  const { table } = runtime;
+  const { except, index, key, owner = ownerOf(context.principal, table) } = asked;
+  const staged = context.transaction?.stagedOf(table.tableId, owner);
+  if (staged !== undefined && context.transaction !== undefined) {
+    const place = { tableId: table.tableId, owner, index: { ...index, id: index.entry.indexId } };
+    const holders = context.transaction.holdersOf(place, keyTextOf(index.types, key));
+    const holder = holders.find((primary) => primary !== except);
+    const mine = holder === undefined ? undefined : staged.get(holder);
+    if (mine !== undefined) return [...mine.row, null];
+  }
+  const columnIds = [...table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID];
+  const found = context.store.lookupIndex(table.tableId, {
+    indexId: index.entry.indexId,
+    owner,
+    key,
+    upTo: context.snapshotSeq,
+    columnIds,
+  });
+  if (found === undefined) {
+    throw new DatabaseError(
+      "SERIALIZATION_FAILURE",
+      `Cannot look up index "${index.entry.name}" of ${nameOf(table)}: rows have changed since the transaction began`,
+      { hint: "run the transaction again" },
+    );
+  }
+  const [row] = found;
+  if (row === undefined || (staged === undefined && except === undefined)) return row;
+  const primary = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
+  // A staged row of the same primary key has another key in the index, or is deleted.
+  return primary === except || staged?.has(primary) === true ? undefined : row;
+}
+
+/**
+ * Refuses a row of the open transaction if another row has the same key in a unique index.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY
+ */
+export function requireFreeKeys(
+  runtime: TableRuntime,
+  { isNew, row, owner }: { row: Row; isNew: boolean; owner: number },
+  context: ExecutionContext,
+): void {
+  const own = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
+  for (const index of uniqueIndexesOf(runtime)) {
+    const key = keyIn(index, row);
+    if (key === undefined) continue;
+    const asked = { index, key, owner, except: own };
+    if (rowHolding(runtime, asked, context) !== undefined) throw duplicateIn(runtime, asked, isNew);
+  }
+}
+
+/** Returns the error that the store would report for the key. */
+export function duplicateIn(
+  { table }: TableRuntime,
+  { index, key }: AskedKey,
+  isNew: boolean,
+): DatabaseError {
+  const columns = index.positions.flatMap((position) => table.columns[position] ?? []);
+  const values: readonly Value[] = key;
+  return new DatabaseError(
+    "DUPLICATE_KEY",
+    `Cannot ${isNew ? "insert into" : "update"} ${nameOf(table)}: ${shownKey(columns, values)} already exists in unique index "${index.entry.name}"`,
+  );
+}

@@ -1,0 +1,134 @@
+/**
+ * Measures the effort of evaluating expressions: calls that take long check the time, and the bytes
+ * of the values that calls produce are counted.
+ *
+ * An expression is evaluated over many rows in one go, so each call is recorded here. After some
+ * calls, or long values, the run checks its time. That ends a statement that was killed, has timed
+ * out, or has to leave the event loop. An operator whose expressions may produce long values
+ * evaluates fewer rows at a time (`paced_rows.ts`).
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Value } from "../../../types/mod.ts";
+import { bytesOf } from "../materialised/memory_budget.ts";
+import type { ExecutionContext } from "./execution_context.ts";
+
+/** The size from which a value is counted. A batch of shorter values is small. */
+const COUNTED_CHARACTERS_MIN = 512;
+
+/** The number of calls between two checks of the time. Each check costs as much as a short call. */
+const CALLS_PER_LOOK = 16;
+
+/** The number of rows over which a numeric loop takes as long as a short call. */
+const ROWS_PER_CALL = 64;
+
+/**
+ * The number of characters or array items that a call processes in the time of one ordinary call.
+ */
+const CHARACTERS_PER_CALL = 4096;
+const ITEMS_PER_CALL = 64;
+
+/** The expected duration of a call that justifies its own time check. */
+const LONG_CALL_MS = 0.1;
+
+export interface EffortOptions {
+  readonly context: Pick<ExecutionContext, "checkTime" | "monotonicMs">;
+  /** Bytes that one evaluation may produce. */
+  readonly bytesMax: number;
+}
+
+/** Shared by all runs of a statement. */
+export class Effort {
+  readonly #options: EffortOptions;
+  #madeBytes = 0;
+  #callsToLook = CALLS_PER_LOOK;
+  #lookedAtMs = 0;
+
+  constructor(options: EffortOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes of long values that were produced since the last start of rows. */
+  get madeBytes(): number {
+    return this.#madeBytes;
+  }
+
+  /**
+   * Restarts the count of produced bytes, because earlier values are counted by the operator that
+   * stores them.
+   */
+  beginRows(): void {
+    this.#madeBytes = 0;
+  }
+
+  /**
+   * Runs another query in the middle of an evaluation, whose count of bytes continues afterwards.
+   */
+  apart<T>(work: () => T): T {
+    const madeBytes = this.#madeBytes;
+    try {
+      return work();
+    } finally {
+      this.#madeBytes = madeBytes;
+    }
+  }
+
+  /** Counts a value that a call is about to read. Long values make the next time check earlier. */
+  noteRead(value: Value): void {
+    if (typeof value === "string") {
+      if (value.length >= COUNTED_CHARACTERS_MIN) {
+        this.#callsToLook -= value.length / CHARACTERS_PER_CALL;
+      }
+    } else if (Array.isArray(value)) {
+      this.#callsToLook -= value.length / ITEMS_PER_CALL;
+    }
+  }
+
+  /**
+   * Records the result of a call.
+   *
+   * @throws The errors of `ExecutionContext.checkTime`. @throws {DatabaseError} MEMORY_EXCEEDED
+   */
+  note(value: Value): void {
+    if (typeof value === "string") {
+      if (value.length >= COUNTED_CHARACTERS_MIN) this.#make(bytesOf(value));
+    } else if (typeof value === "object" && value !== null) {
+      this.#make(bytesOf(value));
+    }
+    this.#callsToLook -= 1;
+    if (this.#callsToLook <= 0) this.#look();
+  }
+
+  /**
+   * Records the evaluation of an expression over some rows. @throws The errors of {@linkcode note}.
+   */
+  noteRows(rowCount: number): void {
+    this.#callsToLook -= rowCount / ROWS_PER_CALL;
+    if (this.#callsToLook <= 0) this.#look();
+  }
+
+  /** Records a value that will be repeated in some rows. */
+  noteRepeated(value: Value, rowCount: number): void {
+    // The rows share one value in memory, but an answer contains it once for each row.
+    if (typeof value !== "number") this.#madeBytes += bytesOf(value) * rowCount;
+  }
+
+  #look(): void {
+    const { context } = this.#options;
+    context.checkTime();
+    const nowMs = context.monotonicMs();
+    const isLong = nowMs - this.#lookedAtMs >= LONG_CALL_MS;
+    this.#callsToLook = isLong ? 1 : CALLS_PER_LOOK;
+    this.#lookedAtMs = nowMs;
+  }
+
+  #make(bytes: number): void {
+    this.#madeBytes += bytes;
+    const { bytesMax } = this.#options;
+    if (this.#madeBytes <= bytesMax) return;
+    throw new DatabaseError(
+      "MEMORY_EXCEEDED",
+      `Cannot run the statement: one of its expressions produces more than ${bytesMax} bytes at a time`,
+      { hint: "produce shorter values, or raise performance.query_memory_bytes" },
+    );
+  }
+}

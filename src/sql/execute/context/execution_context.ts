@@ -1,0 +1,196 @@
+/**
+ * Declares the context of one execution of a statement: the caller, the snapshot, and the values of
+ * the statement's slots.
+ */
+import type { Principal } from "../../../auth/mod.ts";
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Seq } from "../../../base/seq.ts";
+import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
+import type { ReadStore, ScanShare, WriteStore } from "../../../storage/mod.ts";
+import type { Batch, Row, Value, Vector } from "../../../types/mod.ts";
+import type { BoundCte, BoundRecursion } from "../../bind/bound.ts";
+import type { BoundSubquery } from "../../bind/bound_expressions.ts";
+import type { CallDeps } from "../../functions/base/function.ts";
+import type { TemporaryFiles } from "../../spill/mod.ts";
+import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import type { Effort } from "./effort.ts";
+import type { Profile } from "./profile.ts";
+import type { StorageMeter } from "./storage_meter.ts";
+import type { StagedRows, Transaction } from "./transaction.ts";
+
+export interface ExecutionContext {
+  readonly principal: Principal;
+  readonly store: ReadStore;
+  /** The store that receives the changes; absent for a query. */
+  readonly writes: WriteStore | undefined;
+  /** Whether the caller may read tombstones of a table; other callers see only the live rows. */
+  mayReadHistory(table: TableEntry): boolean;
+  /** Everything that this statement reads is current at this seq. */
+  readonly snapshotSeq: Seq;
+  /** Receives the changes of the statement; absent in a reader. */
+  readonly transaction: Transaction | undefined;
+  /** The rows that the statement reads instead of stored ones. */
+  readonly staged: StagedRows | undefined;
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE if a table was altered since it was bound. */
+  requireUnaltered(table: TableEntry): void;
+  /**
+   * The facts about other tables that foreign keys need. A reader changes nothing and has none.
+   */
+  readonly references?: References | undefined;
+  readonly call: CallDeps;
+  /** Parameters and lifted literals, by slot number. */
+  readonly slots: readonly Value[];
+  /** Present if users have a storage limit. */
+  readonly storageMeter: StorageMeter | undefined;
+  /** Files that came with the statement. */
+  readonly uploads?: UploadSink | undefined;
+  /** The data of a COPY FROM. */
+  readonly copyInput?: CopyInput | undefined;
+  /**
+   * Called in each loop that may take long.
+   *
+   * @throws SLICE_OVER @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
+  checkTime(): void;
+  /** Whether the statement is in its first time slice here, and may be restarted in a reader. */
+  readonly mayLeave: boolean;
+  /** Lets the statement run to its end in this thread by removing the limit of its time slice. */
+  stay(): void;
+  /**
+   * Lets other work run if the time slice has passed. That work may change any state.
+   * @throws {DatabaseError}
+   */
+  pause(): Promise<void>;
+  monotonicMs(): number;
+  /** Checks the number of rows in a result. @throws {DatabaseError} RESULT_TOO_LARGE */
+  checkResultRows(rowCount: number): void;
+  /** Records that rows are read in a sort order that only the event loop maintains. */
+  noteReadInOrder(): void;
+  /** Records rows that were read from a table, for monitoring. */
+  noteRead(rowCount: number): void;
+  /** The memory budget for operators that hold rows. */
+  readonly memory: MemoryBudget;
+  /** The temporary files for rows that do not fit into memory. */
+  readonly temporary: TemporaryFiles;
+  /** The values from the enclosing query, by the id of the outer reference. */
+  readonly outer: ReadonlyMap<number, Value>;
+  /** The rows of the previous step of each running recursive query. */
+  readonly working: ReadonlyMap<BoundRecursion, MaterialisedRows>;
+  /** Present if several readers divide the query. */
+  readonly division?: QueryShare | undefined;
+  /** For EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
+  /** The answers of the statement's subqueries so far. */
+  readonly subqueries: SubqueryAnswers;
+  readonly effort: Effort;
+}
+
+/** The facts about other tables that foreign keys need. */
+export interface References {
+  /** The seq of the newest state, which a commit in this tick changes. */
+  readonly appliedSeq: Seq;
+  tableById(tableId: number): TableEntry | undefined;
+  /** Returns the foreign keys that refer to a table. */
+  to(tableId: number): readonly IncomingReference[];
+  /** Returns the owners whose rows a table may contain. */
+  owners(tableId: number): readonly number[];
+}
+
+/** A foreign key, and the table whose rows refer. */
+export interface IncomingReference {
+  readonly child: TableEntry;
+  readonly key: ForeignKeyEntry;
+}
+
+/** The part of a divided query that one reader reads. */
+export interface QueryShare {
+  /** The row groups that it reads. */
+  readonly share: ScanShare;
+  /** The rows of all parts, when the rest of the query runs over them. */
+  gathered: readonly Batch[];
+}
+
+/** @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 means no limit. */
+export function checkResultRows(rowCount: number, rowsMax: number): void {
+  if (rowsMax === 0 || rowCount <= rowsMax) return;
+  throw new DatabaseError("RESULT_TOO_LARGE", `Cannot answer with more than ${rowsMax} rows`, {
+    hint: "add LIMIT, or raise limits.max_result_rows",
+  });
+}
+
+/** Answers the subqueries of one execution. */
+export interface SubqueryAnswers {
+  /** @throws {DatabaseError} The errors of the query. */
+  valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
+  /** Returns the rows of a WITH entry. The caller must give them back. */
+  takeRows(cte: BoundCte, context: ExecutionContext): SharedRows;
+  /**
+   * Returns the answers for one step of a recursion: new answers for subqueries that depend on the
+   * rows from the previous step.
+   */
+  inStep(recursion: BoundRecursion, step: ExecutionContext): StepAnswers;
+}
+
+export interface StepAnswers extends SubqueryAnswers {
+  /** Releases the resources of the step. */
+  end(): void;
+}
+
+/** Rows that several readers share, computed as far as any reader has come. */
+export interface SharedRows {
+  /**
+   * Returns at most one batch of rows from a position on, or undefined if no further rows are
+   * computed yet.
+   */
+  read(position: number): Batch | undefined;
+  /** Computes a further batch. Returns false if there are no more rows. */
+  advance(): boolean;
+  giveBack(): void;
+}
+
+/** The values that the rows of the enclosing query supply to a subquery. */
+export interface RowsOfQuestions {
+  readonly outerValues: readonly Vector[];
+  readonly operands: readonly Vector[];
+  readonly rowCount: number;
+}
+
+/** The data that a COPY FROM reads, piece by piece. */
+export interface CopyInput {
+  /**
+   * Returns the next bytes, or undefined at the end of the data. @throws {DatabaseError} CANCELLED
+   * …
+   */
+  next(): Promise<Uint8Array | undefined>;
+  /** Records rows that were read. */
+  note(rowCount: number): void;
+  /** Records rows that were skipped because of a faulty value. */
+  noteSkipped(rowCount: number): void;
+}
+
+/** The table that a statement writes. */
+export interface UploadTarget {
+  readonly table: TableEntry;
+  readonly owner: number;
+  readonly filePositions: readonly number[];
+  readonly keyOf: (row: Row) => Row;
+}
+
+/**
+ * Receives the rows that a statement is about to write, in order to store the files that they name.
+ */
+export interface UploadSink {
+  /** Determines which rows refer to which files. @throws {DatabaseError} INVALID_INPUT */
+  place(target: UploadTarget, rows: readonly Row[]): void;
+  /** Lists the files and moves them to their places, in the tick in which those rows commit. */
+  list(nowMs: number): void;
+  /** The size of the uploaded files that rows refer to. */
+  readonly placedBytes: number;
+}
+
+/** Returns the store that receives the changes of a statement. */
+export function writeStoreOf({ writes }: ExecutionContext): WriteStore {
+  return defined(writes, "a change needs a store");
+}

@@ -1,0 +1,57 @@
+/**
+ * Decides how many rows are evaluated at a time if a row may take long or produce long values.
+ *
+ *     1 row ──took little──► twice as many ─ … ─► whole batches
+ *                            ◄──took much── the share that would have fitted
+ *
+ * A batch of rows that each run a regular expression over 40 KB holds its thread for seconds, and
+ * rows that each produce a string of 1 MB fill the memory together. The cost of a row is known only
+ * after similar rows were evaluated, so the first group is one row, and the size of each later
+ * group follows the cost of the group before.
+ *
+ * Invariant: `rowsMax` is at least 1, and at most the number that the pace was created with.
+ */
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+
+/** The duration of one group: less than a time slice, because the costs of rows differ. */
+const GROUP_MS_MAX = 2;
+
+/** The bytes of values that the rows of one group may produce together. */
+const GROUP_BYTES_MAX = 8 * 2 ** 20;
+
+/** A group that took a smaller part of its limit is followed by twice as many rows. */
+const LITTLE = 1 / 4;
+
+/** The cost of one group of rows. */
+export interface GroupCost {
+  /** The number of evaluated rows, at least 1. */
+  readonly rowCount: number;
+  readonly tookMs: number;
+  /** The bytes of the produced values, or 0 if bytes are not counted. */
+  readonly madeBytes: number;
+}
+
+export class RowPace {
+  readonly #rowsMost: number;
+  #rowsMax = 1;
+
+  /** @param rowsMost The maximum size of a group, used if rows cost nothing. */
+  constructor(rowsMost: number = BATCH_ROWS_MAX) {
+    this.#rowsMost = rowsMost;
+  }
+
+  /** The size of the next group. */
+  get rowsMax(): number {
+    return this.#rowsMax;
+  }
+
+  /** Chooses the size of the next group by the cost of the last one. */
+  note({ madeBytes, rowCount, tookMs }: GroupCost): void {
+    const load = Math.max(tookMs / GROUP_MS_MAX, madeBytes / GROUP_BYTES_MAX);
+    if (load > 1) {
+      this.#rowsMax = Math.max(1, Math.min(this.#rowsMax, Math.floor(rowCount / load)));
+    } else if (load < LITTLE && rowCount >= this.#rowsMax) {
+      this.#rowsMax = Math.min(this.#rowsMost, 2 * this.#rowsMax);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Passes rows in small groups to an operator whose expressions may produce long values.
+ *
+ * The operator has evaluated its rows when it requests the next ones, so the bytes produced in
+ * between are the cost of those rows.
+ */
+import { ROW_GROUP_ROWS_MAX } from "../../../base/limits.ts";
+import { type Batch, slice } from "../../../types/mod.ts";
+import type { ExecutionContext } from "./execution_context.ts";
+import type { Operator } from "./operator.ts";
+import { RowPace } from "./pace.ts";
+
+export class PacedRows implements Operator {
+  readonly #input: Operator;
+  readonly #context: ExecutionContext;
+  /** Chooses the size of groups by bytes only, because long calls check the time themselves. */
+  readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
+  #batch: Batch | undefined;
+  /** The rows that were passed last, from `#start` (inclusive) to `#end` (exclusive). */
+  #start = 0;
+  #end = 0;
+
+  constructor(input: Operator, context: ExecutionContext) {
+    this.#input = input;
+    this.#context = context;
+  }
+
+  next(): Batch | undefined {
+    const { effort } = this.#context;
+    const rowCount = this.#end - this.#start;
+    if (rowCount > 0) this.#pace.note({ rowCount, tookMs: 0, madeBytes: effort.madeBytes });
+    this.#start = this.#end;
+    if (this.#batch === undefined || this.#start >= this.#batch.rowCount) {
+      this.#start = 0;
+      this.#end = 0;
+      this.#batch = this.#input.next();
+    }
+    effort.beginRows();
+    return this.#batch === undefined ? undefined : this.#part(this.#batch);
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+
+  #part(batch: Batch): Batch {
+    const start = this.#start;
+    const end = Math.min(batch.rowCount, start + this.#pace.rowsMax);
+    this.#end = end;
+    if (start === 0 && end === batch.rowCount) return batch;
+    return {
+      rowCount: end - start,
+      columns: batch.columns.map((column) => slice(column, start, end)),
+    };
+  }
+}

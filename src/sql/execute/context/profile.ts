@@ -1,0 +1,144 @@
+/**
+ * Collects the measurements for EXPLAIN ANALYZE: for each node of a plan, the number of runs, the
+ * rows and bytes that the node yielded, and the time spent in the node and below it. If several
+ * readers ran the plan, their measurements are added.
+ *
+ * A run without a profile pays one comparison for each operator that is created.
+ */
+import type { Clock } from "../../../base/clock.ts";
+import type { Batch } from "../../../types/mod.ts";
+import type { PlanNode } from "../../plan/plan.ts";
+import { batchBytes } from "../materialised/memory_budget.ts";
+import type { Operator } from "./operator.ts";
+
+export interface Measured {
+  rows: number;
+  loops: number;
+  ms: number;
+  bytes: number;
+  /**
+   * The number of row groups that a scan read from segments; `groupsPruned` counts the skipped
+   * ones.
+   */
+  groupsRead: number;
+  groupsPruned: number;
+  /** The bytes that the node wrote to temporary files. */
+  spilledBytes: number;
+  /** The number of rows from the parts of a divided query, which the rest of the plan reads. */
+  partialRows: number;
+}
+
+const NOTHING_MEASURED: Readonly<Measured> = {
+  rows: 0,
+  loops: 0,
+  ms: 0,
+  bytes: 0,
+  groupsRead: 0,
+  groupsPruned: 0,
+  spilledBytes: 0,
+  partialRows: 0,
+};
+
+const MEASURES = Object.keys(NOTHING_MEASURED) as readonly (keyof Measured)[];
+
+export class Profile {
+  readonly #clock: Clock;
+  readonly #byNode = new Map<PlanNode, Measured>();
+  readonly #readerMs: number[] = [];
+  /** The time for which the statement waited for a reader, or for memory. */
+  waitedMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resets everything, because the statement is restarted. */
+  clear(): void {
+    this.#byNode.clear();
+    this.#readerMs.length = 0;
+  }
+
+  /** The working time of each reader that ran the plan; empty if the event loop ran the plan. */
+  get readerMs(): readonly number[] {
+    return this.#readerMs;
+  }
+
+  /** Adds the time of a reader that has ended. */
+  addReader(workedMs: number): void {
+    this.#readerMs.push(workedMs);
+  }
+
+  /** Returns all nodes that ran. */
+  all(): Iterable<readonly [PlanNode, Measured]> {
+    return this.#byNode;
+  }
+
+  /** Adds measurements from another thread. */
+  add(node: PlanNode, elsewhere: Partial<Measured>): void {
+    const measured = this.#measuredOf(node);
+    for (const name of MEASURES) measured[name] += elsewhere[name] ?? 0;
+  }
+
+  /** Returns the measurements of a node, or undefined if the node never ran. */
+  of(node: PlanNode): Measured | undefined {
+    return this.#byNode.get(node);
+  }
+
+  /** Wraps the operator of a node so that its calls are measured. */
+  measured(node: PlanNode, operator: Operator): Operator {
+    const measured = this.#measuredOf(node);
+    measured.loops += 1;
+    return new Meter(operator, measured, this.#clock);
+  }
+
+  /** Records the end of a node's scan. */
+  scanned(node: PlanNode, { read, pruned }: { read: number; pruned: number }): void {
+    const measured = this.#measuredOf(node);
+    measured.groupsRead += read;
+    measured.groupsPruned += pruned;
+  }
+
+  /** Records that an operator of a node wrote to a temporary file. */
+  spilled(node: PlanNode, bytes: number): void {
+    this.#measuredOf(node).spilledBytes += bytes;
+  }
+
+  #measuredOf(node: PlanNode): Measured {
+    let measured = this.#byNode.get(node);
+    if (measured === undefined) {
+      measured = { ...NOTHING_MEASURED };
+      this.#byNode.set(node, measured);
+    }
+    return measured;
+  }
+}
+
+class Meter implements Operator {
+  readonly #operator: Operator;
+  readonly #measured: Measured;
+  readonly #clock: Clock;
+
+  constructor(operator: Operator, measured: Measured, clock: Clock) {
+    this.#operator = operator;
+    this.#measured = measured;
+    this.#clock = clock;
+  }
+
+  next(): Batch | undefined {
+    const startMs = this.#clock.monotonicMs();
+    try {
+      const batch = this.#operator.next();
+      if (batch !== undefined && batch.rowCount > 0) {
+        this.#measured.rows += batch.rowCount;
+        this.#measured.bytes += batchBytes(batch);
+      }
+      return batch;
+    } finally {
+      this.#measured.ms += this.#clock.monotonicMs() - startMs;
+    }
+  }
+
+  close(): void {
+    this.#operator.close();
+  }
+}

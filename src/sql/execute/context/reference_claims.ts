@@ -1,0 +1,66 @@
+/**
+ * Collects the parents that a change has found and the keys that it removes. Both are checked again
+ * when the change is committed.
+ */
+
+/** A key of a table to which foreign keys refer. */
+export interface ClaimPlace {
+  readonly tableId: number;
+  /** The columns of the primary key or of a unique index, in its order. */
+  readonly columnIds: readonly number[];
+  readonly owner: number;
+}
+
+/** A set of keys of one owner in one table. */
+export interface Claim extends ClaimPlace {
+  readonly keyTexts: ReadonlySet<string>;
+}
+
+export class ReferenceClaims {
+  readonly #needed = new ClaimedKeys();
+  readonly #removed = new ClaimedKeys();
+
+  get isEmpty(): boolean {
+    return this.#needed.isEmpty && this.#removed.isEmpty;
+  }
+
+  /** Records that a written row refers to this key. */
+  need(place: ClaimPlace, keyText: string): void {
+    this.#needed.add(place, keyText);
+  }
+
+  /** Records that the row with this key is deleted or gets another key. */
+  remove(place: ClaimPlace, keyText: string): void {
+    this.#removed.add(place, keyText);
+  }
+
+  needed(): Iterable<Claim> {
+    return this.#needed.all();
+  }
+
+  removed(): Iterable<Claim> {
+    return this.#removed.all();
+  }
+}
+
+class ClaimedKeys {
+  readonly #byPlace = new Map<string, ClaimPlace & { readonly keyTexts: Set<string> }>();
+
+  get isEmpty(): boolean {
+    return this.#byPlace.size === 0;
+  }
+
+  add({ columnIds, owner, tableId }: ClaimPlace, keyText: string): void {
+    const name = `${tableId}/${owner}/${columnIds.join()}`;
+    let claim = this.#byPlace.get(name);
+    if (claim === undefined) {
+      claim = { tableId, columnIds, owner, keyTexts: new Set() };
+      this.#byPlace.set(name, claim);
+    }
+    claim.keyTexts.add(keyText);
+  }
+
+  all(): Iterable<Claim> {
+    return this.#byPlace.values();
+  }
+}

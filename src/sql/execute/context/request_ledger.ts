@@ -1,0 +1,144 @@
+/**
+ * Records the limits of one request and the resources that it has used so far. Both are kept in one
+ * object, because the code that lists, ends or cleans up after a request is not the code that runs
+ * its statements.
+ *
+ * A request checks for its end only between two steps of work, so a request is ended by setting a
+ * mark here.
+ */
+import type { Clock } from "../../../base/clock.ts";
+import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
+import type { TemporaryFiles } from "../../spill/mod.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import { TakenNumbers } from "./taken_numbers.ts";
+
+/**
+ * The reason why a request ends early: it was killed, the user whose rows it reads was dropped, its
+ * transaction must end, or the server stops.
+ */
+export type CancelCause = "kill" | "drop" | "transaction" | "shutdown";
+
+/** Times are monotonic milliseconds. */
+export interface RequestLedger {
+  readonly startMs: number;
+  /**
+   * The time at which the request must end, or Infinity. Waiting for a client that reads the rows
+   * postpones this time.
+   */
+  deadlineMs: number;
+  /** The reason why the request was ended; undefined while it may continue. */
+  cancelledBy: CancelCause | undefined;
+  /** The number of rows read from tables so far. */
+  rowsRead: number;
+  /** The bytes that the client has sent for a COPY so far. */
+  bytesReceived: number;
+  /** The memory budget of the current statement; undefined until the statement uses memory. */
+  memory: MemoryBudget | undefined;
+  /** The bytes that the current statement holds in other threads. */
+  bytesElsewhere: number;
+  /**
+   * The temporary files of the current statement, once it needs any; removed at its end, even after
+   * a failure.
+   */
+  temporary: TemporaryFiles | undefined;
+  /** The numbers that the request has taken from sequences. */
+  readonly numbers: TakenNumbers;
+  /** The total time that the request has asked to sleep. */
+  sleepMs: number;
+  /** Whether the current statement waits for its turn to read. */
+  isWaiting: boolean;
+  /** Ends the current wait of the request early, whatever the request waits for. */
+  wake: (() => void) | undefined;
+  /** Publishes the progress of the statement, if the event loop does not see this ledger. */
+  noteProgress?(): void;
+}
+
+/** The deadline of a request, and the reason if the request was ended early. */
+export type RequestEnd = Readonly<Pick<RequestLedger, "cancelledBy" | "deadlineMs">>;
+
+/** The time that a request may take, in milliseconds; 0 means no limit. */
+export interface RequestTime {
+  /** The time limit that the client requested; undefined for the default. */
+  readonly timeoutMs: number | undefined;
+  readonly timeoutMsDefault: number;
+  readonly timeoutMsMax: number;
+}
+
+/** Creates the ledger of a request that begins at `startMs`. */
+export function newLedger(
+  startMs: number,
+  { timeoutMs, timeoutMsDefault, timeoutMsMax }: RequestTime,
+): RequestLedger {
+  const limitMs = Math.min(timeoutMs ?? timeoutMsDefault, timeoutMsMax);
+  return {
+    startMs,
+    deadlineMs: limitMs === 0 ? Number.POSITIVE_INFINITY : startMs + limitMs,
+    cancelledBy: undefined,
+    rowsRead: 0,
+    bytesReceived: 0,
+    memory: undefined,
+    bytesElsewhere: 0,
+    temporary: undefined,
+    numbers: new TakenNumbers(),
+    sleepMs: 0,
+    isWaiting: false,
+    wake: undefined,
+  };
+}
+
+/** Makes the request end at its next time check, and wakes it if it waits. */
+export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
+  ledger.cancelledBy ??= cause;
+  ledger.wake?.();
+}
+
+/** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">): void {
+  if (cancelledBy === "kill") {
+    throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
+  }
+  if (cancelledBy === "drop") {
+    throw new DatabaseError("CANCELLED", "Cannot finish the statement: its user was dropped");
+  }
+  if (cancelledBy === "transaction") {
+    throw new DatabaseError("CANCELLED", "Cannot finish the statement: its transaction was ended", {
+      hint: "begin another transaction, and repeat its statements there",
+    });
+  }
+  if (cancelledBy === "shutdown") {
+    throw new DatabaseError(
+      "SHUTTING_DOWN",
+      "Cannot finish the statement: the server is stopping",
+      {
+        hint: "send it again once the server is back",
+      },
+    );
+  }
+}
+
+/**
+ * Returns the current time.
+ *
+ * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+ */
+export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
+  checkCancelled(ledger);
+  const nowMs = clock.monotonicMs();
+  if (nowMs >= ledger.deadlineMs) {
+    throw new DatabaseError(
+      "STATEMENT_TIMEOUT",
+      "Cannot finish the statement: its time limit has passed",
+      {
+        hint: "narrow the query, or raise timeout_ms, statement_timeout or performance.request_timeout",
+      },
+    );
+  }
+  return nowMs;
+}
+
+/** Whether an error ends the whole request, however its statement treats errors of its rows. */
+export function endsRequest({ code }: DatabaseError): boolean {
+  return ENDS.has(code);
+}
+
+const ENDS: ReadonlySet<ErrorCode> = new Set(["STATEMENT_TIMEOUT", "CANCELLED", "SHUTTING_DOWN"]);

@@ -1,0 +1,114 @@
+/**
+ * Keeps track of the sleeps that one query requests.
+ *
+ *     on the event loop ──asleep──► forgotten ──the time is over──► begun again
+ *         └──it takes long otherwise──► begun again in a reader, which sleeps in its thread
+ *
+ * A restarted query requests the same sleeps in the same order, so the number of completed sleeps
+ * determines the next one.
+ */
+import { type Clock, HOUR_MS } from "../../../base/clock.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
+
+/** Thrown when a query sleeps, which is not a failure. Every catch on its way must rethrow it. */
+export const ASLEEP: Error = new Error("The query sleeps");
+
+/**
+ * The total time that one request may sleep, whatever its timeout: the snapshot is kept that long.
+ */
+const SLEEP_MS_MAX = HOUR_MS;
+
+/** The sleeps of a query, as passed to another thread. */
+export interface SleptSoFar {
+  readonly overCount: number;
+  /** The total time that the request has asked to sleep. */
+  readonly sleepMs: number;
+  /** The maximum duration of one sleep; Infinity for no limit. */
+  readonly msMax: number;
+}
+
+export interface SleepsOptions {
+  readonly clock: Clock;
+  readonly ledger: RequestLedger;
+  /** Returns the maximum duration of one sleep; a longer sleep ends after this time. */
+  readonly msMax: () => number;
+  /** The number of completed sleeps. */
+  readonly overCount?: number;
+  /**
+   * Waits until a monotonic time. Absent if a query cannot wait in the middle of its run.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
+  readonly waitUntil?: (untilMs: number) => void;
+}
+
+export class Sleeps {
+  readonly #options: SleepsOptions;
+  #overCount: number;
+  /** The number of sleeps that the query has requested since its last start. */
+  #askedCount = 0;
+  /** The end of the last sleep, in monotonic milliseconds. */
+  #untilMs = 0;
+
+  constructor(options: SleepsOptions) {
+    this.#options = options;
+    this.#overCount = options.overCount ?? 0;
+  }
+
+  get soFar(): SleptSoFar {
+    const { ledger, msMax } = this.#options;
+    return { overCount: this.#overCount, sleepMs: ledger.sleepMs, msMax: msMax() };
+  }
+
+  /** Records a run in another thread. @param sleepMs See {@linkcode SleptSoFar}. */
+  noteSlept(sleepMs: number): void {
+    this.#options.ledger.sleepMs = sleepMs;
+  }
+
+  /** Called when the query begins or is restarted. */
+  begin(): void {
+    this.#askedCount = 0;
+  }
+
+  /** @throws ASLEEP if the sleep is not over. @throws {DatabaseError} LIMIT_EXCEEDED, … */
+  sleep(ms: number): void {
+    this.#askedCount += 1;
+    if (this.#askedCount <= this.#overCount) return;
+    const { clock, ledger, msMax, waitUntil } = this.#options;
+    ledger.sleepMs += ms;
+    if (ledger.sleepMs > SLEEP_MS_MAX) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot sleep for ${ms / 1000} s: a request sleeps ${SLEEP_MS_MAX / 1000} s at most in all`,
+      );
+    }
+    if (ms > 0) {
+      this.#untilMs = clock.monotonicMs() + Math.min(ms, msMax());
+      if (waitUntil === undefined) throw ASLEEP;
+      waitUntil(this.#untilMs);
+    }
+    this.#overCount += 1;
+  }
+
+  /**
+   * Resolves when it is time to restart the query.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
+  async over(): Promise<void> {
+    const { clock, ledger } = this.#options;
+    const endMs = Math.min(this.#untilMs, ledger.deadlineMs);
+    while (clock.monotonicMs() < endMs && ledger.cancelledBy === undefined) {
+      const woken = Promise.withResolvers<void>();
+      ledger.wake = woken.resolve;
+      const leftMs = Math.min(endMs - clock.monotonicMs(), HOUR_MS);
+      const cancelTimer = clock.after(leftMs, woken.resolve);
+      await woken.promise;
+      cancelTimer();
+      ledger.wake = undefined;
+    }
+    checkDeadline(ledger, clock);
+    this.#overCount += 1;
+  }
+}

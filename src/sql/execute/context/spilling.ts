@@ -1,0 +1,163 @@
+/**
+ * The code that operators share which spill rows to disk when memory runs out.
+ *
+ *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
+ *
+ * An operator takes the elastic part of the memory ({@linkcode SpillSite.memory}), checks after
+ * each batch whether it is crowded, and then switches to files.
+ */
+import { collectSoon } from "../../../base/garbage.ts";
+import type { Batch, DataType, Vector } from "../../../types/mod.ts";
+import type { PlanNode } from "../../plan/plan.ts";
+import {
+  type CompareValues,
+  LEVEL_MAX,
+  PARTITION_COUNT,
+  Partitions,
+  SortedRuns,
+  type SpillFile,
+} from "../../spill/mod.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import type { ExecutionContext } from "./execution_context.ts";
+import type { Operator } from "./operator.ts";
+
+const BLOCK_BYTES_MIN = 16 * 1024;
+const BLOCK_BYTES_MAX = 256 * 1024;
+const FAN_IN_MIN = 4;
+const FAN_IN_MAX = 64;
+
+/** The context of an operator that may spill. */
+export interface SpillOptions {
+  readonly context: ExecutionContext;
+  /** The operator to which EXPLAIN ANALYZE attributes the bytes. */
+  readonly node?: PlanNode | undefined;
+  /**
+   * The number of times that the rows of the operator were already partitioned; 0 for the input of
+   * the plan.
+   */
+  readonly level?: number;
+}
+
+export class SpillSite {
+  readonly #options: SpillOptions;
+  readonly level: number;
+  /** The memory of the operator; released by {@linkcode close}. */
+  readonly memory: MemoryBudget;
+  readonly #isAllowed: boolean;
+
+  /** @param isPossible False for an operator that needs all of its rows in memory. */
+  constructor(options: SpillOptions, { isPossible = true }: { isPossible?: boolean } = {}) {
+    const { level = 0, context } = options;
+    this.#options = options;
+    this.level = level;
+    this.#isAllowed = isPossible && level <= LEVEL_MAX && context.temporary.isAllowed;
+    this.memory = this.#isAllowed ? context.memory.elastic() : context.memory.nested();
+  }
+
+  /** Whether the held rows should go to disk now. */
+  get isDue(): boolean {
+    return this.#isAllowed && this.memory.isCrowded;
+  }
+
+  /** The options for work on a partition of the rows spilled here. */
+  get deeper(): SpillOptions {
+    // Only these members are copied, because the given options may have further members.
+    const { node, context } = this.#options;
+    return { context, node, level: this.level + 1 };
+  }
+
+  file(columnCount: number): SpillFile {
+    const { node, context } = this.#options;
+    const { profile } = context;
+    const isWatched = profile !== undefined && node !== undefined;
+    const onBytes = isWatched ? (bytes: number) => profile.spilled(node, bytes) : undefined;
+    return context.temporary.create({ columnCount, onBytes });
+  }
+
+  partitions(columnCount: number, keyTypes: readonly DataType[]): Partitions {
+    return new Partitions(this.file(columnCount), { keyTypes, level: this.level });
+  }
+
+  /**
+   * @param types The types of the rows, whose columns from `keyStart` on are the values of the
+   *   keys.
+   */
+  sortedRuns(
+    types: readonly DataType[],
+    keys: readonly CompareValues[],
+    keyStart: number,
+  ): SortedRuns {
+    const { bytesMax } = this.memory;
+    const blockBytes = Math.min(BLOCK_BYTES_MAX, Math.max(BLOCK_BYTES_MIN, bytesMax / 128));
+    const fanIn = Math.floor(bytesMax / 4 / blockBytes);
+    return new SortedRuns({
+      types,
+      keyStart,
+      keys,
+      makeFile: () => this.file(types.length),
+      blockBytes,
+      fanIn: Math.min(FAN_IN_MAX, Math.max(FAN_IN_MIN, fanIn)),
+    });
+  }
+
+  close(): void {
+    this.memory.close();
+  }
+}
+
+/** Processes partitions one after another: all rows of one, then all of the next. */
+export class PartitionWork implements Operator {
+  readonly #make: (partition: number) => Operator | undefined;
+  #partition = 0;
+  #current: Operator | undefined;
+
+  /** @param make Creates the work on a partition; undefined if the partition needs no work. */
+  constructor(make: (partition: number) => Operator | undefined) {
+    this.#make = make;
+  }
+
+  next(): Batch | undefined {
+    while (this.#current !== undefined || this.#partition < PARTITION_COUNT) {
+      if (this.#current === undefined) {
+        this.#current = this.#make(this.#partition);
+        this.#partition += 1;
+        continue;
+      }
+      const batch = this.#current.next();
+      if (batch !== undefined) return batch;
+      this.#current.close();
+      this.#current = undefined;
+      collectSoon();
+    }
+    return undefined;
+  }
+
+  close(): void {
+    this.#current?.close();
+    this.#partition = PARTITION_COUNT;
+  }
+}
+
+/** Selects the rows that pass a test, in order: the rows that an operator spills or keeps. */
+export function rowsWhere(
+  rowCount: number,
+  isChosen: (row: number) => boolean,
+): { rows: Uint32Array; count: number } {
+  const rows = new Uint32Array(rowCount);
+  let count = 0;
+  for (let row = 0; row < rowCount; row += 1) {
+    if (!isChosen(row)) continue;
+    rows[count] = row;
+    count += 1;
+  }
+  return { rows, count };
+}
+
+/** Reads a column of the batch unchanged. */
+export function columnReader(position: number): (batch: Batch) => Vector {
+  return ({ columns }) => {
+    const column = columns[position];
+    if (column === undefined) throw new RangeError("a spilled row has every column");
+    return column;
+  };
+}

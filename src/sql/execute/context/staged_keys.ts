@@ -1,0 +1,72 @@
+/**
+ * Finds the staged rows of a transaction by their keys in unique indexes. The map for an index is
+ * created when it is first needed, and is updated with each change from then on.
+ */
+import type { DataType, Row } from "../../../types/mod.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import type { StagedRow } from "./transaction.ts";
+
+/** The columns of an index, and their types. */
+export interface StagedIndex {
+  readonly id: number;
+  readonly positions: readonly number[];
+  readonly types: readonly DataType[];
+}
+
+/** The staged rows that have each key of an index. */
+interface KnownKeys {
+  readonly index: StagedIndex;
+  readonly holders: Map<string, string[]>;
+}
+
+export class StagedKeys {
+  readonly #maps = new Map<number, KnownKeys>();
+
+  /**
+   * Returns the primary keys, as text, of the staged rows that have an index key. Several rows can
+   * have the same key only until a statement that exchanges keys has staged its last row or is
+   * refused.
+   *
+   * @param rows All staged rows of the owner, by their primary keys as text.
+   */
+  holdersOf(
+    index: StagedIndex,
+    keyText: string,
+    rows: ReadonlyMap<string, StagedRow>,
+  ): readonly string[] {
+    let known = this.#maps.get(index.id);
+    if (known === undefined) {
+      known = { index, holders: new Map() };
+      this.#maps.set(index.id, known);
+      for (const [primary, staged] of rows) add(known, primary, staged);
+    }
+    return known.holders.get(keyText) ?? [];
+  }
+
+  /** Updates the maps after a change to a staged row. */
+  note(primary: string, before: StagedRow | undefined, staged: StagedRow): void {
+    for (const known of this.#maps.values()) {
+      const text = before === undefined ? undefined : textOf(known.index, before);
+      const holders = text === undefined ? [] : (known.holders.get(text) ?? []);
+      const place = holders.indexOf(primary);
+      if (place !== -1) holders.splice(place, 1);
+      add(known, primary, staged);
+    }
+  }
+}
+
+function add({ holders, index }: KnownKeys, primary: string, staged: StagedRow): void {
+  const text = textOf(index, staged);
+  if (text === undefined) return;
+  const known = holders.get(text);
+  if (known === undefined) holders.set(text, [primary]);
+  else known.push(primary);
+}
+
+/** Returns the index key of a live row as text, or undefined if the key contains NULL. */
+function textOf({ positions, types }: StagedIndex, staged: StagedRow): string | undefined {
+  if (staged.isDeleted) return undefined;
+  const { row }: { row: Row } = staged;
+  const key = positions.map((position) => row[position] ?? null);
+  return key.includes(null) ? undefined : keyTextOf(types, key);
+}

@@ -1,0 +1,32 @@
+/** Lets a statement check the bytes of its commit against the storage limit of users. */
+import type { TableEntry } from "../../../catalog/mod.ts";
+import type { Commit } from "../../../storage/mod.ts";
+
+/**
+ * The bytes that a commit adds to the rows and files of one owner; negative if the commit frees
+ * more bytes than it adds.
+ */
+export interface StorageGrowth {
+  readonly owner: number;
+  readonly bytes: number;
+  /** The written tables, except SHARED ones. */
+  readonly tables: readonly TableEntry[];
+  /** True if the commit adds files. */
+  readonly hasFiles: boolean;
+}
+
+export interface StorageMeter {
+  /**
+   * Commits in this tick if the added bytes stay within the limit.
+   *
+   * @param growths One entry for each owner.
+   * @throws {DatabaseError} LIMIT_EXCEEDED, and any error of `commit`.
+   */
+  charge(growths: readonly StorageGrowth[], commit: () => Commit): Commit;
+  /**
+   * Checks a statement that is still being prepared, by the bytes inserted so far.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED if nothing could free enough space for the statement.
+   */
+  requireBelow(bytes: number): void;
+}

@@ -1,0 +1,28 @@
+/**
+ * Stores the numbers that a request or a transaction has taken from sequences, which currval and
+ * lastval return.
+ */
+import type { Whole } from "../../../types/mod.ts";
+
+export class TakenNumbers {
+  readonly #bySequence = new Map<number, Whole>();
+  #lastSequence: number | undefined;
+
+  note(sequenceId: number, value: Whole): void {
+    this.#bySequence.set(sequenceId, value);
+    this.#lastSequence = sequenceId;
+  }
+
+  /** Replaces the stored number of a sequence by the number that setval has set. */
+  correct(sequenceId: number, value: Whole): void {
+    this.#bySequence.set(sequenceId, value);
+  }
+
+  of(sequenceId: number): Whole | undefined {
+    return this.#bySequence.get(sequenceId);
+  }
+
+  get last(): Whole | undefined {
+    return this.#lastSequence === undefined ? undefined : this.#bySequence.get(this.#lastSequence);
+  }
+}

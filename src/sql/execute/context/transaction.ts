@@ -1,0 +1,432 @@
+/**
+ * The staged writes of one BEGIN … COMMIT: the net effect on each key, which the transaction's own
+ * statements read and COMMIT applies as one batch.
+ *
+ * - For each key, the latest staged row is kept together with the snapshot's row.
+ * - INSERT followed by DELETE, and a net effect equal to the stored row, write nothing.
+ * - The uploads of the statements also stay staged: they are listed in the tick of the commit, and
+ *   removed if the transaction fails.
+ * - Between the first mark and `forgetMarks`, each change to a staged row is recorded with what it
+ *   replaced, so that `undoTo` can return to any mark.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Seq } from "../../../base/seq.ts";
+import type { Catalog, ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
+import type { TableWrite } from "../../../storage/mod.ts";
+import { isArrayValue, isInterval, type Row, type Value } from "../../../types/mod.ts";
+import { bytesOf } from "../materialised/memory_budget.ts";
+import { rowBytes } from "../materialised/row_bytes.ts";
+import { ReferenceClaims } from "./reference_claims.ts";
+import { type StagedIndex, StagedKeys } from "./staged_keys.ts";
+import type { StorageGrowth } from "./storage_meter.ts";
+import { TakenNumbers } from "./taken_numbers.ts";
+
+/** The number of rows that are encoded in one piece of work. */
+const WRITE_ROWS_MAX = 512;
+
+/** The bytes that a recorded change for a savepoint takes, besides the replaced row. */
+const NOTE_BYTES = 96;
+
+export interface StagedRow {
+  /** The values of the row, in the order of the table's columns. */
+  readonly row: Row;
+  readonly isDeleted: boolean;
+  /** The snapshot's row with the same key; undefined if the snapshot has no such row. */
+  readonly stored: Row | undefined;
+}
+
+/** The staged rows of a transaction for its statements. */
+export interface StagedRows {
+  hasStaged(tableId: number): boolean;
+  /** Returns the staged rows of one owner by key text, in order of first staging; aliased. */
+  stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
+}
+
+/** A row that SELECT … FOR UPDATE has read. */
+export interface LockedRow {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly key: Row;
+  /** The seq of the version that was read. */
+  readonly seq: number;
+}
+
+/** The uploads of a statement whose rows are staged here. */
+export interface HeldUploads {
+  /**
+   * Called in the tick in which the rows commit.
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
+   */
+  list(nowMs: number): void;
+  /** Called when the rows are durable. */
+  keep(): void;
+  /**
+   * Called when the rows are not written, or when it is unknown whether they are written.
+   * @param error The reason.
+   */
+  fail(error: unknown): void;
+}
+
+/** A state of the staged rows and uploads to which a transaction can return. */
+export interface TransactionMark {
+  readonly noteCount: number;
+  readonly uploadCount: number;
+  readonly bytes: number;
+  readonly growths: ReadonlyMap<number, StorageGrowth> | undefined;
+}
+
+/** The row that a staged row replaced. */
+interface StagingNote {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly keyText: string;
+  readonly before: StagedRow | undefined;
+}
+
+export interface TransactionOptions {
+  readonly snapshotSeq: Seq;
+  readonly nowMicros: number;
+  readonly isReadOnly: boolean;
+  readonly startedAtMs: number;
+  /** The time for which the transaction may stay open. */
+  readonly timeoutMs: number;
+  readonly bytesMax: number;
+  /** Whether owners have a storage limit. */
+  readonly isMetered: boolean;
+  /**
+   * Receives the bytes that the transaction holds more than before, or fewer if negative.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
+  readonly onGrow?: ((bytes: number) => void) | undefined;
+}
+
+export class Transaction implements StagedRows {
+  readonly snapshotSeq: Seq;
+  readonly nowMicros: number;
+  readonly isReadOnly: boolean;
+  readonly startedAtMs: number;
+  readonly timeoutMs: number;
+  /** The numbers that the statements of the transaction have taken from sequences. */
+  readonly numbers: TakenNumbers = new TakenNumbers();
+  /** The claims of foreign keys that the commit checks. */
+  readonly claims: ReferenceClaims = new ReferenceClaims();
+  /** The settings by SET CONSTRAINTS, for single constraints by name and for all constraints. */
+  readonly #deferred = new Map<string, boolean>();
+  #areAllDeferred: boolean | undefined;
+  readonly #bytesMax: number;
+  readonly #onGrow: TransactionOptions["onGrow"];
+  readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
+  /** The definition of each table for which rows were staged. */
+  readonly #versions = new Map<number, number>();
+  /** The keys of staged rows in unique indexes, by table and owner. */
+  readonly #keys = new Map<string, StagedKeys>();
+  #uploads: HeldUploads[] = [];
+  #bytes = 0;
+  /** The locked rows by seq. */
+  readonly #locked = new Map<number, LockedRow>();
+  /** The bytes added for each owner; undefined without a limit. */
+  #growths: Map<number, StorageGrowth> | undefined;
+  /** The changes to undo since the first mark, oldest first; undefined without a mark. */
+  #notes: StagingNote[] | undefined;
+
+  constructor(options: TransactionOptions) {
+    this.snapshotSeq = options.snapshotSeq;
+    this.nowMicros = options.nowMicros;
+    this.isReadOnly = options.isReadOnly;
+    this.startedAtMs = options.startedAtMs;
+    this.timeoutMs = options.timeoutMs;
+    this.#bytesMax = options.bytesMax;
+    this.#onGrow = options.onGrow;
+    this.#growths = options.isMetered ? new Map() : undefined;
+  }
+
+  /** From now on the uploads end with the transaction. */
+  holdUploads(uploads: HeldUploads): void {
+    this.#uploads.push(uploads);
+  }
+
+  /** The uploads of the transaction's statements, oldest first. */
+  get uploads(): readonly HeldUploads[] {
+    return this.#uploads;
+  }
+
+  /** The estimated bytes of the staged rows, which only `undoTo` and `release` reduce. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Locks a row until the end. @throws {DatabaseError} TRANSACTION_LIMIT */
+  lock(row: LockedRow): void {
+    if (this.#locked.has(row.seq)) return;
+    this.#locked.set(row.seq, row);
+    let bytes = NOTE_BYTES;
+    for (const value of row.key) bytes += bytesOf(value);
+    this.#growBy(bytes);
+    this.#requireRoom();
+  }
+
+  /** Returns the locked rows, which must be unchanged at the commit. */
+  get locked(): Iterable<LockedRow> {
+    return this.#locked.values();
+  }
+
+  /** Records changes from now on, so that `undoTo` can return to this state. */
+  mark(): TransactionMark {
+    this.#notes ??= [];
+    return {
+      noteCount: this.#notes.length,
+      uploadCount: this.#uploads.length,
+      bytes: this.#bytes,
+      growths: this.#growths === undefined ? undefined : new Map(this.#growths),
+    };
+  }
+
+  /** Undoes all changes since a mark. The uploads since the mark fail. */
+  undoTo({ bytes, growths, noteCount, uploadCount }: TransactionMark): void {
+    const notes = this.#notes ?? [];
+    for (const note of notes.splice(noteCount).toReversed()) this.#undo(note);
+    this.#growBy(bytes - this.#bytes);
+    this.#growths = growths === undefined ? undefined : new Map(growths);
+    const undone = this.#uploads.splice(uploadCount);
+    for (const uploads of undone) uploads.fail(undefined);
+  }
+
+  #undo({ before, keyText, owner, tableId }: StagingNote): void {
+    this.#keys.delete(`${tableId}/${owner}`);
+    const owners = this.#staged.get(tableId);
+    const rows = owners?.get(owner);
+    if (before !== undefined) {
+      rows?.set(keyText, before);
+      return;
+    }
+    rows?.delete(keyText);
+    if (rows?.size === 0) owners?.delete(owner);
+    if (owners?.size !== 0) return;
+    this.#staged.delete(tableId);
+    this.#versions.delete(tableId);
+  }
+
+  /** Called when no mark is left. */
+  forgetMarks(): void {
+    this.#notes = undefined;
+  }
+
+  /** Releases the staged rows of a transaction that has ended. */
+  release(): void {
+    this.#staged.clear();
+    this.#locked.clear();
+    this.#versions.clear();
+    this.#keys.clear();
+    this.#notes = undefined;
+    this.#growBy(-this.#bytes);
+  }
+
+  #growBy(bytes: number): void {
+    this.#bytes += bytes;
+    if (bytes !== 0) this.#onGrow?.(bytes);
+  }
+
+  hasStaged(tableId: number): boolean {
+    return this.#staged.has(tableId);
+  }
+
+  /** Returns the ids of the tables that have staged rows. */
+  get tableIds(): readonly number[] {
+    return [...this.#staged.keys()];
+  }
+
+  stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined {
+    return this.#staged.get(tableId)?.get(owner);
+  }
+
+  /** Returns the owners that have staged rows in a table. */
+  ownersOf(tableId: number): readonly number[] {
+    return [...(this.#staged.get(tableId)?.keys() ?? [])];
+  }
+
+  /**
+   * Decides when constraints are checked. @param names Undefined for all deferrable constraints.
+   */
+  setConstraints(names: readonly string[] | undefined, isDeferred: boolean): void {
+    if (names === undefined) {
+      this.#areAllDeferred = isDeferred;
+      this.#deferred.clear();
+    } else for (const name of names) this.#deferred.set(name, isDeferred);
+  }
+
+  /** Whether a foreign key is checked only at the commit. */
+  isDeferred({ isDeferrable, isDeferred, name }: ForeignKeyEntry): boolean {
+    if (!isDeferrable) return false;
+    return this.#deferred.get(name) ?? this.#areAllDeferred ?? isDeferred;
+  }
+
+  /**
+   * Requires that a table still has the definition for which rows were staged, because staged rows
+   * fit only that definition.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if the table was altered or dropped in the
+   * meantime.
+   */
+  requireUnaltered(catalog: Catalog): void {
+    for (const [tableId, version] of this.#versions) {
+      if (catalog.tableById(tableId)?.schemaVersion === version) continue;
+      throw new DatabaseError(
+        "SERIALIZATION_FAILURE",
+        "Cannot continue the transaction: a table that it wrote to was altered or dropped in the meantime",
+        { hint: "repeat the transaction" },
+      );
+    }
+  }
+
+  /**
+   * Stages the new state of a key.
+   *
+   * @throws {DatabaseError} TRANSACTION_LIMIT if the transaction would hold too much.
+   */
+  stage(
+    { table, owner }: { table: TableEntry; owner: number },
+    keyText: string,
+    staged: StagedRow,
+  ): void {
+    const { schemaVersion, tableId } = table;
+    let owners = this.#staged.get(tableId);
+    if (owners === undefined) {
+      owners = new Map();
+      this.#versions.set(tableId, schemaVersion);
+      this.#staged.set(tableId, owners);
+    }
+    let rows = owners.get(owner);
+    if (rows === undefined) {
+      rows = new Map();
+      owners.set(owner, rows);
+    }
+    let bytes = this.#notes === undefined ? 0 : NOTE_BYTES;
+    for (const value of staged.row) bytes += bytesOf(value);
+    this.#growBy(bytes);
+    this.#requireRoom();
+    const before = rows.get(keyText);
+    this.#notes?.push({ tableId, owner, keyText, before });
+    if (this.#growths !== undefined && table.kind !== "shared") {
+      const had = before === undefined ? staged.stored : rowLeftBy(before);
+      this.grow({ owner, table }, bytesOrNone(rowLeftBy(staged)) - bytesOrNone(had));
+    }
+    rows.set(keyText, staged);
+    this.#keys.get(`${tableId}/${owner}`)?.note(keyText, before, staged);
+  }
+
+  /** Returns the primary keys, as text, of the staged rows that have a key in a unique index. */
+  holdersOf(
+    { index, owner, tableId }: { tableId: number; owner: number; index: StagedIndex },
+    keyText: string,
+  ): readonly string[] {
+    const rows = this.stagedOf(tableId, owner);
+    if (rows === undefined) return [];
+    const place = `${tableId}/${owner}`;
+    let keys = this.#keys.get(place);
+    if (keys === undefined) {
+      keys = new StagedKeys();
+      this.#keys.set(place, keys);
+    }
+    return keys.holdersOf(index, keyText, rows);
+  }
+
+  #requireRoom(): void {
+    if (this.#bytes <= this.#bytesMax) return;
+    throw new DatabaseError(
+      "TRANSACTION_LIMIT",
+      `Cannot continue the transaction: it holds more than ${this.#bytesMax} bytes`,
+      { hint: "split it, or raise limits.transaction_max_bytes" },
+    );
+  }
+
+  /** Records bytes that the commit adds for an owner. */
+  grow(
+    { owner, table }: { owner: number; table: TableEntry },
+    bytes: number,
+    hasFiles = false,
+  ): void {
+    if (this.#growths === undefined) return;
+    const known = this.#growths.get(owner);
+    const tables = known?.tables ?? [];
+    this.#growths.set(owner, {
+      owner,
+      bytes: bytes + (known?.bytes ?? 0),
+      tables: tables.includes(table) ? tables : [...tables, table],
+      hasFiles: hasFiles || known?.hasFiles === true,
+    });
+  }
+
+  /** The bytes added for each owner; empty without a limit. */
+  get growths(): readonly StorageGrowth[] {
+    return [...(this.#growths?.values() ?? [])];
+  }
+
+  /** The number of keys that have a staged row. */
+  get keyCount(): number {
+    let count = 0;
+    for (const owners of this.#staged.values()) {
+      for (const rows of owners.values()) count += rows.size;
+    }
+    return count;
+  }
+
+  /**
+   * Yields the net effect of the transaction, in order of first staging, with at most a few hundred
+   * rows in each write.
+   */
+  *writes(): Generator<TableWrite> {
+    for (const [tableId, owners] of this.#staged) {
+      for (const [owner, rows] of owners) {
+        let operation: TableWrite["operation"] = "insert";
+        let alike: Row[] = [];
+        for (const { row, isDeleted, stored } of rows.values()) {
+          if (stored === undefined && isDeleted) continue;
+          if (stored !== undefined && !isDeleted && sameRow(stored, row)) continue;
+          const next = stored === undefined ? "insert" : isDeleted ? "delete" : "update";
+          if (alike.length === WRITE_ROWS_MAX || (next !== operation && alike.length > 0)) {
+            yield { tableId, owner, operation, rows: alike };
+            alike = [];
+          }
+          operation = next;
+          alike.push(isDeleted ? (stored ?? row) : row);
+        }
+        if (alike.length > 0) yield { tableId, owner, operation, rows: alike };
+      }
+    }
+  }
+}
+
+function rowLeftBy({ isDeleted, row }: StagedRow): Row | undefined {
+  return isDeleted ? undefined : row;
+}
+
+function bytesOrNone(row: Row | undefined): number {
+  return row === undefined ? 0 : rowBytes(row);
+}
+
+/** Whether two rows have the same values, bit for bit. */
+export function sameRow(left: Row, right: Row): boolean {
+  return left.every((value, index) => sameValue(value, right[index] ?? null));
+}
+
+/** Whether two values are the same, bit for bit. */
+export function sameValue(left: Value, right: Value): boolean {
+  if (left === right) return true;
+  if (left instanceof Uint8Array && right instanceof Uint8Array) {
+    return Buffer.compare(left, right) === 0;
+  }
+  if (left instanceof Float32Array && right instanceof Float32Array) {
+    return left.length === right.length && left.every((number, i) => number === right[i]);
+  }
+  if (left === null || right === null) return false;
+  if (isArrayValue(left) && isArrayValue(right)) {
+    return (
+      left.length === right.length && left.every((item, i) => sameValue(item, right[i] ?? null))
+    );
+  }
+  if (isInterval(left) && isInterval(right)) {
+    return left.months === right.months && left.days === right.days && left.micros === right.micros;
+  }
+  return false;
+}

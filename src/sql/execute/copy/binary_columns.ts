@@ -1,0 +1,309 @@
+/**
+ * Makes columns from the cells of binary data, in the formats in which PostgreSQL sends the values
+ * of each type. Numbers are big-endian.
+ *
+ *     boolean            1 byte                         date          days since 2000-01-01, i32
+ *     smallint … bigint  2, 4 or 8 bytes                time          microseconds, i64
+ *     float, double      4 or 8 bytes                   timestamps    µs since 2000-01-01, i64
+ *     text, json         UTF-8                          interval      µs i64, days i32, months i32
+ *     jsonb              1, then UTF-8                  uuid, bytes   the bytes
+ *     decimal            count, weight, sign, scale as u16, then digits to the base of 10,000
+ *     embedding          count u16, 0 u16, then 4 bytes for each number
+ *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length and
+ *                        first index as i32; then the elements of all as cells
+ */
+import { isUtf8 } from "node:buffer";
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  checkDate,
+  checkTimestamp,
+  type DataType,
+  DIMENSIONS_MAX,
+  decimalFromText,
+  finiteDouble,
+  finiteFloat,
+  typeName,
+  type Value,
+  type Vector,
+  valueFromText,
+  type Whole,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import { type CellRange, CopyCell, type CopyCells } from "./copy_cells.ts";
+
+/** The number of days from 1970-01-01 to 2000-01-01, the day from which PostgreSQL counts. */
+export const EPOCH_DAYS = 10_957;
+export const EPOCH_MICROS: number = EPOCH_DAYS * 86_400_000_000;
+
+const MICROS_PER_DAY = 86_400_000_000;
+
+/** The codes for the sign of a decimal. */
+export const DECIMAL_MINUS = 0x4000;
+
+/** A base-10,000 digit has four decimal digits. */
+const DIGITS = 4;
+
+/** Returns a column of numbers, booleans or strings; undefined for other types, or on a fault. */
+export function readBinaryColumn(
+  cells: CopyCells,
+  column: number,
+  type: DataType,
+): Vector | undefined {
+  if (type.kind === "text" && type.lengthMax === undefined) return readTextColumn(cells, column);
+  const { bytes, columnCount, ends, kinds, rowCount: length, starts } = cells;
+  const width = WIDTHS.get(type.kind);
+  if (width === undefined) return undefined;
+  const isWhole = type.kind === "smallint" || type.kind === "int";
+  const numbers = isWhole ? new Int32Array(length) : new Float64Array(length);
+  let nulls: Uint8Array | undefined;
+  for (let row = 0, cell = column; row < length; row += 1, cell += columnCount) {
+    if (kinds[cell] === CopyCell.null) {
+      nulls ??= new Uint8Array(length);
+      nulls[row] = 1;
+      continue;
+    }
+    const start = starts[cell] ?? 0;
+    if ((ends[cell] ?? 0) - start !== width) return undefined;
+    const value = numberAt(bytes, start, type);
+    if (value === undefined) return undefined;
+    numbers[row] = value;
+  }
+  if (numbers instanceof Int32Array) return { kind: "i32", length, values: numbers, nulls };
+  return { kind: "f64", length, values: numbers, nulls };
+}
+
+/** Returns a column of strings; undefined if a string is not UTF-8 or contains NUL. */
+function readTextColumn(cells: CopyCells, column: number): Vector | undefined {
+  const { bytes, columnCount, ends, kinds, rowCount: length, starts } = cells;
+  const offsets = new Uint32Array(length + 1);
+  let byteCount = 0;
+  for (let row = 0, cell = column; row < length; row += 1, cell += columnCount) {
+    if (kinds[cell] !== CopyCell.null) byteCount += (ends[cell] ?? 0) - (starts[cell] ?? 0);
+    offsets[row + 1] = byteCount;
+  }
+  const texts = Buffer.allocUnsafeSlow(byteCount);
+  let nulls: Uint8Array | undefined;
+  for (let row = 0, cell = column; row < length; row += 1, cell += columnCount) {
+    if (kinds[cell] === CopyCell.null) {
+      nulls ??= new Uint8Array(length);
+      nulls[row] = 1;
+      continue;
+    }
+    const start = starts[cell] ?? 0;
+    // Each cell is checked, because a character that two cells share would be valid in the whole
+    // column.
+    if (start < (ends[cell] ?? 0) && ((bytes[start] ?? 0) & 0xc0) === 0x80) return undefined;
+    bytes.copy(texts, offsets[row], start, ends[cell]);
+  }
+  if (!isUtf8(texts) || texts.includes(0)) return undefined;
+  return { kind: "utf8", length, bytes: texts, offsets, nulls };
+}
+
+const WIDTHS: ReadonlyMap<string, number> = new Map([
+  ["smallint", 2],
+  ["int", 4],
+  ["bigint", 8],
+  ["double", 8],
+]);
+
+/** Returns the number in a cell, or undefined if only `binaryValue` can read the cell. */
+function numberAt(bytes: Buffer, at: number, { kind }: DataType): number | undefined {
+  switch (kind) {
+    case "smallint":
+      return bytes.readInt16BE(at);
+    case "int":
+      return bytes.readInt32BE(at);
+    case "bigint": {
+      const value = bytes.readInt32BE(at) * 4_294_967_296 + bytes.readUInt32BE(at + 4);
+      return Number.isSafeInteger(value) ? value : undefined;
+    }
+    default: {
+      const value = bytes.readDoubleBE(at);
+      return Number.isFinite(value) ? value + 0 : undefined;
+    }
+  }
+}
+
+/**
+ * Reads a cell that is not NULL.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH
+ */
+export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Value {
+  const { end, start } = range;
+  const require = (length: number): void => {
+    if (end - start === length) return;
+    throw refuse(type, `it has ${end - start} bytes, but should have ${length}`);
+  };
+  switch (type.kind) {
+    case "boolean":
+      require(1);
+      if ((bytes[start] ?? 0) > 1) throw refuse(type, "it is neither 0 nor 1");
+      return bytes[start] === 1;
+    case "decimal": {
+      const text = decimalText(bytes, range, type);
+      const value = decimalFromText(text, type.precision, type.scale);
+      if (value === undefined) throw refuse(type, "it is not a number");
+      return value;
+    }
+    case "uuid":
+      require(16);
+      return valueFromText(type, bytes.toString("hex", start, end));
+    case "bytes":
+      return new Uint8Array(bytes.subarray(start, end));
+    case "embedding":
+      return embeddingAt(bytes, range, type);
+    case "array":
+      return arrayAt(bytes, range, type);
+    case "json":
+      if (!type.binary) return valueFromText(type, textAt(bytes, range));
+      if (bytes[start] !== 1 || end === start) throw refuse(type, "its version is not 1");
+      return valueFromText(type, textAt(bytes, { start: start + 1, end }));
+    default: {
+      const width = VALUE_BYTES.get(type.kind);
+      if (width === undefined) return valueFromText(type, textAt(bytes, range));
+      require(width);
+      return numberOrTime(bytes, start, type);
+    }
+  }
+}
+
+/** The number of bytes of each type with a fixed width. */
+const VALUE_BYTES: ReadonlyMap<string, number> = new Map([
+  ...WIDTHS,
+  ["float", 4],
+  ["date", 4],
+  ["time", 8],
+  ["timestamp", 8],
+  ["datetime", 8],
+  ["interval", 16],
+]);
+
+function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
+  switch (type.kind) {
+    case "smallint":
+      return bytes.readInt16BE(start);
+    case "int":
+      return bytes.readInt32BE(start);
+    case "float":
+      return finiteFloat(bytes.readFloatBE(start)) + 0;
+    case "double":
+      return finiteDouble(bytes.readDoubleBE(start)) + 0;
+    case "date":
+      return checkDate(bytes.readInt32BE(start) + EPOCH_DAYS);
+    case "timestamp":
+    case "datetime":
+      return checkTimestamp(sinceEpoch(wholeAt(bytes, start)));
+    case "time": {
+      const micros = Number(wholeAt(bytes, start));
+      if (micros < 0 || micros >= MICROS_PER_DAY) throw refuse(type, "it is not a time of day");
+      return micros;
+    }
+    case "interval":
+      return {
+        micros: Number(wholeAt(bytes, start)),
+        days: bytes.readInt32BE(start + 8),
+        months: bytes.readInt32BE(start + 12),
+      };
+    default:
+      return wholeAt(bytes, start);
+  }
+}
+
+function textAt(bytes: Buffer, { end, start }: CellRange): string {
+  const text = bytes.subarray(start, end);
+  if (isUtf8(text)) return text.toString();
+  throw new DatabaseError("INVALID_VALUE", "Cannot read the text: it is not UTF-8");
+}
+
+function wholeAt(bytes: Buffer, at: number): Whole {
+  const value = bytes.readInt32BE(at) * 4_294_967_296 + bytes.readUInt32BE(at + 4);
+  return Number.isSafeInteger(value) ? value : wholeFromBigint(bytes.readBigInt64BE(at));
+}
+
+function sinceEpoch(micros: Whole): Whole {
+  return wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS));
+}
+
+/** Returns a decimal as a string of digits. @throws {DatabaseError} INVALID_VALUE */
+function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): string {
+  if (end - start < 8) throw refuse(type, "it is shorter than 8 bytes");
+  const count = bytes.readUInt16BE(start);
+  const weight = bytes.readInt16BE(start + 2);
+  const sign = bytes.readUInt16BE(start + 4);
+  const scale = bytes.readUInt16BE(start + 6);
+  if (end - start !== 8 + 2 * count) throw refuse(type, `it does not have ${count} digits`);
+  if (sign !== 0 && sign !== DECIMAL_MINUS) throw refuse(type, "it is not a finite number");
+  let digits = "";
+  for (let i = 0; i < count; i += 1) {
+    const digit = bytes.readUInt16BE(start + 8 + 2 * i);
+    if (digit > 9999) throw refuse(type, `its digit ${digit} is above 9999`);
+    digits += String(digit).padStart(DIGITS, "0");
+  }
+  // The place value of the first digit is 10,000 to the power of the weight.
+  const exponent = DIGITS * (weight + 1) - digits.length;
+  if (scale > 0x3fff) throw refuse(type, `its scale is ${scale}`);
+  return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
+}
+
+function embeddingAt(
+  bytes: Buffer,
+  { end, start }: CellRange,
+  type: DataType & { kind: "embedding" },
+): Value {
+  const count = end - start < 4 ? 0 : bytes.readUInt16BE(start);
+  if (end - start !== 4 + 4 * count) throw refuse(type, "its length does not fit its numbers");
+  const numbers: number[] = [];
+  for (let i = 0; i < count; i += 1) numbers.push(bytes.readFloatBE(start + 4 + 4 * i));
+  if (!numbers.every(Number.isFinite)) throw refuse(type, "a number is not finite");
+  // The cast checks the number of dimensions.
+  return valueFromText(type, `[${numbers.join(",")}]`);
+}
+
+function arrayAt(
+  bytes: Buffer,
+  { end, start }: CellRange,
+  type: DataType & { kind: "array" },
+): Value {
+  const depth = end - start < 12 ? -1 : bytes.readInt32BE(start);
+  if (depth < 0 || depth > DIMENSIONS_MAX || end - start < 12 + 8 * depth) {
+    throw refuse(type, `it has ${depth} dimensions`);
+  }
+  const lengths: number[] = [];
+  for (let i = 0; i < depth; i += 1) lengths.push(bytes.readInt32BE(start + 12 + 8 * i));
+  const count = depth === 0 ? 0 : lengths.reduce((product, length) => product * length, 1);
+  // Each element takes at least the four bytes of its length, so a wrong count is detected early.
+  if (lengths.some((length) => length < 1) || 4 * count > end - start) {
+    throw refuse(type, "its dimensions do not fit its bytes");
+  }
+  const items: Value[] = [];
+  let at = start + 12 + 8 * depth;
+  for (let i = 0; i < count; i += 1) {
+    const length = at + 4 > end ? -2 : bytes.readInt32BE(at);
+    at += 4;
+    if (length < -1 || at + length > end) throw refuse(type, "it ends within an element");
+    if (length === -1) {
+      items.push(null);
+      continue;
+    }
+    items.push(binaryValue(bytes, { start: at, end: at + length }, type.element));
+    at += length;
+  }
+  if (at !== end) throw refuse(type, "bytes follow its last element");
+  return nested(items, lengths.slice(1));
+}
+
+/** Divides elements into arrays of the given lengths, the innermost last. */
+function nested(items: readonly Value[], lengths: readonly number[]): readonly Value[] {
+  let parts = items;
+  for (const length of lengths.toReversed()) {
+    const grouped: Value[] = [];
+    for (let at = 0; at < parts.length; at += length) grouped.push(parts.slice(at, at + length));
+    parts = grouped;
+  }
+  return parts;
+}
+
+function refuse(type: DataType, why: string): DatabaseError {
+  return new DatabaseError("INVALID_VALUE", `Cannot read the bytes as ${typeName(type)}: ${why}`);
+}

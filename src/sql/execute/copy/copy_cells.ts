@@ -1,0 +1,80 @@
+/**
+ * Locates the cells of some rows of COPY FROM within the bytes that were read. The scanner of each
+ * format records the cells; `copy_columns.ts` makes columns from them.
+ */
+import { defined } from "../../../base/assert.ts";
+
+/** The kinds of cell. */
+export const CopyCell = {
+  null: 0,
+  default: 1,
+  /** A cell whose bytes are its text. */
+  plain: 2,
+  /** A cell whose text is encoded, so that the scanner has to decode it. */
+  encoded: 3,
+  /** A JSON number, boolean, array or object. */
+  json: 4,
+} as const;
+
+/** A range of bytes. */
+export interface CellRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The cells of the rows that one scan found, in row order: cell = row × columnCount + column. */
+export class CopyCells {
+  readonly columnCount: number;
+  readonly kinds: Uint8Array;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /**
+   * The number of the line on which each row begins, from 1. In binary data, the number of the row.
+   */
+  readonly lines: Uint32Array;
+  /** The bytes that contain the cells. */
+  bytes: Buffer = Buffer.alloc(0);
+  rowCount = 0;
+
+  constructor(columnCount: number, rowsMax: number) {
+    this.columnCount = columnCount;
+    this.kinds = new Uint8Array(rowsMax * columnCount);
+    this.starts = new Int32Array(rowsMax * columnCount);
+    this.ends = new Int32Array(rowsMax * columnCount);
+    this.lines = new Uint32Array(rowsMax);
+  }
+
+  get rowsMax(): number {
+    return this.lines.length;
+  }
+
+  /** Returns the text of a plain cell. */
+  plainText(cell: number): string {
+    return this.bytes.toString("utf8", this.starts[cell] ?? 0, this.ends[cell] ?? 0);
+  }
+
+  lineOf(row: number): number {
+    return defined(this.lines[row], "a row of the scan has a line");
+  }
+}
+
+/** Scans the rows of data in one format. */
+export interface CopyScanner {
+  /**
+   * Scans rows into `cells.bytes` from an offset on, until `cells` are full, the bytes end within a
+   * row, or the data end. Returns the offset after the last whole row.
+   *
+   * A fault ends the scan. It is thrown if it is in the first row; otherwise the rows before it are
+   * returned, and the next scan throws it.
+   *
+   * @param isLast Whether no bytes follow.
+   * @throws {DatabaseError} INVALID_VALUE
+   */
+  scan(cells: CopyCells, from: number, isLast: boolean): number;
+  /** Whether an end mark was read, after which all bytes are ignored. */
+  readonly isEnded: boolean;
+  /** Whether strings are written as JSON strings. */
+  readonly isJson: boolean;
+  /** Returns the text of an encoded cell. @throws {DatabaseError} INVALID_VALUE */
+  decode(bytes: Buffer, range: CellRange): string;
+}

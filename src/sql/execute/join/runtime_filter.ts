@@ -1,0 +1,205 @@
+/**
+ * Reads one side of a join by the keys of the other side, if the number of keys turns out to be
+ * small.
+ *
+ *     the join reads the other side first         its keys are noted as they pass
+ *     the join reads the keyed side first         rows of the other side are taken ahead, and held
+ *                                                 until the join asks for them
+ *     the keyed side is asked for its first row   few keys: it is read by them; else it is scanned
+ *
+ * The join itself is not affected: it receives the same pairs and compares the keys of each pair.
+ *
+ * The cost: the keys of up to 8,192 rows are computed twice, and the rows of a side that would have
+ * been read second are held.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { DataType, Row, Value, Vector } from "../../../types/mod.ts";
+import { type Batch, valueAt } from "../../../types/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import { endsRequest } from "../context/request_ledger.ts";
+import type { Evaluator } from "../evaluate/expression.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import { BuildColumns } from "../materialised/build_columns.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import { buildBatches } from "./grace_hash_join.ts";
+
+export interface RuntimeFilterKeysOptions {
+  readonly context: ExecutionContext;
+  /** The side that is not keyed. */
+  readonly input: Operator;
+  readonly types: readonly DataType[];
+  readonly keys: readonly Evaluator[];
+  /** The sources of the key's parts: a key of the join, or a value. */
+  readonly parts: readonly (number | ((context: ExecutionContext) => Value))[];
+  readonly partTypes: readonly DataType[];
+  /** Whether this number of keys counts as few. */
+  readonly areFew: (keyCount: number) => boolean;
+}
+
+/** The maximum number of rows that are examined, even if the rows have few distinct keys. */
+const NOTED_ROWS_MAX = 8192;
+
+/** Passes rows on, and collects the keys by which the other side is read. */
+export class RuntimeFilterKeys implements Operator {
+  readonly #options: RuntimeFilterKeysOptions;
+  readonly #fixed: readonly Value[];
+  readonly #memory: MemoryBudget;
+  /** The distinct keys so far; undefined once there are too many. */
+  #keys: Map<string, Row> | undefined = new Map();
+  #rowCount = 0;
+  #isEnded = false;
+  /**
+   * Rows that were read ahead, except for the last batch, which stays valid until the next read.
+   */
+  #ahead: BuildColumns | undefined;
+  #last: Batch | undefined;
+  #batches: Iterator<Batch, void> | undefined;
+  #fault: DatabaseError | undefined;
+
+  constructor(options: RuntimeFilterKeysOptions) {
+    const { parts, context } = options;
+    this.#options = options;
+    this.#fixed = parts.map((part) => (typeof part === "number" ? null : part(context)));
+    this.#memory = context.memory.elastic();
+  }
+
+  /**
+   * The keys of all rows, without duplicates; undefined if rows are still missing or the keys are
+   * too many.
+   */
+  get keys(): readonly Row[] | undefined {
+    return this.#isEnded && this.#keys !== undefined ? [...this.#keys.values()] : undefined;
+  }
+
+  next(): Batch | undefined {
+    if (this.#ahead !== undefined) {
+      this.#batches ??= buildBatches(this.#ahead);
+      const step = this.#batches.next();
+      if (step.done !== true) return step.value;
+      this.#ahead = undefined;
+      this.#memory.close();
+    }
+    const last = this.#last;
+    this.#last = undefined;
+    if (last !== undefined) return last;
+    // The failure of reading ahead is raised here, because the other side caused the reading.
+    if (this.#fault !== undefined) throw this.#fault;
+    return this.#isEnded ? undefined : this.#take();
+  }
+
+  /** Reads a batch ahead. Returns false if there is no reason to read a further batch. */
+  takeAhead(): boolean {
+    if (this.#isEnded || this.#fault !== undefined || this.#keys === undefined) return false;
+    if (this.#last !== undefined) this.#hold(this.#last);
+    this.#last = undefined;
+    try {
+      this.#last = this.#take();
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || endsRequest(error)) throw error;
+      this.#fault = error;
+    }
+    return true;
+  }
+
+  close(): void {
+    this.#options.input.close();
+    this.#letGo();
+  }
+
+  /** Reading ahead ends once the rows take much memory. */
+  #hold(batch: Batch): void {
+    this.#ahead ??= new BuildColumns(this.#options.types, this.#memory);
+    this.#ahead.append(batch.columns, batch.rowCount);
+    if (this.#memory.isCrowded) this.#keys = undefined;
+  }
+
+  #letGo(): void {
+    this.#ahead = undefined;
+    this.#last = undefined;
+    this.#memory.close();
+  }
+
+  #take(): Batch | undefined {
+    const { input, context } = this.#options;
+    const batch = nextRows(input, context);
+    if (batch === undefined) this.#isEnded = true;
+    else if (this.#keys !== undefined) this.#note(batch, this.#keys);
+    return batch;
+  }
+
+  #note(batch: Batch, known: Map<string, Row>): void {
+    const { areFew, partTypes } = this.#options;
+    const { rowCount } = batch;
+    this.#rowCount += rowCount;
+    if (this.#rowCount <= NOTED_ROWS_MAX) {
+      const vectors = this.#vectorsOf(batch);
+      if (vectors === undefined) {
+        this.#keys = undefined;
+        return;
+      }
+      for (let row = 0; row < rowCount; row += 1) {
+        const key = this.#keyAt(vectors, row);
+        if (key.includes(null)) continue;
+        known.set(keyTextOf(partTypes, key), key);
+        if (!areFew(known.size)) break;
+      }
+    }
+    if (this.#rowCount > NOTED_ROWS_MAX || !areFew(known.size)) this.#keys = undefined;
+  }
+
+  /**
+   * Returns undefined if a key cannot be computed: the join itself fails where it needs the key.
+   */
+  #vectorsOf(batch: Batch): Vector[] | undefined {
+    const { keys, context } = this.#options;
+    try {
+      return keys.map((key) => key(batch, context));
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || endsRequest(error)) throw error;
+      return undefined;
+    }
+  }
+
+  #keyAt(vectors: readonly Vector[], row: number): Value[] {
+    return this.#options.parts.map((part, i) => {
+      if (typeof part !== "number") return this.#fixed[i] ?? null;
+      const vector = vectors[part];
+      return vector === undefined ? null : valueAt(vector, row);
+    });
+  }
+}
+
+export interface RuntimeFilteredSideOptions {
+  readonly noted: RuntimeFilterKeys;
+  /** Whether the join reads the keyed side before the other side. */
+  readonly isFirst: boolean;
+  readonly scan: () => Operator;
+  /** Reads the keyed side by keys. Returns undefined if a scan takes less time. */
+  readonly lookUp: (keys: readonly Row[]) => Operator | undefined;
+}
+
+/** The keyed side: a scan, or look-ups. */
+export class RuntimeFilteredSide implements Operator {
+  readonly #options: RuntimeFilteredSideOptions;
+  #rows: Operator | undefined;
+
+  constructor(options: RuntimeFilteredSideOptions) {
+    this.#options = options;
+  }
+
+  next(): Batch | undefined {
+    const { isFirst, lookUp, noted, scan } = this.#options;
+    if (this.#rows === undefined) {
+      if (isFirst) while (noted.takeAhead());
+      const { keys } = noted;
+      this.#rows = (keys === undefined ? undefined : lookUp(keys)) ?? scan();
+    }
+    return this.#rows.next();
+  }
+
+  close(): void {
+    this.#rows?.close();
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * A hash table of keys: equal keys get the same dense id, in order of first appearance. Grouping
+ * and joins both use this table.
+ *
+ * Each column of a key becomes one double per row (`column_codes.ts`). The doubles of a key are
+ * looked up in one table with open addressing and are stored side by side, so that comparing a key
+ * costs one cache miss rather than one per column:
+ *
+ *     #slots                      id of a key by its hash       (`hash_slots.ts`)
+ *     #keys[id * width + i]       the double of column i of that key
+ *
+ * A key of one string needs no codes: the id of the key is the id of the interned string
+ * (`text_interner.ts`).
+ */
+import { defined } from "../../../base/assert.ts";
+import { HASH_FACTOR, HASH_SEED } from "../../../base/hash_salt.ts";
+import { type DataType, isNullAt, type Vector } from "../../../types/mod.ts";
+import { CELL_BYTES, ColumnCodes } from "./column_codes.ts";
+import { HashSlots } from "./hash_slots.ts";
+import type { TextInterner } from "./text_interner.ts";
+
+/** Means no key, for rows whose key is unknown or contains a NULL that equals nothing. */
+export const NO_KEY = -1;
+
+/** The initial capacity for hashes of a batch, and for keys. */
+const HASHES_MIN = 64;
+const KEYS_MIN = 32;
+const UINT32_SPAN = 4_294_967_296;
+
+export class KeyHashTable {
+  readonly #codes: readonly ColumnCodes[];
+  /** The number of columns of a key. */
+  readonly #width: number;
+  #keys: Float64Array<ArrayBuffer>;
+  readonly #slots = new HashSlots();
+  /** For a key of one string: the interner, whose ids are the ids of the keys. */
+  readonly #texts: TextInterner | undefined;
+  /** Buffers that each call reuses, because batches may have only one row. */
+  #hashes = new Int32Array(HASHES_MIN);
+  #count = 0;
+
+  constructor(types: readonly DataType[]) {
+    this.#codes = types.map((type) => new ColumnCodes(type));
+    this.#texts = types.length === 1 ? this.#codes[0]?.texts : undefined;
+    this.#width = types.length;
+    this.#keys = new Float64Array(KEYS_MIN * types.length);
+  }
+
+  /** The number of distinct keys. */
+  get count(): number {
+    return this.#texts?.count ?? this.#count;
+  }
+
+  /** Returns the values in one column of consecutive keys; only for integers and strings. */
+  vectorOf(position: number, start: number, end: number): Vector {
+    if (this.#texts !== undefined) return this.#texts.rangeOf(start, end);
+    const keys = this.#keys;
+    const width = this.#width;
+    const codes = new Float64Array(end - start);
+    for (let i = 0, at = start * width + position; i < codes.length; i += 1, at += width) {
+      codes[i] = keys[at] ?? 0;
+    }
+    return defined(this.#codes[position], "a key has a vector for each column").vectorOf(codes);
+  }
+
+  /** The bytes that the keys take. */
+  get bytes(): number {
+    if (this.#texts !== undefined) return this.#texts.bytes;
+    let bytes = this.#count * (8 + CELL_BYTES * this.#width);
+    for (const codes of this.#codes) bytes += codes.bytes;
+    return bytes;
+  }
+
+  /** Returns the ids of the keys of all rows, adding new ones. NULLs equal each other. */
+  add(vectors: readonly Vector[], rowCount: number): Int32Array {
+    return this.#idsOf(vectors, rowCount, true);
+  }
+
+  /** Returns the ids of the keys of all rows, or NO_KEY for unknown keys. */
+  find(vectors: readonly Vector[], rowCount: number): Int32Array {
+    return this.#idsOf(vectors, rowCount, false);
+  }
+
+  #idsOf(vectors: readonly Vector[], rowCount: number, isAdding: boolean): Int32Array {
+    const [only] = vectors;
+    if (this.#texts !== undefined && only !== undefined) {
+      return this.#texts.idsOf(only, rowCount, isAdding);
+    }
+    const codes = vectors.map((vector, i) =>
+      defined(this.#codes[i], "a key has a vector for each column").codesOf(
+        vector,
+        rowCount,
+        isAdding,
+      ),
+    );
+    const ids = new Int32Array(rowCount);
+    const hashes = this.#hashesOf(codes, rowCount);
+    this.#slots.guess(hashes, ids);
+    for (const [position, column] of codes.entries()) this.#confirm(position, column, ids);
+    this.#assignRest(codes, hashes, { into: ids, isAdding });
+    return ids;
+  }
+
+  /** Keeps only ids whose keys have the codes of their rows in this column. */
+  #confirm(position: number, codes: Float64Array, ids: Int32Array): void {
+    const keys = this.#keys;
+    const width = this.#width;
+    for (let row = 0; row < ids.length; row += 1) {
+      const id = ids[row] ?? NO_KEY;
+      if (id >= 0 && keys[id * width + position] !== codes[row]) ids[row] = NO_KEY;
+    }
+  }
+
+  #hashesOf(codes: readonly Float64Array[], rowCount: number): Int32Array {
+    if (this.#hashes.length < rowCount) this.#hashes = new Int32Array(rowCount);
+    fillHashes(codes, this.#hashes, rowCount);
+    return this.#hashes;
+  }
+
+  /**
+   * Assigns ids to the remaining rows. A key that is not found is added at the slot where probing
+   * ended.
+   */
+  #assignRest(
+    codes: readonly Float64Array[],
+    hashes: Int32Array,
+    { into, isAdding }: { into: Int32Array; isAdding: boolean },
+  ): void {
+    const width = this.#width;
+    const key = new Float64Array(width);
+    let keys = this.#keys;
+    for (let row = 0; row < into.length; row += 1) {
+      if (into[row] !== NO_KEY) continue;
+      const hash = hashes[row] ?? 0;
+      for (let i = 0; i < width; i += 1) key[i] = codes[i]?.[row] ?? 0;
+      const { slots } = this.#slots;
+      const mask = slots.length - 1;
+      let slot = (hash << 1) & mask;
+      let id = NO_KEY;
+      for (; ; slot = (slot + 2) & mask) {
+        id = (slots[slot + 1] ?? 0) - 1;
+        if (id === NO_KEY || (slots[slot] === hash && isKeyAt(keys, id, key))) break;
+      }
+      if (id === NO_KEY && isAdding) {
+        id = this.#count;
+        const start = id * width;
+        if (start === keys.length) keys = this.#growKeys();
+        for (let i = 0; i < width; i += 1) keys[start + i] = key[i] ?? 0;
+        this.#slots.addAt(slot, hash, id);
+        this.#count += 1;
+      }
+      into[row] = id;
+    }
+  }
+
+  #growKeys(): Float64Array<ArrayBuffer> {
+    const larger = new Float64Array(2 * this.#keys.length);
+    larger.set(this.#keys);
+    this.#keys = larger;
+    return larger;
+  }
+}
+
+function isKeyAt(keys: Float64Array, id: number, key: Float64Array): boolean {
+  const start = id * key.length;
+  for (let i = 0; i < key.length; i += 1) if (keys[start + i] !== key[i]) return false;
+  return true;
+}
+
+/** Tells for each row whether its key contains NULL; undefined if none does. */
+export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8Array | undefined {
+  let found: Uint8Array | undefined;
+  for (const vector of vectors) {
+    const mayHave = vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;
+    if (!mayHave) continue;
+    for (let row = 0; row < rowCount; row += 1) {
+      if (!isNullAt(vector, row)) continue;
+      found ??= new Uint8Array(rowCount);
+      found[row] = 1;
+    }
+  }
+  return found;
+}
+
+function fillHashes(codes: readonly Float64Array[], hashes: Int32Array, rowCount: number): void {
+  hashes.fill(HASH_SEED, 0, rowCount);
+  for (const column of codes) mix(column, hashes, rowCount);
+}
+
+// The constants are those of MurmurHash3 (Austin Appleby). Sums are truncated to 32 bits, so that
+// no sum becomes a double.
+
+const FIRST_MIX = 0x85ebca6b | 0;
+const SECOND_MIX = 0xc2b2ae35 | 0;
+
+function mix(values: Float64Array, hashes: Int32Array, rowCount: number): void {
+  for (let row = 0; row < rowCount; row += 1) {
+    const value = values[row] ?? 0;
+    const low = value | 0;
+    const high = low === value ? 0 : Math.imul((value / UINT32_SPAN) | 0, HASH_FACTOR);
+    let hash = Math.imul(((hashes[row] ?? 0) + (low ^ high)) | 0, FIRST_MIX);
+    hash = Math.imul(hash ^ (hash >>> 13), SECOND_MIX);
+    hashes[row] = hash ^ (hash >>> 16);
+  }
+}

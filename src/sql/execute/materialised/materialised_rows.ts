@@ -1,0 +1,144 @@
+/**
+ * Stores the rows that an operator keeps in memory. Rows are copied from batches, column by column,
+ * and their size is counted against the memory budget of the statement.
+ */
+import { defined } from "../../../base/assert.ts";
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import type { Batch, DataType, RowNumbers, Value, Vector } from "../../../types/mod.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
+import { PagedColumn } from "./paged_column.ts";
+import { compareByKey, type SortOrder } from "./sort_order.ts";
+
+export class MaterialisedRows {
+  readonly #types: readonly DataType[];
+  #columns: readonly PagedColumn[];
+  readonly #memory: MemoryBudget;
+  #rowCount = 0;
+  /** The bytes taken from the memory budget of the statement. */
+  #bytes = 0;
+
+  constructor(types: readonly DataType[], memory: MemoryBudget) {
+    this.#types = types;
+    this.#columns = types.map((type) => new PagedColumn(type));
+    this.#memory = memory;
+  }
+
+  get rowCount(): number {
+    return this.#rowCount;
+  }
+
+  /** The counted size of the rows. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  append(columns: readonly Vector[], rowCount: number): void {
+    let bytes = 0;
+    for (let position = 0; position < this.#columns.length; position += 1) {
+      const vector = defined(columns[position], "a materialised row has every column");
+      bytes += this.#columnAt(position).append(vector, rowCount);
+    }
+    this.#rowCount += rowCount;
+    this.#bytes += bytes;
+    this.#memory.take(bytes);
+  }
+
+  valueAt(position: number, row: number): Value {
+    return this.#columnAt(position).valueAt(row);
+  }
+
+  /** Compares two rows by a key whose values are in a column. */
+  compare(
+    { key, position }: { position: number; key: SortOrder },
+    left: number,
+    right: number,
+  ): number {
+    const column = this.#columnAt(position);
+    if (column.isNullAt(left) || column.isNullAt(right)) {
+      return compareByKey(key, column.valueAt(left), column.valueAt(right));
+    }
+    const order = column.compareTexts(left, right);
+    if (order === undefined) return compareByKey(key, column.valueAt(left), column.valueAt(right));
+    return key.isDescending ? -order : order;
+  }
+
+  /** Returns at most one batch of the rows listed in `order`, from `start` on. */
+  batchOf(order: RowNumbers, start: number): Batch {
+    return this.#rowsOf(order, start, Math.min(order.length, start + BATCH_ROWS_MAX));
+  }
+
+  /**
+   * Returns one batch of rows from `start` on, in the order in which they were added; the last
+   * batch may be shorter. `start` must be a multiple of the batch size. The batch is valid until
+   * rows are released.
+   */
+  batchFrom(start: number): Batch {
+    const columns = this.#columns.map((column) => column.rangeFrom(start));
+    const end = Math.min(this.#rowCount, start - (start % BATCH_ROWS_MAX) + BATCH_ROWS_MAX);
+    return { rowCount: end - start, columns };
+  }
+
+  /** Returns the values of one column in these rows. */
+  columnFrom(position: number, start: number): Vector {
+    return this.#columnAt(position).rangeFrom(start);
+  }
+
+  /** Returns all rows listed in `order`. */
+  allOf(order: RowNumbers): Batch {
+    return this.#rowsOf(order, 0, order.length);
+  }
+
+  #rowsOf(order: RowNumbers, start: number, end: number): Batch {
+    const columns = this.#columns.map((column) => column.take(order, start, end));
+    return { rowCount: end - start, columns };
+  }
+
+  #columnAt(position: number): PagedColumn {
+    return defined(this.#columns[position], "a materialised row has every column");
+  }
+
+  /**
+   * Keeps only the rows listed in `order`, in that order, and releases the memory of all other
+   * rows.
+   */
+  keep(order: RowNumbers, checkTime: () => void): void {
+    const kept = this.#types.map((type) => new PagedColumn(type));
+    let bytes = 0;
+    for (let start = 0; start < order.length; start += BATCH_ROWS_MAX) {
+      checkTime();
+      const { columns, rowCount } = this.batchOf(order, start);
+      for (const [position, column] of kept.entries()) {
+        bytes += column.append(
+          defined(columns[position], "a materialised row has every column"),
+          rowCount,
+        );
+      }
+    }
+    this.#hold(kept, { rowCount: order.length, bytes });
+  }
+
+  /** Releases all rows and reuses their memory for further rows; earlier batches become invalid. */
+  restart(): void {
+    for (const column of this.#columns) column.restart();
+    this.#rowCount = 0;
+    this.#memory.release(this.#bytes);
+    this.#bytes = 0;
+  }
+
+  /** Releases all rows. */
+  clear(): void {
+    const columns = this.#types.map((type) => new PagedColumn(type));
+    this.#hold(columns, { rowCount: 0, bytes: 0 });
+  }
+
+  #hold(
+    columns: readonly PagedColumn[],
+    { bytes, rowCount }: { rowCount: number; bytes: number },
+  ): void {
+    this.#columns = columns;
+    this.#rowCount = rowCount;
+    this.#memory.release(this.#bytes - bytes);
+    this.#bytes = bytes;
+  }
+}

@@ -1,0 +1,141 @@
+/** The memory budget of a statement, against which operators count the data that they keep. */
+import { DatabaseError } from "../../../base/errors.ts";
+import { type Batch, isArrayValue, type Value } from "../../../types/mod.ts";
+
+/** The part of the budget that an operator may always use. */
+const CROWD_SHARE = 16;
+
+/** The part of the budget whose use leaves enough garbage to be worth a collection. */
+const LARGE_SHARE = 4;
+
+/** Counts the memory of a statement by estimates: 16 bytes a cell, and the length of text. */
+export class MemoryBudget {
+  readonly #bytesMax: number;
+  readonly #around: MemoryBudget | undefined;
+  readonly #isElastic: boolean;
+  #bytes = 0;
+  #bytesPeak = 0;
+  /** The part of the used bytes that elastic budgets have taken. */
+  #elasticBytes = 0;
+
+  constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
+    this.#bytesMax = bytesMax;
+    this.#around = around;
+    this.#isElastic = options?.isElastic === true;
+  }
+
+  get bytesMax(): number {
+    return this.#bytesMax;
+  }
+
+  /**
+   * Whether the operator that uses this part should move its data to disk. Half of the whole budget
+   * is reserved for data that cannot be moved. Every part may keep some data, so that an operator
+   * does not write tiny files.
+   */
+  get isCrowded(): boolean {
+    const isMuch = this.#bytes > this.#bytesMax / CROWD_SHARE;
+    return isMuch && this.#root.#bytes > this.#bytesMax / 2;
+  }
+
+  get #root(): MemoryBudget {
+    return this.#around === undefined ? this : this.#around.#root;
+  }
+
+  /** The bytes that are in use now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Whether so much memory was in use at some time that the garbage is worth collecting. */
+  get wasLarge(): boolean {
+    return this.#bytesPeak > this.#bytesMax / LARGE_SHARE;
+  }
+
+  /** Creates a part of this budget that can be released as a whole. */
+  nested(): MemoryBudget {
+    return new MemoryBudget(this.#bytesMax, this);
+  }
+
+  /**
+   * Creates a part that is never refused, for an operator that checks {@linkcode isCrowded} after
+   * each batch and then moves its data to disk, so that it exceeds the budget by a batch at most.
+   * That batch does not count against others: elastic parts count for at most their half.
+   */
+  elastic(): MemoryBudget {
+    return new MemoryBudget(this.#bytesMax, this, { isElastic: true });
+  }
+
+  /** Releases everything that was taken. The budget may be used again. */
+  close(): void {
+    this.#give(this.#bytes, this.#elasticBytes);
+  }
+
+  /**
+   * Takes memory for the rows of a batch that will be kept.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
+  takeBatch({ columns, rowCount }: Batch): void {
+    this.take(batchBytes({ columns, rowCount }));
+  }
+
+  /** Releases memory that is no longer used. */
+  release(bytes: number): void {
+    this.#give(bytes, this.#isElastic ? bytes : 0);
+  }
+
+  #give(bytes: number, elasticBytes: number): void {
+    this.#bytes -= bytes;
+    this.#elasticBytes -= elasticBytes;
+    const around = this.#around;
+    if (around !== undefined) around.#give(bytes, around.#isElastic ? bytes : elasticBytes);
+  }
+
+  #hold(bytes: number): void {
+    this.#bytes += bytes;
+    this.#elasticBytes += bytes;
+    this.#bytesPeak = Math.max(this.#bytesPeak, this.#bytes);
+    if (this.#around !== undefined) this.#around.#hold(bytes);
+  }
+
+  /**
+   * @throws {DatabaseError} MEMORY_EXCEEDED if the statement would use more memory than allowed.
+   */
+  take(bytes: number): void {
+    if (this.#isElastic) return this.#hold(bytes);
+    this.#bytes += bytes;
+    this.#bytesPeak = Math.max(this.#bytesPeak, this.#bytes);
+    if (this.#around !== undefined) this.#around.take(bytes);
+    const excess = Math.max(0, this.#elasticBytes - this.#bytesMax / 2);
+    if (this.#bytes - excess <= this.#bytesMax) return;
+    throw new DatabaseError(
+      "MEMORY_EXCEEDED",
+      `Cannot run the statement: it needs more than ${this.#bytesMax} bytes of memory`,
+      { hint: "read fewer rows, or raise performance.query_memory_bytes" },
+    );
+  }
+}
+
+/** Returns the counted size of the rows of a batch. */
+export function batchBytes({ columns, rowCount }: Batch): number {
+  let bytes = 16 * rowCount * columns.length;
+  for (const column of columns) {
+    if (column.kind === "any") {
+      for (const value of column.values) bytes += bytesOf(value) - 16;
+    } else if (column.kind === "const") {
+      bytes += rowCount * (bytesOf(column.value) - 16);
+    } else if (column.kind === "utf8") {
+      const { length, offsets } = column;
+      bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));
+    }
+  }
+  return bytes;
+}
+
+/** Returns the counted size of a value that an operator keeps. */
+export function bytesOf(value: Value): number {
+  if (typeof value === "string") return 16 + 2 * value.length;
+  if (typeof value !== "object" || value === null) return 16;
+  if (value instanceof Uint8Array || value instanceof Float32Array) return 16 + value.byteLength;
+  return isArrayValue(value) ? value.reduce<number>((sum, item) => sum + bytesOf(item), 16) : 16;
+}

@@ -1,0 +1,25 @@
+/** Defines the order of the values of one sort key. */
+import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
+
+export interface SortOrder {
+  readonly type: DataType;
+  readonly isDescending: boolean;
+  readonly nullsFirst: boolean;
+}
+
+/** Orders two values of one sort key. */
+export function compareByKey(
+  { type, isDescending, nullsFirst }: SortOrder,
+  left: Value,
+  right: Value,
+): number {
+  if (left === null || right === null) {
+    if (left === right) return 0;
+    return (left === null) === nullsFirst ? -1 : 1;
+  }
+  const order =
+    typeof left === "number" && typeof right === "number"
+      ? left - right
+      : compareValues(type, left, right);
+  return isDescending ? -order : order;
+}

@@ -1,0 +1,201 @@
+/**
+ * Reduces the input of a sort if DISTINCT ON keeps only the first row of each group, or a window
+ * only the first rows of each partition: only the rows of each group are kept that the sort would
+ * put first, so that the sort receives only slightly more rows than there are groups.
+ *
+ *     holding ──end──► yielding what is held
+ *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
+ *
+ * The output may contain further rows of a group: the sort and the operator above it select again.
+ *
+ * The rows count as many if more than 32,768 are kept, or more than one of four input rows. The
+ * newest of 1,000 groups among 300,000 rows are found ten times as fast.
+ */
+import {
+  type Batch,
+  type DataType,
+  keepRows,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../../types/mod.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import type { Operator } from "../context/operator.ts";
+import type { Evaluator } from "../evaluate/expression.ts";
+import { Grouping } from "../keys/grouping.ts";
+import { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import { compareByKey } from "../materialised/sort_order.ts";
+import type { SortKey } from "./sort_key.ts";
+
+export interface GroupTopNOptions {
+  readonly context: ExecutionContext;
+  readonly inputTypes: readonly DataType[];
+  readonly on: readonly Evaluator[];
+  readonly onTypes: readonly DataType[];
+  /** The sort keys in which the rows of a group may differ. */
+  readonly keys: readonly SortKey[];
+  /** The number of rows needed from each group, 1 to {@linkcode GROUP_TOP_N_MAX}. */
+  readonly rowsMax: number;
+}
+
+/**
+ * The maximum number of rows per group, because a new row is inserted among them by linear search.
+ */
+export const GROUP_TOP_N_MAX = 64;
+
+/** A row that is among the first rows of its group so far. */
+interface First {
+  readonly keys: readonly Value[];
+  /**
+   * The row's number among the materialised rows, or within its batch until the batch is
+   * materialised.
+   */
+  row: number;
+}
+
+/**
+ * The number of surplus materialised rows, beyond the first rows of each group, before the surplus
+ * is released.
+ */
+const SLACK_ROWS = 8192;
+
+/** The maximum number of first rows. With more first rows, sorting all rows takes about as long. */
+const ROWS_MAX = 32_768;
+
+/** The number of input rows after which the share of first rows is checked. */
+const TRIED_ROWS = 16_384;
+const SHARE_MIN = 4;
+
+export class GroupTopN implements Operator {
+  readonly #input: Operator;
+  readonly #options: GroupTopNOptions;
+  readonly #memory: MemoryBudget;
+  readonly #groups: Grouping;
+  readonly #rows: MaterialisedRows;
+  /** The first rows of each group, in order. */
+  readonly #firsts: First[][] = [];
+  #firstCount = 0;
+  #rowCount = 0;
+  #order: Uint32Array | undefined;
+  #position = 0;
+
+  constructor(input: Operator, options: GroupTopNOptions) {
+    const { inputTypes, onTypes, context } = options;
+    this.#input = input;
+    this.#options = options;
+    this.#memory = context.memory.elastic();
+    this.#groups = new Grouping(onTypes, this.#memory, { keepsKeys: false });
+    this.#rows = new MaterialisedRows(inputTypes, this.#memory);
+  }
+
+  next(): Batch | undefined {
+    const { context } = this.#options;
+    while (this.#order === undefined) {
+      const batch = nextRows(this.#input, context);
+      if (batch !== undefined) this.#hold(batch);
+      if (batch === undefined || this.#isInVain || this.#memory.isCrowded) {
+        this.#order = this.#rowsInOrder();
+      } else if (this.#rows.rowCount > 2 * this.#firstCount + SLACK_ROWS) {
+        this.#cut();
+      }
+    }
+    // The materialised rows come first, then the remaining rows from the input.
+    if (this.#position >= this.#order.length) return nextRows(this.#input, context);
+    const batch = this.#rows.batchOf(this.#order, this.#position);
+    this.#position += batch.rowCount;
+    return batch;
+  }
+
+  close(): void {
+    this.#input.close();
+    this.#memory.close();
+  }
+
+  get #isInVain(): boolean {
+    if (this.#firstCount > ROWS_MAX) return true;
+    return this.#rowCount >= TRIED_ROWS && this.#firstCount * SHARE_MIN > this.#rowCount;
+  }
+
+  /** Returns the rows in order of arrival, so that equal rows keep their order. */
+  #rowsInOrder(): Uint32Array {
+    const rows = new Uint32Array(this.#firstCount);
+    let count = 0;
+    for (const firsts of this.#firsts) {
+      for (const { row } of firsts) {
+        rows[count] = row;
+        count += 1;
+      }
+    }
+    return rows.toSorted();
+  }
+
+  /** Keeps the rows of a batch that are among the first rows of their groups so far. */
+  #hold(batch: Batch): void {
+    const { keys, on, rowsMax, context } = this.#options;
+    const { rowCount } = batch;
+    const numbers = this.#groups.groupIdsOf(
+      on.map((evaluate) => evaluate(batch, context)),
+      rowCount,
+    );
+    const vectors = keys.map((key) => key.evaluate(batch, context));
+    /** The first rows of the batch, in its order. */
+    const found = new Set<First>();
+    for (let row = 0; row < rowCount; row += 1) {
+      const group = numbers[row] ?? 0;
+      const firsts = this.#firsts[group] ?? [];
+      if (firsts.length === 0) this.#firsts[group] = firsts;
+      const last = firsts.length < rowsMax ? undefined : firsts[rowsMax - 1];
+      if (last !== undefined && !this.#isBefore(vectors, row, last)) continue;
+      const first = { keys: vectors.map((vector) => valueAt(vector, row)), row };
+      found.add(first);
+      if (last === undefined) {
+        this.#firstCount += 1;
+      } else {
+        firsts.pop();
+        found.delete(last);
+      }
+      let at = firsts.length;
+      while (at > 0 && this.#isBefore(vectors, row, firsts[at - 1])) at -= 1;
+      firsts.splice(at, 0, first);
+    }
+    this.#rowCount += rowCount;
+    if (found.size === 0) return;
+    const rows = Uint32Array.from(found, ({ row }) => row);
+    let held = this.#rows.rowCount;
+    for (const first of found) {
+      first.row = held;
+      held += 1;
+    }
+    const kept = keepRows(batch, { rows, count: rows.length });
+    this.#rows.append(kept.columns, kept.rowCount);
+  }
+
+  /**
+   * Whether a row precedes another row that arrived earlier. The earlier of two equal rows
+   * comes first.
+   */
+  #isBefore(vectors: readonly Vector[], row: number, first: First | undefined): boolean {
+    const { keys } = this.#options;
+    for (let i = 0; i < keys.length; i += 1) {
+      const key = keys[i];
+      const vector = vectors[i];
+      if (key === undefined || vector === undefined) break;
+      const order = compareByKey(key, valueAt(vector, row), first?.keys[i] ?? null);
+      if (order !== 0) return order < 0;
+    }
+    return false;
+  }
+
+  /** Releases rows that were among the first only for a while. */
+  #cut(): void {
+    const order = this.#rowsInOrder();
+    const places = new Map<number, number>();
+    for (const [place, row] of order.entries()) places.set(row, place);
+    this.#rows.keep(order, () => this.#options.context.checkTime());
+    for (const firsts of this.#firsts) {
+      for (const first of firsts) first.row = places.get(first.row) ?? 0;
+    }
+  }
+}

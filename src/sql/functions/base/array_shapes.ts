@@ -1,0 +1,100 @@
+/**
+ * Joins, fills and searches arrays, which may have several dimensions.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  type ArrayValue,
+  arrayOfArrays,
+  type DataType,
+  DIMENSIONS_MAX,
+  dimensionsOf,
+  groupKeyOf,
+  isArrayValue,
+  tooDeep,
+  type Value,
+} from "../../../types/mod.ts";
+import { checkMadeLength } from "./made_length.ts";
+
+/** Returns the items of an array; none for NULL. */
+export function itemsOf(value: Value): ArrayValue {
+  return value !== null && isArrayValue(value) ? value : [];
+}
+
+/** Returns the elements of an array that must not have further dimensions. */
+export function flatItems(
+  value: Value,
+  doing: string,
+  code: "INVALID_VALUE" | "UNSUPPORTED_FEATURE" = "UNSUPPORTED_FEATURE",
+): ArrayValue {
+  const items = itemsOf(value);
+  if (!items.some(isArrayValue)) return items;
+  throw new DatabaseError(
+    code,
+    `Cannot ${doing} an array of several dimensions: it should have one`,
+    { hint: "take a part of it, as in names[1:1], or list its elements with unnest" },
+  );
+}
+
+/** Whether two elements are equal; NULL equals NULL. */
+export function sameElement(type: DataType, left: Value, right: Value): boolean {
+  if (left === null || right === null) return left === right;
+  return groupKeyOf(type, left) === groupKeyOf(type, right);
+}
+
+/**
+ * Joins two arrays: along the first dimension, or one as a part of the other if it has one
+ * dimension less. NULL is like an empty array.
+ *
+ * @throws {DatabaseError} INVALID_VALUE if their dimensions do not fit.
+ */
+export function joined(left: Value, right: Value): Value {
+  if (left === null || right === null) return left ?? right;
+  const [a, b] = [itemsOf(left), itemsOf(right)];
+  if (a.length === 0 || b.length === 0) return a.length === 0 ? b : a;
+  const depth = dimensionsOf(a).length - dimensionsOf(b).length;
+  if (depth === 1) return checkedJoin([...a, b]);
+  if (depth === -1) return checkedJoin([a, ...b]);
+  if (depth === 0) return isArrayValue(a[0] ?? null) ? checkedJoin([...a, ...b]) : [...a, ...b];
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot join arrays: their numbers of dimensions should be equal or differ by one",
+  );
+}
+
+function checkedJoin(parts: ArrayValue): ArrayValue {
+  return arrayOfArrays(parts);
+}
+
+/** @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
+export function filled([value = null, sizes = null, bounds]: readonly Value[]): Value {
+  const lengths = flatItems(sizes, "fill an array by");
+  if (sizes === null || bounds === null || lengths.includes(null)) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot fill an array: its dimensions must not be NULL",
+    );
+  }
+  if (itemsOf(bounds ?? null).some((bound) => bound !== 1)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot fill an array whose lower bounds are not 1: arrays begin at 1",
+    );
+  }
+  if (lengths.length > DIMENSIONS_MAX) throw tooDeep(lengths.length);
+  let count = 1;
+  for (const length of lengths as readonly number[]) {
+    if (length < 0) {
+      throw new DatabaseError(
+        "VALUE_OUT_OF_RANGE",
+        `Cannot fill an array: a dimension of ${length} elements should not be negative`,
+      );
+    }
+    count *= length;
+  }
+  checkMadeLength(count);
+  if (count === 0 || lengths.length === 0) return [];
+  return (lengths as readonly number[]).reduceRight<Value>(
+    (part, length) => Array.from({ length }, () => part),
+    value,
+  );
+}

@@ -1,0 +1,84 @@
+/**
+ * Assigns a part of a JSONB document, as `UPDATE … SET j['a'][0] = '1'` does.
+ *
+ * Unlike jsonb_set, it creates all that is missing on the way: members, and elements of arrays,
+ * with null in the gap. Nothing is created within a scalar.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type JsonNode,
+  jsonObject,
+  jsonTree,
+  textFromJson,
+  type Value,
+} from "../../../types/mod.ts";
+import { checkMadeLength } from "../base/made_length.ts";
+
+/**
+ * @param json The document; NULL is like an empty array if the first step is an integer, and like
+ *   an empty object otherwise.
+ * @param steps Texts, or integers.
+ * @param value The document to assign; NULL assigns null.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
+export function withJsonPart(json: Value, steps: readonly Value[], value: Value): string {
+  const path = steps.map((step) => {
+    if (typeof step === "string" || typeof step === "number") return `${step}`;
+    throw new DatabaseError("INVALID_VALUE", "Cannot assign a part of JSON: its position is NULL");
+  });
+  const empty = typeof steps[0] === "string" ? jsonObject([]) : [];
+  const root = json === null ? empty : jsonTree(json as string);
+  const part = value === null ? null : jsonTree(value as string);
+  return textFromJson(assigned(root, path, part));
+}
+
+const INTEGER = /^[+-]?\d+$/;
+
+function assigned(node: JsonNode, [step, ...rest]: readonly string[], part: JsonNode): JsonNode {
+  if (step === undefined) return part;
+  if (isJsonObject(node)) {
+    const member = node.get(step);
+    const next = member === undefined ? emptyFor(rest) : member;
+    return jsonObject([...node, [step, assigned(next, rest, part)]]);
+  }
+  if (isJsonArray(node)) return withItem(node, [step, ...rest], part);
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot assign the member "${step}": it would be within a scalar`,
+  );
+}
+
+/** Returns the document in which the rest of a path is created. */
+function emptyFor([step]: readonly string[]): JsonNode {
+  if (step === undefined) return null;
+  return INTEGER.test(step) ? [] : jsonObject([]);
+}
+
+function withItem(
+  items: readonly JsonNode[],
+  [step = "", ...rest]: readonly string[],
+  part: JsonNode,
+): JsonNode {
+  if (!INTEGER.test(step)) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot assign the element "${step}" of a JSON array: its position should be an integer`,
+    );
+  }
+  const position = Number(step);
+  const index = position < 0 ? items.length + position : position;
+  if (index < 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot assign the element ${step} of a JSON array: it has ${items.length} elements`,
+    );
+  }
+  checkMadeLength(index);
+  const all = [...items];
+  while (all.length < index) all.push(null);
+  const held = all[index];
+  all[index] = assigned(held === undefined ? emptyFor(rest) : held, rest, part);
+  return all;
+}

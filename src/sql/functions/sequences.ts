@@ -1,0 +1,77 @@
+/**
+ * Functions of sequences. Their names are text, as in nextval('app.orders_id_seq'), and are looked
+ * up when they are called, because the name may be computed:
+ *
+ *     SELECT setval(pg_get_serial_sequence('app.orders', 'id'), max(id)) FROM app.orders
+ */
+import { BIGINT, BOOLEAN, TEXT, type Value, type Whole } from "../../types/mod.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { CallDeps, ScalarFunction } from "./base/function.ts";
+
+export const NEXTVAL = "nextval";
+
+/** Functions whose first argument may be written as 'name'::regclass. */
+export const SEQUENCE_FUNCTIONS_BY_NAME: ReadonlySet<string> = new Set([
+  NEXTVAL,
+  "currval",
+  "setval",
+  "pg_get_serial_sequence",
+]);
+
+/** Functions that take or set numbers: a statement with one is not divided among readers. */
+export const NUMBERING_FUNCTIONS: ReadonlySet<string> = new Set([
+  NEXTVAL,
+  "currval",
+  "lastval",
+  "setval",
+]);
+
+const VOLATILE = { volatility: "volatile" } as const;
+
+function setNumber(
+  [name = null, value = null, isCalled = true]: readonly Value[],
+  call: CallDeps,
+): Value {
+  return call.sequences.set(name as string, value as Whole, isCalled === true);
+}
+
+export const SEQUENCE_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    [NEXTVAL],
+    overload(
+      [TEXT],
+      BIGINT,
+      ([name], call) => call.sequences.next(name as string, "caller"),
+      VOLATILE,
+    ),
+  ),
+  ...functionsNamed(
+    ["currval"],
+    overload([TEXT], BIGINT, ([name], call) => call.sequences.current(name as string), VOLATILE),
+  ),
+  ...functionsNamed(
+    ["lastval"],
+    overload([], BIGINT, (_, call) => call.sequences.last(), VOLATILE),
+  ),
+  ...functionsNamed(
+    ["setval"],
+    overload([TEXT, BIGINT], BIGINT, setNumber, VOLATILE),
+    overload([TEXT, BIGINT, BOOLEAN], BIGINT, setNumber, VOLATILE),
+  ),
+  ...functionsNamed(
+    ["pg_get_serial_sequence"],
+    overload(
+      [TEXT, TEXT],
+      TEXT,
+      ([table, column], call) => call.sequences.ownedBy(table as string, column as string),
+      { volatility: "stable" },
+    ),
+  ),
+];
+
+/**
+ * The NEXTVAL of a DEFAULT: whoever may write the table may take the numbers of its defaults.
+ */
+export function nextOfDefault([name = null]: readonly Value[], call: CallDeps): Value {
+  return call.sequences.next(name as string, "definer");
+}

@@ -1,0 +1,61 @@
+/** Sizes in bytes as text with units, and back. */
+import { DatabaseError } from "../../base/errors.ts";
+import { BIGINT, excerpt, TEXT, type Value } from "../../types/mod.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { ScalarFunction } from "./base/function.ts";
+
+const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"] as const;
+
+/** A size keeps its unit up to this many of it. */
+const UNIT_MAX = 10_240n;
+
+/**
+ * Formats a size with the smallest unit of which there are at most 10,240, as PostgreSQL does. The
+ * last division rounds half away from zero. The ones before it truncate, and keep one bit for it.
+ */
+function pretty([value = null]: readonly Value[]): string {
+  const size = BigInt(value as number);
+  if (absolute(size) < UNIT_MAX) return `${size} ${UNITS[0]}`;
+  let halves = size / 512n;
+  let unit = 1;
+  while (absolute(halves) >= 2n * UNIT_MAX - 1n && unit < UNITS.length - 1) {
+    halves /= 1024n;
+    unit += 1;
+  }
+  const rounded = (halves + (halves < 0n ? -1n : 1n)) / 2n;
+  return `${rounded} ${UNITS[unit]}`;
+}
+
+function absolute(value: bigint): bigint {
+  return value < 0n ? -value : value;
+}
+
+const SIZE = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)\s*$/i;
+
+/** The exponents of 1024, by unit in lower case. */
+const EXPONENTS: ReadonlyMap<string, number> = new Map([
+  ["", 0],
+  ["b", 0],
+  ...UNITS.map((unit, exponent) => [unit.toLowerCase(), exponent] as const),
+]);
+
+function bytesOfSize([text = null]: readonly Value[]): Value {
+  const [, digits, unit = ""] = SIZE.exec(text as string) ?? [];
+  const exponent = EXPONENTS.get(unit.toLowerCase());
+  if (digits === undefined || exponent === undefined) {
+    throw new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text as string)} as a size`, {
+      hint: "write a number and one of the units bytes, kB, MB, GB, TB and PB, as in '10 MB'",
+    });
+  }
+  const bytes = Math.round(Number(digits) * 1024 ** exponent);
+  if (Number.isSafeInteger(bytes)) return bytes;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold the size ${excerpt(text as string)} as bytes: it is too large`,
+  );
+}
+
+export const SIZE_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(["pg_size_pretty"], overload([BIGINT], TEXT, pretty)),
+  ...functionsNamed(["pg_size_bytes"], overload([TEXT], BIGINT, bytesOfSize)),
+];

@@ -1,0 +1,207 @@
+/**
+ * Resolves the names of sequences in strings such as 'app.orders_id_seq', in statements and in
+ * DEFAULTs, and checks who may use the sequences.
+ *
+ * A sequence that a column owns follows the rights of its table: whoever may write the table takes
+ * numbers, and whoever may alter the table sets them. Any other sequence follows its namespace:
+ * role service or higher, or the owner of the namespace.
+ */
+import { mayAlter, mayRun, mayWrite, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import type { Catalog, SequenceEntry, TableEntry } from "../../catalog/mod.ts";
+import type { Expr, QName } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { findNamespace } from "./table_names.ts";
+
+export type SequenceUse = "take" | "set";
+
+/** The name in a string. `namespace` is undefined if the string contains no namespace. */
+export interface NameInText {
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+const NAME =
+  /^\s*(?:("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*\.\s*)?("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*$/u;
+
+/** Reads `name` or `namespace.name`, folded unless quoted. @throws {DatabaseError} INVALID_NAME */
+export function nameInText(text: string): NameInText {
+  const [, first, second] = NAME.exec(text) ?? [];
+  if (second === undefined) {
+    throw new DatabaseError(
+      "INVALID_NAME",
+      `Cannot read ${JSON.stringify(text.slice(0, 128))} as a name: it should be "name" or "namespace.name"`,
+    );
+  }
+  return { namespace: first === undefined ? undefined : folded(first), name: folded(second) };
+}
+
+function folded(part: string): string {
+  return part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part.toLowerCase();
+}
+
+/** Returns "namespace.name", with quotes where a text needs them. */
+export function sequenceText({
+  name,
+  namespace,
+}: Pick<SequenceEntry, "name" | "namespace">): string {
+  return `${quoted(namespace)}.${quoted(name)}`;
+}
+
+function quoted(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+/** Returns the DEFAULT of a column that takes its numbers from a sequence. */
+export function defaultFrom(sequence: Pick<SequenceEntry, "name" | "namespace">): string {
+  return `nextval('${sequenceText(sequence)}'::regclass)`;
+}
+
+/**
+ * @param current The namespace of unqualified names.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
+ */
+export function findSequence(
+  catalog: Pick<Catalog, "namespace" | "sequence" | "sequences">,
+  node: QName,
+  current: string,
+): SequenceEntry {
+  const { name, schema: namespace = current } = node;
+  const sequence = catalog.sequence(namespace, name);
+  if (sequence !== undefined) return sequence;
+  findNamespace(catalog, namespace, node);
+  throw sequenceNotFound(catalog, { namespace, name }, node._location.start);
+}
+
+export function sequenceNotFound(
+  catalog: Pick<Catalog, "sequences">,
+  { name, namespace }: { namespace: string; name: string },
+  position?: number,
+): DatabaseError {
+  const shown = `${namespace}.${name}`;
+  const known = catalog.sequences().map((each) => `${each.namespace}.${each.name}`);
+  const near = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find sequence "${shown}"`, {
+    ...(position === undefined ? {} : { position }),
+    hint: near === undefined ? "system.sequences lists them" : `did you mean ${near}?`,
+  });
+}
+
+/** Returns the sequences that columns of a table own. */
+export function sequencesOf(
+  catalog: Pick<Catalog, "sequences">,
+  tableId: number,
+): readonly SequenceEntry[] {
+  return catalog.sequences().filter(({ ownedBy }) => ownedBy?.tableId === tableId);
+}
+
+export function mayUseSequence(
+  principal: Principal,
+  { namespace, ownedBy }: SequenceEntry,
+  { catalog, use }: { catalog: Pick<Catalog, "namespace" | "tableById">; use: SequenceUse },
+): boolean {
+  const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
+  if (table === undefined) return mayRun(principal, "defineTable", catalog.namespace(namespace));
+  const holder = catalog.namespace(table.namespace);
+  return use === "take" ? mayWrite(principal, table, holder) : mayAlter(principal, table, holder);
+}
+
+/** @throws {DatabaseError} PERMISSION_DENIED */
+export function requireSequenceUse(
+  principal: Principal,
+  sequence: SequenceEntry,
+  about: { catalog: Pick<Catalog, "namespace" | "tableById">; use: SequenceUse },
+): void {
+  if (mayUseSequence(principal, sequence, about)) return;
+  const { namespace, name, ownedBy } = sequence;
+  const what = about.use === "take" ? "take numbers of" : "set";
+  const who =
+    ownedBy === undefined
+      ? "this requires role service or higher, or ownership of the namespace"
+      : `this requires the right to ${about.use === "take" ? "write to" : "alter"} its table`;
+  throw new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot ${what} sequence ${namespace}.${name}: ${who}`,
+  );
+}
+
+/** A sequence's name in an expression, and where its text is. */
+interface NamedSequence extends NameInText {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Returns the sequences of which an expression takes numbers by a literal name. */
+function sequencesNamedIn(node: Expr): NamedSequence[] {
+  const named: NamedSequence[] = [];
+  for (const part of partsOf(node)) {
+    const call: Partial<Expr> = part;
+    if (call.type !== "call" || call.function?.name !== "nextval") continue;
+    const [argument] = call.args ?? [];
+    const literal = argument?.type === "cast" ? argument.operand : argument;
+    if (literal?.type !== "string") continue;
+    const { end, start } = literal._location;
+    named.push({ ...nameInText(literal.value), start, end });
+  }
+  return named;
+}
+
+/** Whether the DEFAULT of a column takes numbers of a sequence. */
+function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boolean {
+  if (defaultSql === undefined || !/nextval/i.test(defaultSql)) return false;
+  return sequencesNamedIn(parseExpression(defaultSql)).some(
+    ({ name, namespace }) => namespace === sequence.namespace && name === sequence.name,
+  );
+}
+
+/** A column whose DEFAULT takes numbers of a sequence. */
+export interface NumberedColumn {
+  readonly table: TableEntry;
+  readonly columnId: number;
+}
+
+/** Returns the columns of other tables that take numbers of these sequences. */
+export function columnsTakingFrom(
+  catalog: Pick<Catalog, "tables">,
+  sequences: readonly SequenceEntry[],
+  exceptOf: ReadonlySet<number> = new Set(),
+): NumberedColumn[] {
+  if (sequences.length === 0) return [];
+  return catalog.tables().flatMap((table) => {
+    if (exceptOf.has(table.tableId)) return [];
+    return table.columns.flatMap(({ columnId, defaultSql }) =>
+      sequences.some((each) => takesFrom(defaultSql, each)) ? [{ table, columnId }] : [],
+    );
+  });
+}
+
+/**
+ * Returns a DEFAULT whose sequences have their namespaces, since it runs in the namespace of any
+ * caller. Whoever defines it must be allowed to take their numbers: later, each writer of the table
+ * does.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, PERMISSION_DENIED, INVALID_NAME
+ */
+export function qualifiedDefault(
+  source: string,
+  {
+    catalog,
+    namespace: current,
+    principal,
+  }: { catalog: Catalog; principal: Principal; namespace: string },
+  position: number,
+): string {
+  if (!/nextval/i.test(source)) return source;
+  let text = source;
+  for (const { end, name, namespace = current, start } of sequencesNamedIn(
+    parseExpression(source),
+  ).toReversed()) {
+    const sequence = catalog.sequence(namespace, name);
+    if (sequence === undefined) throw sequenceNotFound(catalog, { namespace, name }, position);
+    requireSequenceUse(principal, sequence, { catalog, use: "take" });
+    text = `${text.slice(0, start)}'${sequenceText(sequence)}'${text.slice(end)}`;
+  }
+  return text;
+}

@@ -1,0 +1,211 @@
+/**
+ * Resolves names of tables, namespaces and storages to catalog entries, with hints for wrong names.
+ */
+import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
+import { DatabaseError, withDetails } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import {
+  type Catalog,
+  DEFAULT_NAMESPACE,
+  isSystemNamespace,
+  type NamespaceEntry,
+  type StorageEntry,
+  type TableEntry,
+  type ViewEntry,
+} from "../../catalog/mod.ts";
+import type { AstNode } from "../parse/ast/ast.ts";
+import { seesTables } from "../rights/requirements.ts";
+import { requirementsOf, type ViewDeps } from "./views.ts";
+
+export interface TableName {
+  readonly name: string;
+  readonly schema?: string | undefined;
+}
+
+/** The objects among which names are resolved. */
+interface NamedDeps {
+  readonly catalog: Catalog;
+  readonly systemViews: { readonly find: ViewDeps["systemView"] };
+}
+
+/** Finds a table by name; undefined if it does not exist or the caller may not read it. */
+export function visibleTable(
+  catalog: Pick<Catalog, "namespace" | "table">,
+  { namespace, name }: { namespace: string; name: string },
+  principal: Principal,
+): TableEntry | undefined {
+  const table = catalog.table(namespace, name);
+  if (table === undefined) return undefined;
+  return mayRead(principal, table, catalog.namespace(table.namespace)) ? table : undefined;
+}
+
+/** Finds a view by name; undefined if it does not exist or reads a hidden table. */
+export function visibleView(
+  { catalog, systemViews }: NamedDeps,
+  { namespace, name }: { namespace: string; name: string },
+  principal: Principal,
+): ViewEntry | undefined {
+  const entry = catalog.view(namespace, name);
+  if (entry === undefined) return undefined;
+  const requirements = requirementsOf(entry, catalog, systemViews.find);
+  return seesTables(requirements, principal, catalog) ? entry : undefined;
+}
+
+/**
+ * Finds a table that a statement names. A table that the caller may not read counts as missing.
+ *
+ * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
+ */
+export function findTable(
+  deps: NamedDeps,
+  { name, schema }: TableName,
+  { namespace, node, principal }: { namespace: string; node: AstNode; principal: Principal },
+): TableEntry {
+  const { catalog } = deps;
+  const inNamespace = schema ?? namespace;
+  const table = visibleTable(catalog, { namespace: inNamespace, name }, principal);
+  if (table !== undefined) return table;
+  const position = node._location.start;
+  const shown = `${inNamespace}.${name}`;
+  if (visibleView(deps, { namespace: inNamespace, name }, principal) !== undefined) {
+    throw new DatabaseError("INVALID_OPERATION", `Cannot use ${shown} as a table: it is a view`, {
+      position,
+    });
+  }
+  const known = visibleNames(deps, { principal, wanted: name });
+  const isBare = schema === undefined;
+  const meant = meantBy(shown, name, known) ?? (isBare ? anywhere(name, known) : undefined);
+  if (meant === undefined) findNamespace(catalog, inNamespace, node);
+  const isThere = catalog.namespace(inNamespace) !== undefined;
+  const isHidden =
+    catalog.table(inNamespace, name) !== undefined || catalog.view(inNamespace, name) !== undefined;
+  const parts = [
+    ...(meant === undefined ? [] : [`did you mean ${meant}?`]),
+    ...(schema === undefined ? [whereNamesLead(inNamespace, name)] : []),
+  ];
+  throw new DatabaseError(
+    isThere ? "TABLE_NOT_FOUND" : "NAMESPACE_NOT_FOUND",
+    isThere ? `table ${shown} not found` : `namespace ${inNamespace} not found`,
+    { position, isHidden, ...(parts.length === 0 ? {} : { hint: parts.join(" ") }) },
+  );
+}
+
+/**
+ * Returns the names for hints, which must not reveal a table or view that the caller may not see.
+ */
+function visibleNames(
+  deps: NamedDeps,
+  { principal, wanted }: { principal: Principal; wanted: string },
+): readonly string[] {
+  const { catalog } = deps;
+  const tables = catalog.tables().filter((table) => visibleTable(catalog, table, principal));
+  const views = catalog.views().filter((view) => visibleView(deps, view, principal));
+  const known = [...tables, ...views].map(({ name, namespace }) => `${namespace}.${name}`);
+  return [...known, ...systemNames(deps, wanted, principal)];
+}
+
+const ALIKE_MAX = 3;
+
+/** Returns the system views with this name, for a statement that omitted the namespace. */
+function systemNames({ systemViews }: NamedDeps, name: string, principal: Principal): string[] {
+  return ["system", "information_schema"].flatMap((namespace) => {
+    const view = systemViews.find(namespace, name);
+    const isReadable = view !== undefined && (view.isOpen || mayRun(principal, "inspect"));
+    return isReadable ? [`${namespace}.${name}`] : [];
+  });
+}
+
+/** Prefers the same name in other namespaces, then the name with the nearest spelling. */
+function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
+  const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
+  return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
+}
+
+/** Finds the table with the nearest name, in any namespace. */
+function anywhere(name: string, known: readonly string[]): string | undefined {
+  const shownOf = new Map(known.map((shown) => [shown.slice(shown.indexOf(".") + 1), shown]));
+  const near = nearestName(name, shownOf.keys());
+  return near === undefined ? undefined : shownOf.get(near);
+}
+
+/** Explains in which namespace an unqualified name is looked up. */
+function whereNamesLead(namespace: string, name: string): string {
+  if (name === "dual") return "SELECT without FROM returns one row";
+  if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
+  return namespace === DEFAULT_NAMESPACE
+    ? "A name without a namespace belongs to default, unless USE or the request sets another"
+    : `A name without a namespace belongs to ${namespace}, the current namespace`;
+}
+
+/**
+ * Returns the failure for an unknown name in a system namespace.
+ * @param known Views that the caller may read.
+ */
+export function noSystemView(
+  shown: string,
+  known: readonly string[],
+  node: AstNode,
+): DatabaseError {
+  const relation = shown.slice(shown.indexOf("."));
+  const near = known.find((name) => name.endsWith(relation)) ?? nearestName(shown, known);
+  return new DatabaseError("TABLE_NOT_FOUND", `system view ${shown} not found`, {
+    position: node._location.start,
+    hint:
+      near === undefined
+        ? "SELECT table_schema, table_name FROM information_schema.tables lists those that there are"
+        : `did you mean ${near}?`,
+  });
+}
+
+/**
+ * Requires that objects may be created in the namespace.
+ * @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND
+ */
+export function requireHolder(catalog: Catalog, name: string, node: AstNode): void {
+  if (isSystemNamespace(name)) {
+    throw new DatabaseError(
+      "RESERVED_NAME",
+      `Cannot create anything in namespace ${name}: it is reserved`,
+      { position: node._location.start },
+    );
+  }
+  findNamespace(catalog, name, node);
+}
+
+/** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
+export function findNamespace(
+  catalog: Pick<Catalog, "namespace">,
+  name: string,
+  node: AstNode,
+): NamespaceEntry {
+  const namespace = catalog.namespace(name);
+  if (namespace !== undefined) return namespace;
+  throw new DatabaseError("NAMESPACE_NOT_FOUND", `namespace ${name} not found`, {
+    position: node._location.start,
+    hint: "SHOW NAMESPACES lists those that you may see",
+  });
+}
+
+/** Finds a storage other than the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function findStorage(
+  catalog: Catalog,
+  storageId: string,
+  position: number | undefined,
+): StorageEntry {
+  const storage = catalog.storage(storageId);
+  if (storage !== undefined) return storage;
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
+    position,
+    hint: "SHOW STORAGES lists them",
+  });
+}
+
+/** Runs a function. If its error has no position, adds the position of a name in the statement. */
+export function atName<T>({ _location }: AstNode, ask: () => T): T {
+  try {
+    return ask();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.position !== undefined) throw error;
+    throw withDetails(error, { position: _location.start });
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Finds topics and webhooks by name, and the topics that read a table.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import type { Catalog, TopicEntry, WebhookEntry } from "../../catalog/mod.ts";
+import type { QName } from "../parse/ast/ast.ts";
+import { findNamespace } from "./table_names.ts";
+
+/** Returns "namespace.name", the form in which clients refer to a topic. */
+export function topicNameOf({ name, namespace }: Pick<TopicEntry, "name" | "namespace">): string {
+  return `${namespace}.${name}`;
+}
+
+/**
+ * @param current The namespace of unqualified names.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
+ */
+export function findTopic(
+  catalog: Pick<Catalog, "namespace" | "topic" | "topics">,
+  node: QName,
+  current: string,
+): TopicEntry {
+  const { name, schema: namespace = current } = node;
+  const topic = catalog.topic(namespace, name);
+  if (topic !== undefined) return topic;
+  const shown = `${namespace}.${name}`;
+  const known = catalog.topics().map(topicNameOf);
+  const alike = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
+  if (alike === undefined) findNamespace(catalog, namespace, node);
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find topic "${shown}"`, {
+    position: node._location.start,
+    hint: alike === undefined ? "SHOW TOPICS lists them" : `did you mean ${alike}?`,
+  });
+}
+
+/** Returns the topics with a source of this table, in force or dropped. */
+export function topicsOf(catalog: Pick<Catalog, "topics">, tableId: number): TopicEntry[] {
+  return catalog.topics().filter(({ sources }) => sources.some((each) => each.tableId === tableId));
+}
+
+/**
+ * Refuses a name that a topic has, because tables, views and topics share names.
+ * @throws {DatabaseError} ALREADY_EXISTS
+ */
+export function refuseTopicName(
+  catalog: Pick<Catalog, "topic">,
+  kind: "table" | "view",
+  { name, namespace, position }: { name: string; namespace: string; position: number },
+): void {
+  if (catalog.topic(namespace, name) === undefined) return;
+  throw new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot create ${kind} ${namespace}.${name}: a topic of that name already exists`,
+    { position },
+  );
+}
+
+/**
+ * Refuses to drop topics that receive the dead letters of other topics.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+export function refuseDeadLetterTopics(
+  catalog: Pick<Catalog, "topics">,
+  dropped: readonly TopicEntry[],
+  position: number,
+): void {
+  const others = catalog.topics().filter((topic) => !dropped.includes(topic));
+  for (const shown of dropped.map(topicNameOf)) {
+    const users = others.filter(({ deadLetter }) => deadLetter === shown).map(topicNameOf);
+    if (users.length === 0) continue;
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop topic ${shown}: ${users.length} topic(s) send their dead letters to it: ${users.join(", ")}`,
+      { position, hint: "ALTER TOPIC … SET (MAX_DELIVERIES = 0, DEAD_LETTER = '') ends that" },
+    );
+  }
+}
+
+/** A webhook, and the topic whose messages it delivers. */
+export interface PlacedWebhook {
+  readonly topic: TopicEntry;
+  readonly webhook: WebhookEntry;
+}
+
+/** Returns the name of the topic group that delivers messages for a webhook. */
+export function webhookGroup({ name, webhookId }: WebhookEntry): string {
+  return `webhook:${name}:${webhookId}`;
+}
+
+/** Returns the webhooks of all topics, ordered by name. */
+export function webhooksIn(catalog: Pick<Catalog, "topics">): PlacedWebhook[] {
+  return catalog
+    .topics()
+    .flatMap((topic) => (topic.webhooks ?? []).map((webhook) => ({ topic, webhook })))
+    .toSorted((left, right) => (left.webhook.name < right.webhook.name ? -1 : 1));
+}
+
+/**
+ * Refuses to drop a topic whose messages webhooks deliver.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+export function refuseWebhooksOf(
+  { name, namespace, webhooks = [] }: TopicEntry,
+  position: number,
+): void {
+  if (webhooks.length === 0) return;
+  const names = webhooks.map((webhook) => webhook.name).join(", ");
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot drop topic ${namespace}.${name}: ${webhooks.length} webhook(s) deliver its messages: ${names}`,
+    { position, hint: "drop them first" },
+  );
+}

@@ -1,0 +1,250 @@
+/**
+ * Stored views as relations: the meaning of their names, their dependencies, and their readers.
+ *
+ * The text of a view keeps its meaning: within it a table has the columns and names that it had
+ * when the view was created. A column that was added later is hidden, a renamed one keeps its old
+ * name in the view, as a renamed table does, and a column that the view needs cannot be dropped.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type { DataType } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { Requirement, SystemView } from "../bind/bound.ts";
+import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
+import type { RelationSource, ViewRelation } from "../bind/query/select_deps.ts";
+import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
+import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
+import { meets } from "../rights/requirements.ts";
+
+/** The objects among which names are resolved. */
+export interface ViewDeps {
+  readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
+  readonly view: (namespace: string, name: string) => ViewEntry | undefined;
+  readonly systemView: (namespace: string, name: string) => SystemView | undefined;
+}
+
+export function depsOf(catalog: Catalog, systemView: ViewDeps["systemView"]): ViewDeps {
+  return { catalog, systemView, view: (namespace, name) => catalog.view(namespace, name) };
+}
+
+const queries = new WeakMap<ViewEntry, SelectStatement>();
+
+function queryOf(entry: ViewEntry): SelectStatement {
+  let query = queries.get(entry);
+  if (query === undefined) {
+    // Current limits apply only to requests: the text of the view was accepted when the view was
+    // created.
+    const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
+    query = parseStatements(entry.sql, limits)[0] as SelectStatement;
+    queries.set(entry, query);
+  }
+  return query;
+}
+
+/** Returns a view as a relation for FROM. */
+export function viewRelation(
+  entry: ViewEntry,
+  deps: ViewDeps,
+  shown?: readonly string[],
+): ViewRelation {
+  return {
+    name: `${entry.namespace}.${entry.name}`,
+    query: queryOf(entry),
+    columnNames: entry.columnNames,
+    shown,
+    source: sourceIn(entry, deps),
+  };
+}
+
+/** Returns the relations for the names in the text of a view. */
+function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
+  const { searchNamespace } = entry;
+  return {
+    namespace: searchNamespace,
+    table: ({ name, schema = searchNamespace }, node) => {
+      const table =
+        renamedIn(entry, { namespace: schema, name }, deps) ?? deps.catalog.table(schema, name);
+      const known = entry.tables.find(({ tableId }) => tableId === table?.tableId);
+      if (table === undefined || known === undefined) throw missing(entry, name, node);
+      return { ...table, columns: columnsThen(table, known.columns) };
+    },
+    view: ({ name, schema = searchNamespace }) => {
+      if (renamedIn(entry, { namespace: schema, name }, deps) !== undefined) return undefined;
+      const other = deps.view(schema, name);
+      if (other === undefined) return undefined;
+      const known = entry.views.find(({ viewId }) => viewId === other.viewId);
+      return viewRelation(other, deps, known?.columnNames);
+    },
+    systemView: deps.systemView,
+  };
+}
+
+/** Returns the table that a name in the text means, if the table has another name by now. */
+function renamedIn(
+  { tables }: ViewEntry,
+  { name, namespace }: { namespace: string; name: string },
+  { catalog }: Pick<ViewDeps, "catalog">,
+): TableEntry | undefined {
+  for (const { renamedFrom, tableId } of tables) {
+    if (renamedFrom !== name) continue;
+    const table = catalog.tableById(tableId);
+    if (table?.namespace === namespace) return table;
+  }
+  return undefined;
+}
+
+/** Returns the columns that a table had when the view was created, as far as they still exist. */
+function columnsThen(
+  { columns }: TableEntry,
+  then: readonly { readonly columnId: number; readonly name: string }[],
+): ColumnEntry[] {
+  return then.flatMap(({ columnId, name }) => {
+    const column = columns.find((each) => each.columnId === columnId);
+    return column === undefined ? [] : [{ ...column, name }];
+  });
+}
+
+function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): DatabaseError {
+  return new DatabaseError(
+    "TABLE_NOT_FOUND",
+    `Cannot read view ${namespace}.${name}: its table ${table} does not exist`,
+    { position: node._location.start },
+  );
+}
+
+/** The columns and dependencies of a view. */
+export interface ViewShape {
+  readonly columns: readonly ViewColumn[];
+  readonly requirements: readonly Requirement[];
+}
+
+export interface ViewColumn {
+  readonly name: string;
+  readonly type: DataType;
+  /** Whether a table or a cast determines the digits of its type, rather than a computation. */
+  readonly isDeclared: boolean;
+}
+
+const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape: ViewShape }>();
+
+/** @throws {DatabaseError} If its query can no longer be bound. */
+export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
+  const statement = new StatementBinding([]);
+  const { query, source } = viewRelation(entry, deps);
+  const { outputs } = bindQuery(query, { statement, source, bindInSteps, isOutermost: false });
+  return {
+    columns: outputs.map(({ expression, name }, i) => ({
+      name: entry.columnNames[i] ?? name,
+      type: expression.type,
+      isDeclared:
+        expression.kind === "cast" ||
+        (expression.kind === "column" && expression.column.origin !== undefined),
+    })),
+    requirements: statement.requirements,
+  };
+}
+
+/** A view that a caller may read, with its current columns. */
+export interface ShownView {
+  readonly entry: ViewEntry;
+  readonly columns: ViewShape["columns"];
+}
+
+/** Returns the views that the caller may read, ordered by namespace and name. */
+export function visibleViews(
+  catalog: Catalog,
+  principal: Principal,
+  systemView: ViewDeps["systemView"],
+): ShownView[] {
+  return catalog.views().flatMap((entry) => {
+    const shape = currentShape(entry, catalog, systemView);
+    if (shape === undefined) return [];
+    const { columns, requirements } = shape;
+    if (!requirements.every((requirement) => meets(requirement, principal, catalog))) return [];
+    return [{ entry, columns }];
+  });
+}
+
+/** Returns the rights that a reader of a view needs; none while the view cannot be read. */
+export function requirementsOf(
+  entry: ViewEntry,
+  catalog: Catalog,
+  systemView: ViewDeps["systemView"],
+): readonly Requirement[] {
+  return currentShape(entry, catalog, systemView)?.requirements ?? [];
+}
+
+/** Returns the shape of a view; undefined while it cannot be read. */
+function currentShape(
+  entry: ViewEntry,
+  catalog: Catalog,
+  systemView: ViewDeps["systemView"],
+): ViewShape | undefined {
+  const { version } = catalog;
+  const known = shapes.get(entry);
+  if (known?.version === version) return known.shape;
+  try {
+    const shape = shapeOf(entry, depsOf(catalog, systemView));
+    shapes.set(entry, { version, shape });
+    return shape;
+  } catch (error) {
+    // Reading the view itself reports the reason; a list leaves the view out.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+/** Objects that are about to be removed. */
+export interface Removal {
+  readonly tableIds?: ReadonlySet<number>;
+  readonly viewIds?: ReadonlySet<number>;
+  /** The removed columns of one table. */
+  readonly columns?: { readonly tableId: number; readonly columnIds: ReadonlySet<number> };
+}
+
+/**
+ * Returns the views that depend on the removed objects, directly or indirectly, except for views
+ * that are also removed.
+ */
+export function dependentsOf(
+  catalog: Pick<Catalog, "views">,
+  { columns, tableIds, viewIds }: Removal,
+): ViewEntry[] {
+  const gone = new Set(viewIds);
+  const found: ViewEntry[] = [];
+  let isComplete = false;
+  while (!isComplete) {
+    isComplete = true;
+    for (const entry of catalog.views()) {
+      if (gone.has(entry.viewId)) continue;
+      const needs =
+        entry.views.some(({ viewId }) => gone.has(viewId)) ||
+        entry.tables.some(
+          ({ tableId, used }) =>
+            tableIds?.has(tableId) === true ||
+            (columns?.tableId === tableId && used.some((id) => columns.columnIds.has(id))),
+        );
+      if (!needs) continue;
+      gone.add(entry.viewId);
+      found.push(entry);
+      isComplete = false;
+    }
+  }
+  return found;
+}
+
+/** Refuses a removal that would break views. @throws {DatabaseError} DEPENDENT_OBJECTS */
+export function refuseDependents(
+  what: string,
+  dependents: readonly ViewEntry[],
+  position: number,
+): void {
+  if (dependents.length === 0) return;
+  const names = dependents.map(({ name, namespace }) => `${namespace}.${name}`).join(", ");
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${what}: ${dependents.length} view(s) need it: ${names}`,
+    { position, hint: "add CASCADE to drop them too" },
+  );
+}

@@ -1,0 +1,40 @@
+/**
+ * The table of kept answers to requests with an idempotency key. It is not in any catalog.
+ * `sql/request/idempotency.ts` writes and reads it.
+ */
+import { HOUR_MS } from "../../base/clock.ts";
+import type { TableDefinition } from "../../storage/mod.ts";
+import { BIGINT, TEXT } from "../../types/mod.ts";
+
+/** No catalog table ever gets this id: catalog ids count up from 1. */
+const TABLE_ID = 0xffff_ffff;
+
+const KEY = 1;
+const DIGEST = 2;
+const ANSWER = 3;
+const CREATED_AT_MS = 4;
+/** The ids of the columns: key, digest of the request, answer and creation time. */
+export const ANSWER_COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
+
+/** The table's id and name, as needed to check its files. */
+export const ANSWERS_TABLE: { readonly tableId: number; readonly name: string } = {
+  tableId: TABLE_ID,
+  name: "system.idempotent_answers",
+};
+
+/** Returns the definition of the table, whose rows expire automatically after `ttlMs`. */
+export function answersTable(ttlMs: number): TableDefinition {
+  return {
+    ...ANSWERS_TABLE,
+    columns: [
+      { columnId: KEY, name: "key", type: TEXT, missing: null },
+      { columnId: DIGEST, name: "digest", type: TEXT, missing: null },
+      { columnId: ANSWER, name: "answer", type: TEXT, missing: null },
+      { columnId: CREATED_AT_MS, name: "created_at_ms", type: BIGINT, missing: null },
+    ],
+    keyColumnIds: [KEY],
+    flush: { rowsMax: 100_000, ageMsMax: HOUR_MS },
+    historyMs: HOUR_MS,
+    ttlMs,
+  };
+}

@@ -1,0 +1,54 @@
+/**
+ * The table of topic groups. It is not in any catalog; the topics layer writes and reads it.
+ *
+ * Each row is the position of one group in one partition.
+ */
+import { HOUR_MS } from "../../base/clock.ts";
+import type { TableDefinition } from "../../storage/mod.ts";
+import { BIGINT, BYTES, TEXT } from "../../types/mod.ts";
+
+/** No catalog table ever gets this id: catalog ids count up from 1. */
+const TABLE_ID = 0xffff_fffc;
+
+const TOPIC_ID = 1;
+const PARTITION = 2;
+const GROUP_ID = 3;
+const COMMITTED = 4;
+const UPDATED_AT_MS = 5;
+const BODY = 6;
+
+/**
+ * The ids of the columns: topic, partition, group, committed offset (exclusive), time of the last
+ * change, body.
+ */
+export const TOPIC_GROUP_COLUMN_IDS: readonly number[] = [
+  TOPIC_ID,
+  PARTITION,
+  GROUP_ID,
+  COMMITTED,
+  UPDATED_AT_MS,
+  BODY,
+];
+
+/** The table's id and name, as needed to check its files. */
+export const TOPIC_GROUPS_TABLE: { readonly tableId: number; readonly name: string } = {
+  tableId: TABLE_ID,
+  name: "system.topic_groups",
+};
+
+export function topicGroupsTable(): TableDefinition {
+  return {
+    ...TOPIC_GROUPS_TABLE,
+    columns: [
+      { columnId: TOPIC_ID, name: "topic_id", type: BIGINT, missing: null },
+      { columnId: PARTITION, name: "partition_id", type: BIGINT, missing: null },
+      { columnId: GROUP_ID, name: "group_id", type: TEXT, missing: null },
+      { columnId: COMMITTED, name: "committed_offset", type: BIGINT, missing: null },
+      { columnId: UPDATED_AT_MS, name: "updated_at_ms", type: BIGINT, missing: null },
+      { columnId: BODY, name: "body", type: BYTES, missing: null },
+    ],
+    keyColumnIds: [TOPIC_ID, PARTITION, GROUP_ID],
+    flush: { rowsMax: 10_000, ageMsMax: HOUR_MS },
+    historyMs: HOUR_MS,
+  };
+}

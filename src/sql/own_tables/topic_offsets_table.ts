@@ -1,0 +1,66 @@
+/**
+ * The table of counted topic offsets. It is not in any catalog; the topics layer writes and reads
+ * it.
+ *
+ * Each row is a page: consecutive messages of one partition. The row of partition -1 has no
+ * messages; its body says up to which seq the topic is counted.
+ */
+import { HOUR_MS } from "../../base/clock.ts";
+import type { TableDefinition } from "../../storage/mod.ts";
+import { BIGINT, BYTES } from "../../types/mod.ts";
+
+/** No catalog table ever gets this id: catalog ids count up from 1. */
+const TABLE_ID = 0xffff_fffd;
+
+const TOPIC_ID = 1;
+const PARTITION = 2;
+const FIRST_OFFSET = 3;
+const COUNT = 4;
+const FIRST_SEQ = 5;
+const LAST_SEQ = 6;
+const PAYLOAD_BYTES = 7;
+const BODY = 8;
+
+/**
+ * The ids of the columns: topic, partition, first offset, messages, first and last seq, bytes of
+ * payloads, body.
+ */
+export const TOPIC_OFFSET_COLUMN_IDS: readonly number[] = [
+  TOPIC_ID,
+  PARTITION,
+  FIRST_OFFSET,
+  COUNT,
+  FIRST_SEQ,
+  LAST_SEQ,
+  PAYLOAD_BYTES,
+  BODY,
+];
+
+/** The table's id and name, as needed to check its files. */
+export const TOPIC_OFFSETS_TABLE: { readonly tableId: number; readonly name: string } = {
+  tableId: TABLE_ID,
+  name: "system.topic_pages",
+};
+
+function number(columnId: number, name: string): TableDefinition["columns"][number] {
+  return { columnId, name, type: BIGINT, missing: null };
+}
+
+export function topicOffsetsTable(): TableDefinition {
+  return {
+    ...TOPIC_OFFSETS_TABLE,
+    columns: [
+      number(TOPIC_ID, "topic_id"),
+      number(PARTITION, "partition_id"),
+      number(FIRST_OFFSET, "first_offset"),
+      number(COUNT, "messages"),
+      number(FIRST_SEQ, "first_seq"),
+      number(LAST_SEQ, "last_seq"),
+      number(PAYLOAD_BYTES, "payload_bytes"),
+      { columnId: BODY, name: "body", type: BYTES, missing: null },
+    ],
+    keyColumnIds: [TOPIC_ID, PARTITION, FIRST_OFFSET],
+    flush: { rowsMax: 10_000, ageMsMax: HOUR_MS },
+    historyMs: HOUR_MS,
+  };
+}

@@ -1,0 +1,67 @@
+/**
+ * The syntax tree of sequences. See `ast.ts` for the rules that apply to all nodes.
+ */
+import type { AstNode, DataTypeDef, Name, QName } from "./ast.ts";
+import type { DropBehaviour } from "./ast_definitions.ts";
+
+export type SequenceDefinition =
+  | CreateSequenceStatement
+  | AlterSequenceStatement
+  | DropSequenceStatement;
+
+export interface CreateSequenceStatement extends AstNode {
+  readonly type: "create sequence";
+  readonly name: QName;
+  readonly ifNotExists?: true | undefined;
+  readonly options: readonly SequenceOption[];
+}
+
+export interface AlterSequenceStatement extends AstNode {
+  readonly type: "alter sequence";
+  readonly name: QName;
+  readonly ifExists?: true | undefined;
+  readonly options: readonly SequenceOption[];
+}
+
+export interface DropSequenceStatement extends AstNode {
+  readonly type: "drop sequence";
+  readonly names: readonly QName[];
+  readonly ifExists?: true | undefined;
+  readonly cascade?: DropBehaviour | undefined;
+}
+
+export type SequenceOption =
+  | SequenceType
+  | SequenceNumber
+  | SequenceCycle
+  | SequenceOwned
+  | SequenceName;
+
+interface SequenceType extends AstNode {
+  readonly type: "as";
+  readonly dataType: DataTypeDef;
+}
+
+export interface SequenceNumber extends AstNode {
+  readonly type: "cache" | "increment" | "maxvalue" | "minvalue" | "restart" | "start";
+  /** Decimal text; absent for NO MINVALUE, NO MAXVALUE, and RESTART without a number. */
+  readonly value?: string | undefined;
+}
+
+interface SequenceCycle extends AstNode {
+  readonly type: "cycle";
+  readonly cycles: boolean;
+}
+
+/** OWNED BY, with the column as the last part of the name. */
+export interface SequenceOwned extends AstNode {
+  readonly type: "owned by";
+  /** Absent for OWNED BY NONE. */
+  readonly column?: { readonly table: QName; readonly name: Name } | undefined;
+}
+
+/** SEQUENCE NAME of an identity column. */
+interface SequenceName extends AstNode {
+  readonly type: "sequence name";
+  readonly name: QName;
+}

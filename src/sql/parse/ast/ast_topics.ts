@@ -1,0 +1,131 @@
+/**
+ * The syntax tree of statements about topics. See `ast.ts` for the rules that apply to all nodes.
+ */
+import type { AstNode, Expr, ExprLiteral, ExprParameter, ExprSlot, Name, QName } from "./ast.ts";
+import type { OptionEntry } from "./ast_definitions.ts";
+
+/** Statements that change the definitions of topics. */
+export type TopicDefinition =
+  | CreateTopicStatement
+  | AlterTopicStatement
+  | DropTopicStatement
+  | ClearTopicStatement;
+
+/** A kind of change that a topic source publishes. */
+export type TopicChangeKind = "insert" | "update" | "delete";
+
+/**
+ * A number or text in CONSUME and ACK, given as a literal or a parameter. Slots occur only in
+ * statements whose literals were lifted out for the plan cache, but these statements never use it.
+ */
+export type TopicArgument = ExprLiteral | ExprParameter | ExprSlot;
+
+/** Statements that change webhooks. */
+export type WebhookDefinition =
+  | AlterWebhookStatement
+  | CreateWebhookStatement
+  | DropWebhookStatement;
+
+export interface CreateTopicStatement extends AstNode {
+  readonly type: "create topic";
+  readonly name: QName;
+  readonly ifNotExists?: true | undefined;
+  readonly partitions?: number | undefined;
+  readonly options?: readonly OptionEntry[] | undefined;
+}
+
+export interface AlterTopicStatement extends AstNode {
+  readonly type: "alter topic";
+  readonly name: QName;
+  readonly change: TopicAlteration;
+}
+
+export type TopicAlteration = AddSource | DropSource | SetTopicOptions;
+
+/** `ADD SOURCE t ON op [WHERE e] [WITH (…)]`. */
+export interface AddSource extends AstNode {
+  readonly type: "add source";
+  readonly table: QName;
+  readonly operation: TopicChangeKind;
+  readonly where?: Expr | undefined;
+  /** The text of `where`, for the catalog. */
+  readonly source?: string | undefined;
+  readonly options?: readonly OptionEntry[] | undefined;
+}
+
+export interface DropSource extends AstNode {
+  readonly type: "drop source";
+  readonly table: QName;
+  readonly operation: TopicChangeKind;
+}
+
+export interface SetTopicOptions extends AstNode {
+  readonly type: "set options";
+  readonly options: readonly OptionEntry[];
+}
+
+export interface DropTopicStatement extends AstNode {
+  readonly type: "drop topic";
+  readonly name: QName;
+  readonly ifExists?: true | undefined;
+}
+
+export interface ClearTopicStatement extends AstNode {
+  readonly type: "clear topic";
+  readonly name: QName;
+}
+
+/** CONSUME. Absent members take the statement's defaults. */
+export interface ConsumeStatement extends AstNode {
+  readonly type: "consume";
+  readonly topic: QName;
+  readonly partition?: TopicArgument | undefined;
+  readonly group?: TopicArgument | undefined;
+  readonly from?: "earliest" | "latest" | TopicArgument | undefined;
+  readonly limit?: TopicArgument | undefined;
+  readonly noAck?: true | undefined;
+}
+
+/** ACK, with exactly one of `upTo` and `offsets`. */
+export interface AckStatement extends AstNode {
+  readonly type: "ack";
+  readonly topic: QName;
+  readonly group: TopicArgument;
+  readonly partition?: TopicArgument | undefined;
+  /** Inclusive. */
+  readonly upTo?: TopicArgument | undefined;
+  readonly offsets?: readonly TopicArgument[] | undefined;
+}
+
+export interface CreateWebhookStatement extends AstNode {
+  readonly type: "create webhook";
+  readonly name: Name;
+  readonly ifNotExists?: true | undefined;
+  readonly topic: QName;
+  readonly url: string;
+  /** The offset of the URL in the text. */
+  readonly urlStart: number;
+  readonly secret?: string | undefined;
+  readonly options?: readonly OptionEntry[] | undefined;
+}
+
+export interface AlterWebhookStatement extends AstNode {
+  readonly type: "alter webhook";
+  readonly name: Name;
+  readonly change:
+    | {
+        readonly type: "set url";
+        readonly url: string;
+        /** The offset of the URL in the text. */
+        readonly urlStart: number;
+      }
+    | { readonly type: "set secret"; readonly secret: string }
+    | { readonly type: "drop secret" }
+    | { readonly type: "set options"; readonly options: readonly OptionEntry[] };
+}
+
+export interface DropWebhookStatement extends AstNode {
+  readonly type: "drop webhook";
+  readonly name: Name;
+  readonly ifExists?: true | undefined;
+}

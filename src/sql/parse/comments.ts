@@ -1,0 +1,75 @@
+/**
+ * COMMENT ON.
+ */
+import type { CommentedKind, CommentStatement } from "./ast/ast.ts";
+import type { Cursor } from "./cursor.ts";
+import { parseNamespaceName } from "./ddl.ts";
+import { parseTableColumn } from "./sequence_options.ts";
+import { Token } from "./text/lexer.ts";
+
+/** `COMMENT ON kind object IS 'text' | NULL`. */
+export function parseComment(cursor: Cursor, start: number): CommentStatement {
+  cursor.expectAll("comment", "on");
+  const { kind, ...object } = parseObject(cursor);
+  cursor.expect("is");
+  const comment = cursor.accept("null") ? undefined : cursor.string("a text in quotes or NULL");
+  return { type: "comment on", kind, ...object, comment, _location: cursor.since(start) };
+}
+
+function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "part"> {
+  refuseKind(cursor);
+  const word = cursor.expectOneOf(
+    "column",
+    "constraint",
+    "index",
+    "namespace",
+    "schema",
+    "sequence",
+    "table",
+    "view",
+  );
+  switch (word) {
+    case "namespace":
+    case "schema":
+      return { kind: "namespace", name: parseNamespaceName(cursor) };
+    case "column": {
+      const { column, table } = parseTableColumn(cursor);
+      return { kind: word, name: table, part: column };
+    }
+    case "constraint": {
+      const part = cursor.name("a constraint");
+      cursor.expect("on");
+      return { kind: word, name: cursor.qname("a table"), part };
+    }
+    default:
+      return { kind: word, name: cursor.qname(ARTICLES[word]) };
+  }
+}
+
+const ARTICLES = {
+  index: "an index",
+  sequence: "a sequence",
+  table: "a table",
+  view: "a view",
+} as const satisfies Partial<Record<CommentedKind, string>>;
+
+const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "schema">([
+  "column",
+  "constraint",
+  "index",
+  "namespace",
+  "schema",
+  "sequence",
+  "table",
+  "view",
+]);
+
+/** Refuses objects that have no comments here, by the words of their kind. */
+function refuseKind(cursor: Cursor): void {
+  if (cursor.kind !== Token.word || COMMENTED.has(cursor.word)) return;
+  const kind = cursor.nameText(cursor.token).toUpperCase();
+  cursor.refuse(
+    `COMMENT ON ${kind}`,
+    "comments are on tables, columns, views, indexes, sequences, constraints and namespaces",
+  );
+}

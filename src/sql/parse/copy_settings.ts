@@ -1,0 +1,84 @@
+/**
+ * Completes the options of COPY: fills in the defaults of the format, and refuses what does not go
+ * together.
+ */
+import type { CopySettings } from "./ast/ast.ts";
+import type { Cursor, Mutable } from "./cursor.ts";
+
+/** The options as written; undefined for each that is not. */
+export type WrittenSettings = Partial<Mutable<CopySettings>>;
+
+/**
+ * Returns all options.
+ *
+ * @param at Their offset in the text, for an error.
+ * @throws {DatabaseError} INVALID_SQL
+ */
+export function completedSettings(
+  cursor: Cursor,
+  written: WrittenSettings,
+  at: number,
+): CopySettings {
+  const format = written.format ?? "text";
+  const isCsv = format === "csv";
+  const quote = written.quote ?? '"';
+  const options: CopySettings = {
+    format,
+    delimiter: written.delimiter ?? (isCsv ? "," : "\t"),
+    nullText: written.nullText ?? (isCsv ? "" : String.raw`\N`),
+    defaultText: written.defaultText,
+    header: written.header ?? "none",
+    quote,
+    escape: written.escape ?? quote,
+    forceQuote: written.forceQuote ?? [],
+    forceNotNull: written.forceNotNull ?? [],
+    forceNull: written.forceNull ?? [],
+    onConflict: written.onConflict ?? "error",
+    skipsFaulty: written.skipsFaulty ?? false,
+  };
+  const fault = faultOf(options, written);
+  return fault === undefined ? options : cursor.fail(fault, at);
+}
+
+const CSV_ONLY = ["quote", "escape", "forceQuote", "forceNotNull", "forceNull"] as const;
+const LINES_ONLY = ["delimiter", "nullText", "defaultText", "header"] as const;
+
+function faultOf(options: CopySettings, written: WrittenSettings): string | undefined {
+  const { format } = options;
+  if (format !== "csv" && CSV_ONLY.some((key) => written[key] !== undefined)) {
+    return `found an option of the format csv, but the format is ${format}`;
+  }
+  if (format === "csv" || format === "text") {
+    return faultOfCharacters(options) ?? faultOfTexts(options);
+  }
+  if (LINES_ONLY.every((key) => written[key] === undefined)) return undefined;
+  return `found an option of the formats csv and text, but the format is ${format}`;
+}
+
+function faultOfCharacters({ delimiter, escape, format, quote }: CopySettings): string | undefined {
+  for (const [name, character] of Object.entries({ delimiter, quote, escape })) {
+    if (isOneCharacter(character)) continue;
+    return `the ${name} is "${character}", but should be one ASCII character`;
+  }
+  if (format === "text" && /[\\.a-z0-9]/.test(delimiter)) {
+    return `the delimiter is "${delimiter}", which the format text uses itself`;
+  }
+  const isSame = format === "csv" && delimiter === quote;
+  return isSame ? "the delimiter and the quote are the same" : undefined;
+}
+
+function faultOfTexts(options: CopySettings): string | undefined {
+  const { defaultText, delimiter, format, nullText, quote } = options;
+  for (const [name, text] of Object.entries({ NULL: nullText, DEFAULT: defaultText ?? "" })) {
+    if (/[\r\n]/.test(text)) return `the text of ${name} contains a line break`;
+    if (text.includes(delimiter)) return `the text of ${name} contains the delimiter`;
+    if (format === "csv" && text.includes(quote)) return `the text of ${name} contains the quote`;
+  }
+  return defaultText === nullText ? "the texts of NULL and DEFAULT are the same" : undefined;
+}
+
+/** Whether a text is one ASCII character that is neither NUL nor a line break. */
+function isOneCharacter(text: string): boolean {
+  const code = text.charCodeAt(0);
+  return text.length === 1 && code > 0 && code < 128 && text !== "\n" && text !== "\r";
+}

@@ -1,0 +1,118 @@
+/**
+ * CREATE INDEX, ALTER INDEX and DROP INDEX.
+ */
+import type {
+  AlterIndexStatement,
+  CreateIndexStatement,
+  DropIndexStatement,
+  IndexedColumn,
+} from "./ast/ast.ts";
+import { requireListed } from "./bounds.ts";
+import type { Cursor } from "./cursor.ts";
+import { acceptBehaviour, acceptIfExists, acceptIfNotExists, parseQNames } from "./ddl.ts";
+import { Token } from "./text/lexer.ts";
+
+/** Parses the rest after `CREATE [UNIQUE] INDEX`. */
+export function parseCreateIndex(
+  cursor: Cursor,
+  start: number,
+  isUnique: boolean,
+): CreateIndexStatement {
+  // Every index is built while others write.
+  cursor.accept("concurrently");
+  const ifNotExists = acceptIfNotExists(cursor);
+  const name = cursor.is("on") ? undefined : cursor.name("an index");
+  cursor.expect("on");
+  cursor.accept("only");
+  const table = cursor.qname("a table");
+  if (cursor.accept("using")) acceptMethod(cursor);
+  cursor.expect("(");
+  const columns: IndexedColumn[] = [];
+  do {
+    columns.push(parseIndexedColumn(cursor));
+    requireListed(cursor, columns.length, "columns of an index");
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  refuseClauses(cursor);
+  const _location = cursor.since(start);
+  return { type: "create index", isUnique, ifNotExists, name, table, columns, _location };
+}
+
+/** Parses the rest after `ALTER INDEX`. */
+export function parseAlterIndex(cursor: Cursor, start: number): AlterIndexStatement {
+  const ifExists = acceptIfExists(cursor);
+  const name = cursor.qname("an index");
+  cursor.expectAll("rename", "to");
+  const to = cursor.name("an index");
+  return { type: "alter index", name, ifExists, to, _location: cursor.since(start) };
+}
+
+/** Parses the rest after `DROP INDEX`. */
+export function parseDropIndex(cursor: Cursor, start: number): DropIndexStatement {
+  cursor.accept("concurrently");
+  const ifExists = acceptIfExists(cursor);
+  const names = parseQNames(cursor, "an index");
+  const cascade = acceptBehaviour(cursor);
+  return { type: "drop index", names, ifExists, cascade, _location: cursor.since(start) };
+}
+
+function acceptMethod(cursor: Cursor): void {
+  const method = cursor.name("an index method");
+  if (method.name === "btree") return;
+  cursor.refuse(`USING ${method.name} of an index`, "USING btree", method._location.start);
+}
+
+function parseIndexedColumn(cursor: Cursor): IndexedColumn {
+  const isCall = cursor.kindAhead(0) === Token.word && cursor.isAhead(1, "(");
+  if (cursor.is("(") || isCall) {
+    cursor.refuse(
+      "expressions in an index",
+      "store the value in a separate column, and index that column",
+    );
+  }
+  const column = cursor.name("a column");
+  if (cursor.is("collate")) {
+    cursor.refuse("COLLATE of an index", 'text compares by code point, as COLLATE "C"');
+  }
+  acceptOperatorClass(cursor);
+  const order = cursor.acceptOneOf("asc", "desc");
+  const nulls = cursor.accept("nulls") ? cursor.expectOneOf("first", "last") : undefined;
+  return { column, order, nulls };
+}
+
+/** The operator classes of btree, all of which order values as an index does here. */
+const OPERATOR_CLASS =
+  /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea)_ops$/;
+
+/** Takes the name of an operator class after a column. */
+function acceptOperatorClass(cursor: Cursor): void {
+  if (cursor.kind !== Token.word) return;
+  const name = cursor.nameText(cursor.token);
+  if (!name.endsWith("_ops")) return;
+  if (!OPERATOR_CLASS.test(name)) cursor.refuse(`the operator class ${name}`, "USING btree");
+  cursor.token += 1;
+}
+
+function refuseClauses(cursor: Cursor): void {
+  switch (cursor.word) {
+    case "include":
+      return cursor.refuse(
+        "INCLUDE of an index",
+        "leave it out: an index always finds the whole row",
+      );
+    case "where":
+      return cursor.refuse(
+        "WHERE of an index",
+        "a unique index accepts any number of NULL: keep a column that is NULL in the other rows",
+      );
+    case "with":
+      return cursor.refuse("WITH (…) of an index");
+    case "tablespace":
+      return cursor.refuse(
+        "TABLESPACE",
+        "leave it out: an index is stored with the segments of its table",
+      );
+    case "nulls":
+      return cursor.refuse("NULLS NOT DISTINCT", "declare the columns NOT NULL");
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Statements of dumps about owners and extensions, which mostly say what is so here anyway.
+ */
+import type { AlterOwnerStatement, CreateExtensionStatement, QName, UserName } from "./ast/ast.ts";
+import type { Cursor } from "./cursor.ts";
+import { parseNameOrString, parseUserName } from "./options.ts";
+
+/** Parses `OWNER TO user`, if it follows. */
+export function acceptOwner(
+  cursor: Cursor,
+  start: number,
+  object: Pick<AlterOwnerStatement, "ifExists" | "kind"> & { readonly name: QName },
+): AlterOwnerStatement | undefined {
+  if (!cursor.is("owner") || !cursor.isAhead(1, "to")) return undefined;
+  cursor.token += 2;
+  const owner = parseOwner(cursor);
+  return { type: "alter owner", ...object, owner, _location: cursor.since(start) };
+}
+
+function parseOwner(cursor: Cursor): UserName {
+  const isCaller =
+    cursor.is("current_user") || cursor.is("session_user") || cursor.is("current_role");
+  return isCaller ? { ...cursor.takeName(), currentUser: true } : parseUserName(cursor);
+}
+
+/**
+ * Parses the rest after `CREATE EXTENSION`. Functions have one place, so SCHEMA and CASCADE select
+ * nothing.
+ */
+export function parseCreateExtension(cursor: Cursor, start: number): CreateExtensionStatement {
+  const ifNotExists = cursor.acceptAll("if", "not", "exists") ? true : undefined;
+  const name = parseNameOrString(cursor, "an extension");
+  cursor.accept("with");
+  if (cursor.accept("schema")) cursor.label("a schema");
+  if (cursor.nameText(cursor.token) === "version") {
+    cursor.refuse("VERSION of an extension", "leave it out: its functions are built in");
+  }
+  cursor.accept("cascade");
+  return { type: "create extension", name, ifNotExists, _location: cursor.since(start) };
+}

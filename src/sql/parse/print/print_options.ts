@@ -1,0 +1,24 @@
+/**
+ * Prints `(name = value, …)` of WITH, SET and OPTIONS.
+ */
+import type { OptionEntry } from "../ast/ast.ts";
+import { nameText } from "./print_expressions.ts";
+import { expressionToSql } from "./print_queries.ts";
+
+/** The text that replaces every secret. */
+export const MASK = "'***'";
+
+/** `(name = value, …)`. */
+export function optionsText(options: readonly OptionEntry[]): string {
+  return `(${options
+    .map(({ name, value }) => {
+      const text = value.type === "identifier" ? nameText(value.name) : expressionToSql(value);
+      return `${nameText(name)} = ${text}`;
+    })
+    .join(", ")})`;
+}
+
+/** ` WITH (name = value, …)`, or nothing. */
+export function withOptions(options: readonly OptionEntry[] | undefined): string {
+  return options === undefined ? "" : ` WITH ${optionsText(options)}`;
+}

@@ -1,0 +1,165 @@
+/**
+ * Chooses secondary indexes through which the rows of a table can be found.
+ *
+ *     index (a, b, c)    a = 1 AND b IN (2, 3) AND c > 4        keys (1, 2), (1, 3), then c above 4
+ *                        (a, b) IN ((1, 2), (3, 4))             keys (1, 2), (3, 4)
+ *                        (a, b) > (1, 2)                        above (1, 2)
+ *                        a = 1 AND b LIKE 'x%'                  key (1), then b from 'x' to 'y'
+ *
+ * The conditions are tested above the scan in any case, so the keys may be too many, but never too
+ * few.
+ */
+import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
+import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
+import { conjunctsOf, sameExpression } from "../bind/walk.ts";
+import { beginningIn, boundIn, equalityIn, keyCountOf, soughtKeysOf } from "./access.ts";
+import type { Condition } from "./conditions.ts";
+import type { IndexAccess, IndexEdge, KeyPart, SoughtKeys } from "./plan.ts";
+
+/** The maximum number of indexes that a run compares. Each takes a few microseconds. */
+const COMPARED_MAX = 4;
+
+const NO_KEYS: SoughtKeys = [[]];
+
+/** Returns the indexes that conditions restrict, the most promising one first. */
+export function indexesFor(
+  { indexes = [] }: TableEntry,
+  conditions: readonly Condition[],
+): readonly IndexAccess[] | undefined {
+  if (indexes.length === 0 || conditions.length === 0) return undefined;
+  const found = indexes
+    .filter(isReadable)
+    .flatMap((index) => accessBy(index, conditions) ?? [])
+    .toSorted((left, right) => promiseOf(right) - promiseOf(left));
+  return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
+}
+
+/** Whether an index contains all rows of its table. */
+export function isReadable({ state, where }: IndexEntry): boolean {
+  return state === "ready" && where === undefined;
+}
+
+/** The number of columns whose values an access lists. */
+export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
+  return keys[0]?.length ?? 0;
+}
+
+/** Whether an access finds at most one row for each of its keys. */
+export function isUniqueAccess(access: IndexAccess): boolean {
+  const { index } = access;
+  return index.isUnique && depthOf(access) === index.columnIds.length;
+}
+
+/** Returns the access to all keys of an index. */
+export function wholeOf(index: IndexEntry): IndexAccess {
+  return { index, keys: NO_KEYS, edges: [], beginnings: [] };
+}
+
+/**
+ * Widens an access to the first columns that have a single value each, so that its keys are in the
+ * order of the columns after them.
+ */
+export function withinSingle(access: IndexAccess): IndexAccess {
+  const [parts = []] = access.keys;
+  const count = access.keys.length > 1 ? 0 : parts.findIndex((part) => !isSingle(part));
+  if (count === -1) return access;
+  return { ...access, keys: [parts.slice(0, count)], edges: [], beginnings: [] };
+}
+
+function isSingle({ constants, items, lists }: KeyPart): boolean {
+  return items.length + constants.length === 1 && lists.length === 0;
+}
+
+/**
+ * Returns the key of a unique index, in key order, if a condition consists of one equality for each
+ * of its columns.
+ */
+export function uniqueKeyIn(
+  condition: BoundExpression,
+  { columnIds, isUnique }: IndexEntry,
+): readonly BoundExpression[] | undefined {
+  const equalities = conjunctsOf(condition).map(equalityIn);
+  if (!isUnique || equalities.length !== columnIds.length) return undefined;
+  const key = columnIds.flatMap(
+    (columnId) => equalities.find((each) => each?.columnId === columnId)?.value ?? [],
+  );
+  return key.length === columnIds.length ? key : undefined;
+}
+
+function promiseOf(access: IndexAccess): number {
+  if (isUniqueAccess(access)) return Number.MAX_SAFE_INTEGER - keyCountOf(access.keys);
+  const { edges, beginnings } = access;
+  return 2 * depthOf(access) + Math.min(1, edges.length + beginnings.length);
+}
+
+function accessBy(index: IndexEntry, conditions: readonly Condition[]): IndexAccess | undefined {
+  const { columnIds } = index;
+  let keys = NO_KEYS;
+  for (let depth = columnIds.length; depth > 0; depth -= 1) {
+    const listed = soughtKeysOf(columnIds.slice(0, depth), conditions);
+    if (listed === undefined) continue;
+    keys = listed;
+    break;
+  }
+  const rest = columnIds.slice(depthOf({ keys }));
+  const edges = conditions.flatMap(({ expression }) => edgeOf(expression, rest) ?? []);
+  const beginnings = conditions
+    .flatMap(({ expression }) => beginningIn(expression) ?? [])
+    .filter(({ columnId }) => columnId === rest[0]);
+  const isOpen = keys === NO_KEYS && edges.length + beginnings.length === 0;
+  return isOpen ? undefined : { index, keys, edges, beginnings };
+}
+
+/** Returns the bound that a condition sets on the first of some columns of an index. */
+function edgeOf(condition: BoundExpression, columnIds: readonly number[]): IndexEdge | undefined {
+  const [first] = columnIds;
+  const row = first === undefined ? undefined : rowBoundIn(condition);
+  if (row === undefined || row.columnIds[0] !== first) return undefined;
+  let count = 0;
+  while (count < row.columnIds.length && row.columnIds[count] === columnIds[count]) count += 1;
+  // If a bound has fewer columns than the condition compares, the bound includes rows that are
+  // equal in these columns.
+  const isInclusive = row.operator.endsWith("=") || count < row.columnIds.length;
+  const side = row.operator.startsWith("<") ? "max" : "min";
+  return { side, values: row.values.slice(0, count), isInclusive };
+}
+
+/** A comparison of columns with values, `(a, b) > (1, 2)`, or of a single column. */
+interface BoundOnColumns {
+  readonly columnIds: readonly number[];
+  readonly values: readonly BoundExpression[];
+  readonly operator: ComparisonOperator;
+}
+
+/**
+ * Recognises the form in which the binder writes row comparisons:
+ *
+ *     (a, b) >= (1, 2)    =    a > 1 OR (a = 1 AND b >= 2)
+ */
+function rowBoundIn(condition: BoundExpression): BoundOnColumns | undefined {
+  if (condition.kind === "compare") {
+    const bound = boundIn(condition);
+    if (bound === undefined || bound.operator === "=" || bound.operator === "<>") return undefined;
+    return { columnIds: [bound.columnId], values: [bound.value], operator: bound.operator };
+  }
+  if (condition.kind !== "or" || condition.operands.length !== 2) return undefined;
+  const [before, both] = condition.operands;
+  const head = before === undefined ? undefined : rowBoundIn(before);
+  const [same, further] = conjunctsOf(both);
+  if (head?.columnIds.length !== 1 || same === undefined || further === undefined) return undefined;
+  const equal = boundIn(same);
+  const rest = rowBoundIn(further);
+  const [value] = head.values;
+  if (equal?.operator !== "=" || rest === undefined || value === undefined) return undefined;
+  const isOfOneRow =
+    conjunctsOf(both).length === 2 &&
+    equal.columnId === head.columnIds[0] &&
+    sameExpression(equal.value, value) &&
+    head.operator === rest.operator.charAt(0);
+  if (!isOfOneRow) return undefined;
+  return {
+    columnIds: [equal.columnId, ...rest.columnIds],
+    values: [value, ...rest.values],
+    operator: rest.operator,
+  };
+}

@@ -1,0 +1,47 @@
+/**
+ * Chooses how LATERAL aggregates are computed: by a query for each row of the left side, or from
+ * groups of all rows. A query that finds its rows by a key is fast, so few of them are faster than
+ * reading everything.
+ */
+import type { BoundJoin, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { plainSelect } from "../bind/bound_nodes.ts";
+import { conjunctionOf, conjunctsOf } from "../bind/walk.ts";
+import { rowsOfPlan } from "./estimate.ts";
+import { columnIdsOf, isOver } from "./join_keys.ts";
+import type { PlanNode, ScanNode } from "./plan.ts";
+import { isByKey, nodesOf } from "./plan_walk.ts";
+
+/** The number of rows that are grouped in the time of running a query once. */
+const ROWS_PER_QUERY = 200;
+
+/** The number of scanned rows that take as long as grouping one. */
+const ROWS_PER_GROUPED = 4;
+
+/** @param where The condition of the block, parts of which may restrict the left side. */
+export function areGroupsCheaper(
+  { left, right }: BoundJoin,
+  where: BoundExpression | undefined,
+  planQuery: (query: BoundSelect) => PlanNode,
+): boolean {
+  if (right.kind !== "relation" || right.relation.kind !== "query") return false;
+  const ids = columnIdsOf(left);
+  const own = conjunctionOf(conjunctsOf(where).filter((each) => isOver(each, ids)));
+  const leftRows = rowsOfPlan(planQuery(plainSelect({ from: left, where: own, outputs: [] })));
+  const scans = nodesOf(planQuery(right.relation.query)).filter((node) => node.kind === "scan");
+  let all = 0;
+  let ofEach = ROWS_PER_QUERY;
+  for (const scan of scans) {
+    all += scan.rowCount();
+    ofEach += isNarrow(scan) ? 0 : scan.rowCount() / ROWS_PER_GROUPED;
+  }
+  return all < leftRows * ofEach;
+}
+
+/** Whether a scan finds its rows by a key, an index, or the first column of a key. */
+function isNarrow(scan: ScanNode): boolean {
+  if (isByKey(scan) || scan.indexes !== undefined || scan.prefix !== undefined) return true;
+  const [first] = scan.table.primaryKey;
+  const ranges = scan.ranges.concat(scan.textRanges ?? []);
+  return ranges.some(({ columnId, max, min }) => columnId === first && min === max);
+}

@@ -1,0 +1,150 @@
+/**
+ * Finds the side of a join that can be read by the keys of the other side, because the equalities
+ * of the join, together with conditions on that side alone, fix the whole primary key of a table.
+ *
+ *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
+ *
+ * An index serves in the same way, even if only its first columns are fixed. If the equalities fix
+ * only the first column of the primary key, and it is a number, the keys still give bounds for the
+ * rows that can have a partner.
+ *
+ * The decision is made during the run, because only then is the number of keys known.
+ *
+ * A join between three rows and a million rows then reads only three of the million. The same
+ * applies to EXISTS and recursion.
+ */
+import type { IndexEntry } from "../../catalog/mod.ts";
+import { isNumberType } from "../../types/mod.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { conjunctsOf, isSure, isVolatile } from "../bind/walk.ts";
+import { areFewKeys, equalityIn, storedColumnId } from "./access.ts";
+import { isReadable } from "./index_access.ts";
+import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";
+import { isByKey } from "./plan_walk.ts";
+
+/** A part of a key: the index of a join key, or a value that does not depend on the join. */
+export type JoinedPart = number | BoundExpression;
+
+export interface RuntimeFilter {
+  readonly side: "left" | "right";
+  /** The scan that lookups replace. */
+  readonly scan: ScanNode;
+  /** The parts of the key, in key order. */
+  readonly parts: readonly JoinedPart[];
+  /**
+   * Which columns the parts stand for: the whole primary key, the first column of the primary key
+   * only, or the first columns of an index.
+   */
+  readonly by: "key" | "first column" | IndexEntry;
+}
+
+/** Returns the side of the join that may be read by keys, or undefined if neither side can. */
+export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
+  const { holdsLeft = false, join } = node;
+  // If rows without a partner are needed, that side is read completely.
+  const isLeftWhole = holdsLeft || (join !== "inner" && join !== "semi");
+  if (!isLeftWhole) {
+    const keyed = filterOfSide(node.left, node.leftKeys);
+    if (keyed !== undefined && areNotable(node.rightKeys)) return { side: "left", ...keyed };
+  }
+  if (join === "full") return undefined;
+  const keyed = filterOfSide(node.right, node.rightKeys);
+  if (keyed === undefined || !areNotable(node.leftKeys)) return undefined;
+  return { side: "right", ...keyed };
+}
+
+/** Whether the keys may be evaluated once more than the join evaluates them. */
+function areNotable(keys: readonly BoundExpression[]): boolean {
+  return !keys.some(isVolatile);
+}
+
+function filterOfSide(
+  node: PlanNode,
+  keys: readonly (BoundExpression | undefined)[],
+): Omit<RuntimeFilter, "side"> | undefined {
+  const values = new Map<number, BoundExpression>();
+  let read = node;
+  let keysOfRead = keys;
+  while (read.kind === "filter" || read.kind === "project") {
+    if (read.kind === "filter") addValues(read.condition, values);
+    else keysOfRead = keysBelow(read, keysOfRead);
+    read = read.input;
+  }
+  if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
+  // Every reader would look up all keys, not only the keys of its own part.
+  if (read.isDivided === true) return undefined;
+  if (!areFewKeys(read, 1)) return undefined;
+  const { indexes = [], primaryKey } = read.table;
+  const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
+  const partOf = (columnId: number): JoinedPart | undefined => {
+    const position = columnIds.indexOf(columnId);
+    return position === -1 ? values.get(columnId) : position;
+  };
+  const parts = leadingParts(primaryKey, partOf);
+  if (parts.some(isJoined) && parts.length === primaryKey.length) {
+    return { scan: read, parts, by: "key" };
+  }
+  const indexed = bestIndex(indexes, partOf);
+  if (indexed !== undefined) return { scan: read, ...indexed };
+  const first = columnIds.indexOf(primaryKey[0]);
+  const key = primaryKey.length > 1 ? keysOfRead[first] : undefined;
+  const isNumber = key !== undefined && isNumberType(key.type);
+  return isNumber ? { scan: read, parts: [first], by: "first column" } : undefined;
+}
+
+type PartOf = (columnId: number) => JoinedPart | undefined;
+
+/** Returns the parts of the first columns of a key, up to the first column without one. */
+function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly JoinedPart[] {
+  const parts: JoinedPart[] = [];
+  for (const columnId of columnIds) {
+    const part = partOf(columnId);
+    if (part === undefined) break;
+    parts.push(part);
+  }
+  return parts;
+}
+
+/**
+ * Returns the index with the most known columns, preferably a unique index whose columns are all
+ * known.
+ */
+function bestIndex(
+  indexes: readonly IndexEntry[],
+  partOf: PartOf,
+): Pick<RuntimeFilter, "parts" | "by"> | undefined {
+  let best: Pick<RuntimeFilter, "parts" | "by"> | undefined;
+  let most = 0;
+  for (const index of indexes.filter(isReadable)) {
+    const parts = leadingParts(index.columnIds, partOf);
+    const isUnique = index.isUnique && parts.length === index.columnIds.length;
+    const worth = isUnique ? Number.POSITIVE_INFINITY : parts.length;
+    if (worth <= most || !parts.some(isJoined)) continue;
+    best = { parts, by: index };
+    most = worth;
+  }
+  return best;
+}
+
+function isJoined(part: JoinedPart): boolean {
+  return typeof part === "number";
+}
+
+function addValues(condition: BoundExpression, into: Map<number, BoundExpression>): void {
+  for (const each of conjunctsOf(condition)) {
+    const equality = equalityIn(each);
+    if (equality !== undefined && isSure(equality.value))
+      into.set(equality.columnId, equality.value);
+  }
+}
+
+/** Returns the keys in terms of the input of a projection, or undefined if one is computed. */
+function keysBelow(
+  { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
+  keys: readonly (BoundExpression | undefined)[],
+): readonly (BoundExpression | undefined)[] {
+  return keys.map((key) => {
+    if (key?.kind !== "column") return undefined;
+    return expressions[columns.findIndex(({ id }) => id === key.column.id)];
+  });
+}

@@ -1,0 +1,330 @@
+/**
+ * The SQL interface for the layers above: it accepts requests, returns result entries, and plans
+ * live queries. `sql/local_engine.ts` implements {@linkcode SqlEngine}.
+ */
+
+import type { Principal } from "../../auth/mod.ts";
+import type { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { SchemaField } from "../../protocol/mod.ts";
+import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts";
+import type { RowPace } from "../execute/context/pace.ts";
+import type { CopyFormat } from "../parse/ast/ast.ts";
+
+/** The format in which an answer is written. */
+export type ResultFormat = "json" | "ndjson" | "csv";
+
+/** A file part of a multipart request. */
+export interface UploadedFile {
+  /** The original file name. */
+  readonly name: string;
+  readonly mime: string;
+  readonly bytes: Uint8Array;
+}
+
+export type SqlParameter = WireParameter;
+
+export interface SqlRequest {
+  readonly sql: string;
+  /**
+   * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. It is read
+   * until the answer is complete; for a streamed answer, until the end of the stream.
+   */
+  readonly sqlUtf8?: Uint8Array | undefined;
+  readonly params: readonly SqlParameter[];
+  /** The namespace of unqualified names; "default" if absent. */
+  readonly namespace?: string | undefined;
+  readonly timeoutMs?: number | undefined;
+  /** Whether to parse, bind and authorise only. */
+  readonly check?: boolean | undefined;
+  /** The format of the answer; JSON if absent. Any other format has the rows of one statement. */
+  readonly format?: ResultFormat | undefined;
+  /** Upload parts by placeholder name; present for multipart requests only. */
+  readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
+  /** Present for a request that is one COPY, which reads or writes its own body. */
+  readonly copy?: CopyTransfer | undefined;
+  /** Runs the request once for each key of its user. `digest` identifies the body. */
+  readonly idempotency?: { readonly key: string; readonly digest: string } | undefined;
+  /** The id of the open transaction in which the statements run. */
+  readonly transaction?: string | undefined;
+  /** Receives a long answer as it is produced. Without a reader, the answer is returned whole. */
+  readonly reader?: AnswerReader | undefined;
+  /** The server's address as the caller sees it, for SUBSCRIBE TO. */
+  readonly server?: ServerAddress | undefined;
+  /** The origin of the request, for the audit log. */
+  readonly origin?: { readonly address: string; readonly requestId: string } | undefined;
+}
+
+/** The body of a COPY. */
+export interface CopyTransfer {
+  /** The data of a COPY FROM; read once, if the statement is one. */
+  readonly body: CopyBody;
+}
+
+/** Bytes that a client sends. */
+export interface CopyBody {
+  /** Returns the next bytes; undefined at the end. Rejects if the client has left before it. */
+  next(): Promise<Uint8Array | undefined>;
+  /** Ends the reading early. Further calls do nothing. */
+  cancel(): void;
+}
+
+/** The address of the server, computed on demand. */
+export interface ServerAddress {
+  /** The URL of the server: scheme, host and port. */
+  readonly publicUrl: string;
+}
+
+/** The client that reads the answer, which may disconnect before the end. */
+export interface AnswerReader {
+  /**
+   * Calls `callback` when the client disconnects, or immediately if the client has already
+   * disconnected.
+   */
+  onLeave(callback: () => void): void;
+}
+
+/** One entry of `results`. */
+export interface StatementResult {
+  /** The columns of `rows`; both are present only for statements that return rows. */
+  readonly schema?: readonly SchemaField[];
+  /** Wire cells in schema order, ready for JSON.stringify. */
+  readonly rows?: readonly (readonly unknown[])[];
+  readonly rowCount: number;
+  readonly message?: string;
+  readonly asUser: string;
+  readonly lastSeq?: number | null;
+  /** The rows of a COPY TO, from its first byte to its last. */
+  readonly copied?: readonly Uint8Array<ArrayBuffer>[];
+  /** Effects of the statement that its author may not have intended. */
+  readonly notices?: readonly string[];
+}
+
+export interface SqlResponse {
+  /** The completed statements, in order. */
+  readonly results: readonly StatementResult[];
+  /** The reason why the request stopped. Its `statementIndex` is set. */
+  readonly error?: DatabaseError;
+  /** The rest of an answer that is too long for memory; only for a request with a reader. */
+  readonly stream?: AnswerStream;
+  /**
+   * Set if a request that allows one result was not run: the number of its statements that return
+   * rows.
+   */
+  readonly rowResultCount?: number;
+  /** The format of the rows of a COPY TO. */
+  readonly copyFormat?: CopyFormat | undefined;
+  /** Set for the answer of an earlier request with the same key. */
+  readonly isReplayed?: true;
+}
+
+/** A part of a streamed answer. */
+export type AnswerPart =
+  /** Further rows of the current entry; the first rows begin it. */
+  | {
+      readonly kind: "rows";
+      readonly schema: readonly SchemaField[];
+      readonly asUser: string;
+      readonly rows: readonly (readonly unknown[])[];
+    }
+  /**
+   * Further rows as text in the format of the request. JSON rows have no comma before or after
+   * them.
+   */
+  | {
+      readonly kind: "text";
+      readonly schema: readonly SchemaField[];
+      readonly asUser: string;
+      readonly text: Uint8Array<ArrayBuffer>;
+      readonly rowCount: number;
+    }
+  /** The end of the current entry, without its rows, or a whole entry. */
+  | { readonly kind: "entry"; readonly result: StatementResult }
+  /** The last part. If it contains an error, the current entry has no separate end. */
+  | { readonly kind: "end"; readonly error: DatabaseError | undefined };
+
+/** The rest of an answer. A caller that does not read it to its end must cancel it. */
+export interface AnswerStream {
+  /** Returns the next part; "end" once, as the last. Rejects only for unexpected failures. */
+  next(): Promise<AnswerPart>;
+  /** Ends the statements as if they were killed. */
+  cancel(): void;
+}
+
+/** A new transaction that spans requests. */
+export interface TransactionRequest {
+  /** The namespace of unqualified names in its requests; "default" if absent. */
+  readonly namespace?: string | undefined;
+  readonly isReadOnly: boolean;
+  /**
+   * The time for which the transaction may stay open; `limits.transaction_timeout_secs` if absent
+   * or longer.
+   */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** A transaction that spans requests, as the session that opened it sees it. */
+export interface TransactionInfo {
+  readonly id: string;
+  readonly state: "open" | "failed" | "committed" | "rolled back" | "unknown";
+  /** For an open one: Unix milliseconds at which it is rolled back. */
+  readonly expiresAtMs?: number;
+  /** For an open one: the time without a request after which it is rolled back. */
+  readonly idleMs?: number;
+  /** For a committed one: its last `_seq`; null if it changed no row. */
+  readonly lastSeq?: number | null;
+  /** For one that has ended: completes a message that begins with "it was". */
+  readonly why?: string;
+}
+
+/** The end of a transaction that spans requests. */
+export interface TransactionEnd extends Pick<SqlRequest, "idempotency" | "origin" | "timeoutMs"> {
+  readonly id: string;
+  readonly statement: "COMMIT" | "ROLLBACK";
+}
+
+export interface SqlEngine {
+  /** @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN */
+  openTransaction(principal: Principal, request: TransactionRequest): TransactionInfo;
+  /** @throws {DatabaseError} TRANSACTION_NOT_FOUND */
+  transaction(principal: Principal, id: string): TransactionInfo;
+  /**
+   * Ends a transaction. The end of one that has already ended in the same way succeeds again.
+   *
+   * @throws {DatabaseError} TRANSACTION_NOT_FOUND, TRANSACTION_FAILED, SERIALIZATION_FAILURE …
+   */
+  endTransaction(principal: Principal, end: TransactionEnd): Promise<TransactionInfo>;
+  /**
+   * Runs a request. Expected failures are not thrown: they are in `error`. The response is returned
+   * without a promise if there was nothing to wait for, as in a read by key.
+   */
+  execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
+  /**
+   * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
+   */
+  planLive(principal: Principal, request: LiveRequest): LivePlan;
+  /**
+   * Ends the running requests as KILL QUERY does, with SHUTTING_DOWN, and each later one. Returns
+   * the number of running ones.
+   */
+  shutDown(): number;
+}
+
+export interface LiveRequest {
+  readonly sql: string;
+  readonly params: readonly SqlParameter[];
+  readonly namespace?: string;
+}
+
+/** An expression ready to run. The same code serves SELECT, snapshot, replay and live filter. */
+export interface CompiledExpression {
+  readonly type: DataType;
+  /** The index of the batch column, if the expression is nothing but that column. */
+  readonly column?: number;
+  /**
+   * Returns one value per row of `batch`. @throws {DatabaseError} Errors of the expression on a
+   * row.
+   */
+  evaluate(batch: Batch): Vector;
+}
+
+/** A declared column that a live query names. */
+export interface NamedColumn {
+  readonly columnId: number;
+  readonly type: DataType;
+}
+
+/** A condition by which the live layer finds a query without evaluating it. */
+export interface LiveEquality {
+  readonly columnId: number;
+  readonly value: string | number;
+  /** The other conjuncts of the filter; undefined if the filter has no others. */
+  readonly rest: CompiledExpression | undefined;
+}
+
+/** The number of rows to evaluate at a time, and the clock that measures them. */
+export interface LivePace {
+  readonly rows: Pick<RowPace, "note" | "rowsMax">;
+  monotonicMs(): number;
+}
+
+/** Selects rows of a live query for a search. */
+export interface SearchRange {
+  /** Exclusive: only rows above this seq are found. */
+  readonly after: Seq;
+  /** Inclusive: rows that are current at this seq. */
+  readonly upTo: Seq;
+  /** The maximum number of rows. */
+  readonly rowsMax: number;
+  /** Whether only the seq of each row is needed. */
+  readonly isOfSeqs: boolean;
+}
+
+/** Finds the rows that the filter of a live query keeps, in another thread, in ascending seq. */
+export interface RowSearch {
+  /** Whether every search runs in the other thread, however short; for tests. */
+  readonly takesAll: boolean;
+  /**
+   * Begins a search.
+   *
+   * @param onArrived Called after `next` has returned "waiting", once it may return something else.
+   * @returns undefined if only the event loop can read the rows.
+   * @throws {DatabaseError} @throws {CorruptionError}
+   */
+  begin(range: SearchRange, onArrived: () => void): FoundRows | undefined;
+}
+
+/** The rows of a search, as they are found. */
+export interface FoundRows {
+  /**
+   * Returns the next rows, as the columns of the plan or `_seq` alone.
+   *
+   * @returns undefined at the end; "refused" if the event loop has to read the rows after all.
+   * @throws {DatabaseError} Errors of the filter on a row.
+   */
+  next(): Batch | "waiting" | "refused" | undefined;
+  close(): void;
+}
+
+/** A bound live query: the columns to read of each version, and how to build its rows. */
+export interface LivePlan {
+  readonly tableId: number;
+  /** The table name as shown: "ns.table". */
+  readonly tableName: string;
+  /**
+   * The owner of the rows: an account number, or SHARED_OWNER. The binder derives it from the
+   * principal.
+   */
+  readonly owner: number;
+  readonly schemaVersion: number;
+  /** The ids of the columns that filter and projections read; batches have this order. */
+  readonly columnIds: readonly number[];
+  /** The condition that kept rows meet; undefined keeps all rows. */
+  readonly filter: CompiledExpression | undefined;
+  /** One expression per field. The fields include the primary key and `_seq`. */
+  readonly projections: readonly CompiledExpression[];
+  /** The pace at which filter and projections are evaluated; undefined if no row takes long. */
+  readonly pace: LivePace | undefined;
+  /** The search in another thread; absent if there are no other threads. */
+  readonly search?: RowSearch | undefined;
+  readonly fields: readonly SchemaField[];
+  /** The SQL type of each field, for making cells. */
+  readonly fieldTypes: readonly DataType[];
+  /** The indexes of the fields that are primary key columns. */
+  readonly keyFieldIndexes: readonly number[];
+  /** The index of the field that is `_seq`. */
+  readonly seqFieldIndex: number;
+  /** Plans with the same fingerprint, owner and table produce the same messages. */
+  readonly fingerprint: string;
+  /** A conjunct `column = constant` of the filter. Rows with another value cannot match. */
+  readonly equality: LiveEquality | undefined;
+  /** Whether the query selects `*`, so that a new column ends it. */
+  readonly hasStar: boolean;
+  /** The columns named in the query, each with the position of its first mention. */
+  readonly namedColumns: readonly NamedColumn[];
+  /**
+   * Whether the subscriber may read the rows. Checked again when definitions change; false ends the
+   * subscription.
+   */
+  mayRead(): boolean;
+}

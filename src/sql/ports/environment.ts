@@ -1,0 +1,121 @@
+/**
+ * The dependencies of the SQL layer, which it receives once at startup: the layers below, the ports
+ * to the layers above, and its limits.
+ */
+import type { Auth } from "../../auth/mod.ts";
+import type { Bugs } from "../../base/bugs.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Random } from "../../base/random.ts";
+import type { LogLine } from "../../base/recent_log.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import type {
+  BlobStore,
+  HistoryStore,
+  JobList,
+  Storages,
+  Store,
+  TableDefinition,
+} from "../../storage/mod.ts";
+import type { Activity } from "../activity/activity.ts";
+import type { MemoryGate } from "../admission/memory_gate.ts";
+import type { StorageQuota } from "../admission/storage_quota.ts";
+import type { WriteGates } from "../admission/write_gates.ts";
+import type { AuditLog } from "../own_tables/audit_log.ts";
+import type { SpillSpace } from "../spill/mod.ts";
+import type {
+  BackupAccess,
+  ConnectionAccess,
+  LiveAccess,
+  MemoryPart,
+  MetricSample,
+  SettingRow,
+  TopicAccess,
+  WebhookAccess,
+} from "./ports.ts";
+
+/** Limits of requests and statements; 0 means no limit where documented. */
+export interface SqlLimits {
+  readonly sqlBytesMax: number;
+  readonly parametersMax: number;
+  readonly parameterBytesMax: number;
+  /** The maximum number of rows in a result; 0 means no limit. */
+  readonly resultRowsMax: number;
+  /** The default timeout of a request; 0 means no timeout. */
+  readonly timeoutMs: number;
+  readonly timeoutMsMax: number;
+  readonly requiresWhere: boolean;
+  readonly transactionTimeoutMs: number;
+  readonly transactionBytesMax: number;
+  /** The time that a transaction that spans requests may wait for the next request. */
+  readonly transactionIdleMs: number;
+  /** The maximum number of open transactions that span requests; 0 means no limit. */
+  readonly transactionsMax: number;
+  readonly transactionsPerUser: number;
+  /** The time for which the answer to a request with a key is kept. */
+  readonly idempotencyTtlMs: number;
+  /** The largest total size, in bytes, of the kept answers of one user; 0 means no limit. */
+  readonly idempotencyBytesMax: number;
+  /** The largest total size, in bytes, of the rows and files of one user; 0 means no limit. */
+  readonly storageBytesMax: number;
+  readonly queryMemoryBytes: number;
+  /** The memory of all statements together; long queries wait while it is exceeded. */
+  readonly totalQueryMemoryBytes: number;
+  /** The estimated memory of all kept plans. */
+  readonly planBytes: number;
+  /** Requests that take at least this long are logged; 0 disables the log. */
+  readonly slowQueryMs: number;
+  /** The maximum number of files in one sub-folder of a table. */
+  readonly filesPerFolderMax: number;
+}
+
+export interface SqlEnvironment {
+  readonly catalog: Catalog;
+  readonly store: Store;
+  /** Reads versions of rows by their seqs. */
+  readonly history: Pick<HistoryStore, "versions">;
+  readonly blobs: BlobStore;
+  readonly jobs: JobList;
+  readonly backups: BackupAccess;
+  readonly storages: Storages;
+  readonly auth: Auth;
+  readonly audit: AuditLog;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Records every bug that ends a request. */
+  readonly bugs: Bugs;
+  /** The newest lines of the log, oldest first. */
+  readonly logLines: () => readonly LogLine[];
+  readonly limits: SqlLimits;
+  /** The temporary space for rows that do not fit into their statement's memory. */
+  readonly spillSpace: SpillSpace;
+  readonly settings: () => readonly SettingRow[];
+  readonly version: string;
+  /** This server's number in its cluster. */
+  readonly nodeId: number;
+  /** The running and past requests; one for each engine. */
+  readonly activity: Activity;
+  /** The write gates of the tables; one for each engine. */
+  readonly writeGates: WriteGates;
+  /** The gate that is closed while memory is tight. */
+  readonly memoryGate: MemoryGate;
+  /** Present if `limits.storage_bytes_per_user` is set. */
+  readonly storageQuota: StorageQuota | undefined;
+  /** Called at each use, because the live engine is created after this layer. */
+  readonly live: () => LiveAccess;
+  /** Called at each use, like the live engine. */
+  readonly topics: () => TopicAccess;
+  /** Called at each use, like the live engine. */
+  readonly webhooks: () => WebhookAccess;
+  /** Called at each use, because the server is created last, and tests have no server. */
+  readonly connections: () => ConnectionAccess;
+  /** Called at each use, like the connections. */
+  readonly metrics: () => readonly MetricSample[];
+  /** Returns the parts of the process that currently use memory. */
+  readonly memory: () => readonly MemoryPart[];
+  /**
+   * Returns the storage's definition of a table, with the defaults for flush and history applied.
+   */
+  readonly definitionOf: (table: TableEntry) => TableDefinition;
+}

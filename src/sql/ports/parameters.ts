@@ -1,0 +1,87 @@
+/**
+ * The parameters of a request.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { NESTING_MAX } from "../../base/limits.ts";
+import { BIGINT, type DataType, type Value, valueFromParameter } from "../../types/mod.ts";
+import type { ParseLimits } from "../parse/parser.ts";
+import type { SqlParameter } from "./engine.ts";
+import type { SqlLimits } from "./environment.ts";
+
+export function parseLimitsOf(limits: SqlLimits): ParseLimits {
+  return {
+    sqlBytesMax: limits.sqlBytesMax,
+    parametersMax: limits.parametersMax,
+    nestingMax: NESTING_MAX,
+  };
+}
+
+/** Parameters in their order, with values and types separate. */
+export interface TypedParameters {
+  readonly types: DataType[];
+  readonly values: Value[];
+}
+
+/** @throws {DatabaseError} INVALID_PARAMETER */
+export function typedParameters(
+  params: readonly SqlParameter[],
+  { parameterBytesMax, parametersMax }: SqlLimits,
+): TypedParameters {
+  if (params.length > parametersMax) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind ${params.length} parameters: the maximum is ${parametersMax}`,
+    );
+  }
+  const types: DataType[] = [];
+  const values: Value[] = [];
+  for (const parameter of params) {
+    // The most frequent kind is handled without creating an object for each.
+    if (typeof parameter === "number") {
+      types.push(BIGINT);
+      // Integers have no negative zero.
+      values.push(parameter + 0);
+      continue;
+    }
+    const { type, value } = typedParameter(parameter, types.length, parameterBytesMax);
+    types.push(type);
+    values.push(value);
+  }
+  return { types, values };
+}
+
+/**
+ * Requires that the text uses every parameter up to the highest. @throws {DatabaseError}
+ * INVALID_PARAMETER
+ */
+export function requireNoGap(used: ReadonlySet<number>, count: number): void {
+  for (let number = 1; number <= count; number += 1) {
+    if (used.has(number)) continue;
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${number}: the text uses a higher one, but not this one`,
+    );
+  }
+}
+
+function typedParameter(
+  parameter: SqlParameter,
+  index: number,
+  bytesMax: number,
+): { type: DataType; value: Value } {
+  const text = textOf(parameter);
+  if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${index + 1}: it has more than ${bytesMax} bytes`,
+    );
+  }
+  return valueFromParameter(parameter);
+}
+
+function textOf(parameter: SqlParameter): string {
+  if (typeof parameter === "string") return parameter;
+  return typeof parameter === "object" && parameter !== null && "json" in parameter
+    ? parameter.json
+    : "";
+}

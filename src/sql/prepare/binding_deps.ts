@@ -1,0 +1,71 @@
+/**
+ * The environment in which statements are bound: the tables, views and system views that names in
+ * FROM refer to, and statistics of their rows.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Catalog } from "../../catalog/mod.ts";
+import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
+import type { DmlDeps } from "../bind/change/dml_target.ts";
+import { bindInSteps } from "../bind/query/select_binder.ts";
+import { findTable, noSystemView, visibleView } from "../names/table_names.ts";
+import { depsOf, viewRelation } from "../names/views.ts";
+import type { SqlEnvironment, SqlLimits } from "../ports/environment.ts";
+import { isSystemViews, type SystemViews } from "../system/system_views.ts";
+
+/** The objects among which names are resolved. */
+export interface NameDeps {
+  readonly catalog: Catalog;
+  readonly systemViews: SystemViews;
+}
+
+/** The objects among which names are resolved, with the caller and the current namespace. */
+export interface BindingDeps extends NameDeps {
+  readonly limits: SqlLimits;
+}
+
+export interface BindingPlace {
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+  readonly statement: StatementBinding;
+  /** The caller. A table that the caller may not read is treated as missing. */
+  readonly principal: Principal;
+}
+
+/** Returns the environment for the binder. */
+export function dmlDepsOf(
+  deps: BindingDeps,
+  { namespace, principal, statement }: BindingPlace,
+): DmlDeps {
+  const { catalog, limits, systemViews } = deps;
+  return {
+    statement,
+    isOutermost: true,
+    bindInSteps,
+    requiresWhere: limits.requiresWhere,
+    source: {
+      namespace,
+      table(name, node) {
+        const { name: relation, schema = namespace } = name;
+        if (!isSystemViews(schema)) {
+          return findTable(deps, name, { namespace, node, principal });
+        }
+        const known = systemViews.namesFor(principal);
+        throw noSystemView(`${schema}.${relation}`, known, node);
+      },
+      systemView: systemViews.find,
+      view: ({ name, schema }) => {
+        const entry = visibleView(deps, { namespace: schema ?? namespace, name }, principal);
+        if (entry === undefined) return undefined;
+        return viewRelation(entry, depsOf(catalog, systemViews.find));
+      },
+    },
+  };
+}
+
+/** Returns statistics of tables over all owners, for ordering joins. */
+export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
+  return {
+    rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),
+    spanOf: ({ tableId }, columnId) => store.valueSpan(tableId, columnId),
+  };
+}

@@ -1,0 +1,157 @@
+/**
+ * The calls of nextval, currval, lastval and setval by one statement on the event loop.
+ *
+ * currval and lastval tell what the request has taken, or what the transaction has.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Catalog, SequenceEntry } from "../../catalog/mod.ts";
+import type { Whole } from "../../types/mod.ts";
+import type { TakenNumbers } from "../execute/context/taken_numbers.ts";
+import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
+import {
+  nameInText,
+  requireSequenceUse,
+  type SequenceUse,
+  sequenceNotFound,
+  sequencesOf,
+  sequenceText,
+} from "../names/sequences.ts";
+import { visibleTable } from "../names/table_names.ts";
+
+/** The part of the catalog that counts. */
+export type SequenceCatalog = Pick<
+  Catalog,
+  | "namespace"
+  | "nextNumber"
+  | "sequence"
+  | "sequences"
+  | "setNumber"
+  | "table"
+  | "tableById"
+  | "version"
+>;
+
+export interface SequenceCallsOptions {
+  readonly catalog: SequenceCatalog;
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+  /** The numbers that the request, and the transaction around it, have taken. */
+  readonly taken: readonly TakenNumbers[];
+  readonly isReadOnly: boolean;
+}
+
+export class OwnSequenceCalls implements SequenceCalls {
+  readonly #options: SequenceCallsOptions;
+  /** The sequences that were found by text, while the catalog is as it was. */
+  readonly #found = new Map<string, SequenceEntry>();
+  #foundVersion: number;
+
+  constructor(options: SequenceCallsOptions) {
+    this.#options = options;
+    this.#foundVersion = options.catalog.version;
+  }
+
+  next(text: string, right: NextNumberRight): Whole {
+    const { catalog } = this.#options;
+    const sequence = right === "definer" ? this.#named(text) : this.#usable(text, "take");
+    if (right === "caller") this.#requireWritable("nextval");
+    const value = catalog.nextNumber(sequence);
+    for (const taken of this.#options.taken) taken.note(sequence.sequenceId, value);
+    return value;
+  }
+
+  note(text: string, value: Whole): void {
+    const { sequenceId } = this.#named(text);
+    for (const taken of this.#options.taken) taken.note(sequenceId, value);
+  }
+
+  current(text: string): Whole {
+    const { namespace, name, sequenceId } = this.#usable(text, "take");
+    for (const taken of this.#options.taken) {
+      const value = taken.of(sequenceId);
+      if (value !== undefined) return value;
+    }
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot tell the current number of sequence ${namespace}.${name}: this request has taken none`,
+      {
+        hint: "call nextval in the same request or transaction, or read the number with RETURNING",
+      },
+    );
+  }
+
+  last(): Whole {
+    for (const taken of this.#options.taken) {
+      if (taken.last !== undefined) return taken.last;
+    }
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      "Cannot tell the last number of a sequence: this request has taken none",
+      {
+        hint: "call nextval in the same request or transaction, or read the number with RETURNING",
+      },
+    );
+  }
+
+  set(text: string, value: Whole, isCalled: boolean): Whole {
+    const sequence = this.#usable(text, "set");
+    this.#requireWritable("setval");
+    this.#options.catalog.setNumber(sequence, value, isCalled);
+    if (isCalled) {
+      for (const taken of this.#options.taken) taken.correct(sequence.sequenceId, value);
+    }
+    return value;
+  }
+
+  ownedBy(tableText: string, columnName: string): string | null {
+    const { catalog, namespace: current, principal } = this.#options;
+    const { name, namespace = current } = nameInText(tableText);
+    const table = visibleTable(catalog, { namespace, name }, principal);
+    if (table === undefined) {
+      throw new DatabaseError("TABLE_NOT_FOUND", `table ${namespace}.${name} not found`);
+    }
+    const column = table.columns.find((each) => each.name === columnName);
+    if (column === undefined) {
+      throw new DatabaseError(
+        "COLUMN_NOT_FOUND",
+        `Cannot find column "${columnName}" in ${namespace}.${name}`,
+      );
+    }
+    const owned = sequencesOf(catalog, table.tableId).find(
+      ({ ownedBy }) => ownedBy?.columnId === column.columnId,
+    );
+    return owned === undefined ? null : sequenceText(owned);
+  }
+
+  #named(text: string): SequenceEntry {
+    const { catalog, namespace: current } = this.#options;
+    if (this.#foundVersion !== catalog.version) {
+      this.#found.clear();
+      this.#foundVersion = catalog.version;
+    }
+    const known = this.#found.get(text);
+    if (known !== undefined) return known;
+    const { name, namespace = current } = nameInText(text);
+    const sequence = catalog.sequence(namespace, name);
+    if (sequence === undefined) throw sequenceNotFound(catalog, { namespace, name });
+    this.#found.set(text, sequence);
+    return sequence;
+  }
+
+  #usable(text: string, use: SequenceUse): SequenceEntry {
+    const { catalog, principal } = this.#options;
+    const sequence = this.#named(text);
+    requireSequenceUse(principal, sequence, { catalog, use });
+    return sequence;
+  }
+
+  #requireWritable(name: string): void {
+    if (!this.#options.isReadOnly) return;
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot call ${name}: the transaction is READ ONLY`,
+    );
+  }
+}

@@ -1,0 +1,323 @@
+/**
+ * Creates the context of one execution from the dependencies of the SQL layer.
+ */
+import { mayReadHistory, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import type { ReadStore, WriteStore } from "../../storage/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import { Effort } from "../execute/context/effort.ts";
+import {
+  type CopyInput,
+  checkResultRows,
+  type ExecutionContext,
+  type QueryShare,
+  type References,
+  type SubqueryAnswers,
+  type UploadSink,
+} from "../execute/context/execution_context.ts";
+import type { Profile } from "../execute/context/profile.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { Sleeps } from "../execute/context/sleeps.ts";
+import type { StorageMeter } from "../execute/context/storage_meter.ts";
+import { SLICE_OVER } from "../execute/context/time_slice.ts";
+import type { StagedRows, Transaction } from "../execute/context/transaction.ts";
+import { MemoryBudget } from "../execute/materialised/memory_budget.ts";
+import { Subqueries } from "../execute/subquery/subqueries.ts";
+import type { CallDeps, SequenceCalls } from "../functions/base/function.ts";
+import { referencesTo } from "../names/references.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { TemporaryFiles } from "../spill/mod.ts";
+import { OwnSequenceCalls } from "./sequence_calls.ts";
+
+/** The dependencies of an execution. */
+export type ExecutionDeps = Pick<
+  SqlEnvironment,
+  "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
+>;
+
+/** The dependencies of an execution in another thread, which has no catalog and writes nothing. */
+export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
+  readonly catalog: Pick<Catalog, "namespace" | "tableById">;
+  readonly store: ReadStore;
+  /** Takes numbers of sequences, if the statement does not run on the event loop. */
+  readonly sequences: SequenceCalls;
+}
+
+export interface ContextOptions {
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** The parameters, followed by lifted literals or files. */
+  readonly slots: readonly Value[];
+  /** The seq at which a statement outside a transaction reads. */
+  readonly atSeq: Seq;
+  readonly transaction?: Transaction | undefined;
+  /** The staged rows of a transaction in another thread. */
+  readonly staged?: StagedRows | undefined;
+  /** The store that receives the changes. */
+  readonly writes?: WriteStore | undefined;
+  /** The time of the statement; if absent, the current time or that of the transaction. */
+  readonly nowMicros?: number | undefined;
+  readonly uploads?: UploadSink | undefined;
+  readonly copyInput?: CopyInput | undefined;
+  readonly division?: QueryShare | undefined;
+  /** The measurements, for EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
+  /** The request's ledger; absent for the expressions of a definition or of a live query. */
+  readonly ledger?: RequestLedger | undefined;
+  /**
+   * The monotonic time from which {@linkcode ExecutionContext.checkTime} throws SLICE_OVER; absent
+   * if the statement runs to completion here.
+   */
+  readonly sliceEndMs?: number | undefined;
+  /** The sleeps of the statement; absent if it may not sleep. */
+  readonly sleeps?: Sleeps | undefined;
+}
+
+/** A caller without an identity, for expressions of definitions, which read no row. */
+export const NO_PRINCIPAL: Principal = {
+  userId: "",
+  role: "user",
+  owner: undefined,
+  actorId: "",
+  actorRole: "user",
+  isImpersonated: false,
+  sessionId: "",
+};
+
+/** The context of a whole statement, with information about its progress. */
+export interface StatementContext extends ExecutionContext {
+  /** Whether the statement reads rows in a sort order that only the event loop maintains. */
+  readonly readsInOrder: boolean;
+  /** Present if the query may sleep. */
+  readonly sleeps: Sleeps | undefined;
+  /**
+   * Discards everything that was read, so that the statement starts again.
+   *
+   * @param sliceEndMs See {@linkcode ContextOptions}.
+   */
+  beginAnew(sliceEndMs: number | undefined): void;
+}
+
+export function newContext(deps: ExecutionDeps, options: ContextOptions): StatementContext {
+  const { catalog } = deps;
+  const { ledger, namespace, principal, transaction } = options;
+  return new OwnContext(
+    deps,
+    options,
+    () => {
+      const taken = [ledger?.numbers ?? [], transaction?.numbers ?? []].flat();
+      const isReadOnly = transaction?.isReadOnly === true;
+      return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly });
+    },
+    referencesIn(deps),
+  );
+}
+
+function referencesIn({ catalog, store }: Pick<ExecutionDeps, "catalog" | "store">): References {
+  return {
+    get appliedSeq() {
+      return store.appliedSeq;
+    },
+    tableById: (tableId) => catalog.tableById(tableId),
+    to: (tableId) => referencesTo(catalog, tableId),
+    owners: (tableId) => store.owners(tableId),
+  };
+}
+
+/** Creates the context of an execution in another thread. */
+export function newReaderContext(deps: QueryDeps, options: ContextOptions): StatementContext {
+  return new OwnContext(deps, options, () => deps.sequences);
+}
+
+const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
+
+/**
+ * Creates the memory budget and the values for functions on demand: a read by key needs neither.
+ */
+class OwnContext implements StatementContext {
+  readonly store: ReadStore;
+  readonly writes: WriteStore | undefined;
+  readonly principal: Principal;
+  readonly transaction: Transaction | undefined;
+  readonly staged: StagedRows | undefined;
+  readonly snapshotSeq: Seq;
+  readonly slots: readonly Value[];
+  readonly storageMeter: StorageMeter | undefined;
+  readonly references: References | undefined;
+  readonly uploads: UploadSink | undefined;
+  readonly copyInput: CopyInput | undefined;
+  readonly division: QueryShare | undefined;
+  readonly profile: Profile | undefined;
+  readonly #deps: Omit<QueryDeps, "sequences">;
+  readonly #sequences: () => SequenceCalls;
+  readonly #namespace: string;
+  readonly #ledger: RequestLedger | undefined;
+  readonly #nowMicros: number;
+  readonly outer: ExecutionContext["outer"] = NOTHING;
+  readonly working: ExecutionContext["working"] = NOTHING;
+  readsInOrder = false;
+  #sliceEndMs: number;
+  #memory: MemoryBudget | undefined;
+  #subqueries: SubqueryAnswers | undefined;
+  readonly sleeps: Sleeps | undefined;
+  #effort: Effort | undefined;
+  #pause: (() => Promise<void>) | undefined;
+  #call: CallDeps | undefined;
+  #temporary: TemporaryFiles | undefined;
+
+  constructor(
+    deps: Omit<QueryDeps, "sequences">,
+    options: ContextOptions,
+    sequences: () => SequenceCalls,
+    references?: References,
+  ) {
+    this.references = references;
+    const { principal, transaction } = options;
+    this.store = deps.store;
+    this.writes = options.writes;
+    this.principal = principal;
+    this.transaction = transaction;
+    this.staged = transaction ?? options.staged;
+    this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
+    this.slots = options.slots;
+    this.storageMeter = deps.storageQuota;
+    this.uploads = options.uploads;
+    this.copyInput = options.copyInput;
+    this.division = options.division;
+    this.profile = options.profile;
+    this.#deps = deps;
+    this.#sequences = sequences;
+    this.#namespace = options.namespace;
+    this.#ledger = options.ledger;
+    this.#sliceEndMs = options.sliceEndMs ?? Number.POSITIVE_INFINITY;
+    this.sleeps = options.sleeps;
+    this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? deps.clock.nowMs() * 1000;
+  }
+
+  get memory(): MemoryBudget {
+    if (this.#memory === undefined) {
+      this.#memory = new MemoryBudget(this.#deps.limits.queryMemoryBytes);
+      if (this.#ledger !== undefined) this.#ledger.memory = this.#memory;
+    }
+    return this.#memory;
+  }
+
+  get temporary(): TemporaryFiles {
+    if (this.#temporary === undefined) {
+      this.#temporary = new TemporaryFiles(this.#deps.spillSpace);
+      if (this.#ledger !== undefined) {
+        this.#ledger.temporary?.close();
+        this.#ledger.temporary = this.#temporary;
+      }
+    }
+    return this.#temporary;
+  }
+
+  get call(): CallDeps {
+    this.#call ??= this.#callDeps();
+    return this.#call;
+  }
+
+  get subqueries(): SubqueryAnswers {
+    this.#subqueries ??= new Subqueries(this);
+    return this.#subqueries;
+  }
+
+  get effort(): Effort {
+    this.#effort ??= new Effort({ context: this, bytesMax: this.#deps.limits.queryMemoryBytes });
+    return this.#effort;
+  }
+
+  mayReadHistory(table: TableEntry): boolean {
+    const namespace = this.#deps.catalog.namespace(table.namespace);
+    return mayReadHistory(this.principal, table, namespace);
+  }
+
+  requireUnaltered({ name, namespace, schemaVersion, tableId }: TableEntry): void {
+    const { catalog } = this.#deps;
+    if (catalog.tableById(tableId)?.schemaVersion === schemaVersion) return;
+    throw new DatabaseError(
+      "SERIALIZATION_FAILURE",
+      `Cannot continue writing ${namespace}.${name}: it was altered or dropped in the meantime`,
+      { hint: "run the statement again" },
+    );
+  }
+
+  noteReadInOrder(): void {
+    this.readsInOrder = true;
+  }
+
+  noteRead(rowCount: number): void {
+    if (this.#ledger !== undefined) this.#ledger.rowsRead += rowCount;
+  }
+
+  monotonicMs(): number {
+    return this.#deps.clock.monotonicMs();
+  }
+
+  checkTime(): void {
+    if (this.#ledger === undefined) return;
+    this.#ledger.noteProgress?.();
+    if (checkDeadline(this.#ledger, this.#deps.clock) >= this.#sliceEndMs) throw SLICE_OVER;
+  }
+
+  get mayLeave(): boolean {
+    return this.#sliceEndMs < Number.POSITIVE_INFINITY;
+  }
+
+  stay(): void {
+    this.#sliceEndMs = Number.POSITIVE_INFINITY;
+  }
+
+  beginAnew(sliceEndMs = Number.POSITIVE_INFINITY): void {
+    this.#sliceEndMs = sliceEndMs;
+    this.#subqueries = undefined;
+    this.#memory?.close();
+    this.#temporary?.close();
+    this.#temporary = undefined;
+    this.profile?.clear();
+  }
+
+  pause(): Promise<void> {
+    // The work before the first pause has already had a time slice.
+    this.#pause ??= pauser(this.#deps.clock, { check: () => this.checkTime(), firstSliceMs: 0 });
+    return this.#pause();
+  }
+
+  checkResultRows(rowCount: number): void {
+    checkResultRows(rowCount, this.#deps.limits.resultRowsMax);
+  }
+
+  #callDeps(): CallDeps {
+    const { clock, random, store, version } = this.#deps;
+    const { principal } = this;
+    return {
+      nowMicros: this.#nowMicros,
+      userId: principal.userId,
+      sessionUserId: principal.actorId,
+      role: principal.role,
+      namespace: this.#namespace,
+      version,
+      clockMicros: () => clock.nowMs() * 1000,
+      snowflakeId: () => store.snowflakeId(),
+      sequences: this.#sequences(),
+      commitMs: (seq) => store.commitMs(seq),
+      lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
+      randomBytes: (count) => random.bytes(count),
+      randomUnit: () => random.unit(),
+      sleep: (seconds) => {
+        if (this.sleeps === undefined) throw noSleep();
+        this.sleeps.sleep(Math.max(0, seconds) * 1000);
+      },
+    };
+  }
+}
+
+function noSleep(): DatabaseError {
+  return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP here", {
+    hint: "call it in a query, or run SELECT PG_SLEEP(…) by itself",
+  });
+}

@@ -1,0 +1,115 @@
+/**
+ * The calls of nextval and its kin by a statement in a reader, which asks the event loop: there, a
+ * sequence is counted and its numbers are reserved durably. Numbers are asked for in blocks, and
+ * those that are left at the end are a gap.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Value, Whole } from "../../types/mod.ts";
+import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
+
+/** The first question asks for one number, each further one for twice as many. */
+const NUMBERS_MAX = 1024;
+
+/** A call, as a question. */
+export type SequenceCall =
+  | {
+      readonly op: "next";
+      readonly name: string;
+      readonly right: NextNumberRight;
+      readonly count: number;
+    }
+  | { readonly op: "current"; readonly name: string }
+  | { readonly op: "last" }
+  | {
+      readonly op: "set";
+      readonly name: string;
+      readonly value: Whole;
+      readonly isCalled: boolean;
+    }
+  | { readonly op: "owned"; readonly table: string; readonly column: string }
+  | { readonly op: "note"; readonly name: string; readonly value: Whole };
+
+/** Answers a question on the event loop. @throws {DatabaseError} */
+export function answeredCall(call: SequenceCall, sequences: SequenceCalls): readonly Value[] {
+  switch (call.op) {
+    case "next":
+      return Array.from({ length: call.count }, () => sequences.next(call.name, call.right));
+    case "current":
+      return [sequences.current(call.name)];
+    case "last":
+      return [sequences.last()];
+    case "set":
+      return [sequences.set(call.name, call.value, call.isCalled)];
+    case "owned":
+      return [sequences.ownedBy(call.table, call.column)];
+    case "note":
+      sequences.note(call.name, call.value);
+      return [];
+  }
+}
+
+interface AskedNumbers {
+  readonly values: readonly Value[];
+  taken: number;
+}
+
+export class AskedSequenceCalls implements SequenceCalls {
+  readonly #ask: (call: SequenceCall) => readonly Value[];
+  readonly #blocks = new Map<string, AskedNumbers>();
+
+  /** @param ask Waits for the answer. @throws {DatabaseError} */
+  constructor(ask: (call: SequenceCall) => readonly Value[]) {
+    this.#ask = ask;
+  }
+
+  next(name: string, right: NextNumberRight): Whole {
+    let block = this.#blocks.get(name);
+    if (block === undefined || block.taken === block.values.length) {
+      const count = Math.min(NUMBERS_MAX, 2 * (block?.values.length ?? 0.5));
+      block = { values: this.#ask({ op: "next", name, right, count }), taken: 0 };
+      this.#blocks.set(name, block);
+    }
+    block.taken += 1;
+    return lastIn(block);
+  }
+
+  current(name: string): Whole {
+    const block = this.#blocks.get(name);
+    return block === undefined ? this.#whole({ op: "current", name }) : lastIn(block);
+  }
+
+  last(): Whole {
+    this.finish();
+    return this.#whole({ op: "last" });
+  }
+
+  set(name: string, value: Whole, isCalled: boolean): Whole {
+    this.#blocks.delete(name);
+    return this.#whole({ op: "set", name, value, isCalled });
+  }
+
+  ownedBy(table: string, column: string): string | null {
+    const [name = null] = this.#ask({ op: "owned", table, column });
+    return name as string | null;
+  }
+
+  note(name: string, value: Whole): void {
+    this.#ask({ op: "note", name, value });
+  }
+
+  /** Tells the event loop which number of each block was the last one taken. */
+  finish(): void {
+    for (const [name, block] of this.#blocks) {
+      if (block.taken < block.values.length) this.note(name, lastIn(block));
+    }
+  }
+
+  #whole(call: SequenceCall): Whole {
+    const [value] = this.#ask(call);
+    return value as Whole;
+  }
+}
+
+function lastIn({ taken, values }: AskedNumbers): Whole {
+  return defined(values[taken - 1], "the event loop has taken a number") as Whole;
+}

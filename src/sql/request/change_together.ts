@@ -1,0 +1,137 @@
+/**
+ * Runs a change that other rows follow, as ON DELETE and ON UPDATE say. It runs in its own
+ * transaction, which reads at the newest applied state. A short one begins and commits in one tick,
+ * so it never encounters a conflict; a long one that does is run again, the last time with its
+ * table closed to others.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import type { Commit } from "../../storage/mod.ts";
+import type { DmlOutcome } from "../execute/change/change_writer.ts";
+import { checkDeferred } from "../execute/change/followed_references.ts";
+import { requireUnbroken } from "../execute/change/references.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { Transaction } from "../execute/context/transaction.ts";
+import { Uploads } from "../files/uploads.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { StatementContext } from "../prepare/statement_context.ts";
+
+const ATTEMPTS_MAX = 3;
+
+/** A change that has begun. */
+interface BegunChange {
+  readonly context: StatementContext;
+  readonly outcome: DmlOutcome | Promise<DmlOutcome>;
+}
+
+export interface TogetherOptions {
+  readonly deps: Pick<
+    SqlEnvironment,
+    "catalog" | "clock" | "limits" | "storageQuota" | "store" | "writeGates"
+  >;
+  readonly ledger: RequestLedger;
+  readonly tableId: number;
+  readonly uploads: Uploads;
+  /** Runs the statement with the definitions and rows of this tick. */
+  readonly begin: (transaction: Transaction) => BegunChange;
+}
+
+/** @throws {DatabaseError} */
+export async function changeTogether(options: TogetherOptions): Promise<DmlOutcome> {
+  const { ledger, tableId } = options;
+  const { store, writeGates } = options.deps;
+  for (let attempt = 1; ; attempt += 1) {
+    let open: (() => void) | undefined;
+    try {
+      if (attempt === ATTEMPTS_MAX) open = await writeGates.close(tableId, ledger);
+      return await attempted(options);
+    } catch (error) {
+      const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
+      if (!isConflict || attempt === ATTEMPTS_MAX) throw error;
+      // If the change that caused the conflict fails to become durable, the conflict disappears.
+      await Promise.allSettled([store.durable(store.appliedSeq)]);
+    } finally {
+      open?.();
+    }
+  }
+}
+
+/** A short change is read and committed in the tick of the call. */
+async function attempted(options: TogetherOptions): Promise<DmlOutcome> {
+  const { clock, limits, storageQuota, store } = options.deps;
+  const transaction = new Transaction({
+    snapshotSeq: store.appliedSeq,
+    nowMicros: clock.nowMs() * 1000,
+    isReadOnly: false,
+    startedAtMs: clock.monotonicMs(),
+    timeoutMs: limits.transactionTimeoutMs,
+    bytesMax: limits.transactionBytesMax,
+    isMetered: storageQuota !== undefined,
+  });
+  const { context, outcome } = options.begin(transaction);
+  const committing = { context, options, transaction };
+  if (outcome instanceof Promise) return await committedLater(await outcome, committing);
+  const isShort = transaction.keyCount <= BATCH_ROWS_MAX && storageQuota === undefined;
+  return isShort ? committed(outcome, committing) : await committedLater(outcome, committing);
+}
+
+interface Committing {
+  readonly context: StatementContext;
+  readonly options: TogetherOptions;
+  readonly transaction: Transaction;
+}
+
+/** Commits in this tick. */
+function committed(outcome: DmlOutcome, { context, options, transaction }: Committing): DmlOutcome {
+  const { store } = options.deps;
+  requireReferences(transaction, context);
+  const writes = [...transaction.writes()];
+  if (writes.length === 0) return outcome;
+  const { snapshotSeq } = transaction;
+  const commit = made(options, transaction, () => store.apply({ writes, snapshotSeq }));
+  return withCommit(outcome, commit);
+}
+
+/** Commits in a later tick, prepared in several if there are many rows. */
+async function committedLater(outcome: DmlOutcome, committing: Committing): Promise<DmlOutcome> {
+  const { context, options, transaction } = committing;
+  const { catalog, storageQuota, store } = options.deps;
+  await storageQuota?.prepare(transaction.growths, options.ledger);
+  transaction.requireUnaltered(catalog);
+  if (transaction.keyCount <= BATCH_ROWS_MAX) return committed(outcome, committing);
+  const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
+  for (const write of transaction.writes()) {
+    await context.pause();
+    staged.add(write);
+  }
+  while (!staged.settle()) await context.pause();
+  transaction.requireUnaltered(catalog);
+  requireReferences(transaction, context);
+  if (staged.rowCount === 0) return outcome;
+  return withCommit(
+    outcome,
+    made(options, transaction, () => staged.commit()),
+  );
+}
+
+function requireReferences(transaction: Transaction, context: StatementContext): void {
+  checkDeferred(context);
+  requireUnbroken(transaction.claims, context);
+}
+
+function made(
+  { deps, uploads }: TogetherOptions,
+  transaction: Transaction,
+  make: () => Commit,
+): Commit {
+  const { clock, storageQuota } = deps;
+  const makeAll = (): Commit => {
+    if (uploads !== Uploads.none) uploads.list(clock.nowMs());
+    return make();
+  };
+  return storageQuota === undefined ? makeAll() : storageQuota.charge(transaction.growths, makeAll);
+}
+
+function withCommit(outcome: DmlOutcome, commit: Commit): DmlOutcome {
+  return { ...outcome, applied: { ...outcome.applied, commit } };
+}

@@ -1,0 +1,338 @@
+/**
+ * The fast path of a request: one statement whose plan is cached, or can be.
+ *
+ * The literals of the text are lifted out, and the rest is the key of its plan. A request that
+ * cannot use this path is recognised before anything runs, and takes the general path. Objects that
+ * only some runs need are created on demand: most runs end in the tick in which they began.
+ *
+ * A request should touch little memory: halving the garbage of a read by key from 10 KB nearly
+ * halved its time. Such reads and plain INSERTs therefore create no operators, no closures per row,
+ * and no promise that nothing waits for.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
+import type { DataType, Value } from "../../types/mod.ts";
+import type { Activity, RunningRequest } from "../activity/activity.ts";
+import type { QueryStat } from "../activity/query_stats.ts";
+import { textOfKey } from "../activity/query_text.ts";
+import type { MemoryGate } from "../admission/memory_gate.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import { hasFaultyLiteral, readLiterals } from "../bind/expression/untyped_literals.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import type { Statement } from "../parse/ast/ast.ts";
+import { copySourceNode, isQueryNode } from "../parse/ast/query_nodes.ts";
+import { parseNormalized, parseStatements } from "../parse/parser.ts";
+import type { SlotLiteral } from "../parse/text/normalize.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "../ports/parameters.ts";
+import { type BindingDeps, dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
+import { type CacheKey, literalValues, PlanCache } from "../prepare/plan_cache.ts";
+import { boundFor, type Prepared, prepare } from "../prepare/prepared.ts";
+import { watchOf } from "../prepare/statement_watch.ts";
+import type { QuerySource } from "../readers/reader.ts";
+import { authorize, meetsAll, seesTables } from "../rights/requirements.ts";
+import { type AnswerChannel, channelOf } from "./answer_stream.ts";
+import { failedResponse } from "./at_statement.ts";
+import { atCell } from "./faulty_cell.ts";
+import { closeRequest } from "./request_end.ts";
+import {
+  type RunnerOptions,
+  type RunOptions,
+  type StatementDeps,
+  StatementRunner,
+} from "./statement_runner.ts";
+
+/**
+ * One statement on the fast path. It is created once, and implements the interfaces that its run
+ * and its end use.
+ */
+class FastStatement implements RunOptions, RunnerOptions {
+  readonly principal: Principal;
+  readonly namespace: string;
+  readonly parameters: readonly Value[];
+  /** The lifted literals, as written in the text. They are the last of the parameters. */
+  readonly literals: readonly SlotLiteral[];
+  readonly transaction: undefined;
+  readonly files: undefined;
+  readonly request: SqlRequest;
+  readonly prepared: Prepared;
+  readonly stat: QueryStat;
+  readonly ledger: RequestLedger;
+  readonly isStreamed: boolean;
+  /** The channel; set once the statement takes longer than a time slice. */
+  channel: AnswerChannel | undefined;
+  /** The entry in the list of running requests; set once the statement is listed. */
+  running: RunningRequest | undefined;
+  readonly #operations: PathOperations;
+
+  constructor(options: FastStatementOptions) {
+    this.principal = options.principal;
+    this.namespace = options.namespace;
+    this.parameters = options.parameters;
+    this.literals = options.literals;
+    this.request = options.request;
+    this.prepared = options.prepared;
+    this.stat = options.stat;
+    this.ledger = options.ledger;
+    this.isStreamed = options.request.reader !== undefined;
+    this.#operations = options.operations;
+  }
+
+  renewed(): Prepared {
+    return this.#operations.renewed(this);
+  }
+
+  source(): QuerySource | undefined {
+    return this.#operations.sourceOf(this);
+  }
+
+  channelFor(): AnswerChannel {
+    const { clock, memoryGate } = this.#operations;
+    this.channel ??= channelOf(this.request, { clock, ledger: this.ledger, memoryGate });
+    return this.channel;
+  }
+
+  /** Returns the position of the literal of a slot in the text; undefined for a parameter. */
+  startOf(slot: number): number | undefined {
+    return this.literals[slot - this.parameters.length + this.literals.length]?.start;
+  }
+}
+
+type FastStatementOptions = Pick<
+  FastStatement,
+  "principal" | "namespace" | "parameters" | "literals" | "request" | "ledger" | "prepared" | "stat"
+> & { readonly operations: PathOperations };
+
+/** The operations of the fast path that a run uses. */
+interface PathOperations {
+  renewed(statement: FastStatement): Prepared;
+  sourceOf(statement: FastStatement): QuerySource | undefined;
+  readonly clock: Clock;
+  readonly memoryGate: MemoryGate;
+}
+
+/** A text with its key in the plan cache, and the other values that its plan depends on. */
+interface KeyedText {
+  readonly key: CacheKey;
+  readonly namespace: string;
+  readonly principal: Principal;
+  readonly types: readonly DataType[];
+  /** The ledger of the request for which the statement is prepared. */
+  readonly ledger: RequestLedger;
+}
+
+/** The dependencies of the fast path. */
+interface FastPathDeps
+  extends BindingDeps,
+    StatementDeps,
+    Pick<SqlEnvironment, "activity" | "bugs" | "limits" | "log"> {}
+
+export class FastPath {
+  readonly #deps: FastPathDeps;
+  readonly #plans: PlanCache;
+  readonly #activity: Activity;
+  readonly #operations: PathOperations;
+
+  constructor(deps: FastPathDeps) {
+    this.#deps = deps;
+    this.#plans = new PlanCache(deps.catalog, deps.limits.planBytes);
+    this.#activity = deps.activity;
+    this.#operations = {
+      clock: deps.clock,
+      memoryGate: deps.memoryGate,
+      renewed: (statement) => this.#renewed(statement),
+      sourceOf: (statement) => this.#sourceOf(statement),
+    };
+  }
+
+  /** The estimated memory of all kept plans. */
+  get planBytes(): number {
+    return this.#plans.bytes;
+  }
+
+  /**
+   * Runs the one statement of a text through the plan cache; returns undefined for the general
+   * path.
+   *
+   * @throws Failures before the statement runs: the caller closes the request.
+   */
+  run(
+    principal: Principal,
+    request: SqlRequest,
+    ledger: RequestLedger,
+  ): SqlResponse | Promise<SqlResponse> | undefined {
+    const { limits } = this.#deps;
+    if (request.sql.length > limits.sqlBytesMax) return undefined;
+    const { types, values } = typedParameters(request.params, limits);
+    const namespace = request.namespace ?? DEFAULT_NAMESPACE;
+    const key = this.#plans.keyOf(request.sql, { namespace, types });
+    if (key === undefined) return undefined;
+    const known = this.#plans.get(key);
+    const prepared =
+      known !== undefined && meetsAll(known.requirements, principal, this.#deps.catalog)
+        ? known
+        : this.#prepareOwn(known, request, { key, namespace, principal, types, ledger });
+    if (prepared === undefined) return undefined;
+    const { stats } = this.#activity;
+    const { literals } = key.normalized;
+    const statement = new FastStatement({
+      principal,
+      namespace,
+      parameters: literals.length === 0 ? values : [...values, ...literalValues(literals)],
+      literals,
+      request,
+      ledger,
+      prepared,
+      stat: stats.of(prepared, textOfKey, key.normalized.key),
+      operations: this.#operations,
+    });
+    return this.#run(statement, new StatementRunner(this.#deps, statement));
+  }
+
+  #run(statement: FastStatement, runner: StatementRunner): SqlResponse | Promise<SqlResponse> {
+    const { prepared } = statement;
+    let asked: StatementResult | Promise<StatementResult>;
+    try {
+      if (prepared.literals.length > 0) {
+        readLiterals(prepared.literals, statement.parameters, (slot) => statement.startOf(slot));
+      }
+      asked = runner.run(prepared, statement);
+    } catch (error) {
+      return this.#failed(statement, error);
+    }
+    if (!(asked instanceof Promise)) return this.#ended(statement, asked);
+    // A change that only waits for the disk can no longer be ended, and is not listed.
+    if (prepared.kind === "query" || runner.isUnderWay) statement.running = this.#begin(statement);
+    return this.#endedLater(statement, asked);
+  }
+
+  #begin({ ledger, principal, request }: FastStatement): RunningRequest {
+    const { userId } = principal;
+    return this.#activity.running.begin({ userId, sql: request.sql, ledger });
+  }
+
+  #endedLater(statement: FastStatement, asked: Promise<StatementResult>): Promise<SqlResponse> {
+    const response = asked.then(
+      (result) => {
+        const ended = this.#ended(statement, result);
+        if (statement.channel?.isOpen === true) statement.channel.pushEntry(result);
+        return ended;
+      },
+      (error: unknown) => this.#failed(statement, error),
+    );
+    return statement.channel?.answerOf(response, () => []) ?? response;
+  }
+
+  #ended(statement: FastStatement, result: StatementResult): SqlResponse {
+    this.#noteEnd(statement, result.rowCount);
+    return { results: [result] };
+  }
+
+  /** @throws The errors of {@linkcode failedResponse}. */
+  #failed(statement: FastStatement, error: unknown): SqlResponse {
+    this.#noteEnd(statement, 0);
+    statement.stat.errors += 1;
+    const { principal, request } = statement;
+    return failedResponse(
+      error instanceof DatabaseError ? atCell(error, () => this.#statementOf(statement)) : error,
+      { deps: this.#deps, principal, request },
+    );
+  }
+
+  /** Returns the statement with its literals as written in the text. */
+  #statementOf({ request }: FastStatement): Statement | undefined {
+    return parseStatements(request.sql, parseLimitsOf(this.#deps.limits))[0];
+  }
+
+  #noteEnd(statement: FastStatement, rowCount: number): void {
+    const { ledger, running, stat } = statement;
+    if (running !== undefined) this.#activity.running.end(running);
+    const atMs = closeRequest(this.#deps, statement);
+    stat.note(atMs, { ms: atMs - ledger.startMs, rows: rowCount });
+  }
+
+  /** Returns the statement bound with the definitions and rights of this tick. */
+  #renewed({ ledger, namespace, prepared, principal, request }: FastStatement): Prepared {
+    const { catalog, limits } = this.#deps;
+    const { types } = typedParameters(request.params, limits);
+    const key = this.#plans.keyOf(request.sql, { namespace, types });
+    const now =
+      key === undefined
+        ? prepared
+        : (this.#plans.get(key) ??
+          this.#prepare(request, { key, namespace, principal, types, ledger }) ??
+          prepared);
+    authorize(now.requirements, principal, catalog);
+    return now;
+  }
+
+  /** Returns the source of a plan by parsing again, because it is seldom needed. */
+  #sourceOf({ namespace, request }: FastStatement): QuerySource | undefined {
+    const { limits } = this.#deps;
+    const { types } = typedParameters(request.params, limits);
+    const key = this.#plans.keyOf(request.sql, { namespace, types });
+    if (key === undefined) return undefined;
+    const parsed = parseNormalized(request.sql, key.normalized, parseLimitsOf(limits));
+    const node = parsed?.statement;
+    return node !== undefined && isQueryNode(node) ? { node, types } : undefined;
+  }
+
+  /**
+   * Prepares the statement for a caller who lacks a right of the cached plan, or if none is cached.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED
+   */
+  #prepareOwn(
+    known: Prepared | undefined,
+    request: SqlRequest,
+    keyed: KeyedText,
+  ): Prepared | undefined {
+    const { principal } = keyed;
+    const { catalog } = this.#deps;
+    // A plan made for another caller may read a table that is hidden from this caller.
+    const isSeen = known !== undefined && seesTables(known.requirements, principal, catalog);
+    const prepared = isSeen ? known : this.#prepareFirst(request, keyed);
+    if (prepared !== undefined) authorize(prepared.requirements, principal, catalog);
+    return prepared;
+  }
+
+  /**
+   * Prepares the statement without its literals; returns undefined if it may be valid only with
+   * them.
+   */
+  #prepareFirst(request: SqlRequest, keyed: KeyedText): Prepared | undefined {
+    try {
+      return this.#prepare(request, keyed);
+    } catch (error) {
+      const isOfQuery = error instanceof DatabaseError && error.code === "INVALID_QUERY";
+      // Two equal expressions may differ once their literals are lifted out.
+      if (isOfQuery && keyed.key.normalized.literals.length > 0) return undefined;
+      throw error;
+    }
+  }
+
+  #prepare({ sql }: SqlRequest, keyed: KeyedText): Prepared | undefined {
+    const { key, ledger, namespace, principal, types } = keyed;
+    const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#deps.limits));
+    if (parsed === undefined) return undefined;
+    const { parameterCount, statement: node } = parsed;
+    if (!isQueryNode(node) || copySourceNode(node) !== undefined) return undefined;
+    if (parameterCount !== types.length) return undefined;
+    const statement = new StatementBinding(types, {
+      statistics: statisticsOf(this.#deps),
+      watch: watchOf(ledger, this.#deps),
+    });
+    const deps = dmlDepsOf(this.#deps, { namespace, principal, statement });
+    const { catalog } = this.#deps;
+    const prepared = boundFor({ catalog, principal, statement }, () =>
+      prepare(node, { deps, statement }),
+    );
+    requireNoGap(statement.usedParameters, types.length);
+    // The plan is not cached if a constant fails, because the next text may have it elsewhere.
+    if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);
+    return prepared;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Transactions that span requests: opens them for a session, tells their state, and lets requests
+ * continue them. `activity/open_transactions.ts` decides how long they live.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
+import { wallMsAt } from "../../base/clock.ts";
+import type { OpenTransaction } from "../activity/open_transactions.ts";
+import { newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { TransactionInfo, TransactionRequest } from "../ports/engine.ts";
+import { newTransaction, type RequestDeps } from "./request.ts";
+import { RequestTransaction } from "./request_transaction.ts";
+
+/** An open transaction that a request continues. */
+export interface ContinuedTransaction {
+  readonly held: RequestTransaction;
+  /** The namespace of a request that names no namespace. */
+  readonly namespace: string | undefined;
+}
+
+export class InteractiveTransactions {
+  readonly #deps: RequestDeps;
+
+  constructor(deps: RequestDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN */
+  open(principal: Principal, request: TransactionRequest): TransactionInfo {
+    const { activity, clock, limits } = this.#deps;
+    const { isReadOnly, namespace } = request;
+    const timeoutMs = Math.min(
+      request.timeoutMs ?? limits.transactionTimeoutMs,
+      limits.transactionTimeoutMs,
+    );
+    const entry = activity.transactions.open(
+      principal,
+      { isReadOnly, namespace, timeoutMs },
+      (onGrow) => {
+        const held = newTransaction(this.#deps, ledgerAt(clock.monotonicMs()));
+        held.hold({ isReadOnly, timeoutMs, onGrow });
+        return held;
+      },
+    );
+    return this.#infoOf(entry);
+  }
+
+  /** @throws {DatabaseError} TRANSACTION_NOT_FOUND */
+  info(principal: Principal, id: string): TransactionInfo {
+    return this.ended(principal, id) ?? this.#infoOf(this.#transactions.find(principal, id));
+  }
+
+  /** Returns a transaction that a request may continue. @throws {DatabaseError} */
+  find(principal: Principal, id: string): ContinuedTransaction {
+    const { held, namespace } = this.#transactions.find(principal, id);
+    assert(held instanceof RequestTransaction, "transactions are opened here");
+    return { held, namespace };
+  }
+
+  /** Returns how a transaction has ended; undefined if it is open, or not known. */
+  ended(principal: Principal, id: string): TransactionInfo | undefined {
+    const ended = this.#transactions.endedOf(principal, id);
+    if (ended === undefined) return undefined;
+    const { outcome, why } = ended;
+    const lastSeq = outcome.kind === "committed" ? { lastSeq: outcome.lastSeq } : {};
+    return { id, state: outcome.kind, why, ...lastSeq };
+  }
+
+  #infoOf({ held, id, startMs, timeoutMs }: OpenTransaction): TransactionInfo {
+    const { clock, limits } = this.#deps;
+    return {
+      id,
+      state: held.isFailed ? "failed" : "open",
+      expiresAtMs: wallMsAt(clock, startMs + timeoutMs),
+      idleMs: limits.transactionIdleMs,
+    };
+  }
+
+  get #transactions(): RequestDeps["activity"]["transactions"] {
+    return this.#deps.activity.transactions;
+  }
+}
+
+/** The ledger of a transaction before its first request, which has no deadline. */
+function ledgerAt(startMs: number): RequestLedger {
+  return newLedger(startMs, { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 });
+}

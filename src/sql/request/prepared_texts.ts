@@ -1,0 +1,117 @@
+/**
+ * PREPARE, EXECUTE and DEALLOCATE within the text of one request: each EXECUTE becomes the prepared
+ * statement with its values as constants, before anything is bound. Statements run in the order of
+ * the text, so nothing else needs to know of them.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type {
+  DeallocateStatement,
+  ExecutePreparedStatement,
+  Expr,
+  Name,
+  PrepareStatement,
+  QueryStatement,
+  Statement,
+} from "../parse/ast/ast.ts";
+import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
+
+/**
+ * @param lengthMax How long the text may be with the statements in place of each EXECUTE, since a
+ *   short text could otherwise stand for any number of trees.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_PARAMETER, INVALID_SQL
+ */
+export function withPrepared(
+  statements: readonly Statement[],
+  lengthMax: number,
+): readonly Statement[] {
+  const prepared = new Map<string, PrepareStatement>();
+  let length = 0;
+  return statements.map((node, statementIndex) => {
+    switch (node.type) {
+      case "prepare":
+        if (prepared.has(node.name.name)) throw preparedTwice(node.name, statementIndex);
+        prepared.set(node.name.name, node);
+        return node;
+      case "deallocate":
+        deallocate(prepared, node, statementIndex);
+        return node;
+      case "execute prepared": {
+        const { name } = node;
+        const found = prepared.get(name.name);
+        if (found === undefined) throw notPrepared(name, statementIndex);
+        length += found._location.end - found._location.start;
+        if (length > lengthMax) throw tooLong(name, { lengthMax, statementIndex });
+        return executed(found, node, statementIndex);
+      }
+      default:
+        return node;
+    }
+  });
+}
+
+function deallocate(
+  prepared: Map<string, PrepareStatement>,
+  { name }: DeallocateStatement,
+  statementIndex: number,
+): void {
+  if (name === undefined) prepared.clear();
+  else if (!prepared.delete(name.name)) throw notPrepared(name, statementIndex);
+}
+
+function tooLong(
+  { _location, name }: Name,
+  { lengthMax, statementIndex }: { readonly lengthMax: number; readonly statementIndex: number },
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_SQL",
+    `Cannot execute "${name}": the statements that the text executes have more than ${lengthMax} characters together`,
+    { position: _location.start, statementIndex, hint: "send several requests" },
+  );
+}
+
+function notPrepared({ _location, name }: Name, statementIndex: number): DatabaseError {
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find prepared statement "${name}"`, {
+    position: _location.start,
+    statementIndex,
+    hint: "send PREPARE in the same text, or the statement with parameters ($1, $2, …): plans are kept",
+  });
+}
+
+function preparedTwice({ _location, name }: Name, statementIndex: number): DatabaseError {
+  return new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot prepare statement "${name}": it is prepared already`,
+    { position: _location.start, statementIndex, hint: `DEALLOCATE ${name} releases the name` },
+  );
+}
+
+/** Returns the prepared statement with its values, as if it stood where EXECUTE does. */
+function executed(
+  { parameterCount, statement, types }: PrepareStatement,
+  { _location, args, name }: ExecutePreparedStatement,
+  statementIndex: number,
+): QueryStatement {
+  if (args.length !== parameterCount) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot execute "${name.name}": it takes ${parameterCount} value(s), but ${args.length} are given`,
+      { position: _location.start, statementIndex },
+    );
+  }
+  const values = args.map((operand, index): Expr => {
+    const to = types[index];
+    return to === undefined ? operand : { type: "cast", to, operand, _location };
+  });
+  const copy = relocated(statement, _location);
+  for (const part of partsOf(copy)) putValues(part, values);
+  return copy;
+}
+
+/** Replaces the parameters directly in a part of a copied tree. */
+function putValues(part: object, values: readonly Expr[]): void {
+  for (const [key, { value }] of Object.entries(Object.getOwnPropertyDescriptors(part))) {
+    const child: Partial<Expr> = typeof value === "object" && value !== null ? value : {};
+    if (child.type !== "parameter" || child.index === undefined) continue;
+    Object.assign(part, { [key]: values[child.index - 1] });
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The savepoints of an open transaction, and the state to which each of them returns: staged rows,
+ * uploads, acknowledgements and settings.
+ *
+ * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
+ * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { Transaction, TransactionMark } from "../execute/context/transaction.ts";
+import type { SavepointStatement } from "../parse/ast/ast.ts";
+import type { RequestSettings, SettingsMark } from "./request_settings.ts";
+import type { AcksMark, TransactionAcks } from "./transaction_acks.ts";
+
+/** The maximum number of savepoints of one transaction. */
+const SAVEPOINTS_MAX = 1000;
+
+interface Savepoint {
+  readonly name: string;
+  readonly rows: TransactionMark;
+  readonly acks: AcksMark;
+  readonly settings: SettingsMark;
+}
+
+/** The parts of a transaction that a savepoint restores. */
+export interface RestoredParts {
+  readonly transaction: Transaction;
+  readonly acks: TransactionAcks;
+  readonly settings: RequestSettings;
+}
+
+export class Savepoints {
+  #savepoints: Savepoint[] = [];
+
+  get isEmpty(): boolean {
+    return this.#savepoints.length === 0;
+  }
+
+  has(name: string): boolean {
+    return this.#savepoints.some((each) => each.name === name);
+  }
+
+  /** @throws {DatabaseError} TRANSACTION_LIMIT */
+  add({ name: { name }, _location }: SavepointStatement, parts: RestoredParts): void {
+    if (this.#savepoints.length >= SAVEPOINTS_MAX) {
+      throw new DatabaseError(
+        "TRANSACTION_LIMIT",
+        `Cannot create savepoint "${name}": the transaction already has ${SAVEPOINTS_MAX} savepoints`,
+        { position: _location.start, hint: "RELEASE removes savepoints that are no longer needed" },
+      );
+    }
+    const { acks, settings, transaction } = parts;
+    this.#savepoints.push({
+      name,
+      rows: transaction.mark(),
+      acks: acks.mark(),
+      settings: settings.mark(),
+    });
+  }
+
+  /** @throws {DatabaseError} OBJECT_NOT_FOUND */
+  release(node: SavepointStatement, { transaction }: RestoredParts): void {
+    this.#savepoints = this.#savepoints.slice(0, this.#indexOf(node));
+    if (this.isEmpty) transaction.forgetMarks();
+  }
+
+  /** Returns to a savepoint. @throws {DatabaseError} OBJECT_NOT_FOUND */
+  rollbackTo(node: SavepointStatement, parts: RestoredParts): void {
+    const index = this.#indexOf(node);
+    const savepoint = this.#savepoints[index];
+    this.#savepoints = this.#savepoints.slice(0, index + 1);
+    if (savepoint === undefined) return;
+    parts.transaction.undoTo(savepoint.rows);
+    parts.acks.returnTo(savepoint.acks);
+    parts.settings.returnTo(savepoint.settings);
+  }
+
+  clear(): void {
+    this.#savepoints = [];
+  }
+
+  #indexOf({ name: { name }, _location }: SavepointStatement): number {
+    const index = this.#savepoints.findLastIndex((each) => each.name === name);
+    if (index !== -1) return index;
+    throw new DatabaseError(
+      "OBJECT_NOT_FOUND",
+      `Cannot find savepoint "${name}": the transaction has none of this name`,
+      { position: _location.start },
+    );
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * The settings that a request may change: what each accepts, and its value without SET.
+ *
+ * Most of them exist for programs that were written for PostgreSQL, and begin by setting what is so
+ * here anyway. Such a setting accepts the values that describe this server, and refuses all others
+ * by name, so that nothing that a program asks for is ignored.
+ */
+import type { SqlLimits } from "../ports/environment.ts";
+
+/** Why a value cannot be set, and what to do instead. */
+export interface Refusal {
+  readonly why: string;
+  readonly hint?: string;
+}
+
+export interface SettingKind {
+  readonly name: string;
+  readonly description: string;
+  /** The value without SET. */
+  defaultOf(limits: SqlLimits): string;
+  /** Returns the value as it is kept, or why it is refused. */
+  read(text: string, limits: SqlLimits): string | Refusal;
+}
+
+const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["min", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
+
+const NO_LENGTH: Refusal = {
+  why: "it is not a length of time",
+  hint: "give milliseconds, or a number with ms, s, min, h or d",
+};
+
+const BOOLEANS: ReadonlyMap<string, string> = new Map([
+  ["on", "on"],
+  ["true", "on"],
+  ["yes", "on"],
+  ["1", "on"],
+  ["off", "off"],
+  ["false", "off"],
+  ["no", "off"],
+  ["0", "off"],
+]);
+
+const STATEMENT_TIMEOUT: SettingKind = {
+  name: "statement_timeout",
+  description:
+    "Milliseconds that a statement may run, at most performance.request_timeout; 0 means no limit",
+  defaultOf: ({ timeoutMs }) => String(timeoutMs),
+  read(text, { timeoutMs }) {
+    const ms = readMs(text);
+    if (ms === undefined) return NO_LENGTH;
+    // A program that lifts its limit gets the server's.
+    if (ms === 0) return String(timeoutMs);
+    if (timeoutMs > 0 && ms > timeoutMs) {
+      return {
+        why: `performance.request_timeout is ${timeoutMs} ms`,
+        hint: "use a smaller value, or DEFAULT",
+      };
+    }
+    return String(ms);
+  },
+};
+
+/** In the order in which SHOW lists them. */
+const KINDS: readonly SettingKind[] = [
+  STATEMENT_TIMEOUT,
+  {
+    name: "timezone",
+    description: "Zone of times without one; UTC is the only one",
+    defaultOf: () => "UTC",
+    read: (text) =>
+      ["utc", "etc/utc", "gmt"].includes(text.toLowerCase())
+        ? "UTC"
+        : { why: "the zone of a request is UTC", hint: "AT TIME ZONE computes in other zones" },
+  },
+  anyText("application_name", "The name of the client program"),
+  only("client_encoding", ["UTF8", "UTF-8", "UNICODE"], "Text is UTF-8"),
+  only("standard_conforming_strings", ["on"], "A backslash in a string is an ordinary character"),
+  only("bytea_output", ["hex"], "Bytes as text are hexadecimal"),
+  only("intervalstyle", ["postgres"], "The form of intervals as text"),
+  {
+    name: "datestyle",
+    description: "The form of dates as text; ISO is the only one",
+    defaultOf: () => "ISO, MDY",
+    read: (text) =>
+      /^iso\b/i.test(text.trim()) ? "ISO, MDY" : { why: "dates as text have the ISO form" },
+  },
+  only("default_tablespace", [""], "The option STORAGE_ID of a table selects its storage"),
+  only("default_table_access_method", ["heap"], "There is one kind of storage engine"),
+  only("synchronous_commit", ["on"], "A commit is answered once it is on disk"),
+  only("session_replication_role", ["origin"], "There are no triggers to switch off"),
+  flag("check_function_bodies", "Of no effect: there are no functions to define", "on"),
+  flag("row_security", "Of no effect: USER tables always show each user their own rows", "on"),
+  flag("escape_string_warning", "Of no effect: E'…' marks escapes", "on"),
+  word("xmloption", ["content", "document"], "Of no effect: there is no XML"),
+  word(
+    "client_min_messages",
+    [
+      "notice",
+      "debug",
+      "debug1",
+      "debug2",
+      "debug3",
+      "debug4",
+      "debug5",
+      "log",
+      "warning",
+      "error",
+    ],
+    "Of no effect: notices are part of the answer",
+  ),
+  {
+    name: "extra_float_digits",
+    description: "Of no effect: numbers have the digits that restore them",
+    defaultOf: () => "1",
+    read: (text) =>
+      /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text) ? text : { why: "it should be from -15 to 3" },
+  },
+  duration("lock_timeout", "Of no effect: no statement waits for a lock"),
+  duration(
+    "idle_in_transaction_session_timeout",
+    "Of no effect: limits.transaction_idle_secs ends idle transactions",
+  ),
+  duration(
+    "transaction_timeout",
+    "Of no effect: limits.transaction_timeout_secs ends transactions",
+  ),
+  duration("idle_session_timeout", "Of no effect: requests share no session state"),
+];
+
+const BY_NAME: ReadonlyMap<string, SettingKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
+
+export const SETTING_KINDS: readonly SettingKind[] = KINDS;
+
+export function settingKind(name: string): SettingKind | undefined {
+  return BY_NAME.get(name.toLowerCase());
+}
+
+/** The major version of PostgreSQL whose SQL this is. Programs decide by it what to send. */
+const POSTGRES_VERSION = "15.0";
+
+/** Values that programs request with SHOW, and that cannot be set. */
+export function fixedSettings(version: string): readonly { name: string; value: string }[] {
+  return [
+    { name: "server_version", value: `${POSTGRES_VERSION} (Tidemark ${version})` },
+    { name: "server_version_num", value: "150000" },
+    { name: "server_encoding", value: "UTF8" },
+    { name: "lc_collate", value: "C" },
+    { name: "lc_ctype", value: "C.UTF-8" },
+    { name: "integer_datetimes", value: "on" },
+    { name: "max_identifier_length", value: "64" },
+    { name: "transaction_isolation", value: "repeatable read" },
+    { name: "default_transaction_isolation", value: "repeatable read" },
+    { name: "in_hot_standby", value: "off" },
+  ];
+}
+
+function anyText(name: string, description: string): SettingKind {
+  return { name, description, defaultOf: () => "", read: (text) => text };
+}
+
+/** A setting with one value, which has several spellings. The first one is shown. */
+function only(name: string, spellings: readonly string[], description: string): SettingKind {
+  const [shown = ""] = spellings;
+  return {
+    name,
+    description,
+    defaultOf: () => shown,
+    read: (text) => {
+      const lower = text.toLowerCase();
+      const value = shown === "on" ? (BOOLEANS.get(lower) ?? lower) : lower;
+      if (spellings.some((each) => each.toLowerCase() === value)) return shown;
+      return { why: `the only value is "${shown}"`, hint: description };
+    },
+  };
+}
+
+function flag(name: string, description: string, initial: string): SettingKind {
+  return {
+    name,
+    description,
+    defaultOf: () => initial,
+    read: (text) => BOOLEANS.get(text.toLowerCase()) ?? { why: "it should be on or off" },
+  };
+}
+
+/** @param words The first one is the default. */
+function word(name: string, words: readonly string[], description: string): SettingKind {
+  const [initial = ""] = words;
+  return {
+    name,
+    description,
+    defaultOf: () => initial,
+    read: (text) => {
+      const lower = text.toLowerCase();
+      return words.includes(lower) ? lower : { why: `it should be one of ${words.join(", ")}` };
+    },
+  };
+}
+
+function duration(name: string, description: string): SettingKind {
+  return {
+    name,
+    description,
+    defaultOf: () => "0",
+    read: (text) => {
+      const ms = readMs(text);
+      return ms === undefined ? NO_LENGTH : String(ms);
+    },
+  };
+}
+
+/** Reads a duration. Returns undefined if the string is not a duration. */
+function readMs(text: string): number | undefined {
+  const [, digits = "", unit = "ms"] =
+    /^(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?$/.exec(text.trim().toLowerCase()) ?? [];
+  return digits === "" ? undefined : Math.round(Number(digits) * (UNIT_MS.get(unit) ?? 1));
+}

@@ -1,0 +1,124 @@
+/**
+ * The acknowledgements of a transaction: they are written by its commit, so that the effects of a
+ * message and its acknowledgement both exist, or neither does.
+ *
+ * - Other consumers of a group may acknowledge messages in the meantime. The rows to write are
+ *   therefore made in the tick of the commit, and the snapshot of the transaction does not apply to
+ *   them.
+ * - A message that another consumer has acknowledged fails the transaction, because its effects are
+ *   already committed.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableWrite } from "../../storage/mod.ts";
+import type { AckStatement } from "../parse/ast/ast.ts";
+import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../ports/ports.ts";
+
+/** The acknowledgements in the form that a commit needs. */
+export interface CommittedAcks {
+  readonly writes: readonly TableWrite[];
+  /** Called in the tick of the commit. */
+  done(): void;
+  /** Called instead if there is no commit. */
+  abandoned(): void;
+}
+
+/** The acknowledgements that a transaction had at a savepoint. */
+export type AcksMark = ReadonlyMap<string, TopicAckRequest>;
+
+export class TransactionAcks {
+  readonly #topics: () => TopicAccess;
+  /** The requests by topic, partition and group. */
+  #requests = new Map<string, TopicAckRequest>();
+
+  constructor(topics: () => TopicAccess) {
+    this.#topics = topics;
+  }
+
+  /**
+   * Checks an acknowledgement and keeps it for the commit. Returns the committed offset that the
+   * group will have, exclusive.
+   *
+   * @throws {DatabaseError} ALREADY_ACKNOWLEDGED, INVALID_OPERATION, and errors of the topic
+   */
+  add(request: TopicAckRequest, node: AckStatement): number {
+    const key = `${request.topicId} ${request.partition} ${request.group}`;
+    const all = merged(this.#requests.get(key), request, node);
+    const prepared = this.#topics().prepareAck(all);
+    prepared.abandoned();
+    requireNew(prepared, all);
+    this.#requests.set(key, all);
+    return prepared.committedOffset;
+  }
+
+  mark(): AcksMark {
+    return new Map(this.#requests);
+  }
+
+  /** Forgets the acknowledgements since a mark. */
+  returnTo(mark: AcksMark): void {
+    this.#requests = new Map(mark);
+  }
+
+  get isEmpty(): boolean {
+    return this.#requests.size === 0;
+  }
+
+  /** Makes the writes, from the state of this tick. @throws {DatabaseError} */
+  prepare(): CommittedAcks {
+    const prepared: PreparedTopicAck[] = [];
+    const abandoned = (): void => {
+      for (const each of prepared) each.abandoned();
+    };
+    try {
+      for (const request of this.#requests.values()) {
+        const next = this.#topics().prepareAck(request);
+        prepared.push(next);
+        requireNew(next, request);
+      }
+    } catch (error) {
+      abandoned();
+      throw error;
+    }
+    const writes = prepared.flatMap((each) =>
+      each.writes.map((write) => ({ ...write, isCurrent: true })),
+    );
+    const done = (): void => {
+      for (const each of prepared) each.done();
+    };
+    return { writes, done, abandoned };
+  }
+}
+
+/** @throws {DatabaseError} INVALID_OPERATION */
+function merged(
+  before: TopicAckRequest | undefined,
+  request: TopicAckRequest,
+  node: AckStatement,
+): TopicAckRequest {
+  if (before === undefined) return request;
+  if (before.upTo !== undefined && request.upTo !== undefined) {
+    return { ...request, upTo: Math.max(before.upTo, request.upTo) };
+  }
+  if (before.offsets !== undefined && request.offsets !== undefined) {
+    const offsets = new Set([...before.offsets, ...request.offsets]);
+    return { ...request, offsets: [...offsets].toSorted((left, right) => left - right) };
+  }
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot acknowledge messages of group "${request.group}" by UPTO OFFSET and by OFFSETS in one transaction`,
+    { position: node._location.start },
+  );
+}
+
+/** @throws {DatabaseError} ALREADY_ACKNOWLEDGED */
+function requireNew(
+  { acknowledgedCount }: PreparedTopicAck,
+  { group, offsets, partition }: TopicAckRequest,
+): void {
+  if (acknowledgedCount >= (offsets?.length ?? 1)) return;
+  throw new DatabaseError(
+    "ALREADY_ACKNOWLEDGED",
+    `Cannot acknowledge messages of partition ${partition} for group "${group}" again: they are already acknowledged, and their effects are committed`,
+    { hint: "the transaction was rolled back; continue with the next message" },
+  );
+}

@@ -1,0 +1,115 @@
+/**
+ * TRUNCATE: deletes all rows of its tables in one commit, as DELETE does, and with RESTART IDENTITY
+ * lets the sequences of their columns begin again.
+ *
+ * No action of a foreign key takes part: TRUNCATE is refused if a table that it leaves out refers
+ * to one of its own. With CASCADE, such a table also loses all of its rows. Tables that refer to
+ * others come first, so that no row ever refers to nothing.
+ *
+ * Subscribers and topics get the deleted rows, so it costs a version for each row. In a
+ * USER table, it deletes the caller's own rows.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import { findTable } from "../names/table_names.ts";
+import type { DeleteStatement, TruncateStatement } from "../parse/ast/ast.ts";
+import { relocated } from "../parse/ast/tree_parts.ts";
+import { parseStatements } from "../parse/parser.ts";
+import { qnameText } from "../parse/print/print_expressions.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts";
+
+/** Returns the DELETE of each table, at the place of its name. */
+export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
+  return tables.map((table) => {
+    const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
+    const node = relocated(defined(parsed, "a text has a statement"), table._location);
+    if (node.type !== "delete") throw new Error("the text is a DELETE");
+    return node;
+  });
+}
+
+/**
+ * Returns the statement with the names of all tables that it concerns, in the order in which they
+ * are emptied.
+ */
+export function wholeTruncation(
+  node: TruncateStatement,
+  { deps, namespace, principal }: { deps: NameDeps; namespace: string; principal: Principal },
+): TruncateStatement {
+  const named = node.tables.map((each) =>
+    findTable(deps, each, { namespace, node: each, principal }),
+  );
+  const found = new Set(named);
+  const entries = deps.catalog.tables();
+  for (const table of found) {
+    for (const each of entries) {
+      if (found.has(each) || !refersTo(each, table)) continue;
+      if (node.cascade !== true) throw referred(node, table);
+      found.add(each);
+    }
+  }
+  const tables = childrenFirst([...found]).map(({ name, namespace: schema }) => {
+    return { name, schema, _location: node._location };
+  });
+  return { ...node, tables };
+}
+
+/** Orders tables so that each comes before those to which it refers, as far as that is possible. */
+function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
+  const rest = new Set(tables);
+  const ordered: TableEntry[] = [];
+  while (rest.size > 0) {
+    const isFree = (table: TableEntry): boolean =>
+      [...rest].every((other) => other === table || !refersTo(other, table));
+    // Tables that refer to each other in a circle are left to the checks of their foreign keys.
+    const next = [...rest].find(isFree) ?? defined([...rest][0], "the rest is not empty");
+    ordered.push(next);
+    rest.delete(next);
+  }
+  return ordered;
+}
+
+function refersTo({ foreignKeys = [] }: TableEntry, { tableId }: TableEntry): boolean {
+  return foreignKeys.some((key) => key.tableId === tableId);
+}
+
+function referred(
+  { _location }: TruncateStatement,
+  { name, namespace }: TableEntry,
+): DatabaseError {
+  return new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot truncate ${namespace}.${name}: another table refers to it`,
+    { position: _location.start, hint: "truncate both in one statement, or write CASCADE" },
+  );
+}
+
+/** Returns the statements that restart the sequences of the columns of the tables. */
+export function restartsOf(
+  { tables }: TruncateStatement,
+  { deps, namespace, principal }: { deps: NameDeps; namespace: string; principal: Principal },
+): readonly DefiningStatement[] {
+  return tables.flatMap((name) => {
+    const { tableId } = findTable(deps, name, { namespace, node: name, principal });
+    const owned = deps.catalog.sequences().filter(({ ownedBy }) => ownedBy?.tableId === tableId);
+    return owned.flatMap((sequence) => {
+      const path = qnameText({ ...name, schema: sequence.namespace, name: sequence.name });
+      return parseStatements(`ALTER SEQUENCE ${path} RESTART`)
+        .map((node) => relocated(node, name._location))
+        .filter(isDefining);
+    });
+  });
+}
+
+/** Refuses to restart sequences within a transaction, which could not undo it. */
+export function requireNoRestart({ _location, restart }: TruncateStatement): void {
+  if (restart !== true) return;
+  throw new DatabaseError(
+    "INVALID_TRANSACTION_STATE",
+    "Cannot RESTART IDENTITY inside a transaction: the numbers of a sequence are not undone",
+    { position: _location.start, hint: "send TRUNCATE on its own" },
+  );
+}

@@ -1,0 +1,223 @@
+/**
+ * Writes rows in PostgreSQL's binary format. `sql/execute/copy/binary_columns.ts` reads them and
+ * shows the bytes of each type.
+ */
+import {
+  type Batch,
+  type DataType,
+  dimensionsOf,
+  elementsOf,
+  type Interval,
+  textFromDecimal,
+  textFromValue,
+  type Value,
+  valueAt,
+  type Whole,
+} from "../../types/mod.ts";
+import { DECIMAL_MINUS, EPOCH_DAYS, EPOCH_MICROS } from "../execute/copy/binary_columns.ts";
+
+const HIGH = 4_294_967_296;
+
+/** The numbers by which PostgreSQL names the types of elements; text for any other. */
+const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
+  ["boolean", 16],
+  ["bytes", 17],
+  ["bigint", 20],
+  ["smallint", 21],
+  ["int", 23],
+  ["json", 114],
+  ["float", 700],
+  ["double", 701],
+  ["date", 1082],
+  ["time", 1083],
+  ["timestamp", 1114],
+  ["datetime", 1184],
+  ["interval", 1186],
+  ["decimal", 1700],
+  ["uuid", 2950],
+]);
+const TEXT_NUMBER = 25;
+const JSONB_NUMBER = 3802;
+
+/** Returns the rows of a batch, each of the given columns. */
+export function binaryRows({ columns, rowCount }: Batch, types: readonly DataType[]): Buffer {
+  const bytes = new GrowingBytes();
+  for (let row = 0; row < rowCount; row += 1) {
+    bytes.int16(types.length);
+    for (const [at, type] of types.entries()) {
+      const column = columns[at];
+      writeCell(bytes, type, column === undefined ? null : valueAt(column, row));
+    }
+  }
+  return bytes.written();
+}
+
+/** Writes a cell with its length. */
+function writeCell(bytes: GrowingBytes, type: DataType, value: Value): void {
+  const lengthAt = bytes.length;
+  bytes.int32(-1);
+  if (value === null) return;
+  writeValue(bytes, type, value);
+  bytes.setInt32(lengthAt, bytes.length - lengthAt - 4);
+}
+
+function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
+  switch (type.kind) {
+    case "boolean":
+      return bytes.int8(value === true ? 1 : 0);
+    case "smallint":
+    case "int":
+    case "bigint":
+    case "float":
+    case "double":
+      return writeNumber(bytes, type.kind, value as Whole);
+    case "time":
+      return bytes.whole(value as Whole);
+    case "decimal":
+      return writeDecimal(bytes, value as Whole, type.scale);
+    case "date":
+      return bytes.int32((value as number) - EPOCH_DAYS);
+    case "timestamp":
+    case "datetime":
+      return bytes.whole(BigInt(value as Whole) - BigInt(EPOCH_MICROS));
+    case "interval":
+      return writeInterval(bytes, value as Interval);
+    case "uuid":
+      return bytes.add(Buffer.from((value as string).replaceAll("-", ""), "hex"));
+    case "bytes":
+      return bytes.add(value as Uint8Array);
+    case "embedding":
+      return writeEmbedding(bytes, value as Float32Array);
+    case "array":
+      return writeArray(bytes, type.element, value as readonly Value[]);
+    case "json":
+      if (type.binary) bytes.int8(1);
+      return bytes.text(value as string);
+    default:
+      return bytes.text(textFromValue(type, value));
+  }
+}
+
+function writeNumber(bytes: GrowingBytes, kind: DataType["kind"], value: Whole): void {
+  if (kind === "bigint") return bytes.whole(value);
+  const number = Number(value);
+  if (kind === "smallint") return bytes.int16(number);
+  if (kind === "int") return bytes.int32(number);
+  return kind === "float" ? bytes.float(number) : bytes.double(number);
+}
+
+function writeInterval(bytes: GrowingBytes, { days, micros, months }: Interval): void {
+  bytes.whole(micros);
+  bytes.int32(days);
+  bytes.int32(months);
+}
+
+function writeEmbedding(bytes: GrowingBytes, numbers: Float32Array): void {
+  bytes.int16(numbers.length);
+  bytes.int16(0);
+  for (const number of numbers) bytes.float(number);
+}
+
+/** Writes a number as its sign and digits to the base of 10,000. */
+function writeDecimal(bytes: GrowingBytes, value: Whole, scale: number): void {
+  const text = textFromDecimal(value, scale);
+  const isNegative = text.startsWith("-");
+  const [whole = "", fraction = ""] = (isNegative ? text.slice(1) : text).split(".");
+  const wholeDigits = whole.padStart(Math.ceil(whole.length / 4) * 4, "0");
+  const all = wholeDigits + fraction.padEnd(Math.ceil(fraction.length / 4) * 4, "0");
+  const groups = all.match(/.{4}/g)?.map(Number) ?? [];
+  let weight = wholeDigits.length / 4 - 1;
+  while (groups[0] === 0) {
+    groups.shift();
+    weight -= 1;
+  }
+  while (groups.at(-1) === 0) groups.pop();
+  bytes.int16(groups.length);
+  bytes.int16(groups.length === 0 ? 0 : weight);
+  bytes.int16(isNegative ? DECIMAL_MINUS : 0);
+  bytes.int16(scale);
+  for (const group of groups) bytes.int16(group);
+}
+
+function writeArray(bytes: GrowingBytes, element: DataType, array: readonly Value[]): void {
+  const isBinaryJson = element.kind === "json" && element.binary;
+  const lengths = dimensionsOf(array);
+  const elements = elementsOf(array);
+  bytes.int32(lengths.length);
+  bytes.int32(elements.includes(null) ? 1 : 0);
+  bytes.int32(isBinaryJson ? JSONB_NUMBER : (TYPE_NUMBERS.get(element.kind) ?? TEXT_NUMBER));
+  for (const length of lengths) {
+    bytes.int32(length);
+    bytes.int32(1);
+  }
+  for (const item of elements) writeCell(bytes, element, item);
+}
+
+/** Bytes that grow at their end; numbers are big-endian. */
+class GrowingBytes {
+  #buffer: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
+  length = 0;
+
+  int8(value: number): void {
+    this.#reserve(1);
+    this.#buffer[this.length] = value;
+    this.length += 1;
+  }
+
+  int16(value: number): void {
+    this.#reserve(2);
+    this.length = this.#buffer.writeInt16BE(value, this.length);
+  }
+
+  int32(value: number): void {
+    this.#reserve(4);
+    this.length = this.#buffer.writeInt32BE(value, this.length);
+  }
+
+  setInt32(at: number, value: number): void {
+    this.#buffer.writeInt32BE(value, at);
+  }
+
+  whole(value: Whole): void {
+    this.#reserve(8);
+    if (typeof value === "bigint") {
+      this.length = this.#buffer.writeBigInt64BE(value, this.length);
+      return;
+    }
+    const high = Math.floor(value / HIGH);
+    this.#buffer.writeInt32BE(high, this.length);
+    this.length = this.#buffer.writeUInt32BE(value - high * HIGH, this.length + 4);
+  }
+
+  float(value: number): void {
+    this.#reserve(4);
+    this.length = this.#buffer.writeFloatBE(value, this.length);
+  }
+
+  double(value: number): void {
+    this.#reserve(8);
+    this.length = this.#buffer.writeDoubleBE(value, this.length);
+  }
+
+  text(text: string): void {
+    this.#reserve(3 * text.length);
+    this.length += this.#buffer.write(text, this.length, "utf8");
+  }
+
+  add(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    this.#buffer.set(bytes, this.length);
+    this.length += bytes.length;
+  }
+
+  written(): Buffer {
+    return this.#buffer.subarray(0, this.length);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.length + bytes <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#buffer.length, this.length + bytes));
+    this.#buffer.copy(larger, 0, 0, this.length);
+    this.#buffer = larger;
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Checks the rights that a bound statement needs against one caller, and words the refusal.
+ *
+ * A table that the caller may not read does not exist for that caller: names do not resolve to it
+ * (`table_names.ts`), and a cached plan of another caller that reads it is not used.
+ */
+import {
+  mayRead,
+  mayRun,
+  mayWrite,
+  type Principal,
+  requireRun,
+  requireWrite,
+  type StatementClass,
+} from "../../auth/mod.ts";
+import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
+import type { Catalog } from "../../catalog/mod.ts";
+import type { Requirement } from "../bind/bound.ts";
+
+/**
+ * Checks every right that a statement needs.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED, and TABLE_NOT_FOUND for a table that is hidden
+ */
+export function authorize(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): void {
+  for (const requirement of requirements) {
+    if (!meets(requirement, principal, catalog)) refuse(requirement, principal, catalog);
+  }
+}
+
+/** Whether the caller has a right that a statement needs. */
+export function meets(requirement: Requirement, principal: Principal, catalog: Catalog): boolean {
+  if ("table" in requirement) {
+    const { action, table } = requirement;
+    const namespace = catalog.namespace(table.namespace);
+    return (action === "read" ? mayRead : mayWrite)(principal, table, namespace);
+  }
+  const asked = askedOf(requirement);
+  return asked === undefined || mayRun(principal, asked.statement);
+}
+
+/** Whether the caller has every right that a statement needs. */
+export function meetsAll(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): boolean {
+  for (const requirement of requirements) {
+    if (!meets(requirement, principal, catalog)) return false;
+  }
+  return true;
+}
+
+/** Whether the caller can see every table of a statement. */
+export function seesTables(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Pick<Catalog, "namespace">,
+): boolean {
+  for (const requirement of requirements) {
+    if (!("table" in requirement)) continue;
+    const { table } = requirement;
+    if (!mayRead(principal, table, catalog.namespace(table.namespace))) return false;
+  }
+  return true;
+}
+
+/**
+ * Refuses a right with the message of the access matrix.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND
+ */
+function refuse(requirement: Requirement, principal: Principal, catalog: Catalog): void {
+  if ("table" in requirement) {
+    const { table } = requirement;
+    const namespace = catalog.namespace(table.namespace);
+    // The caller's rights have changed since the name was resolved.
+    if (!mayRead(principal, table, namespace)) {
+      throw new DatabaseError(
+        "TABLE_NOT_FOUND",
+        `table ${table.namespace}.${table.name} not found`,
+        { isHidden: true },
+      );
+    }
+    requireWrite(principal, table, { namespace });
+    return;
+  }
+  const asked = askedOf(requirement);
+  if (asked === undefined) return;
+  const { statement, ...named } = asked;
+  requireRun(principal, statement, named);
+}
+
+interface AskedRow extends ErrorDetails {
+  readonly statement: StatementClass;
+  readonly action: string;
+}
+
+/**
+ * Returns the class for the role × statement matrix; undefined for requirements that all callers
+ * meet.
+ */
+function askedOf(
+  requirement: Exclude<Requirement, { readonly action: "read" | "write" }>,
+): AskedRow | undefined {
+  if (requirement.action === "sleep") {
+    const { position } = requirement;
+    return { statement: "maintain", action: "call PG_SLEEP", position };
+  }
+  if (requirement.action === "take-id" || requirement.view.isOpen) return undefined;
+  return { statement: "inspect", action: `read ${requirement.name}` };
+}

@@ -1,0 +1,300 @@
+/**
+ * The properties of each kind of statement: the required right, the part of the engine that runs
+ * it, and its role in a transaction. The table is total: a new statement does not compile until its
+ * properties are decided, nor until the named part has a case for it.
+ */
+import { type Principal, requireRun, type StatementClass } from "../../auth/mod.ts";
+import type {
+  AckStatement,
+  AlterIndexStatement,
+  AlterNamespaceStatement,
+  AlterOwnerStatement,
+  AlterSequenceStatement,
+  AlterStorageStatement,
+  AlterTableStatement,
+  AlterTopicStatement,
+  AlterUserStatement,
+  AlterWebhookStatement,
+  BackupStatement,
+  ClearTopicStatement,
+  CommentStatement,
+  ConsumeStatement,
+  CreateExtensionStatement,
+  CreateIndexStatement,
+  CreateNamespaceStatement,
+  CreateSequenceStatement,
+  CreateStorageStatement,
+  CreateTableStatement,
+  CreateTopicStatement,
+  CreateUserStatement,
+  CreateViewStatement,
+  CreateWebhookStatement,
+  CurrentSettingStatement,
+  DescribeStatement,
+  DescribeTopicStatement,
+  DropIndexStatement,
+  DropNamespaceStatement,
+  DropSequenceStatement,
+  DropStorageStatement,
+  DropTableStatement,
+  DropTopicStatement,
+  DropUserStatement,
+  DropViewStatement,
+  DropWebhookStatement,
+  ExplainSubscribeStatement,
+  KillStatement,
+  RestoreStatement,
+  ShowColumnsStatement,
+  ShowSimpleStatement,
+  ShowStatsStatement,
+  ShowTablesStatement,
+  ShowTopicsStatement,
+  ShowVariableStatement,
+  Statement,
+  StorageCheckStatement,
+  StorageTableStatement,
+  SubscribeStatement,
+} from "../parse/ast/ast.ts";
+
+/** A statement that lists system information. */
+export type ShowStatement =
+  | ShowVariableStatement
+  | CurrentSettingStatement
+  | ShowSimpleStatement
+  | ShowTablesStatement
+  | ShowTopicsStatement
+  | ShowColumnsStatement
+  | ShowStatsStatement
+  | DescribeStatement
+  | DescribeTopicStatement;
+
+/** A statement that `sql/ddl` runs. */
+export type DefiningStatement =
+  | CreateNamespaceStatement
+  | AlterNamespaceStatement
+  | DropNamespaceStatement
+  | CreateTableStatement
+  | AlterTableStatement
+  | DropTableStatement
+  | CreateIndexStatement
+  | AlterIndexStatement
+  | DropIndexStatement
+  | CreateViewStatement
+  | DropViewStatement
+  | CreateSequenceStatement
+  | AlterSequenceStatement
+  | DropSequenceStatement
+  | AlterOwnerStatement
+  | CommentStatement
+  | CreateExtensionStatement
+  | CreateStorageStatement
+  | AlterStorageStatement
+  | DropStorageStatement
+  | CreateTopicStatement
+  | AlterTopicStatement
+  | AlterWebhookStatement
+  | CreateWebhookStatement
+  | DropWebhookStatement;
+
+/** A statement that `sql/utility` runs. */
+export type AdministeringStatement =
+  | ShowStatement
+  | SubscribeStatement
+  | ExplainSubscribeStatement
+  | StorageTableStatement
+  | StorageCheckStatement
+  | KillStatement
+  | CreateUserStatement
+  | AlterUserStatement
+  | DropUserStatement
+  | BackupStatement
+  | RestoreStatement
+  | DropTopicStatement
+  | ClearTopicStatement
+  | ConsumeStatement
+  | AckStatement;
+
+/**
+ * The part of the engine that binds and runs a statement. Statements that read or write rows are
+ * prepared; `request.ts` handles those that change the request itself; the folders `ddl` and
+ * `utility` handle the rest, the latter also `show`.
+ */
+type Home = "rows" | "request" | "ddl" | "utility" | "show";
+
+/** Keeps the table and the types above in step. */
+type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["type"]
+  ? "ddl"
+  : Type extends ShowStatement["type"]
+    ? "show"
+    : Type extends AdministeringStatement["type"]
+      ? "utility"
+      : "rows" | "request";
+
+interface StatementKind<HomeHere extends Home> {
+  /**
+   * The row of the role × statement matrix. `"object"` means that the object named in the statement
+   * decides: `sql/ddl/definitions.ts` checks with the namespace or table, and
+   * `sql/request/request_binding.ts` checks the statement inside EXECUTE AS.
+   */
+  readonly right: StatementClass | "object";
+  readonly home: HomeHere;
+  /** The distinctions that transactions and the log of slow requests need. */
+  readonly work: "show" | "job" | "other";
+}
+
+const ROWS = { right: "rows", home: "rows", work: "other" } as const;
+const REQUEST = { right: "rows", home: "request", work: "other" } as const;
+const DEFINITION = { right: "object", home: "ddl", work: "other" } as const;
+const STORAGE = { right: "operate", home: "ddl", work: "other" } as const;
+const TOPIC = { right: "administer", home: "ddl", work: "other" } as const;
+const TOPIC_JOB = { right: "administer", home: "utility", work: "job" } as const;
+const MESSAGES = { right: "maintain", home: "utility", work: "other" } as const;
+const SHOW = { right: "show", home: "show", work: "show" } as const;
+const SHOW_TOPICS = { right: "maintain", home: "show", work: "show" } as const;
+const SHOW_WEBHOOKS = { right: "administer", home: "show", work: "show" } as const;
+const INSPECTION = { right: "inspect", home: "show", work: "show" } as const;
+const MAINTENANCE = { right: "maintain", home: "utility", work: "job" } as const;
+const OPERATION = { right: "operate", home: "utility", work: "other" } as const;
+const USER = { right: "users", home: "utility", work: "other" } as const;
+const COPY = { right: "administer", home: "utility", work: "job" } as const;
+
+const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>> }> = {
+  select: ROWS,
+  union: ROWS,
+  "union all": ROWS,
+  intersect: ROWS,
+  "intersect all": ROWS,
+  except: ROWS,
+  "except all": ROWS,
+  values: ROWS,
+  with: ROWS,
+  "with recursive": ROWS,
+  insert: ROWS,
+  update: ROWS,
+  delete: ROWS,
+  "copy to": ROWS,
+  "select for": ROWS,
+  truncate: REQUEST,
+  prepare: REQUEST,
+  "execute prepared": REQUEST,
+  deallocate: REQUEST,
+  "execute as": { right: "object", home: "rows", work: "other" },
+  explain: { right: "inspect", home: "rows", work: "show" },
+  begin: REQUEST,
+  "start transaction": REQUEST,
+  commit: REQUEST,
+  rollback: REQUEST,
+  "set constraints": REQUEST,
+  savepoint: REQUEST,
+  "release savepoint": REQUEST,
+  "rollback to": REQUEST,
+  "use namespace": REQUEST,
+  set: REQUEST,
+  "set timezone": REQUEST,
+  "set config": REQUEST,
+  "reset all": REQUEST,
+  "set transaction": REQUEST,
+  "create namespace": DEFINITION,
+  "alter namespace": DEFINITION,
+  "drop namespace": DEFINITION,
+  "create table": DEFINITION,
+  "alter table": DEFINITION,
+  "drop table": DEFINITION,
+  "create index": DEFINITION,
+  "alter index": DEFINITION,
+  "drop index": DEFINITION,
+  "create view": DEFINITION,
+  "drop view": DEFINITION,
+  "create sequence": DEFINITION,
+  "alter sequence": DEFINITION,
+  "drop sequence": DEFINITION,
+  "alter owner": DEFINITION,
+  "comment on": DEFINITION,
+  "create extension": { right: "rows", home: "ddl", work: "other" },
+  "create storage": STORAGE,
+  "alter storage": STORAGE,
+  "drop storage": STORAGE,
+  "create topic": TOPIC,
+  "alter topic": TOPIC,
+  "create webhook": TOPIC,
+  "alter webhook": TOPIC,
+  "drop webhook": TOPIC,
+  "drop topic": TOPIC_JOB,
+  "clear topic": TOPIC_JOB,
+  consume: MESSAGES,
+  ack: MESSAGES,
+  "show namespaces": SHOW,
+  "show tables": SHOW,
+  "show topics": SHOW_TOPICS,
+  "show columns": SHOW,
+  "show stats": SHOW,
+  "show storages": SHOW,
+  "show webhooks": SHOW_WEBHOOKS,
+  "show manifest": SHOW,
+  describe: SHOW,
+  "describe topic": SHOW_TOPICS,
+  show: SHOW,
+  "current setting": SHOW,
+  "show all": INSPECTION,
+  "explain subscribe": { right: "inspect", home: "utility", work: "show" },
+  subscribe: { right: "rows", home: "utility", work: "other" },
+  "storage flush": MAINTENANCE,
+  "storage compact": MAINTENANCE,
+  "storage check": OPERATION,
+  kill: OPERATION,
+  "create user": USER,
+  "alter user": USER,
+  "drop user": USER,
+  backup: COPY,
+  restore: COPY,
+};
+
+/** The type of every statement. */
+export const STATEMENT_TYPES: readonly Statement["type"][] = Object.keys(
+  KINDS,
+) as Statement["type"][];
+
+/**
+ * Returns the class of statements whose right a statement needs, or "object" if its object decides.
+ */
+export function statementRight(type: Statement["type"]): StatementClass | "object" {
+  return KINDS[type].right;
+}
+
+export function isDefining(node: Statement): node is DefiningStatement {
+  return KINDS[node.type].home === "ddl";
+}
+
+export function isAdministering(node: Statement): node is AdministeringStatement {
+  return KINDS[node.type].home === "utility" || isShow(node);
+}
+
+export function isShow(node: Statement): node is ShowStatement {
+  return KINDS[node.type].home === "show";
+}
+
+/**
+ * Applies the role × statement matrix, except for statements whose object decides.
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function requireRight(node: Statement, principal: Principal): void {
+  const { right } = KINDS[node.type];
+  if (right === "object") return;
+  requireRun(principal, right, {
+    action: `run ${node.type.toUpperCase()}`,
+    position: node._location.start,
+  });
+}
+
+/**
+ * Whether the work of a statement is a job, which continues by itself while the statement waits.
+ */
+export function isJobNode(node: Statement): boolean {
+  if (node.type === "drop user") return node.purge === true;
+  return KINDS[node.type].work === "job";
+}
+
+/** Whether a statement that is not about rows may be part of a transaction. */
+export function isReadOnlyNode({ type }: Statement): boolean {
+  return KINDS[type].work === "show";
+}

@@ -1,0 +1,80 @@
+/**
+ * `system.indexes`: the primary key and the secondary indexes of each table that the caller may
+ * see.
+ */
+import { type Catalog, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import { BOOLEAN, type Row, TEXT } from "../../types/mod.ts";
+import type { SystemView } from "../bind/bound.ts";
+import { visibleTables } from "./show_rows.ts";
+import { type ColumnList, OPEN, principalOf, view } from "./system_view.ts";
+
+const COLUMNS: ColumnList = [
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["index_name", TEXT],
+  ["columns", TEXT],
+  ["is_unique", BOOLEAN],
+  ["is_primary", BOOLEAN],
+  ["is_constraint", BOOLEAN],
+  ["state", TEXT],
+  ["definition", TEXT],
+  ["index_comment", TEXT],
+];
+
+/** Returns the view by "namespace.name". */
+export function indexViews({ catalog }: { readonly catalog: Catalog }): [string, SystemView][] {
+  const rows = view(
+    COLUMNS,
+    (call) => visibleTables(catalog, principalOf(call)).flatMap(rowsOf),
+    OPEN,
+  );
+  return [["system.indexes", rows]];
+}
+
+function rowsOf(table: TableEntry): Row[] {
+  const { indexes = [], name, namespace, primaryKey } = table;
+  const key: Row[] =
+    primaryKey.length === 0
+      ? []
+      : [
+          [
+            namespace,
+            name,
+            keyNameOf(table),
+            listOf(table, primaryKey),
+            true,
+            true,
+            true,
+            "ready",
+            null,
+            null,
+          ],
+        ];
+  return [
+    ...key,
+    ...indexes.map((index): Row => {
+      const { columnIds, isConstraint, isUnique, state } = index;
+      const columns = listOf(table, columnIds);
+      const unique = isUnique ? "UNIQUE " : "";
+      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name} (${columns})`;
+      return [
+        namespace,
+        name,
+        index.name,
+        columns,
+        isUnique,
+        false,
+        isConstraint,
+        state,
+        definition,
+        index.comment ?? null,
+      ];
+    }),
+  ];
+}
+
+function listOf({ columns }: TableEntry, columnIds: readonly number[]): string {
+  return columnIds
+    .map((id) => columns.find(({ columnId }) => columnId === id)?.name ?? "")
+    .join(", ");
+}

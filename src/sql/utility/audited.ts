@@ -1,0 +1,140 @@
+/**
+ * Decides which statements are audited, and builds their events from their kind and the names in
+ * them. The event contains their text only without literals, so it reveals no password and no row.
+ */
+import type { AuditEvent, Principal } from "../../auth/mod.ts";
+import { type DatabaseError, isDenial } from "../../base/errors.ts";
+import { strangersText } from "../activity/query_text.ts";
+import type { AuditLog } from "../own_tables/audit_log.ts";
+import type { QName, Statement } from "../parse/ast/ast.ts";
+import type { SqlRequest } from "../ports/engine.ts";
+
+interface Subject {
+  readonly target: string;
+  /** The user whom the statement is about. */
+  readonly subject?: string;
+}
+
+export interface EndedStatement {
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+  readonly namespace: string;
+  /** The reason for the failure; absent on success. */
+  readonly error: DatabaseError | undefined;
+}
+
+/** Records the outcome of a statement. Checks are not recorded. */
+export async function noteStatement(
+  audit: AuditLog,
+  node: Statement,
+  ended: EndedStatement,
+): Promise<void> {
+  const event = ended.request.check === true ? undefined : auditEventOf(node, ended);
+  if (event === undefined) return;
+  const noted = audit.note(event);
+  // Applications that act for other users do so in each request, and would take twice as long.
+  if (node.type !== "execute as") await noted;
+}
+
+/** Returns the event of a finished statement; undefined if the statement is not audited. */
+function auditEventOf(
+  node: Statement,
+  { error, namespace, principal, request }: EndedStatement,
+): AuditEvent | undefined {
+  const about = subjectOf(node, { namespace, principal });
+  if (about === undefined) return undefined;
+  const { origin } = request;
+  const denied = error !== undefined && (isDenial(error) || error.code === "MANAGED_BY_CONFIG");
+  return {
+    ...about,
+    action: node.type,
+    actor: principal.actorId,
+    outcome: error === undefined ? "ok" : denied ? "denied" : "failed",
+    address: origin?.address,
+    details: {
+      sql: strangersText(node),
+      ...(error === undefined ? {} : { condition: error.code }),
+      ...(origin === undefined ? {} : { request_id: origin.requestId }),
+    },
+  };
+}
+
+/** Returns the user that a statement is about; for other audited statements, the object. */
+function subjectOf(
+  node: Statement,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): Subject | undefined {
+  switch (node.type) {
+    case "create user":
+    case "drop user":
+      return { target: node.name.name, subject: node.name.name };
+    case "alter user": {
+      const userId = node.name.currentUser === true ? principal.userId : node.name.name;
+      return { target: userId, subject: userId };
+    }
+    case "alter owner":
+      return { target: `${node.name.schema ?? namespace}.${node.name.name}` };
+    case "comment on": {
+      const { kind, name } = node;
+      const isNamespace = kind === "namespace";
+      return { target: isNamespace ? name.name : `${name.schema ?? namespace}.${name.name}` };
+    }
+    case "execute as":
+      return { target: node.user.name, subject: node.user.name };
+    default: {
+      const target = targetOf(node, namespace);
+      return target === undefined ? undefined : { target };
+    }
+  }
+}
+
+function targetOf(node: Statement, namespace: string): string | undefined {
+  const pathOf = ({ name, schema }: QName): string => `${schema ?? namespace}.${name}`;
+  switch (node.type) {
+    case "create table":
+    case "create view":
+    case "alter index":
+    case "create sequence":
+    case "alter sequence":
+    case "create topic":
+    case "alter topic":
+    case "drop topic":
+    case "clear topic":
+      return pathOf(node.name);
+    case "alter table":
+    case "create index":
+      return pathOf(node.table);
+    case "truncate":
+      return node.tables.map(pathOf).join(", ");
+    case "drop table":
+    case "drop index":
+    case "drop view":
+    case "drop sequence":
+      return node.names.map(pathOf).join(", ");
+    case "kill":
+      return `${node.target} ${node.id}`;
+    case "backup":
+      return node.target;
+    case "restore":
+      return node.source;
+    default:
+      return unqualifiedTarget(node);
+  }
+}
+
+function unqualifiedTarget(node: Statement): string | undefined {
+  switch (node.type) {
+    case "create namespace":
+    case "alter namespace":
+    case "drop namespace":
+    case "create storage":
+    case "alter storage":
+    case "drop storage":
+    case "create webhook":
+    case "alter webhook":
+    case "drop webhook":
+      return node.name.name;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The erasure of dropped accounts: rows, history, files, kept answers and dead letters.
+ *
+ *     DROP USER ──► dropped ──30 days, PURGE, or the name is used again──► due ──job──► erased
+ *
+ * - After DROP USER no one can read the account's data, because its owner number is retired for
+ *   ever. Erasure only frees disk space, so it need not be fast.
+ * - The catalog records that an erasure is due before its job begins, and that it is done after the
+ *   last row has been removed. A job interrupted by a crash, KILL or damage starts again on the
+ *   next startup or within an hour. Everything it has removed by then stays removed.
+ * - A restore to a point after an erasure brings back the rows of its backup: the erasure is due
+ *   again.
+ * - Log files keep the data until they are reused, and a backup keeps it permanently.
+ */
+import { isExpected } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Erasure, TableEntry } from "../../catalog/mod.ts";
+import { type Job, type JobEnd, runJob } from "../../storage/mod.ts";
+import { ANSWERS_TABLE } from "../own_tables/answers_table.ts";
+import { DEAD_LETTERS_TABLE, deleteUnownedLetters } from "../own_tables/dead_letters_table.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+
+/**
+ * Tables of the server that have rows of accounts. Dead letters come last: once the messages are
+ * gone, nobody can make a letter of one.
+ */
+const OWN_TABLE_IDS: readonly number[] = [ANSWERS_TABLE.tableId, DEAD_LETTERS_TABLE.tableId];
+
+/** The dependencies of an erasure. */
+export type ErasureDeps = Pick<
+  SqlEnvironment,
+  "blobs" | "catalog" | "clock" | "jobs" | "log" | "store" | "topics"
+>;
+
+/** Starts the jobs of all due erasures that are not running. */
+export function beginDueErasures(deps: ErasureDeps): void {
+  const nowMs = deps.clock.nowMs();
+  for (const erasure of deps.catalog.erasures()) {
+    if (erasure.eraseAfterMs <= nowMs) beginErasure(deps, erasure);
+  }
+}
+
+/** The name of the erased accounts, and the user who requested the erasure. */
+export interface AskedErasure {
+  readonly userId: string;
+  readonly createdBy: string;
+}
+
+/** Erases the dropped accounts of a name now. @returns The jobs. */
+export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure): readonly Job[] {
+  const { catalog } = deps;
+  catalog.hastenErasure(userId);
+  return catalog
+    .erasures()
+    .filter((erasure) => erasure.userId === userId)
+    .map((erasure) => beginErasure(deps, erasure, createdBy));
+}
+
+/** Returns the job that erases an account: a running one or a new one. */
+function beginErasure(deps: ErasureDeps, erasure: Erasure, createdBy?: string): Job {
+  const { accountId, userId } = erasure;
+  const open = deps.jobs
+    .all()
+    .find(
+      (job) => job.kind === "purge" && !job.isEnded && job.parameters?.["account"] === accountId,
+    );
+  if (open !== undefined) return open;
+  const job = deps.jobs.begin({
+    kind: "purge",
+    parameters: { user_id: userId, account: accountId },
+    ...(createdBy === undefined ? {} : { createdBy }),
+  });
+  void run(deps, erasure, job);
+  return job;
+}
+
+async function run(deps: ErasureDeps, erasure: Erasure, job: Job): Promise<void> {
+  const { error } = await runJob(job, () => {
+    job.start();
+    return erase(deps, erasure, job);
+  });
+  if (error === undefined) return;
+  deps.log.error("cannot erase a dropped account", {
+    user: erasure.userId,
+    error: error.message,
+  });
+}
+
+/** @throws The failure of the first table that failed, after all others are erased. */
+async function erase(
+  deps: ErasureDeps,
+  { accountId, owner, userId }: Erasure,
+  job: Job,
+): Promise<JobEnd> {
+  const { catalog, log } = deps;
+  const tables = catalog.tables().filter(({ kind }) => kind !== "shared");
+  const tableIds = [...tables.map(({ tableId }) => tableId), ...OWN_TABLE_IDS];
+  const failures: Error[] = [];
+  let versions = 0;
+  for (const [done, tableId] of tableIds.entries()) {
+    if (job.isCancelled) return { status: "cancelled", message: "it starts again within an hour" };
+    if (isThere(catalog.tableById(tableId), tableId)) {
+      try {
+        versions += await eraseFrom(deps, tableId, { owner, job });
+      } catch (error) {
+        // A failure in one table, for example damage, does not stop the erasure of the other
+        // tables.
+        if (!isExpected(error)) throw error;
+        failures.push(error);
+      }
+    }
+    job.advance((done + 1) / (tableIds.length + 1), `${done + 1} of ${tableIds.length} tables`);
+  }
+  if (job.isCancelled) return { status: "cancelled", message: "it starts again within an hour" };
+  versions += await deleteUnownedLetters(deps.store, userId);
+  const files = await removeFiles(deps, owner);
+  const [failure] = failures;
+  if (failure !== undefined) throw failure;
+  catalog.noteErased(accountId);
+  log.info("account erased", { user: userId, versions, files });
+  return {
+    status: "completed",
+    message: `${versions} row version(s) and ${files} file(s) of ${userId} erased`,
+  };
+}
+
+/** Erases the rows of one table. Offsets of topics that were given out stay. */
+async function eraseFrom(
+  { store, topics }: ErasureDeps,
+  tableId: number,
+  { job, owner }: { job: Job; owner: number },
+): Promise<number> {
+  // Offsets that are not stored are counted again after a crash, and then without the erased rows.
+  const release = await topics().holdOffsets(tableId);
+  try {
+    return await store.erase(tableId, owner, job);
+  } finally {
+    release();
+  }
+}
+
+/** A table may be dropped while the job works on the previous one. */
+function isThere(table: TableEntry | undefined, tableId: number): boolean {
+  return table !== undefined || OWN_TABLE_IDS.includes(tableId);
+}
+
+/** Removes files even if no list names them, because a restore can bring back removed files. */
+async function removeFiles({ blobs, catalog, clock }: ErasureDeps, owner: number): Promise<number> {
+  await blobs.removeOwner(owner);
+  const pause = pauser(clock);
+  let count = 0;
+  for (const portion of catalog.filePortions({ owner })) {
+    catalog.removeFiles(portion.map(({ fileId }) => fileId));
+    count += portion.length;
+    await pause();
+  }
+  return count;
+}

@@ -1,0 +1,243 @@
+/**
+ * STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB: statements whose work
+ * may outlast them.
+ *
+ * A statement starts its jobs, and answers when all have ended or after a few seconds, with their
+ * state at that time. The jobs of one statement run one after another.
+ */
+import { mayRead, type Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import {
+  flushedText,
+  type Job,
+  type JobEnd,
+  type JobList,
+  mergedText,
+  runJob,
+  type Store,
+} from "../../storage/mod.ts";
+import { type Row, TEXT } from "../../types/mod.ts";
+import { findNamespace, findTable } from "../names/table_names.ts";
+import type {
+  AstNode,
+  BackupStatement,
+  KillStatement,
+  RestoreStatement,
+  StorageTableStatement,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { type PlainColumn } from "../result/result.ts";
+import { type AskedErasure, type ErasureDeps, eraseName } from "./erasure.ts";
+
+/** A statement answers after this time even if its jobs are still running. */
+const ANSWER_MS_MAX = 5000;
+
+export const JOB_COLUMNS: readonly PlainColumn[] = [
+  "job_id",
+  "job_type",
+  "status",
+  "namespace_id",
+  "table_name",
+  "message",
+].map((name) => ({ name, type: TEXT }));
+
+/** The maintenance of one table, and the status of its job if it is not stopped. */
+interface Maintenance {
+  readonly kind: "flush" | "compact";
+  readonly run: (store: Store, tableId: number, job: Job) => Promise<JobEnd>;
+}
+
+const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> = {
+  "storage flush": {
+    kind: "flush",
+    run: async (store, tableId, job) => {
+      const result = await store.flush(tableId, job);
+      if (result.versions === 0) return { status: "skipped", message: "nothing to flush" };
+      return { status: "completed", message: flushedText(result) };
+    },
+  },
+  "storage compact": {
+    kind: "compact",
+    run: async (store, tableId, job) => {
+      const { discardedVersions, mergedSegments } = await store.compact(tableId, job);
+      if (mergedSegments === 0) return { status: "skipped", message: "nothing to compact" };
+      return { status: "completed", message: mergedText(mergedSegments, discardedVersions) };
+    },
+  },
+};
+
+/** The dependencies of flushes and merges. */
+export interface MaintenanceDeps
+  extends NameDeps,
+    Pick<SqlEnvironment, "clock" | "jobs" | "store"> {}
+
+/** Returns the tables to flush or merge. @throws {DatabaseError} */
+export function maintainedTables(
+  deps: NameDeps,
+  node: StorageTableStatement,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): readonly TableEntry[] {
+  const { catalog, systemViews } = deps;
+  if (node.table !== undefined) {
+    const action = MAINTENANCE[node.type].kind;
+    systemViews.refuse(node.table, { namespace, principal, action });
+  }
+  if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node.namespace);
+  const tables =
+    node.table === undefined
+      ? catalog
+          .tables()
+          .filter(
+            (table) =>
+              isMeant(table, node) && mayRead(principal, table, catalog.namespace(table.namespace)),
+          )
+      : [findTable(deps, node.table, { namespace, node: node.table, principal })];
+  for (const table of tables) requireNoStream(table, MAINTENANCE[node.type].kind, node);
+  return tables;
+}
+
+/** Starts a flush or a merge of one or many tables. @returns One job row per table. */
+export async function maintainTables(
+  deps: MaintenanceDeps,
+  node: StorageTableStatement,
+  call: { namespace: string; principal: Principal },
+): Promise<Row[]> {
+  const { clock, jobs, store } = deps;
+  const { principal } = call;
+  const { kind, run } = MAINTENANCE[node.type];
+  const rows: (Row | Begun)[] = [];
+  for (const table of maintainedTables(deps, node, call)) {
+    const { tableId } = table;
+    const open = jobs.openOf(kind, tableId);
+    rows.push(
+      open === undefined
+        ? { table, job: jobs.begin({ kind, tableId, createdBy: principal.userId }) }
+        : jobRow(open, table, { status: "skipped", message: `the same job is ${open.status}` }),
+    );
+  }
+  const begun = rows.filter((row) => "job" in row);
+  void runInTick(begun, (tableId, job) => run(store, tableId, job));
+  await settled(clock, begun);
+  const [first] = begun;
+  // With several tables, each has its own row. A user who named a single table must not overlook
+  // its error.
+  if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
+  return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
+}
+
+/** Starts a backup or a restore. @returns Its job row. @throws {DatabaseError} INVALID_OPTION */
+export async function copyDatabase(
+  { backups, clock }: Pick<SqlEnvironment, "backups" | "clock">,
+  node: BackupStatement | RestoreStatement,
+  userId: string,
+): Promise<Row[]> {
+  const { isNew, job } =
+    node.type === "backup"
+      ? backups.backUp(node.target, userId)
+      : backups.restore(node.source, { createdBy: userId, to: node.to });
+  if (!isNew)
+    return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
+  await settled(clock, [{ job }]);
+  if (job.error !== undefined) throw job.error;
+  return [jobRow(job, undefined)];
+}
+
+/** Starts to erase the data of a dropped account. @returns Its job row. */
+export async function eraseUser(deps: ErasureDeps, asked: AskedErasure): Promise<Row[]> {
+  const begun = eraseName(deps, asked);
+  await settled(
+    deps.clock,
+    begun.map((job) => ({ job })),
+  );
+  // A failed erasure is retried, because the account has been dropped in any case.
+  return begun.map((job) => jobRow(job, undefined));
+}
+
+/** Ends a job. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+export function killJob(jobs: JobList, { id, _location }: KillStatement): string {
+  const job = jobs.find(id);
+  if (job === undefined) {
+    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find job "${id}"`, {
+      position: _location.start,
+      hint: "SELECT job_id, status FROM system.jobs",
+    });
+  }
+  if (job.isEnded) {
+    throw new DatabaseError("INVALID_OPERATION", `Cannot kill job ${id}: it is ${job.status}`, {
+      position: _location.start,
+    });
+  }
+  job.isCancelled = true;
+  return `Job ${id} killed`;
+}
+
+/** The row of a job when its statement is answered. */
+function jobRow(
+  job: Job,
+  table: TableEntry | undefined,
+  { message, status }: { status: string; message?: string } = answerOf(job),
+): Row {
+  return [
+    job.jobId,
+    job.kind,
+    status,
+    table?.namespace ?? null,
+    table?.name ?? null,
+    message ?? null,
+  ];
+}
+
+/** Waits until jobs have ended, but only up to the time limit of a statement. */
+async function settled(clock: Clock, begun: readonly { readonly job: Job }[]): Promise<void> {
+  if (begun.every(({ job }) => job.isEnded)) return;
+  const late = Promise.withResolvers<void>();
+  const cancel = clock.after(ANSWER_MS_MAX, () => late.resolve());
+  await Promise.race([late.promise, Promise.all(begun.map(({ job }) => job.ended))]);
+  cancel();
+}
+
+interface Begun {
+  readonly table: TableEntry;
+  readonly job: Job;
+}
+
+async function runInTick(
+  begun: readonly Begun[],
+  run: (tableId: number, job: Job) => Promise<JobEnd>,
+): Promise<void> {
+  for (const { job, table } of begun) {
+    if (job.isCancelled) {
+      job.end({ status: "cancelled" });
+      continue;
+    }
+    await runJob<JobEnd>(job, async () => {
+      const end = await run(table.tableId, job);
+      // Data that was published before the job was stopped stays.
+      const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
+      return isStopped ? { status: "cancelled" } : end;
+    });
+  }
+}
+
+function answerOf({ error, message, status }: Job): { status: string; message?: string } {
+  const text = error?.message ?? message;
+  return text === undefined ? { status } : { status, message: text };
+}
+
+/** ALL skips tables that cannot be named in the statement either. */
+function isMeant(table: TableEntry, { namespace }: StorageTableStatement): boolean {
+  if (table.kind === "stream") return false;
+  return namespace === undefined || table.namespace === namespace.name;
+}
+
+function requireNoStream(table: TableEntry, kind: string, node: AstNode): void {
+  if (table.kind !== "stream") return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot ${kind} ${table.namespace}.${table.name}: it is a STREAM table`,
+    { position: node._location.start, hint: "its rows expire automatically after TTL_SECONDS" },
+  );
+}

@@ -1,0 +1,219 @@
+/**
+ * SHOW and DESCRIBE: information that the caller may see.
+ */
+import { mayRun, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { type Row, TEXT } from "../../types/mod.ts";
+import { findNamespace, findTable, visibleView } from "../names/table_names.ts";
+import { findTopic } from "../names/topics.ts";
+import { type ShownView, visibleViews } from "../names/views.ts";
+import type {
+  CurrentSettingStatement,
+  DescribeStatement,
+  QName,
+  ShowColumnsStatement,
+  ShowSimpleStatement,
+  ShowTopicsStatement,
+  ShowVariableStatement,
+} from "../parse/ast/ast.ts";
+import type { StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { ShownSetting } from "../ports/ports.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { type PlainColumn, rowsResult } from "../result/result.ts";
+import type { ShowStatement } from "../rights/statement_kinds.ts";
+import { type ManifestDeps, manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";
+import {
+  DESCRIBE_COLUMNS,
+  describeRows,
+  describeViewRows,
+  namespaceRows,
+  SHOW_NAMESPACES_COLUMNS,
+  SHOW_STATS_COLUMNS,
+  SHOW_STORAGES_COLUMNS,
+  SHOW_TABLES_COLUMNS,
+  type StorageListDeps,
+  statsRow,
+  storageRows,
+  tableRows,
+} from "../system/show_rows.ts";
+import { isSystemViews } from "../system/system_views.ts";
+import {
+  DESCRIBE_TOPIC_COLUMNS,
+  SHOW_TOPICS_COLUMNS,
+  sourceRows,
+  type TopicViewDeps,
+  topicRows,
+} from "../system/topic_views.ts";
+import {
+  SHOW_WEBHOOKS_COLUMNS,
+  type WebhookViewDeps,
+  webhookRows,
+} from "../system/webhook_views.ts";
+
+/** The dependencies of these statements. */
+export interface ShowDeps
+  extends NameDeps,
+    ManifestDeps,
+    StorageListDeps,
+    TopicViewDeps,
+    WebhookViewDeps,
+    Pick<SqlEnvironment, "live" | "settings"> {}
+
+interface ShowCall {
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** The settings changed by SET. */
+  readonly requestSettings: readonly ShownSetting[];
+}
+
+const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
+  (name) => ({ name, type: TEXT }),
+);
+
+/** @throws {DatabaseError} If the object does not exist or the caller may not see it. */
+export function show(
+  deps: ShowDeps,
+  node: ShowStatement,
+  { namespace, principal, requestSettings }: ShowCall,
+): StatementResult {
+  const { catalog, settings, systemViews } = deps;
+  const asUser = principal.userId;
+  switch (node.type) {
+    case "show namespaces":
+      return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(catalog, principal), asUser);
+    case "show tables": {
+      const within = node.namespace?.name;
+      if (node.namespace !== undefined && !isSystemViews(node.namespace.name)) {
+        findNamespace(catalog, node.namespace.name, node.namespace);
+      }
+      const views = visibleViews(catalog, principal, systemViews.find);
+      const systemNames = systemViews.namesFor(principal);
+      const rows = tableRows(catalog, { principal, namespace: within, systemNames, views });
+      return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
+    }
+    case "show topics":
+      return showTopics(deps, node, asUser);
+    case "describe topic": {
+      const topic = findTopic(catalog, node.topic, namespace);
+      return rowsResult(DESCRIBE_TOPIC_COLUMNS, sourceRows(topic, catalog), asUser);
+    }
+    case "show columns":
+    case "describe":
+      return describe(deps, node, { namespace, principal });
+    case "show stats": {
+      const action = "show stats of";
+      systemViews.refuse(node.table, { namespace, principal, action });
+      const table = findTable(deps, node.table, { namespace, node: node.table, principal });
+      return rowsResult(SHOW_STATS_COLUMNS, [statsRow(deps, table, principal)], asUser);
+    }
+    case "show manifest":
+      return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(deps, principal), asUser);
+    case "show storages": {
+      const rows = storageRows(deps, { isAdmin: mayRun(principal, "inspect") });
+      return rowsResult(SHOW_STORAGES_COLUMNS, rows, asUser);
+    }
+    case "show webhooks":
+      return rowsResult(SHOW_WEBHOOKS_COLUMNS, webhookRows(deps), asUser);
+    case "current setting":
+      return currentSetting(node, shownSettings(settings(), principal, requestSettings), asUser);
+    case "show all":
+    case "show":
+      return settingsOf(node, shownSettings(settings(), principal, requestSettings), asUser);
+  }
+}
+
+function showTopics(
+  deps: ShowDeps,
+  { namespace }: ShowTopicsStatement,
+  asUser: string,
+): StatementResult {
+  if (namespace !== undefined) findNamespace(deps.catalog, namespace.name, namespace);
+  return rowsResult(SHOW_TOPICS_COLUMNS, topicRows(deps, namespace?.name), asUser);
+}
+
+/** Lists the columns of a table, a view or a system view. */
+function describe(
+  deps: ShowDeps,
+  node: DescribeStatement | ShowColumnsStatement,
+  caller: Pick<ShowCall, "namespace" | "principal">,
+): StatementResult {
+  const { table: named, type } = node;
+  const { principal } = caller;
+  const rows = (): Row[] => {
+    const system = deps.systemViews.findFor(named, caller);
+    if (system !== undefined) return describeViewRows(system);
+    const view = shownView(deps, named, caller);
+    if (view !== undefined) return describeViewRows(view);
+    const table = findTable(deps, named, { ...caller, node: named });
+    const hasHistory = type === "describe" && node.history === true;
+    const versions = hasHistory ? deps.catalog.tableVersions(table.tableId) : [table];
+    return versions.flatMap(describeRows);
+  };
+  return rowsResult(DESCRIBE_COLUMNS, rows(), principal.userId);
+}
+
+/** The configuration of the server is for those who may inspect it. */
+function shownSettings(
+  configured: readonly ShownSetting[],
+  principal: Principal,
+  requestSettings: readonly ShownSetting[],
+): readonly ShownSetting[] {
+  return mayRun(principal, "inspect") ? [...configured, ...requestSettings] : requestSettings;
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+function currentSetting(
+  { _location, alias, missingOk, name }: CurrentSettingStatement,
+  settings: readonly ShownSetting[],
+  asUser: string,
+): StatementResult {
+  const found = settings.find((each) => each.name === name.toLowerCase());
+  if (found === undefined && !missingOk) throw unknownSetting(name, _location.start);
+  const columns = [{ name: alias?.name ?? "current_setting", type: TEXT }];
+  return rowsResult(columns, [[found?.value ?? null]], asUser);
+}
+
+function unknownSetting(name: string, position: number): DatabaseError {
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${name}"`, {
+    position,
+    hint: "SHOW ALL lists them",
+  });
+}
+
+function settingsOf(
+  node: ShowVariableStatement | ShowSimpleStatement,
+  settings: readonly ShownSetting[],
+  asUser: string,
+): StatementResult {
+  const wanted = node.type === "show" ? node.variable.name.toLowerCase() : undefined;
+  const found = settings.filter(({ name }) => wanted === undefined || name === wanted);
+  if (found.length === 0) throw unknownSetting(wanted ?? "", node._location.start);
+  const rows = found.map(({ category, description, name, value }) => [
+    name,
+    value,
+    description,
+    category,
+  ]);
+  return rowsResult(SETTING_COLUMNS, rows, asUser);
+}
+
+/** @throws {DatabaseError} PERMISSION_DENIED for a view that only other roles may read. */
+function shownView(
+  deps: NameDeps,
+  name: QName,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): ShownView | undefined {
+  const { catalog, systemViews } = deps;
+  const named = { namespace: name.schema ?? namespace, name: name.name };
+  const entry = visibleView(deps, named, principal);
+  if (entry === undefined) return undefined;
+  const views = visibleViews(catalog, principal, systemViews.find);
+  const view = views.find((each) => each.entry === entry);
+  if (view !== undefined) return view;
+  throw new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot describe view ${entry.namespace}.${entry.name}: it is not readable`,
+    { position: name._location.start },
+  );
+}

@@ -1,0 +1,158 @@
+/**
+ * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO: describe the message that a client sends to follow a
+ * query, and how changes of its table would find the query. HTTP does not stream here, and no
+ * subscription is opened.
+ */
+import { DatabaseError, withDetails } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import { TEXT } from "../../types/mod.ts";
+import type { SubscribeStatement } from "../parse/ast/ast.ts";
+import { expressionToSql } from "../parse/print/print.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { LivePlan, SqlParameter, StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { LiveMatch } from "../ports/ports.ts";
+import { type LivePlanDeps, planLiveQuery } from "../prepare/live_planner.ts";
+import { type PlainColumn, rowsResult } from "../result/result.ts";
+import type { AdministrationCall } from "./administration.ts";
+
+const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
+  "status",
+  "ws_url",
+  "subscription",
+  "message",
+].map((name) => ({ name, type: TEXT }));
+
+const EXPLAIN_COLUMNS: readonly PlainColumn[] = [{ name: "plan", type: TEXT }];
+
+/** The valid options of a subscription, as SQL writes them. */
+const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
+  ["batch_size", /^[1-9]\d*$/],
+  ["last_rows", /^\d+$/],
+  ["from", /^\d+$/],
+  ["from_seq_id", /^\d+$/],
+]);
+
+/** @throws {DatabaseError} INVALID_OPTION, and the refusals of a subscription. */
+export function subscribe(
+  deps: LivePlanDeps,
+  node: SubscribeStatement,
+  call: AdministrationCall,
+): StatementResult {
+  const { namespace, params, principal, server } = call;
+  const options = optionsOf(node);
+  planOf(deps, node, call);
+  const id = `sub${deps.store.snowflakeId()}`;
+  const parts = {
+    id: JSON.stringify(id),
+    sql: JSON.stringify(node.source),
+    ...(params.length > 0 && { params: `[${params.map(jsonOf).join(",")}]` }),
+    options: JSON.stringify(options),
+    ...(isQualified(node) ? {} : { namespace_id: JSON.stringify(namespace) }),
+  };
+  const members = Object.entries(parts).map(([name, json]) => `"${name}":${json}`);
+  const subscription = `{${members.join(",")}}`;
+  const wsUrl = `${(server?.publicUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
+  const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
+  const row = ["active", wsUrl, subscription, message];
+  return rowsResult(SUBSCRIBE_COLUMNS, [row], principal.userId);
+}
+
+/** Returns the explanation, one line per row. @throws {DatabaseError} See {@linkcode subscribe}. */
+export function explainSubscribe(
+  deps: LivePlanDeps & Pick<SqlEnvironment, "live">,
+  node: SubscribeStatement,
+  call: AdministrationCall,
+): StatementResult {
+  const { principal } = call;
+  optionsOf(node);
+  const plan = planOf(deps, node, call);
+  const table = deps.catalog.tableById(plan.tableId);
+  const { query } = node;
+  const where = query.type === "select" ? query.where : undefined;
+  const lines = [
+    `Live query on ${plan.tableName}`,
+    `  rows: ${table?.kind === "shared" ? "shared, of all users" : `of ${principal.userId}`}`,
+    `  columns read: ${columnNames(plan, table)}`,
+    `  filter: ${where === undefined ? "none" : expressionToSql(where)}`,
+    ...matchLines(plan, table, deps.live().match(plan)),
+  ];
+  return rowsResult(
+    EXPLAIN_COLUMNS,
+    lines.map((line) => [line]),
+    principal.userId,
+  );
+}
+
+/** Plans the query. Positions of faults refer to the text of the request. */
+function planOf(
+  deps: LivePlanDeps,
+  { _location, source, sourceStart }: SubscribeStatement,
+  { ledger, namespace, params, principal }: AdministrationCall,
+): LivePlan {
+  try {
+    return planLiveQuery(deps, { sql: source, params, namespace }, { principal, ledger });
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
+    throw withDetails(error, {
+      position: Math.max(_location.start, sourceStart + error.position),
+    });
+  }
+}
+
+/** Returns a parameter as JSON. A number keeps its digits. */
+function jsonOf(parameter: SqlParameter): string {
+  if (typeof parameter !== "object" || parameter === null) return JSON.stringify(parameter);
+  return "json" in parameter ? parameter.json : parameter.number;
+}
+
+function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMatch): string[] {
+  const { equality } = plan;
+  const column = table?.columns.find(({ columnId }) => columnId === equality?.columnId);
+  const index =
+    equality === undefined
+      ? "none; every change of these rows is tested"
+      : `${nameText(column?.name ?? "?")} = ${JSON.stringify(equality.value)}, found by value`;
+  return [
+    `  index: ${index}`,
+    `  group: ${match.subscriptions} open subscription(s) share it, evaluated once for all`,
+    `  cost: ${equality === undefined ? "a change" : "a change with this value"} is tested against ` +
+      `${match.testedGroups} of ${match.groups} group(s), ${match.unindexedGroups} of them unindexed`,
+  ];
+}
+
+function columnNames({ columnIds }: LivePlan, table: TableEntry | undefined): string {
+  const names = table?.columns
+    .filter(({ columnId }) => columnIds.includes(columnId))
+    .map(({ name }) => name);
+  return names === undefined || names.length === 0 ? "none" : names.join(", ");
+}
+
+function isQualified({ query }: SubscribeStatement): boolean {
+  const from = query.type === "select" ? query.from?.[0] : undefined;
+  return from?.type === "table" && from.name.schema !== undefined;
+}
+
+function optionsOf(node: SubscribeStatement): Record<string, string | number> {
+  const options: Record<string, string | number> = {};
+  for (const { name, value, _location } of node.options ?? []) {
+    if (Object.hasOwn(options, name)) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot set option ${name} twice`, {
+        position: _location.start,
+      });
+    }
+    const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
+    const isKnown = OPTION_FORMS.get(name)?.test(String(given)) === true;
+    // A larger number would be sent as a different one, and is not a valid position.
+    const isExact = Number.isSafeInteger(Number(given));
+    if (given === undefined || !isKnown || !isExact) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
+        position: _location.start,
+        hint: "last_rows, batch_size, from and from_seq_id are known, each a whole number",
+      });
+    }
+    // A position stays a string, because it can have more digits than the numbers of some clients.
+    options[name] = name.startsWith("from") ? given : Number(given);
+  }
+  return options;
+}

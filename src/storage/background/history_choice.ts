@@ -1,0 +1,124 @@
+/**
+ * Chooses the segments to merge to maintain history: current segments with many obsolete rows, and
+ * history segments, by size and by the share of versions that are no longer needed. A row is
+ * obsolete if it was replaced, or is a tombstone, and cannot become current again.
+ *
+ * A current segment is split when 30 % of it is obsolete. All current segments together thus
+ * contain at most about as many obsolete rows as live rows. Each obsolete row moves once, and at
+ * most 2.3 other rows are copied for it.
+ */
+import { isExpected } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import { type MergeBounds, runsWithin, segmentsToMerge } from "./merge_choice.ts";
+
+const SETTLED_SHARE_MIN = 0.3;
+
+/**
+ * The number of rows of a current segment that are obsolete at a seq: replaced rows, and tombstones
+ * that were never replaced.
+ */
+export function obsoleteCount(segment: OpenSegment, upTo: number): number {
+  return replacedCount(segment, upTo) + endedCount(segment);
+}
+
+/** Returns the oldest current segment that is due to be split. */
+export function segmentToSplit(
+  { progress, segments }: StoredTable,
+  { smallRowsMax }: MergeBounds,
+): OpenSegment | undefined {
+  const { flushedSeq } = progress;
+  return segments.find((segment) => {
+    const { quarantined, rowCount } = segment.entry;
+    // The smallest segments are soon merged anyway, and that merge moves their history.
+    if (quarantined || rowCount <= smallRowsMax) return false;
+    try {
+      return isShareOver(segment, flushedSeq, SETTLED_SHARE_MIN * rowCount);
+    } catch (error) {
+      // Safe: damage quarantines the segment. A segment that cannot be opened is examined again
+      // later.
+      if (!isExpected(error)) throw error;
+      return false;
+    }
+  });
+}
+
+/** Returns the history segments that are due to be merged, beginning with the oldest history. */
+export function historyToMerge(
+  { history }: Pick<StoredTable, "history">,
+  bounds: MergeBounds,
+): readonly OpenSegment[] | undefined {
+  return segmentsToMerge({ segments: inOrderOfEnd(history) }, bounds);
+}
+
+/** All history segments that COMPACT merges, except those that a merge would not change. */
+export function historyToCompact(
+  { history }: StoredTable,
+  retentionFloorSeq: Seq,
+  bounds: MergeBounds,
+): readonly (readonly OpenSegment[])[] {
+  return runsWithin(inOrderOfEnd(history), bounds).filter(
+    ([first, ...others]) =>
+      others.length > 0 || (first !== undefined && discardableShare(first, retentionFloorSeq) > 0),
+  );
+}
+
+/**
+ * The share of a segment whose versions can no longer be read, from 0 to 1. For history segments,
+ * it is an estimate that assumes evenly spread replacements. The values 0 and 1 are exact.
+ */
+export function discardableShare(segment: OpenSegment, retentionFloorSeq: Seq): number {
+  const { history, minSeq, rowCount } = segment.entry;
+  if (minSeq > retentionFloorSeq) return 0;
+  if (history === undefined) return replacedCount(segment, retentionFloorSeq) / rowCount;
+  const { highestReplacingSeq: highest, lowestReplacingSeq: lowest } = history;
+  const share = (retentionFloorSeq - lowest + 1) / (highest - lowest + 1);
+  return Math.min(1, Math.max(0, share));
+}
+
+/**
+ * Sorts history segments by their last replacement, so that versions that expire together stay
+ * together.
+ */
+function inOrderOfEnd(history: readonly OpenSegment[]): readonly OpenSegment[] {
+  return history.toSorted((left, right) => endOf(left) - endOf(right));
+}
+
+function endOf({ entry }: OpenSegment): number {
+  return entry.history?.highestReplacingSeq ?? 0;
+}
+
+function replacedCount({ deletions, entry }: OpenSegment, upTo: number): number {
+  return deletions.countReplaced(0, entry.rowCount, upTo);
+}
+
+/**
+ * Whether at least this many rows are obsolete. Tombstones are examined one by one only if they
+ * decide the answer.
+ */
+function isShareOver(segment: OpenSegment, upTo: number, countMin: number): boolean {
+  const replaced = replacedCount(segment, upTo);
+  if (replaced >= countMin) return true;
+  return (
+    replaced + segment.tombstoneCount >= countMin && replaced + endedCount(segment) >= countMin
+  );
+}
+
+/** The number of tombstones that were never replaced. */
+function endedCount(segment: OpenSegment): number {
+  if (segment.tombstoneCount === 0) return 0;
+  const { deletions } = segment;
+  return segment.guard(() => {
+    const { reader } = segment;
+    let count = 0;
+    for (let group = 0; group < reader.groupCount; group += 1) {
+      if (!reader.hasTombstones(group)) continue;
+      const start = reader.groupStart(group);
+      for (const [index, flag] of reader.deleted(group).entries()) {
+        if (flag === 1 && deletions.replacedBy(start + index) === 0) count += 1;
+      }
+    }
+    return count;
+  });
+}

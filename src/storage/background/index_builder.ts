@@ -1,0 +1,202 @@
+/**
+ * Builds a new index for existing rows while other statements write.
+ *
+ *     building   flushes, merges and memtables keep the index from now on; each older segment gets
+ *                its file from a job
+ *     checking   new duplicates are refused; all rows are read once in the order of the index, and
+ *                a duplicate among them fails the build
+ *     ready      the caller says so in the definition
+ *
+ * The files are published one segment at a time. An interrupted build continues with the segments
+ * that have no file.
+ */
+import { asOneChange } from "../../base/bugs.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import { shownKey } from "../commit/conflicts.ts";
+import type { Job } from "../contract/job_list.ts";
+import { findDuplicate } from "../read/index_scan.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import { memIndexOf, type TableIndex } from "../table/table_index.ts";
+import { ownersOf } from "../table/table_stats.ts";
+import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
+
+/** Rows of a memtable that are added to an index in one step. */
+const MEMORY_ROWS_PER_STEP = 2048;
+
+/** The share of the work that remains once the files of a unique index have been written. */
+const CHECK_SHARE = 0.5;
+
+export type IndexBuildTools = Omit<SegmentTools, "isCancelled">;
+
+export interface IndexBuild {
+  readonly table: StoredTable;
+  readonly indexId: number;
+  readonly job: Job;
+  readonly isClosing: () => boolean;
+}
+
+/**
+ * Makes an index complete. Returns false if the work was cancelled, or the index is gone.
+ *
+ * @throws {DatabaseError} DATA_DAMAGED if a segment is quarantined. @throws {DiskError}
+ */
+export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Promise<boolean> {
+  const { job, table } = build;
+  const tools = { ...given, isCancelled: () => isCancelled(build) };
+  const pause = pauser(tools.clock);
+  for (;;) {
+    const index = indexOf(build);
+    if (index === undefined || tools.isCancelled()) return false;
+    const todo = table.segments.filter((segment) => !hasFile(segment, index));
+    const [segment] = todo;
+    if (segment === undefined) break;
+    segment.requireReadable();
+    const done = table.segments.length - todo.length;
+    const share = index.stored.isUnique ? CHECK_SHARE : 1;
+    job.advance(
+      (share * done) / table.segments.length,
+      `${done} of ${table.segments.length} segments`,
+    );
+    if (!(await makeFile({ table, segment, index, tools }))) return false;
+  }
+  const index = indexOf(build);
+  if (index === undefined || !index.stored.isUnique) return index !== undefined;
+  for (const memtable of table.memtables()) {
+    while (!memIndexOf(memtable, index).catchUpSome(MEMORY_ROWS_PER_STEP)) await pause();
+    if (tools.isCancelled()) return false;
+  }
+  return true;
+}
+
+/**
+ * Checks that no two live rows have the same key in a unique index, up to a seq above which new
+ * duplicates are refused. Returns false if the work was cancelled, or the index is gone.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY
+ */
+export async function checkIndex(
+  build: IndexBuild & { readonly upTo: number; readonly expiredSeq: number },
+  { clock }: Pick<IndexBuildTools, "clock">,
+): Promise<boolean> {
+  const { expiredSeq, job, table, upTo } = build;
+  const pause = pauser(clock);
+  const owners = ownersOf(table);
+  for (const [at, owner] of owners.entries()) {
+    const index = indexOf(build);
+    if (index === undefined || isCancelled(build)) return false;
+    const steps = findDuplicate(table, index, { owner, upTo, after: expiredSeq });
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done === true) {
+        if (step.value !== undefined) throw duplicate(table, index, step.value);
+        break;
+      }
+      job.advance(
+        CHECK_SHARE + ((1 - CHECK_SHARE) * (at + step.value)) / owners.length,
+        `rows of ${at} of ${owners.length} owners checked`,
+      );
+      await pause();
+      if (isCancelled(build)) {
+        steps.return(undefined);
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+function duplicate(
+  { definition }: StoredTable,
+  { order, stored }: TableIndex,
+  key: Parameters<typeof shownKey>[1],
+): DatabaseError {
+  return new DatabaseError(
+    "DUPLICATE_KEY",
+    `Cannot create unique index "${stored.name}" of ${definition.name}: several rows have ${shownKey(order.columns, key)}`,
+    { hint: "change or delete all but one of them" },
+  );
+}
+
+interface FileParts {
+  readonly table: StoredTable;
+  readonly segment: OpenSegment;
+  readonly index: TableIndex;
+  readonly tools: SegmentTools;
+}
+
+/** Writes the index file for one segment. Returns false if the work was cancelled. */
+async function makeFile({ index, segment, table, tools }: FileParts): Promise<boolean> {
+  const { entry } = segment;
+  const { indexId } = index.stored;
+  tools.files.requireThere(entry.home, [segment]);
+  const pending = new PendingSegments(tools, { tableId: table.tableId, home: entry.home });
+  segment.pin();
+  try {
+    const [output] = pending.indexOutputs(entry.segmentId, [index]);
+    if (output === undefined) return false;
+    const source = { path: tools.files.segmentPath(entry), entry };
+    const isWritten = await tools.segmentWork.index({ source, output }, () => tools.isCancelled());
+    if (!isWritten) return false;
+    await pending.syncIndexes([output]);
+    return await table.publishing.run(async () => {
+      // A merge has replaced the segment and has written the index file of its successor.
+      if (segment.isDropped) return true;
+      if (tools.isCancelled()) return false;
+      await pending.moveIntoPlace(table.allSegments);
+      if (tools.isCancelled()) return false;
+      asOneChange(() => {
+        const indexIds = [...(segment.entry.indexIds ?? []), indexId];
+        pending.publish({ changeSegments: [{ ...segment.listedEntry, indexIds }] });
+        segment.entry = { ...segment.entry, indexIds };
+        segment.closeIndex(indexId);
+      });
+      return true;
+    });
+  } catch (error) {
+    segment.noteIfDamaged(error);
+    throw error;
+  } finally {
+    pending.discard();
+    segment.unpin();
+  }
+}
+
+/**
+ * Stops listing the files of indexes that are no longer defined, and removes them. Segments are
+ * left alone if the manifest cannot be changed now, because their index files are removed together
+ * with the segments.
+ */
+export function removeIndexFiles(
+  table: StoredTable,
+  { files, manifest }: Pick<SegmentTools, "files" | "manifest">,
+): void {
+  const defined = new Set(table.indexes.map(({ stored }) => stored.indexId));
+  for (const segment of table.segments) {
+    const gone = segment.entry.indexIds?.filter((id) => !defined.has(id)) ?? [];
+    if (gone.length === 0) continue;
+    const before = segment.entry;
+    const kept = before.indexIds?.filter((id) => defined.has(id)) ?? [];
+    const changed = { ...segment.listedEntry, indexIds: kept };
+    asOneChange(() => {
+      manifest.publish({ changeSegments: [changed] });
+      segment.entry = { ...before, indexIds: kept };
+    });
+    for (const id of gone) {
+      segment.closeIndex(id);
+      files.removeFile(files.indexPath(before, id));
+    }
+  }
+}
+
+function hasFile({ entry }: OpenSegment, { stored }: TableIndex): boolean {
+  return entry.indexIds?.includes(stored.indexId) === true;
+}
+
+function indexOf({ indexId, table }: IndexBuild): TableIndex | undefined {
+  return table.indexes.find(({ stored }) => stored.indexId === indexId);
+}
+
+function isCancelled({ isClosing, job, table }: IndexBuild): boolean {
+  return isClosing() || table.isDropped || job.isCancelled;
+}

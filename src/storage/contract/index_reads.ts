@@ -1,0 +1,95 @@
+/**
+ * Defines the secondary indexes of a table, and how they are read.
+ *
+ * - An index contains every row of its table, ordered by owner and then by the values of its
+ *   columns, ascending, with NULL after every value. A descending read goes backwards, so that NULL
+ *   comes first.
+ * - A row that an index finds may be obsolete, and is checked like a row that is found in any other
+ *   way.
+ */
+import type { Seq } from "../../base/seq.ts";
+import type { Row } from "../../types/mod.ts";
+import type { OrderedScan } from "./store.ts";
+
+/**
+ * The state of an index:
+ *
+ * - building: new versions are added to it, but older ones may be missing.
+ * - checking: it is complete, and refuses new duplicates. Older rows may still have duplicates.
+ * - ready: it is complete, and if unique, no two rows have the same key.
+ */
+export type IndexState = "building" | "checking" | "ready";
+
+/** The properties of an index that the store needs. */
+export interface StoredIndex {
+  /** Never reused within a table. */
+  readonly indexId: number;
+  /** The name of the index or its constraint, for messages. */
+  readonly name: string;
+  /** Columns of the table, in the order of the key. At least one. */
+  readonly columnIds: readonly number[];
+  /**
+   * Whether no two live rows of one owner may have the same values. Rows with a NULL among them are
+   * never equal.
+   */
+  readonly isUnique: boolean;
+  readonly state: IndexState;
+  /**
+   * The seq above which new duplicates were refused. Absent if the index never contained unchecked
+   * rows.
+   */
+  readonly enforcedSeq?: number | undefined;
+}
+
+/** One end of a range of keys: the values of the first columns of an index, or of all. */
+export interface IndexBound {
+  /** Values of the first columns. They stand for all keys that begin with them. */
+  readonly values: Row;
+  /** Whether the keys that begin with these values belong to the range. */
+  readonly isInclusive: boolean;
+}
+
+/** A range of keys. Without a bound, it reaches to the first or last key, NULL included. */
+export interface IndexSpan {
+  readonly min?: IndexBound | undefined;
+  readonly max?: IndexBound | undefined;
+}
+
+export interface IndexScanOptions {
+  readonly indexId: number;
+  readonly owner: number;
+  /** Inclusive upper bound: the scan returns rows that are current at this seq. */
+  readonly upTo: Seq;
+  /** Exclusive lower bound on the seq of a row; default 0. */
+  readonly after?: Seq;
+  /** The columns of each batch, in order. May include SEQ_COLUMN_ID. */
+  readonly columnIds: readonly number[];
+  /** Ranges of keys in ascending order, without overlaps. */
+  readonly spans: readonly IndexSpan[];
+  /** Whether keys, and therefore the spans, are read from the last to the first. */
+  readonly isDescending: boolean;
+}
+
+/** Selects the rows with one key. */
+export interface IndexLookupOptions {
+  readonly indexId: number;
+  readonly owner: number;
+  /** A value for each column of the index, none NULL. */
+  readonly key: Row;
+  readonly upTo: Seq;
+  readonly columnIds: readonly number[];
+}
+
+/** Reads of a store through secondary indexes. */
+export interface IndexReads {
+  /**
+   * Reads rows sorted by an index. Undefined if the index is not ready, or if some of the rows are
+   * in history, which has no indexes.
+   */
+  scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined;
+  /**
+   * Returns the live rows with one key of an index, in no defined order. Meant for few rows.
+   * Undefined in the cases of `scanIndex`.
+   */
+  lookupIndex(tableId: number, options: IndexLookupOptions): readonly Row[] | undefined;
+}

@@ -1,0 +1,198 @@
+/**
+ * One secondary index of a memtable: the newest row of each key, from which older rows with the
+ * same key are found, and rows in the order of their keys, which are sorted when they are first
+ * read.
+ *
+ * - Rows are added in the order of the memtable, and removed in the opposite order. An index may
+ *   lag behind its memtable until it is read.
+ * - The rows of a key leave out tombstones, and rows that their own commit replaced, which no read
+ *   ever sees. They also leave out keys with NULL, which are equal to no key.
+ * - Sorted rows leave nothing out.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import { type Key, keyOfValues } from "../contract/key.ts";
+import type { IndexOrder } from "../segment/index_order.ts";
+import { sortByKey } from "../segment/index_sort.ts";
+import { fillPrefixes, TieSorter } from "../segment/index_ties.ts";
+import { KeyRows } from "./key_rows.ts";
+import { newGrowth } from "./mem_column.ts";
+import type { MemPartition } from "./mem_partition.ts";
+import type { Memtable } from "./memtable.ts";
+
+const NONE = -1;
+
+/** Approximate memory of a row in an index, in bytes. */
+const INDEXED_ROW_BYTES = 24;
+
+/** The rows of one owner in the order of their keys, in runs that are sorted separately. */
+interface SortedOwner {
+  readonly runs: Uint32Array[];
+  /** The number of rows of the partition's list in the runs. */
+  count: number;
+}
+
+export class MemIndex {
+  readonly order: IndexOrder;
+  readonly #memtable: Memtable;
+  /** The newest row of each key, by owner. */
+  readonly #newest = new Map<number, KeyRows>();
+  /** For each row, the number of the next older row with its key, plus one; 0 if there is none. */
+  #older: Int32Array = new Int32Array(0);
+  readonly #olderGrowth = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
+  readonly #sorted = new Map<number, SortedOwner>();
+  /** Rows from 0 up to this number are in the index. */
+  #count = 0;
+
+  constructor(memtable: Memtable, order: IndexOrder) {
+    this.#memtable = memtable;
+    this.order = order;
+  }
+
+  get byteCount(): number {
+    return this.#count * INDEXED_ROW_BYTES;
+  }
+
+  /**
+   * Adds the rows that are missing.
+   *
+   * @param newFrom The first row of the commit that is being made, whose last seq is not known yet.
+   */
+  catchUp(newFrom: number = Number.POSITIVE_INFINITY): void {
+    this.#addRows(this.#memtable.rowCount, newFrom);
+  }
+
+  /**
+   * Adds a limited number of the missing rows. Returns whether the index is complete afterwards.
+   */
+  catchUpSome(rowsMax: number): boolean {
+    const { rowCount } = this.#memtable;
+    this.#addRows(Math.min(rowCount, this.#count + rowsMax), Number.POSITIVE_INFINITY);
+    return this.#count === rowCount;
+  }
+
+  #addRows(end: number, newFrom: number): void {
+    const { commitSeqs, deleted, owners, replacedBy } = this.#memtable;
+    if (this.#count >= end) return;
+    this.#older = this.#olderGrowth.arrayFor(this.#older, this.#count, end);
+    for (let row = this.#count; row < end; row += 1) {
+      const replacement = replacedBy[row] ?? 0;
+      const isNeverSeen =
+        deleted[row] === 1 ||
+        (replacement !== 0 && (row >= newFrom || replacement <= (commitSeqs[row] ?? 0)));
+      const key = isNeverSeen ? undefined : this.keyOf(row);
+      this.#older[row] = 0;
+      if (key === undefined) continue;
+      const keys = this.#keysOf(owners[row] ?? 0);
+      this.#older[row] = (keys.get(key) ?? NONE) + 1;
+      keys.set(key, row);
+    }
+    this.#count = end;
+  }
+
+  /** Removes the newest row of the memtable, if it is in the index. */
+  pop(row: number): void {
+    if (row >= this.#count) return;
+    this.#count = row;
+    const owner = this.#memtable.owners[row] ?? 0;
+    // The sorted rows would have to be searched for the removed row.
+    this.#sorted.delete(owner);
+    const keys = this.#newest.get(owner);
+    const key = keys === undefined ? undefined : this.keyOf(row);
+    if (keys === undefined || key === undefined || keys.get(key) !== row) return;
+    const older = this.olderOf(row);
+    if (older === NONE) keys.forget(key);
+    else keys.set(key, older);
+  }
+
+  /** Returns the newest row with a key, which may be obsolete; -1 if no row has the key. */
+  newestOf(owner: number, key: Key): number {
+    return this.#newest.get(owner)?.get(key) ?? NONE;
+  }
+
+  /** Returns the next older row with the same key as a row; -1 if no older row has the key. */
+  olderOf(row: number): number {
+    return (this.#older[row] ?? 0) - 1;
+  }
+
+  /** Returns the key of a row; undefined if the key contains NULL. */
+  keyOf(row: number): Key | undefined {
+    const values = this.valuesAt(row);
+    return values.includes(null) ? undefined : keyOfValues(values);
+  }
+
+  valuesAt(row: number): Row {
+    return this.order.columns.map((_, at) => this.valueAt(at, row));
+  }
+
+  /** Returns the value of a row in a column, counted within the key. */
+  valueAt(at: number, row: number): Value {
+    const columnId = this.order.columns[at]?.columnId ?? 0;
+    return defined(this.#memtable.column(columnId), "an indexed column is there").valueAt(row);
+  }
+
+  /** Returns an owner's rows in runs, each in the order of keys. */
+  runsOf(partition: MemPartition): readonly Uint32Array[] {
+    let sorted = this.#sorted.get(partition.owner);
+    if (sorted === undefined || sorted.count > partition.count) {
+      sorted = { runs: [], count: 0 };
+      this.#sorted.set(partition.owner, sorted);
+    }
+    const { runs } = sorted;
+    if (sorted.count === partition.count) return runs;
+    runs.push(this.#sortedRun(partition.rows.slice(sorted.count, partition.count)));
+    sorted.count = partition.count;
+    for (;;) {
+      const last = runs.at(-1);
+      const before = runs.at(-2);
+      // Runs at least halve in size, so that each row is merged a few times only.
+      if (last === undefined || before === undefined || before.length > 2 * last.length) break;
+      runs.splice(-2, 2, this.#merged(before, last));
+    }
+    return runs;
+  }
+
+  #keysOf(owner: number): KeyRows {
+    let keys = this.#newest.get(owner);
+    if (keys === undefined) {
+      keys = new KeyRows();
+      this.#newest.set(owner, keys);
+    }
+    return keys;
+  }
+
+  #sortedRun(rows: Uint32Array): Uint32Array {
+    const columnId = this.order.columns[0]?.columnId ?? 0;
+    const vector = defined(this.#memtable.vector(columnId), "an indexed column is there");
+    const keys = new Float64Array(rows.length);
+    fillPrefixes(keys, vector, { rows });
+    for (const _ of sortByKey(keys, rows));
+    const ties = new TieSorter(this.order, (at, row) => this.valueAt(at, row));
+    for (const _ of ties.sort(keys, rows, 0));
+    return rows;
+  }
+
+  #merged(left: Uint32Array, right: Uint32Array): Uint32Array {
+    const rows = new Uint32Array(left.length + right.length);
+    let fromLeft = 0;
+    let fromRight = 0;
+    for (let to = 0; to < rows.length; to += 1) {
+      const takesLeft =
+        fromRight === right.length ||
+        (fromLeft < left.length &&
+          this.#compareRows(left[fromLeft] ?? 0, right[fromRight] ?? 0) <= 0);
+      rows[to] = (takesLeft ? left[fromLeft] : right[fromRight]) ?? 0;
+      if (takesLeft) fromLeft += 1;
+      else fromRight += 1;
+    }
+    return rows;
+  }
+
+  #compareRows(left: number, right: number): number {
+    for (let at = 0; at < this.order.columns.length; at += 1) {
+      const order = this.order.compareAt(at, this.valueAt(at, left), this.valueAt(at, right));
+      if (order !== 0) return order;
+    }
+    return 0;
+  }
+}

@@ -1,0 +1,101 @@
+/** The rows of one owner in a memtable: a list in seq order, and the newest row of each key. */
+import { assert } from "../../base/assert.ts";
+import type { Key } from "../contract/key.ts";
+import { KeyRows } from "./key_rows.ts";
+import { newGrowth } from "./mem_column.ts";
+import { PartOrders } from "./part_orders.ts";
+
+/** The live rows in one block of a partition's rows, as computed when they were last needed. */
+interface LiveBlock {
+  /** The result of `changesIn` when the rows were computed. */
+  readonly changes: number;
+  /** An upper bound on the seqs that replaced rows of the block. */
+  readonly highestSeq: number;
+  /** The live rows of the block, ascending. */
+  readonly rows: Uint32Array;
+}
+
+/** The growth of row lists in small partitions. */
+const SMALL_ROWS = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
+
+/** The rows of one owner in a memtable. */
+export class MemPartition {
+  readonly owner: number;
+  /** Row numbers, ascending; `count` of them. */
+  rows: Uint32Array = new Uint32Array(4);
+  count = 0;
+  /** An upper bound on all numeric keys. */
+  highestKey: number = Number.NEGATIVE_INFINITY;
+  /** The newest row of each key, tombstones included. */
+  readonly #keys = new KeyRows();
+  #growth = SMALL_ROWS;
+  /** Orders of the partition's rows, by column. They are made on demand. */
+  readonly orders: PartOrders = new PartOrders();
+  /** Live rows of each block of the list. Created on first use. */
+  liveBlocks: (LiveBlock | undefined)[] | undefined;
+  /** Number of the last commit group that changed the partition. */
+  changedInGroup = -1;
+
+  constructor(owner: number) {
+    this.owner = owner;
+  }
+
+  /** The newest row of a key, tombstones included. */
+  rowOf(key: Key): number | undefined {
+    return this.#keys.get(key);
+  }
+
+  setRow(key: Key, row: number): void {
+    this.#keys.set(key, row);
+    if (typeof key === "number" && key > this.highestKey) this.highestKey = key;
+  }
+
+  /**
+   * Records rows starting at `first` for ascending keys that are above every existing numeric key.
+   */
+  setNewRows(keys: Float64Array | Int32Array, first: number): void {
+    if (keys.length === 0) return;
+    assert((keys[0] ?? 0) > this.highestKey, "new keys are above all others");
+    this.#keys.append(keys, first);
+    this.highestKey = keys.at(-1) ?? this.highestKey;
+  }
+
+  forgetKey(key: Key): void {
+    this.#keys.forget(key);
+  }
+
+  add(row: number): void {
+    this.#reserve(this.count + 1);
+    this.rows[this.count] = row;
+    this.count += 1;
+  }
+
+  /** Adds the rows from `first` (inclusive) to `end` (exclusive). */
+  addRange(first: number, end: number): void {
+    const count = this.count + end - first;
+    this.#reserve(count);
+    const { rows } = this;
+    for (let row = first, at = this.count; row < end; row += 1, at += 1) rows[at] = row;
+    this.count = count;
+  }
+
+  #reserve(needed: number): void {
+    this.#growth = this.#growth.ownFor(this.rows);
+    this.rows = this.#growth.arrayFor(this.rows, this.count, needed);
+  }
+
+  /** Releases the capacity that was made for further rows. */
+  releaseGrowth(): void {
+    this.#growth.release();
+    this.#keys.releaseGrowth();
+  }
+
+  /** Adds the rows and keys of a younger partition, with row numbers increased by `shift`. */
+  addAll(younger: MemPartition, shift: number): void {
+    for (let index = 0; index < younger.count; index += 1) {
+      this.add((younger.rows[index] ?? 0) + shift);
+    }
+    younger.#keys.visit((key, row) => this.#keys.set(key, row + shift));
+    this.highestKey = Math.max(this.highestKey, younger.highestKey);
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Defines the order of keys in a secondary index: by the index's columns, ascending, with NULL
+ * last.
+ *
+ * Each key has a **prefix**, a number that depends on its first value only. Prefixes have the same
+ * order as their keys, but different keys may have equal prefixes, in which case the values are
+ * compared. A number is its own prefix. The prefix of a string or of bytes is the first 48 bits,
+ * and the prefix of NULL is Infinity.
+ */
+import {
+  type Comparator,
+  comparatorFor,
+  type DataType,
+  type Row,
+  type Value,
+} from "../../types/mod.ts";
+import type { StoredColumn } from "../contract/store.ts";
+
+/** The number of bytes of a string that its prefix contains. */
+const PREFIX_BYTES = 6;
+
+const encoder = new TextEncoder();
+
+export class IndexOrder {
+  /** The columns of the index, in key order. */
+  readonly columns: readonly StoredColumn[];
+  readonly #comparators: readonly Comparator[];
+  readonly #areNumbers: readonly boolean[];
+
+  constructor(columns: readonly StoredColumn[]) {
+    this.columns = columns;
+    this.#comparators = columns.map(({ type }) => comparatorFor(type));
+    this.#areNumbers = columns.map(({ type }) => isNumber(type));
+  }
+
+  /** Compares two keys by as many values as both keys have. */
+  compare(left: Row, right: Row): number {
+    const count = Math.min(left.length, right.length);
+    for (let at = 0; at < count; at += 1) {
+      const order = this.compareAt(at, left[at] ?? null, right[at] ?? null);
+      if (order !== 0) return order;
+    }
+    return 0;
+  }
+
+  /** Compares two values of one column. */
+  compareAt(at: number, left: Value, right: Value): number {
+    if (left === null || right === null) return Number(left === null) - Number(right === null);
+    return this.#comparators[at]?.(left, right) ?? 0;
+  }
+
+  /** Whether all keys with a prefix are equal. */
+  isExact(prefix: number): boolean {
+    return this.columns.length === 1 && this.isExactAt(0, prefix);
+  }
+
+  /** Whether all values of a column with a prefix are equal. */
+  isExactAt(at: number, prefix: number): boolean {
+    return this.#areNumbers[at] === true && Math.abs(prefix) <= Number.MAX_SAFE_INTEGER;
+  }
+}
+
+/** Whether values of a type can be keys of an index. */
+function isIndexable(type: DataType): boolean {
+  switch (type.kind) {
+    case "json":
+    case "embedding":
+    case "file":
+    case "interval":
+    case "array":
+    case "unknown":
+      return false;
+    default:
+      return true;
+  }
+}
+
+export function prefixOf(value: Value): number {
+  switch (typeof value) {
+    case "number":
+      // NaN is above every number. The addition turns -0 into 0.
+      return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value + 0;
+    case "bigint":
+      return Number(value);
+    case "boolean":
+      return value ? 1 : 0;
+    case "string":
+      return prefixOfText(value);
+    default:
+      return value instanceof Uint8Array
+        ? prefixOfBytes(value, 0, value.length)
+        : Number.POSITIVE_INFINITY;
+  }
+}
+
+/**
+ * Returns the prefix of a value. The prefix of a string leaves out the bytes with which all strings
+ * begin.
+ */
+export function prefixAfter(value: Value, commonBytes: number): number {
+  if (commonBytes === 0 || typeof value !== "string") return prefixOf(value);
+  const bytes = Buffer.from(value);
+  return prefixOfBytes(bytes, commonBytes, bytes.length);
+}
+
+/** Returns the prefix of the bytes from `start` to `end`. */
+export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): number {
+  let high = 0;
+  let low = 0;
+  for (let at = start; at < start + 3; at += 1)
+    high = (high << 8) | (at < end ? (bytes[at] ?? 0) : 0);
+  for (let at = start + 3; at < start + PREFIX_BYTES; at += 1) {
+    low = (low << 8) | (at < end ? (bytes[at] ?? 0) : 0);
+  }
+  return high * 0x1000000 + low;
+}
+
+let scratch: Uint8Array = new Uint8Array(0);
+
+function prefixOfText(text: string): number {
+  let high = 0;
+  let low = 0;
+  for (let at = 0; at < PREFIX_BYTES; at += 1) {
+    const unit = at < text.length ? text.charCodeAt(at) : 0;
+    if (unit >= 0x80) return prefixOfUtf8(text);
+    if (at < 3) high = (high << 8) | unit;
+    else low = (low << 8) | unit;
+  }
+  return high * 0x1000000 + low;
+}
+
+function prefixOfUtf8(text: string): number {
+  if (scratch.length === 0) scratch = new Uint8Array(3 * (PREFIX_BYTES + 1));
+  // One further code unit is included, so that a surrogate pair within the prefix is not divided.
+  const { written } = encoder.encodeInto(text.slice(0, PREFIX_BYTES + 1), scratch);
+  return prefixOfBytes(scratch, 0, written);
+}
+
+/** Whether the prefix of a value is the value itself, unless it is very large. */
+function isNumber(type: DataType): boolean {
+  return isIndexable(type) && type.kind !== "text" && type.kind !== "uuid" && type.kind !== "bytes";
+}

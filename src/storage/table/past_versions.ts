@@ -1,0 +1,56 @@
+/**
+ * Finds versions of a key to which no newer version refers.
+ *
+ * If a key is inserted again after its tombstone has moved to history, the new version does not
+ * refer to the tombstone as its predecessor, since an INSERT does not search history. Nor does the
+ * tombstone refer to the new version. This module finds them by key.
+ */
+import type { Row } from "../../types/mod.ts";
+import type { StoredTable } from "./table.ts";
+
+/** A range of seqs above `after` and at most `upTo`. */
+interface SeqRange {
+  readonly after: number;
+  readonly upTo: number;
+}
+
+/** Whether a key of an owner has a version within a range of seqs, in memory or in any segment. */
+export function hasVersion(
+  table: StoredTable,
+  { key, owner }: { readonly owner: number; readonly key: Row },
+  { after, upTo }: SeqRange,
+): boolean {
+  const recent = table.findInMemory(owner, key, upTo);
+  if (recent !== undefined) return recent.seq > after;
+  for (const segment of table.allSegments) {
+    if (segment.entry.maxSeq <= after) continue;
+    const row = segment.findKey(owner, key, upTo);
+    if (row !== -1 && segment.seqAt(row) > after) return true;
+  }
+  return false;
+}
+
+/**
+ * For a version without `prev`, returns the seq of the tombstone that precedes it in history if
+ * that seq is above `after`; otherwise 0.
+ */
+export function buriedTombstone(
+  table: StoredTable,
+  { owner, seq }: { readonly owner: number; readonly seq: number },
+  after: number,
+): number {
+  const version = table.findSeq(owner, seq);
+  if (version === undefined) return 0;
+  const key = table.keyAt(version);
+  let newestSeq = after;
+  let isTombstone = false;
+  for (const segment of table.history) {
+    if (segment.entry.maxSeq <= newestSeq) continue;
+    const row = segment.findKey(owner, key, seq - 1);
+    if (row === -1 || segment.seqAt(row) <= newestSeq) continue;
+    newestSeq = segment.seqAt(row);
+    isTombstone = segment.isDeletedAt(row);
+  }
+  // If it is not a tombstone, the key was inserted again because its row had expired.
+  return isTombstone ? newestSeq : 0;
+}

@@ -1,0 +1,156 @@
+/**
+ * Searches an index of one segment. The keys of an owner have the same range of positions as the
+ * owner's rows.
+ */
+import type { Row, Value } from "../../types/mod.ts";
+import type { IndexEntries } from "../segment/index_file.ts";
+import { type IndexOrder, prefixOf, prefixOfBytes } from "../segment/index_order.ts";
+import type { RowSpan } from "../segment/reader.ts";
+
+let lastText = "";
+let lastBytes: Buffer = Buffer.alloc(0);
+
+/**
+ * Returns the UTF-8 bytes of a string, cached because a search looks for one string in several
+ * segments.
+ */
+function bytesOf(text: string): Buffer {
+  if (text !== lastText) {
+    lastText = text;
+    lastBytes = Buffer.from(text);
+  }
+  return lastBytes;
+}
+
+export class SegmentIndex {
+  readonly #entries: IndexEntries;
+  readonly #order: IndexOrder;
+  readonly #valueAt: (at: number, row: number) => Value;
+  /** The bytes with which every string in the first column begins, set once they were needed. */
+  #common: Uint8Array | undefined;
+
+  /** @param valueAt Returns the value of a row in a column, counted within the key. */
+  constructor(
+    entries: IndexEntries,
+    order: IndexOrder,
+    valueAt: (at: number, row: number) => Value,
+  ) {
+    this.#entries = entries;
+    this.#order = order;
+    this.#valueAt = valueAt;
+  }
+
+  /** The row at a position. */
+  rowAt(place: number): number {
+    return this.#entries.rows[place] as number;
+  }
+
+  /**
+   * Returns the prefix of the key at a position, in a form that can be compared across segments.
+   */
+  prefixAt(place: number): number {
+    const prefix = this.#ownPrefixAt(place);
+    const isShort = this.#entries.commonBytes > 0 && prefix !== Number.POSITIVE_INFINITY;
+    return isShort ? prefixOf(this.#valueAt(0, this.rowAt(place))) : prefix;
+  }
+
+  /** Returns a prefix without the bytes that all strings have in common. */
+  #ownPrefixAt(place: number): number {
+    return this.#entries.prefixes[place] as number;
+  }
+
+  /**
+   * Returns the prefix of a wanted value in the form that the index stores. A string that does not
+   * begin with the common prefix gets a number below or above all stored prefixes.
+   */
+  #ownPrefixOf(value: Value): number {
+    const { commonBytes } = this.#entries;
+    if (commonBytes === 0 || typeof value !== "string") return prefixOf(value);
+    const bytes = bytesOf(value);
+    const order = Buffer.compare(bytes.subarray(0, commonBytes), this.#commonBytes());
+    if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
+    return prefixOfBytes(bytes, commonBytes, bytes.length);
+  }
+
+  #commonBytes(): Uint8Array {
+    const { commonBytes, prefixes, rows } = this.#entries;
+    if (this.#common === undefined) {
+      const place = prefixes.findIndex((prefix) => prefix !== Number.POSITIVE_INFINITY);
+      const text = place === -1 ? null : this.#valueAt(0, rows[place] ?? 0);
+      const bytes = Buffer.from(typeof text === "string" ? text : "");
+      this.#common = bytes.subarray(0, commonBytes);
+    }
+    return this.#common;
+  }
+
+  /** Returns the key at a position. */
+  keyAt(place: number): Row {
+    const row = this.rowAt(place);
+    return this.#order.columns.map((_, at) => this.#valueAt(at, row));
+  }
+
+  /**
+   * Returns the first position of a span whose key is at or above the given values, or with
+   * `isAfter` above all keys that begin with them; the end of the span if no key qualifies.
+   */
+  placeOf({ end, start }: RowSpan, values: Row, isAfter: boolean): number {
+    if (values.length === 0) return isAfter ? end : start;
+    const prefix = this.#ownPrefixOf(values[0] ?? null);
+    const low = this.#placeOfPrefix({ start, end }, prefix, false);
+    if (low === end || this.#ownPrefixAt(low) !== prefix) return low;
+    const isOne = low + 1 === end || this.#ownPrefixAt(low + 1) !== prefix;
+    const high = isOne ? low + 1 : this.#placeOfPrefix({ start: low + 1, end }, prefix, true);
+    if (values.length === 1 && this.#order.isExactAt(0, prefix)) return isAfter ? high : low;
+    return this.#placeAmong({ start: low, end: high }, values, isAfter);
+  }
+
+  /** Whether the key at a position has all of the given values. */
+  isKeyAt(place: number, values: Row): boolean {
+    return this.compareAt(place, values) === 0;
+  }
+
+  /** Compares the key at a position with values of its first columns. */
+  compareAt(place: number, values: Row): number {
+    const wanted = this.#ownPrefixOf(values[0] ?? null);
+    const prefix = this.#ownPrefixAt(place);
+    if (prefix !== wanted) return prefix < wanted ? -1 : 1;
+    if (values.length === 1 && this.#order.isExactAt(0, prefix)) return 0;
+    return this.#compareWith(this.rowAt(place), values);
+  }
+
+  /** Searches by prefix alone. */
+  #placeOfPrefix({ end, start }: RowSpan, prefix: number, isAfter: boolean): number {
+    const { prefixes } = this.#entries;
+    let low = start;
+    let high = end;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const found = prefixes[middle] as number;
+      if (found < prefix || (isAfter && found === prefix)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Searches among keys with the same prefix. */
+  #placeAmong({ end, start }: RowSpan, values: Row, isAfter: boolean): number {
+    let low = start;
+    let high = end;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const order = this.#compareWith(this.rowAt(middle), values);
+      if (order < 0 || (isAfter && order === 0)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Compares the key of a row with values of its first columns. */
+  #compareWith(row: number, values: Row): number {
+    for (let at = 0; at < values.length; at += 1) {
+      const order = this.#order.compareAt(at, this.#valueAt(at, row), values[at] ?? null);
+      if (order !== 0) return order;
+    }
+    return 0;
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * Finds rows of a table by the keys of a secondary index: the row that has a unique key, and all
+ * rows with a key.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Row } from "../../types/mod.ts";
+import type { IndexLookupOptions, StoredIndex } from "../contract/index_reads.ts";
+import { type Key, keyOfValues } from "../contract/key.ts";
+import type { StoredColumn, TableDefinition } from "../contract/store.ts";
+import type { MemIndex } from "../memtable/mem_index.ts";
+import type { Memtable } from "../memtable/memtable.ts";
+import { IndexOrder } from "../segment/index_order.ts";
+import type { OpenSegment } from "./open_segment.ts";
+import type { StoredTable } from "./table.ts";
+import { VersionCursor } from "./version_cursor.ts";
+
+/** A secondary index of a table. */
+export interface TableIndex {
+  readonly stored: StoredIndex;
+  readonly order: IndexOrder;
+}
+
+/** Returns the indexes of a definition. */
+export function tableIndexesOf({ columns, indexes = [] }: TableDefinition): TableIndex[] {
+  return indexes.map((stored) => ({
+    stored,
+    order: new IndexOrder(
+      stored.columnIds.map((id): StoredColumn => {
+        const column = columns.find(({ columnId }) => columnId === id);
+        return defined(column, "an indexed column is a column of the table");
+      }),
+    ),
+  }));
+}
+
+/** Whether an index is in force: it refuses new duplicates. */
+export function isEnforced({ stored }: TableIndex): boolean {
+  return stored.isUnique && stored.state !== "building";
+}
+
+export function memIndexOf(memtable: Memtable, { order, stored }: TableIndex): MemIndex {
+  return memtable.index(stored.indexId, order);
+}
+
+/** The key of a row that is being written. */
+export interface WrittenKey {
+  readonly owner: number;
+  readonly key: Key;
+  readonly values: Row;
+  /** The row itself, if it is already in a memtable of the table. */
+  readonly memtable?: Memtable;
+  readonly row?: number;
+}
+
+const cursor = new VersionCursor();
+
+/**
+ * Finds the live row with a unique key, other than the written one. Valid until the next search.
+ *
+ * No two rows with one key were ever live at the end of a commit, so only the newest row that was
+ * live then can still be live, and the search ends there. Rows from before the index was enforced
+ * do not end it.
+ *
+ * @param expiredSeq Rows up to this seq have expired.
+ */
+export function holderOf(
+  table: StoredTable,
+  index: TableIndex,
+  { expiredSeq, written }: { expiredSeq: number; written: WrittenKey },
+): VersionCursor | undefined {
+  const { key, owner } = written;
+  const { enforcedSeq = 0 } = index.stored;
+  for (const memtable of table.memtables().toReversed()) {
+    const rows = memIndexOf(memtable, index);
+    rows.catchUp();
+    const isOwn = memtable === written.memtable && written.row !== undefined;
+    let row = isOwn ? rows.olderOf(written.row ?? 0) : rows.newestOf(owner, key);
+    for (; row !== -1; row = rows.olderOf(row)) {
+      const seq = memtable.seqs[row] ?? 0;
+      if (memtable.replacedBy[row] === 0) {
+        if (seq <= expiredSeq) return undefined;
+        cursor.standInMemtable(memtable, row);
+        return cursor;
+      }
+      if (seq > enforcedSeq) return undefined;
+    }
+  }
+  for (let at = table.segments.length - 1; at >= 0; at -= 1) {
+    const segment = table.segments[at];
+    const found = segment === undefined ? "none" : holderIn(segment, index, written);
+    if (found === "none") continue;
+    return found === "obsolete" || cursor.seq <= expiredSeq ? undefined : cursor;
+  }
+  return undefined;
+}
+
+/** Searches a segment, and moves the cursor to the row if it is live. */
+function holderIn(
+  segment: OpenSegment,
+  index: TableIndex,
+  { owner, values }: WrittenKey,
+): "live" | "obsolete" | "none" {
+  const { enforcedSeq = 0 } = index.stored;
+  const span = segment.guard(() => segment.reader.ownerRange(owner));
+  if (span === undefined) return "none";
+  const keys = segment.index(index);
+  for (let place = keys.placeOf(span, values, true) - 1; place >= span.start; place -= 1) {
+    if (!keys.isKeyAt(place, values)) return "none";
+    const row = keys.rowAt(place);
+    if (segment.isDeletedAt(row)) continue;
+    const replacedBy = segment.replacedByAt(row);
+    if (replacedBy === 0) {
+      cursor.standInSegment(segment, row);
+      return "live";
+    }
+    // A row that its own commit replaced was never live.
+    const wasLive = replacedBy > segment.guard(() => segment.reader.commitSeqAt(row));
+    if (wasLive && segment.seqAt(row) > enforcedSeq) return "obsolete";
+  }
+  return "none";
+}
+
+/** Selects the rows with one key. */
+interface KeyedRead {
+  readonly owner: number;
+  /** A value for each column of the index, none NULL. */
+  readonly key: Row;
+  readonly upTo: number;
+  /** Rows up to this seq have expired. */
+  readonly expiredSeq: number;
+}
+
+/** Implements `IndexReads.lookupIndex`. Rows up to `expiredSeq` have expired. */
+export function lookupIndex(
+  table: StoredTable,
+  { columnIds, indexId, key, owner, upTo }: IndexLookupOptions,
+  expiredSeq: number,
+): Row[] | undefined {
+  const index = table.readyIndex(indexId);
+  if (index === undefined || table.historyAt(upTo).length > 0) return undefined;
+  const rows: Row[] = [];
+  for (const version of rowsWithKey(table, index, { owner, key, upTo, expiredSeq })) {
+    rows.push(columnIds.map((columnId) => table.valueAt(version, columnId)));
+    if (index.stored.isUnique) break;
+  }
+  return rows;
+}
+
+/**
+ * Moves a cursor to each live row with a key, newest first. Each position is valid until the next.
+ */
+function* rowsWithKey(
+  table: StoredTable,
+  index: TableIndex,
+  { expiredSeq, key: values, owner, upTo }: KeyedRead,
+): Generator<VersionCursor, void> {
+  const found = new VersionCursor();
+  const key = keyOfValues(values);
+  for (const memtable of table.memtables().toReversed()) {
+    const rows = memIndexOf(memtable, index);
+    rows.catchUp();
+    for (let row = rows.newestOf(owner, key); row !== -1; row = rows.olderOf(row)) {
+      const seq = memtable.seqs[row] ?? 0;
+      const replacedBy = memtable.replacedBy[row] ?? 0;
+      if (seq > upTo || seq <= expiredSeq || (replacedBy !== 0 && replacedBy <= upTo)) continue;
+      found.standInMemtable(memtable, row);
+      yield found;
+    }
+  }
+  for (const segment of table.segments.toReversed()) {
+    if (segment.entry.minSeq > upTo) continue;
+    const span = segment.guard(() => segment.reader.ownerRange(owner));
+    if (span === undefined) continue;
+    const keys = segment.index(index);
+    for (let place = keys.placeOf(span, values, false); place < span.end; place += 1) {
+      if (!keys.isKeyAt(place, values)) break;
+      const row = keys.rowAt(place);
+      if (!isLiveAt(segment, row, { expiredSeq, upTo })) continue;
+      found.standInSegment(segment, row);
+      yield found;
+    }
+  }
+}
+
+/** Whether a row of a segment is live at a seq. */
+export function isLiveAt(
+  segment: OpenSegment,
+  row: number,
+  { expiredSeq, upTo }: { expiredSeq: number; upTo: number },
+): boolean {
+  const replacedBy = segment.replacedByAt(row);
+  if (replacedBy !== 0 && replacedBy <= upTo) return false;
+  if (segment.isDeletedAt(row)) return false;
+  const { maxSeq, minSeq } = segment.entry;
+  if (maxSeq <= upTo && minSeq > expiredSeq) return true;
+  const seq = segment.seqAt(row);
+  return seq <= upTo && seq > expiredSeq;
+}

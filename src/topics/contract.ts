@@ -1,0 +1,199 @@
+/**
+ * The interface of topics for the layers above: a topic is a named position in the changes of its
+ * source tables, and its messages are these changes.
+ *
+ * - The offset of a message is the number of earlier messages in its partition, in seq order. It
+ *   follows from the history of the tables and the definition of the topic alone, so a restart, a
+ *   crash, a restore and a merge of segments change no offset.
+ * - Writers do nothing for topics. Changes are counted when a caller reads, waits or queries them.
+ * - A counted message keeps its offset. If its row version can no longer be read, the offset has no
+ *   message.
+ */
+
+import type { DatabaseError } from "../base/errors.ts";
+import type { TopicEntry } from "../catalog/mod.ts";
+import type {
+  PreparedTopicAck,
+  TopicAccess,
+  TopicAckRequest,
+  TopicMessage,
+  TopicStart,
+  WebhookState,
+} from "../sql/mod.ts";
+
+export interface TopicLimits {
+  /** The time that a consumer has to acknowledge a message. */
+  readonly visibilityMs: number;
+}
+
+/** Messages read from one partition. */
+export interface ReadMessages {
+  /** The messages in ascending offset order; unreadable ones are left out. */
+  readonly messages: readonly TopicMessage[];
+  /** The exclusive end: every message below this offset was returned or cannot be read. */
+  readonly upTo: number;
+}
+
+export interface ReadOptions {
+  /**
+   * The offset of the first message. If that message is no longer kept, reading begins at the
+   * oldest one.
+   */
+  readonly from: number;
+  /** The maximum number of messages, 1 or more. */
+  readonly limit: number;
+  /**
+   * The size of the payloads at which the read ends, after the message that reaches it. Default 8
+   * MiB.
+   */
+  readonly bytesMax?: number | undefined;
+}
+
+/** The offsets and messages of one topic. */
+export interface TopicLog {
+  readonly entry: TopicEntry;
+  /** The seq up to which everything has been counted. */
+  readonly countedSeq: number;
+  /** The seq up to which messages have been given up. */
+  readonly heldSeq: number;
+  /**
+   * The offset of the oldest kept message in a partition, or `nextOffset` if the partition has no
+   * kept message.
+   */
+  earliestOffset(partition: number): number;
+  /** The offset after the last counted message of a partition. */
+  nextOffset(partition: number): number;
+  /**
+   * Counts every change that is visible at the time of the call.
+   *
+   * @throws {DatabaseError} OBJECT_NOT_FOUND once the topic has been dropped, SHUTTING_DOWN;
+   *   STORAGE_UNAVAILABLE, DATA_DAMAGED if the disk cannot be read; DISK_FULL if too many counted
+   *   messages cannot be stored
+   */
+  count(): Promise<void>;
+  /** Returns the offset of a starting position, among the counted messages. */
+  offsetAt(partition: number, start: TopicStart): Promise<number>;
+  /**
+   * Reads counted messages in order.
+   *
+   * @throws {DatabaseError} OBJECT_NOT_FOUND, SHUTTING_DOWN, STORAGE_UNAVAILABLE, DATA_DAMAGED
+   */
+  read(partition: number, options: ReadOptions): Promise<ReadMessages>;
+  /**
+   * Reads counted messages by their offsets, given in ascending order. Has the errors of `read`.
+   */
+  readOffsets(partition: number, offsets: readonly number[]): Promise<readonly TopicMessage[]>;
+  /** The time at which a counted message was committed; undefined if the message is not kept. */
+  committedMs(partition: number, offset: number): number | undefined;
+  /** Increases with each event that `onNews` reports, in the turn of that event. */
+  readonly newsCount: number;
+  /**
+   * Calls back in the turn in which a source table has changed, or in the next one, before anything
+   * is counted. Also calls back when the topic is dropped or the server stops, after which reads
+   * fail. Several commits may lead to one call. Returns a function that ends the callbacks.
+   */
+  onNews(callback: () => void): () => void;
+}
+
+/** All topics of a database. */
+export interface TopicLogs {
+  log(topicId: number): TopicLog | undefined;
+  /** Called after topics have changed. See {@linkcode TopicAccess}. */
+  readonly topicsChanged: TopicAccess["topicsChanged"];
+  /** Makes the offsets of a table's topics durable. See {@linkcode TopicAccess}. */
+  readonly holdOffsets: TopicAccess["holdOffsets"];
+  /** Returns the states of all topics. See {@linkcode TopicAccess}. */
+  readonly states: TopicAccess["states"];
+  /** Makes counted offsets durable and ends all work. */
+  close(): Promise<void>;
+}
+
+/** A negative acknowledgement: messages that must be delivered again. */
+export interface TopicNack {
+  readonly topicId: number;
+  readonly partition: number;
+  readonly group: string;
+  readonly offsets: readonly number[];
+  /** The delay before redelivery; 0 for no delay. */
+  readonly delayMs: number;
+}
+
+export interface TopicStreamRequest {
+  readonly topicId: number;
+  readonly group: string;
+  /** The partition to read; absent for all partitions. */
+  readonly partition?: number | undefined;
+  /** The position at which to begin in partitions where the group has no position. */
+  readonly start: TopicStart;
+  /** The number of messages that may be delivered before more credit is given. */
+  readonly credit: number;
+  /** Whether messages are ordered by key. See {@linkcode TopicConsumeRequest.isOrdered}. */
+  readonly isOrdered: boolean;
+  readonly userId: string;
+}
+
+/** Receives the messages of a stream. */
+export interface TopicStreamSink {
+  /** @returns Whether there is room for more; if not, `drained` must be called later. */
+  messages(messages: readonly TopicMessage[]): boolean;
+  /** Called once if the stream ends by itself. The error is CANCELLED after KILL. */
+  ended(error: DatabaseError): void;
+}
+
+/** A consumer to which messages are pushed. */
+export interface TopicStream {
+  /** The number of messages that may still be delivered. */
+  readonly credit: number;
+  /** Begins delivery. */
+  start(): void;
+  addCredit(count: number): void;
+  /** Called when the sink has room again. */
+  drained(): void;
+  /** Stops delivery; acknowledgements are still accepted. */
+  drain(): void;
+  /**
+   * Resolves when the acknowledgement is durable. Has the errors of {@linkcode
+   * TopicAccess.prepareAck}.
+   */
+  ack(request: Pick<TopicAckRequest, "offsets" | "partition" | "upTo">): Promise<PreparedTopicAck>;
+  /** @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE */
+  nack(request: Pick<TopicNack, "delayMs" | "offsets" | "partition">): Promise<void>;
+  /** Ends the stream. Unacknowledged messages go to other consumers. */
+  close(): void;
+}
+
+/** Sums over all groups. */
+export interface TopicFigures {
+  /** The number of groups in memory, counted once for each of their partitions. */
+  readonly groups: number;
+  readonly consumers: number;
+  readonly claims: number;
+  readonly lagMessages: number;
+  /** The number of redeliveries since startup. */
+  readonly redeliveries: number;
+}
+
+/** The webhooks by status, and the sums of their requests since startup. */
+export interface WebhookFigures extends Readonly<Record<WebhookState["status"], number>> {
+  readonly delivered: number;
+  readonly failed: number;
+}
+
+/** Access to topics for their consumers. */
+export interface TopicConsumers extends TopicAccess {
+  /** @param name "namespace.topic". @throws {DatabaseError} OBJECT_NOT_FOUND */
+  topicIdOf(name: string): number;
+  /**
+   * Resolves when the acknowledgement is durable. Has the errors of {@linkcode
+   * TopicAccess.prepareAck}.
+   */
+  ack(request: TopicAckRequest): Promise<PreparedTopicAck>;
+  /** @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE */
+  nack(request: TopicNack): Promise<void>;
+  /** Opens a stream, which then has to be started. @throws {DatabaseError} OBJECT_NOT_FOUND */
+  open(request: TopicStreamRequest, sink: TopicStreamSink): Promise<TopicStream>;
+  figures(): TopicFigures;
+  /** Ends all waits without messages, and prevents further waits. */
+  shutDown(): void;
+  close(): Promise<void>;
+}

@@ -1,0 +1,211 @@
+/**
+ * Dead letters as a source of messages: each row of a table of the server's own is a message of the
+ * topic that DEAD_LETTER named.
+ *
+ * A dead-letter topic has this table as an additional source, which no definition names. Its
+ * offsets are therefore derived like those of any topic. The source is in force from the creation
+ * of the topic: before another topic named this one, the table had no rows for it.
+ */
+import type { Seq } from "../base/seq.ts";
+import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
+import { type CompiledExpression, DEAD_LETTER_COLUMNS, DEAD_LETTERS_TABLE } from "../sql/mod.ts";
+import {
+  type AllChangesOptions,
+  type HistoryStore,
+  SEQ_COLUMN_ID,
+  SHARED_OWNER,
+  type Store,
+} from "../storage/mod.ts";
+import { BOOLEAN, type Row, type Value, valueAt, vectorFromValues } from "../types/mod.ts";
+
+const { tableId: TABLE_ID } = DEAD_LETTERS_TABLE;
+
+/** Definitions number their sources from 1. */
+const SOURCE_ID = 0;
+
+/** The column that identifies the dead-letter topic. */
+const TARGET = 2;
+
+const COLUMN_IDS: readonly number[] = DEAD_LETTER_COLUMNS.map(({ columnId }) => columnId);
+
+/** The part of the store that contains letters. */
+type LetterStore = Pick<Store, "owners" | "scan" | "visibleSeq">;
+
+type TopicCatalog = Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
+
+/** The table as the message reader sees it. The topic's number is internal, so it is left out. */
+const ENTRY: TableEntry = {
+  tableId: TABLE_ID,
+  namespace: "system",
+  name: "dead_letters",
+  kind: "shared",
+  columns: DEAD_LETTER_COLUMNS.filter(({ columnId }) => columnId !== TARGET).map((column) => ({
+    columnId: column.columnId,
+    name: column.name,
+    type: column.type,
+    missing: null,
+    notNull: false,
+    generatedAlways: false,
+  })),
+  primaryKey: [1],
+  checks: [],
+  options: {},
+  schemaVersion: 1,
+  nextColumnId: DEAD_LETTER_COLUMNS.length + 1,
+  createdBy: "root",
+  createdAtMs: 0,
+  updatedAtMs: 0,
+};
+
+/** Returns whether a source is the dead-letter table. */
+export function isDeadLetterSource({ tableId }: TopicSource): boolean {
+  return tableId === TABLE_ID;
+}
+
+/** Returns the condition of a topic's dead-letter source, and the columns that it reads. */
+export function deadLetterCondition(topicId: number): {
+  filter: CompiledExpression;
+  columnIds: readonly number[];
+} {
+  const filter: CompiledExpression = {
+    type: BOOLEAN,
+    evaluate: ({ columns, rowCount }) => {
+      const [column] = columns;
+      const verdict: Value[] = [];
+      for (let row = 0; row < rowCount; row += 1) {
+        verdict.push(column !== undefined && Number(valueAt(column, row)) === topicId);
+      }
+      return vectorFromValues(BOOLEAN, verdict);
+    },
+  };
+  return { filter, columnIds: [TARGET] };
+}
+
+/** The catalog, with the dead-letter source added to the topics that accept dead letters. */
+export class DeadLetterCatalog implements TopicCatalog {
+  readonly #catalog: TopicCatalog;
+  readonly #withSource = new WeakMap<TopicEntry, TopicEntry>();
+  /** Topics that accept or have accepted dead letters. */
+  readonly #targets = new Set<number>();
+
+  constructor(catalog: TopicCatalog, store: LetterStore) {
+    this.#catalog = catalog;
+    for (const { row } of letters(store)) this.#targets.add(targetOf(row));
+  }
+
+  topics(): readonly TopicEntry[] {
+    const entries = this.#catalog.topics();
+    const named = new Set(entries.map(({ deadLetter }) => deadLetter));
+    for (const { name, namespace, topicId } of entries) {
+      if (named.has(`${namespace}.${name}`)) this.#targets.add(topicId);
+    }
+    if (this.#targets.size === 0) return entries;
+    return entries.map((entry) =>
+      this.#targets.has(entry.topicId) ? this.#entryWithSource(entry) : entry,
+    );
+  }
+
+  #entryWithSource(entry: TopicEntry): TopicEntry {
+    const known = this.#withSource.get(entry);
+    if (known !== undefined) return known;
+    const source: TopicSource = {
+      sourceId: SOURCE_ID,
+      tableId: TABLE_ID,
+      operation: "insert",
+      payload: "full",
+      fromSeq: entry.createdSeq,
+    };
+    const made = { ...entry, sources: [...entry.sources, source] };
+    this.#withSource.set(entry, made);
+    return made;
+  }
+
+  changeTopic(entry: TopicEntry, seq: Seq): void {
+    const sources = entry.sources.filter((source) => !isDeadLetterSource(source));
+    this.#catalog.changeTopic({ ...entry, sources }, seq);
+  }
+
+  tableById(tableId: number): TableEntry | undefined {
+    return tableId === TABLE_ID ? ENTRY : this.#catalog.tableById(tableId);
+  }
+
+  ownerName(owner: number): string | undefined {
+    return this.#catalog.ownerName(owner);
+  }
+}
+
+/** A dead letter that is kept. */
+export interface StoredLetter {
+  readonly owner: number;
+  readonly seq: number;
+  readonly row: Row;
+}
+
+/** Returns the number of the dead-letter topic of a letter. */
+export function targetOf(row: Row): number {
+  return Number(row[1]);
+}
+
+/** The letters written after one seq and up to another. */
+export type LetterRange = Pick<AllChangesOptions, "after" | "upTo">;
+
+/**
+ * The letters that were written within a range, including those deleted since. The row of a step
+ * is undefined if the search takes longer, so that other work can run in the meantime.
+ */
+export function* lettersWithin(
+  store: Pick<HistoryStore, "changesOfAll">,
+  range: LetterRange,
+): Generator<{ readonly owner: number; readonly row: Row | undefined }> {
+  const scan = store.changesOfAll(TABLE_ID, { ...range, columnIds: COLUMN_IDS });
+  try {
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      const { columns, deleted, owners, rowCount } = batch;
+      if (rowCount === 0) yield { owner: SHARED_OWNER, row: undefined };
+      for (let index = 0; index < rowCount; index += 1) {
+        if (deleted[index] === 1) continue;
+        const row = columns.map((column): Value => valueAt(column, index));
+        yield { owner: owners[index] ?? SHARED_OWNER, row };
+      }
+    }
+  } finally {
+    scan.close();
+  }
+}
+
+/**
+ * Whether a letter without an owner may be read. Letters once had no owners, and the erasure of an
+ * account then deletes the letters that name the account, although their history is kept.
+ */
+export function isUnownedLetterKept(
+  store: Pick<Store, "lookup" | "visibleSeq">,
+  letterId: string | null,
+): boolean {
+  const { visibleSeq: upTo } = store;
+  const options = { owner: SHARED_OWNER, key: [letterId], upTo, columnIds: [] };
+  return store.lookup(TABLE_ID, options) !== undefined;
+}
+
+/** All letters that are kept, of one owner after the other. */
+export function* letters(store: LetterStore): Generator<StoredLetter> {
+  const upTo = store.visibleSeq;
+  for (const owner of store.owners(TABLE_ID)) yield* lettersOf(store, { owner, upTo });
+}
+
+function* lettersOf(
+  store: LetterStore,
+  { owner, upTo }: { owner: number; upTo: Seq },
+): Generator<StoredLetter> {
+  const columnIds = [...COLUMN_IDS, SEQ_COLUMN_ID];
+  const scan = store.scan(TABLE_ID, { owner, upTo, columnIds });
+  try {
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      for (let index = 0; index < batch.rowCount; index += 1) {
+        const values = batch.columns.map((column): Value => valueAt(column, index));
+        yield { owner, seq: Number(values.pop()), row: values };
+      }
+    }
+  } finally {
+    scan.close();
+  }
+}

@@ -1,0 +1,547 @@
+/**
+ * A group in one partition: delivers messages, and acknowledges them.
+ *
+ *     fetch ──count, read──► claims in the window ──► consumer
+ *     prepareAck ──► row ──the caller's commit──► done: the window
+ *
+ * - The window in memory is authoritative; the row is the part of it that survives a restart.
+ *   Claims do not survive.
+ * - One fetch runs at a time, because it reads between examining the window and making its claims.
+ *   Acknowledgements may arrive in between, so each message is examined again once it has been
+ *   read.
+ * - An event (a commit, a nack, the end of a consumer, a deadline) wakes one waiting consumer. Once
+ *   that one has fetched, it wakes the next if there is more. Each event wakes a consumer at most
+ *   once.
+ * - A group may be closed and opened again once it is idle: nothing refers to it, and its row says
+ *   everything that it knows.
+ */
+import { assert } from "../../base/assert.ts";
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { DatabaseError, isExpected } from "../../base/errors.ts";
+import type { SeldomLog } from "../../base/seldom_log.ts";
+import type {
+  PreparedTopicAck,
+  TopicAckRequest,
+  TopicMessage,
+  TopicMessages,
+} from "../../sql/mod.ts";
+import type { TopicLimits, TopicLog } from "../contract.ts";
+import {
+  type GroupPlace,
+  type GroupStore,
+  groupWrite,
+  isStoredState,
+  storedGroup,
+} from "./group_row.ts";
+import { GroupWindow, WINDOW_MAX } from "./group_window.ts";
+
+/** The size of the payloads at which a fetch ends, after the message that reaches it. */
+const FETCH_BYTES_MAX = 8 * 1024 * 1024;
+
+/** The number of previously delivered messages that are read at a time. */
+const PIECE_MESSAGES = 256;
+
+export interface GroupDeps extends TopicLimits {
+  readonly clock: Clock;
+  readonly store: GroupStore;
+  readonly log: SeldomLog;
+}
+
+/** A consumer that waits for messages. */
+export interface GroupWaiter {
+  /** The last event that was reported to the waiter. */
+  seenEvent: number;
+  /** Called once, when the waiter stops waiting. */
+  wake(): void;
+}
+
+export interface FetchOptions {
+  readonly limit: number;
+  readonly isOrdered: boolean;
+  /** The number of the consumer that will receive the messages. */
+  readonly consumer: number;
+}
+
+/** Moves messages that were delivered too often to the dead-letter topic. */
+export interface Burial {
+  /**
+   * The number of deliveries after which a message becomes a dead letter; undefined for no limit.
+   */
+  deliveriesMax(): number | undefined;
+  /** Writes dead letters together with the acknowledgements of their messages, in this tick. */
+  bury(messages: readonly TopicMessage[]): void;
+}
+
+export class ConsumerGroup {
+  readonly place: GroupPlace;
+  readonly log: TopicLog;
+  /** Set before the first fetch. */
+  burial: Burial | undefined;
+  updatedAtMs: number;
+  /** When the group was last requested, on the monotonic clock. */
+  usedMs: number;
+  readonly #deps: GroupDeps;
+  readonly #waiters = new Set<GroupWaiter>();
+  /** Ends the topic's news, which only groups with waiting consumers receive. */
+  #stopNews: (() => void) | undefined;
+  #window: GroupWindow;
+  /** Messages before this offset may have been delivered before the server was started. */
+  #restoredEnd: number;
+  /** Whether the rows of some messages in the window are unknown, as after startup. */
+  #hasUnknownKeys: boolean;
+  /** The number of this group's own events. */
+  #ownEventCount = 0;
+  #fetching: Promise<unknown> = Promise.resolve();
+  #cancelTimer: CancelTimer | undefined;
+  /** The number of fetches, commits and callers during which the group must stay open. */
+  #holdCount = 0;
+  #isClosed = false;
+
+  /**
+   * Opens a group whose position is in the table. The topic must be counted first.
+   *
+   * @param options.isNew Whether the group cannot have received messages yet.
+   * @param options.restoredEnd Messages before this offset may have been delivered before startup.
+   */
+  constructor(
+    place: GroupPlace,
+    deps: GroupDeps,
+    { isNew, log, restoredEnd }: { isNew: boolean; log: TopicLog; restoredEnd: number },
+  ) {
+    this.place = place;
+    this.log = log;
+    this.#deps = deps;
+    const stored = storedGroup(deps.store, place);
+    assert(stored !== undefined, "a group has a position");
+    this.#window = new GroupWindow(stored.state);
+    this.updatedAtMs = stored.updatedAtMs;
+    this.usedMs = deps.clock.monotonicMs();
+    this.#restoredEnd = restoredEnd;
+    this.#hasUnknownKeys = !isNew;
+  }
+
+  /** Every message below this offset is acknowledged. */
+  get committed(): number {
+    return this.#window.committed;
+  }
+
+  get window(): GroupWindow {
+    return this.#window;
+  }
+
+  /** The last event, for a waiter that is about to check for messages. */
+  get event(): number {
+    return this.#ownEventCount + this.log.newsCount;
+  }
+
+  get #nowMs(): number {
+    return this.#deps.clock.monotonicMs();
+  }
+
+  /** The number of counted messages that are not acknowledged. */
+  get lagMessages(): number {
+    const { claimCount, end, waitingCount } = this.#window;
+    const unread = Math.max(0, this.log.nextOffset(this.place.partition) - end);
+    return unread + claimCount + waitingCount;
+  }
+
+  /** Keeps the group open until the returned function is called. */
+  hold(): () => void {
+    this.#holdCount += 1;
+    let isHeld = true;
+    return () => {
+      if (isHeld) this.#holdCount -= 1;
+      isHeld = false;
+    };
+  }
+
+  /** Whether no consumer waits, no message is claimed or delayed, and no work is in progress. */
+  get isIdle(): boolean {
+    if (this.#holdCount > 0 || this.#waiters.size > 0) return false;
+    const nowMs = this.#nowMs;
+    this.#window.expire(nowMs);
+    return this.#window.claimCount === 0 && this.#window.nextDueMs(nowMs) === Infinity;
+  }
+
+  /** Whether the stored position says everything about an idle group. */
+  get isStored(): boolean {
+    return isStoredState(this.#deps.store, this.place, this.#window.state);
+  }
+
+  /** Records that there may be something to deliver. */
+  note(): void {
+    this.#ownEventCount += 1;
+    this.#wakeNext();
+  }
+
+  /** Waits for the next event that has not been reported to this waiter. */
+  wait(waiter: GroupWaiter): void {
+    if (waiter.seenEvent < this.event || this.#isClosed) {
+      waiter.seenEvent = this.event;
+      waiter.wake();
+      return;
+    }
+    this.#waiters.add(waiter);
+    this.#stopNews ??= this.log.onNews(() => this.#wakeNext());
+    this.#setTimer();
+  }
+
+  /** Ends the wait of a waiter that will fetch. */
+  forget(waiter: GroupWaiter): void {
+    this.#waiters.delete(waiter);
+    if (this.#waiters.size > 0) return;
+    this.#stopTimer();
+    this.#endNews();
+  }
+
+  /**
+   * Ends the wait of a waiter that will not fetch. If this waiter was woken, another waiter is
+   * woken instead.
+   */
+  leave(waiter: GroupWaiter): void {
+    const wasWoken = !this.#waiters.has(waiter);
+    this.forget(waiter);
+    // The event may be an uncounted commit, so only a fetch can determine whether there is more.
+    if (wasWoken) this.#wakeNext();
+  }
+
+  #wakeNext(): void {
+    for (const waiter of this.#waiters) {
+      if (waiter.seenEvent >= this.event) continue;
+      this.#waiters.delete(waiter);
+      waiter.seenEvent = this.event;
+      waiter.wake();
+      return;
+    }
+  }
+
+  #passOn(isOrdered: boolean): void {
+    if (this.#waiters.size > 0 && this.hasReady(isOrdered)) this.#wakeNext();
+  }
+
+  /** Wakes a waiter when a claim or a message's delay expires. */
+  #setTimer(): void {
+    this.#stopTimer();
+    if (this.#waiters.size === 0) return;
+    const nowMs = this.#nowMs;
+    const dueMs = this.#window.nextDueMs(nowMs);
+    if (dueMs === Infinity) return;
+    this.#cancelTimer = this.#deps.clock.after(Math.max(0, dueMs - nowMs), () => {
+      this.#cancelTimer = undefined;
+      this.note();
+      this.#setTimer();
+    });
+  }
+
+  #endNews(): void {
+    this.#stopNews?.();
+    this.#stopNews = undefined;
+  }
+
+  #stopTimer(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  /** Whether a fetch would find messages among the counted ones. */
+  hasReady(isOrdered: boolean): boolean {
+    const window = this.#window;
+    const isNew = window.end < this.log.nextOffset(this.place.partition);
+    if (isNew && window.freeCount > 0) return true;
+    const due = window.due(this.#nowMs, isOrdered ? WINDOW_MAX : 1);
+    return due.some((offset) => !isOrdered || !window.isHeldByKey(offset));
+  }
+
+  /**
+   * Claims messages for a consumer.
+   *
+   * @throws {DatabaseError} OBJECT_NOT_FOUND if the topic has been dropped, DATA_DAMAGED,
+   *   STORAGE_UNAVAILABLE
+   */
+  fetch(options: FetchOptions): Promise<TopicMessages> {
+    const fetch = this.#fetching.then(() => this.#fetch(options));
+    // The caller gets the failure; the next fetch does not.
+    this.#fetching = fetch.catch(() => undefined).finally(this.hold());
+    return fetch;
+  }
+
+  async #fetch(options: FetchOptions): Promise<TopicMessages> {
+    await this.log.count();
+    this.#window.forwardTo(this.log.earliestOffset(this.place.partition));
+    if (options.isOrdered && this.#hasUnknownKeys) await this.#learnKeys();
+    const taken = new Taken(options);
+    await this.#takeDue(taken);
+    await this.#takeNew(taken);
+    if (taken.hasRedelivered) this.keepCounts();
+    const hasMore = this.hasReady(options.isOrdered);
+    this.#passOn(false);
+    this.#setTimer();
+    const last = taken.messages.at(-1);
+    const nextOffset = last === undefined ? this.#window.committed : last.offset + 1;
+    return { messages: taken.messages, nextOffset, hasMore };
+  }
+
+  /** Takes messages that wait in the window. */
+  async #takeDue(taken: Taken): Promise<void> {
+    const { isOrdered } = taken;
+    const countMax = isOrdered ? WINDOW_MAX : taken.missing;
+    let offsets = this.#window.due(this.#nowMs, countMax);
+    if (isOrdered) offsets = offsets.filter((offset) => !this.#window.isHeldByKey(offset));
+    const deliveriesMax = this.burial?.deliveriesMax() ?? Infinity;
+    const dead = offsets.filter((offset) => this.#window.deliveriesOf(offset) >= deliveriesMax);
+    if (dead.length > 0) await this.#buryAll(dead);
+    for (let at = 0; at < offsets.length && !taken.isFull; at += PIECE_MESSAGES) {
+      const piece = offsets.slice(at, at + PIECE_MESSAGES);
+      await this.#read(piece, (message) => {
+        const { offset } = message;
+        if (taken.isFull || !this.#window.isWaiting(offset)) return;
+        if (isOrdered && this.#window.isHeldByKey(offset)) return;
+        this.#claim(taken, message);
+      });
+    }
+  }
+
+  /**
+   * Reads messages that are in the window, and acknowledges messages whose rows no longer exist.
+   */
+  async #read(
+    offsets: readonly number[],
+    onMessage: (message: TopicMessage) => void,
+  ): Promise<void> {
+    const gone = new Set(offsets);
+    for (const message of await this.log.readOffsets(this.place.partition, offsets)) {
+      gone.delete(message.offset);
+      this.#window.setKey(message.offset, keyOf(message));
+      onMessage(message);
+    }
+    if (gone.size > 0) this.#window.ack({ offsets: [...gone] });
+  }
+
+  async #buryAll(offsets: readonly number[]): Promise<void> {
+    for (let at = 0; at < offsets.length; at += PIECE_MESSAGES) {
+      const messages: TopicMessage[] = [];
+      await this.#read(offsets.slice(at, at + PIECE_MESSAGES), (message) => {
+        const deliveries = this.#window.deliveriesOf(message.offset);
+        if (this.#window.isWaiting(message.offset)) messages.push({ ...message, deliveries });
+      });
+      this.burial?.bury(messages);
+    }
+  }
+
+  /** Takes messages that have never been delivered to the group. */
+  async #takeNew(taken: Taken): Promise<void> {
+    const { partition } = this.place;
+    while (!taken.isFull && this.#window.freeCount > 0) {
+      const from = this.#window.end;
+      if (from >= this.log.nextOffset(partition)) return;
+      const limit = Math.min(taken.missing, this.#window.freeCount);
+      const { bytesLeft: bytesMax } = taken;
+      const { messages, upTo } = await this.log.read(partition, { from, limit, bytesMax });
+      for (const message of messages) this.#takeNewOne(taken, message);
+      this.#pushGone(upTo);
+      if (this.#window.end === from) return;
+    }
+  }
+
+  #takeNewOne(taken: Taken, message: TopicMessage): void {
+    this.#pushGone(message.offset);
+    // An acknowledgement of a delivery before the restart may have admitted the message in the
+    // meantime.
+    if (this.#window.end > message.offset || this.#window.freeCount === 0) return;
+    this.#window.push(keyOf(message));
+    if (taken.isOrdered && this.#window.isHeldByKey(message.offset)) return;
+    this.#claim(taken, message);
+  }
+
+  /** Admits unreadable messages to the window, up to an offset (exclusive). */
+  #pushGone(upTo: number): void {
+    while (this.#window.end < upTo && this.#window.freeCount > 0) {
+      const offset = this.#window.end;
+      this.#window.push(undefined);
+      this.#window.ack({ offsets: [offset] });
+    }
+  }
+
+  #claim(taken: Taken, message: TopicMessage): void {
+    const deadlineMs = this.#nowMs + this.#deps.visibilityMs;
+    const { consumer } = taken;
+    const deliveries = this.#window.claim(message.offset, { consumer, deadlineMs });
+    taken.add(deliveries === 1 ? message : { ...message, deliveries });
+  }
+
+  /** Finds the rows of messages that were in the window on startup. */
+  async #learnKeys(): Promise<void> {
+    this.#hasUnknownKeys = false;
+    const { committed, end } = this.#window;
+    const offsets = Array.from({ length: end - committed }, (_, index) => committed + index);
+    const unacked = offsets.filter((offset) => !this.#window.isAcked(offset));
+    for (let at = 0; at < unacked.length; at += PIECE_MESSAGES) {
+      await this.#read(unacked.slice(at, at + PIECE_MESSAGES), () => undefined);
+    }
+  }
+
+  /** Stores the delivery counts so that they survive the group. No caller waits for it. */
+  keepCounts(): void {
+    try {
+      this.#apply(this.#window.state);
+    } catch (error) {
+      // Safe: after a restart, the counts are those stored with the last acknowledgement.
+      if (!isExpected(error)) throw error;
+      this.#deps.log.error("cannot store how often messages were delivered", {
+        group: this.place.group,
+        error: error.message,
+      });
+    }
+  }
+
+  #apply(state: GroupWindow["state"]): void {
+    const nowMs = this.#deps.clock.nowMs();
+    const writes = [groupWrite(this.place, { isNew: false, nowMs, state })];
+    this.#deps.store.apply({ writes, usesReserve: true });
+    this.#guard();
+  }
+
+  /**
+   * Checks an acknowledgement. See {@linkcode TopicAccess.prepareAck}.
+   *
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE, LIMIT_EXCEEDED
+   */
+  prepareAck({ offsets, upTo }: TopicAckRequest): PreparedTopicAck {
+    const highest = Math.max(upTo ?? -1, offsets?.at(-1) ?? -1);
+    this.#requireDelivered(highest, upTo === undefined);
+    const { count, state } = this.#window.plan({ offsets, upTo });
+    const nowMs = this.#deps.clock.nowMs();
+    const release = this.hold();
+    return {
+      writes: count === 0 ? [] : [groupWrite(this.place, { isNew: false, nowMs, state })],
+      committedOffset: state.committed,
+      acknowledgedCount: count,
+      done: () => {
+        release();
+        if (count > 0) this.acknowledged({ offsets, upTo }, nowMs);
+      },
+      abandoned: release,
+    };
+  }
+
+  /** Called in the tick in which the row of an acknowledgement was applied. */
+  acknowledged(request: Pick<TopicAckRequest, "offsets" | "upTo">, nowMs: number): void {
+    if (Math.max(request.upTo ?? -1, request.offsets?.at(-1) ?? -1) >= this.#window.end) {
+      this.#hasUnknownKeys = true;
+    }
+    this.#window.ack(request);
+    this.updatedAtMs = nowMs;
+    this.#guard();
+    if (this.#waiters.size > 0) this.note();
+  }
+
+  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, LIMIT_EXCEEDED */
+  #requireDelivered(offset: number, isSingle: boolean): void {
+    const { committed, end } = this.#window;
+    const { group, partition } = this.place;
+    if (offset >= Math.max(end, this.#restoredEnd)) {
+      throw new DatabaseError(
+        "VALUE_OUT_OF_RANGE",
+        `Cannot acknowledge offset ${offset} of partition ${partition}: group "${group}" got messages up to offset ${end - 1}`,
+      );
+    }
+    if (isSingle && offset >= committed + WINDOW_MAX) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot acknowledge offset ${offset} of partition ${partition} alone: the group has to acknowledge offset ${committed} first, which is ${WINDOW_MAX} or more below`,
+      );
+    }
+  }
+
+  /**
+   * Returns messages to the waiting state, to be delivered after a delay.
+   *
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a message has never been delivered
+   */
+  nack(offsets: readonly number[], delayMs: number): void {
+    this.#requireDelivered(Math.max(-1, ...offsets), true);
+    const dueMs = this.#nowMs + delayMs;
+    let count = 0;
+    for (const offset of offsets) if (this.#window.release(offset, dueMs)) count += 1;
+    if (count > 0) this.note();
+    this.#setTimer();
+  }
+
+  /** Releases the messages of an ending consumer to other consumers. */
+  releaseAllOf(consumer: number): void {
+    if (this.#window.releaseAllOf(consumer) > 0) this.note();
+  }
+
+  /** Revokes the claims on messages that did not reach their consumer. */
+  unclaim(messages: readonly TopicMessage[]): void {
+    for (const { offset } of messages) this.#window.unclaim(offset);
+    if (messages.length > 0) this.note();
+  }
+
+  /** Watches the commit of this tick: if it is rolled back, so are its effects on the window. */
+  #guard(): void {
+    const { store } = this.#deps;
+    const release = this.hold();
+    // The writer of the commit receives the failure as well.
+    store
+      .durable(store.appliedSeq)
+      .catch(() => this.#reload())
+      .finally(release);
+  }
+
+  #reload(): void {
+    const stored = storedGroup(this.#deps.store, this.place);
+    if (stored === undefined) return;
+    this.#restoredEnd = Math.max(this.#restoredEnd, this.#window.end);
+    const { redeliveries } = this.#window;
+    this.#window = new GroupWindow(stored.state);
+    this.#window.redeliveries = redeliveries;
+    this.#hasUnknownKeys = true;
+    this.note();
+  }
+
+  /** Ends all waits. The topic was dropped, the group is idle, or the database is closing. */
+  close(): void {
+    this.#isClosed = true;
+    this.#endNews();
+    this.#stopTimer();
+    for (const waiter of this.#waiters) waiter.wake();
+    this.#waiters.clear();
+  }
+}
+
+/** The messages of one fetch. */
+class Taken {
+  readonly messages: TopicMessage[] = [];
+  readonly isOrdered: boolean;
+  readonly consumer: number;
+  hasRedelivered = false;
+  bytesLeft = FETCH_BYTES_MAX;
+  readonly #limit: number;
+
+  constructor({ consumer, isOrdered, limit }: FetchOptions) {
+    this.consumer = consumer;
+    this.isOrdered = isOrdered;
+    this.#limit = limit;
+  }
+
+  get missing(): number {
+    return this.#limit - this.messages.length;
+  }
+
+  get isFull(): boolean {
+    return this.missing <= 0 || this.bytesLeft <= 0;
+  }
+
+  add(message: TopicMessage): void {
+    this.messages.push(message);
+    this.bytesLeft -= message.payload.length;
+    if (message.deliveries > 1) this.hasRedelivered = true;
+  }
+}
+
+/** Identifies a message's row among those of its topic; undefined without a primary key. */
+function keyOf({ key, user }: TopicMessage): string | undefined {
+  if (key === null) return undefined;
+  return user === undefined ? key : `${user} ${key}`;
+}

@@ -1,0 +1,143 @@
+/**
+ * The consumers of groups: which consumers read, when they last did, and how each is ended.
+ *
+ * All of a user's requests in a group of a partition count as one consumer; each stream is one.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { ConsumerGroup } from "./consumer_group.ts";
+
+/** The idle time after which a consumer without messages is forgotten. */
+const IDLE_MS_MAX = 600_000;
+
+/** A stream that ends with its consumer. */
+export interface KilledStream {
+  killed(): void;
+}
+
+/** A consumer that reads for one or more groups. */
+export class GroupConsumer {
+  /** A number that is unique in this process. */
+  readonly number: number;
+  readonly userId: string;
+  readonly groups: readonly ConsumerGroup[];
+  /** When the consumer was last active, on the monotonic clock. */
+  lastSeenMs: number;
+  /** The number of waits and reads in progress. */
+  activeCount = 0;
+  isKilled = false;
+  /** The stream of the consumer, unless it reads by requests. */
+  stream: KilledStream | undefined;
+
+  constructor(options: {
+    number: number;
+    userId: string;
+    groups: readonly ConsumerGroup[];
+    nowMs: number;
+  }) {
+    this.number = options.number;
+    this.userId = options.userId;
+    this.groups = options.groups;
+    this.lastSeenMs = options.nowMs;
+  }
+
+  /** The name that KILL uses to find the consumer. */
+  get consumerId(): string {
+    return `consumer-${this.number}`;
+  }
+
+  /** Releases the consumer's messages to other consumers. */
+  release(): void {
+    for (const group of this.groups) group.releaseAllOf(this.number);
+  }
+
+  /** @throws {DatabaseError} CANCELLED */
+  requireAlive(): void {
+    if (this.isKilled) {
+      throw new DatabaseError("CANCELLED", `Cannot read messages: ${this.consumerId} was killed`);
+    }
+  }
+}
+
+export class GroupConsumers {
+  readonly #clock: Clock;
+  readonly #byNumber = new Map<number, GroupConsumer>();
+  /** Consumers that read over HTTP requests. */
+  readonly #byUser = new Map<ConsumerGroup, Map<string, GroupConsumer>>();
+  #lastNumber = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get count(): number {
+    return this.#byNumber.size;
+  }
+
+  all(): IterableIterator<GroupConsumer> {
+    return this.#byNumber.values();
+  }
+
+  /** Adds a stream. */
+  add(userId: string, groups: readonly ConsumerGroup[]): GroupConsumer {
+    this.#lastNumber += 1;
+    const number = this.#lastNumber;
+    const nowMs = this.#clock.monotonicMs();
+    const consumer = new GroupConsumer({ number, userId, groups, nowMs });
+    this.#byNumber.set(number, consumer);
+    return consumer;
+  }
+
+  /** Returns the consumer for a user's requests. */
+  ofUser(userId: string, group: ConsumerGroup): GroupConsumer {
+    const users = this.#byUser.get(group) ?? new Map<string, GroupConsumer>();
+    this.#byUser.set(group, users);
+    const known = users.get(userId);
+    const consumer = known ?? this.add(userId, [group]);
+    users.set(userId, consumer);
+    consumer.lastSeenMs = this.#clock.monotonicMs();
+    return consumer;
+  }
+
+  /** Ends a consumer, and releases its messages to other consumers. */
+  remove(consumer: GroupConsumer): void {
+    this.#byNumber.delete(consumer.number);
+    for (const group of consumer.groups) {
+      const users = this.#byUser.get(group);
+      if (users?.get(consumer.userId) === consumer) users.delete(consumer.userId);
+      if (users?.size === 0) this.#byUser.delete(group);
+    }
+    consumer.release();
+  }
+
+  /** Ends a consumer and its stream. Its waiting requests are the caller's. */
+  kill(consumerId: string): GroupConsumer | undefined {
+    for (const consumer of this.#byNumber.values()) {
+      if (consumer.consumerId !== consumerId) continue;
+      consumer.isKilled = true;
+      this.remove(consumer);
+      consumer.stream?.killed();
+      return consumer;
+    }
+    return undefined;
+  }
+
+  /** Forgets consumers that have been idle for a long time. */
+  forgetIdle(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const users of this.#byUser.values()) {
+      for (const consumer of users.values()) {
+        const isIdle = consumer.activeCount === 0 && nowMs - consumer.lastSeenMs >= IDLE_MS_MAX;
+        const { groups, number } = consumer;
+        if (isIdle && !groups.some(({ window }) => window.claimsByConsumer().has(number))) {
+          this.remove(consumer);
+        }
+      }
+    }
+  }
+
+  /** Forgets the consumers of a closed group. */
+  forgetGroup(group: ConsumerGroup): void {
+    for (const consumer of this.#byUser.get(group)?.values() ?? []) this.remove(consumer);
+  }
+}

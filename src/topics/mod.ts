@@ -1,0 +1,23 @@
+/**
+ * Topics: the changes of tables as messages with offsets, for consumers that read at their own
+ * pace.
+ */
+export type {
+  ReadMessages,
+  ReadOptions,
+  TopicConsumers,
+  TopicFigures,
+  TopicLimits,
+  TopicLog,
+  TopicLogs,
+  TopicNack,
+  TopicStream,
+  TopicStreamRequest,
+  TopicStreamSink,
+  WebhookFigures,
+} from "./contract.ts";
+export { DeadLetterCatalog } from "./dead_letter_source.ts";
+export { TopicGroups } from "./groups/topic_groups.ts";
+export { LocalTopics } from "./local_topics.ts";
+export { posting } from "./webhooks/http_post.ts";
+export { Webhooks } from "./webhooks/webhooks.ts";

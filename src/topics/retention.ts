@@ -1,0 +1,47 @@
+/**
+ * Decides which messages of a topic are given up: those older than its retention hours, the oldest
+ * ones beyond its retention bytes, and those that were cleared.
+ *
+ * Giving up messages costs a commit, so it is done for at least a page of messages, or for a
+ * fraction of the time that they are kept.
+ */
+import { HOUR_MS } from "../base/clock.ts";
+import type { TopicEntry } from "../catalog/mod.ts";
+import type { Store } from "../storage/mod.ts";
+import type { OffsetIndex } from "./offset_index.ts";
+
+/** Old history is given up in steps of this fraction of the retention. */
+const STEPS = 16;
+
+/** Returns the seq up to which messages have expired or were cleared. */
+export function agedFloor(
+  { clearedSeq, retentionHours }: TopicEntry,
+  store: Pick<Store, "agedSeq">,
+): number {
+  return Math.max(clearedSeq, store.agedSeq(retentionHours * HOUR_MS));
+}
+
+/** Returns whether raising the stored floor to another seq is worth a commit. */
+export function isFloorDue(
+  { clearedSeq, retentionHours }: TopicEntry,
+  { from, to }: { from: number; to: number },
+  store: Pick<Store, "commitMs">,
+): boolean {
+  if (to <= from) return false;
+  if (from < clearedSeq) return true;
+  const stepMs = (retentionHours * HOUR_MS) / STEPS;
+  return store.commitMs(to) - store.commitMs(from) >= stepMs;
+}
+
+/** Returns the seq up to which pages exceed the topic's bytes; 0 if all pages fit. */
+export function sizeFloor({ retentionBytes }: TopicEntry, index: OffsetIndex): number {
+  let bytes = 0;
+  for (const { payloadBytes } of index.pages()) bytes += payloadBytes;
+  if (bytes <= retentionBytes) return 0;
+  const pages = [...index.pages()].toSorted((left, right) => left.lastSeq - right.lastSeq);
+  for (const { lastSeq, payloadBytes } of pages) {
+    bytes -= payloadBytes;
+    if (bytes <= retentionBytes) return lastSeq;
+  }
+  return 0;
+}

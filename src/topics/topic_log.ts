@@ -1,0 +1,432 @@
+/**
+ * One topic: counts the changes of its source tables, and reads them as messages.
+ *
+ *              ┌──────────────────────── a table changed ─────────────────────┐
+ *              ▼                                                              │
+ *     behind ──count──► counting ──nothing left──► complete ──────────────────┘
+ *                          ▲
+ *         held, while the definition of a source table changes: count waits
+ *
+ * - Changes are counted by the definition in force. Counted messages are therefore stored before a
+ *   table's definition changes, and are never counted again by the new one.
+ * - After a failure, the index is at the last change that was counted completely.
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { pauser } from "../base/pauser.ts";
+import type { SeldomLog } from "../base/seldom_log.ts";
+import { WorkLine } from "../base/work_line.ts";
+import type { Catalog, TopicEntry } from "../catalog/mod.ts";
+import type { SqlEngine, TopicMessage, TopicStart } from "../sql/mod.ts";
+import type { HistoryStore, Store } from "../storage/mod.ts";
+import { ChangeMerge } from "./change_merge.ts";
+import type { ReadMessages, ReadOptions, TopicLog } from "./contract.ts";
+import { MessageReader } from "./message_reader.ts";
+import { OffsetIndex, storedPosition } from "./offset_index.ts";
+import type { OffsetPage } from "./offset_page.ts";
+import { TableSources } from "./table_sources.ts";
+
+/** The number of counted messages, in total and for each partition, at which they are stored. */
+const UNSTORED_MAX = 16_384;
+const UNSTORED_PER_PARTITION_MAX = 256;
+
+/**
+ * Counting stops if this many times as many messages could not be stored, as they occupy memory.
+ */
+const UNSTORED_TIMES_MAX = 16;
+
+/** The size of the payloads at which a read ends. */
+const READ_BYTES_MAX = 8 * 1024 * 1024;
+
+/** The number of messages that are read in one step of a turn. */
+const STEP_MESSAGES = 128;
+
+/** The dependencies of topics. */
+export interface TopicDeps {
+  readonly catalog: Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
+  readonly store: Store & HistoryStore;
+  readonly sql: Pick<SqlEngine, "planLive">;
+  readonly clock: Clock;
+  readonly log: SeldomLog;
+}
+
+export class LocalTopicLog implements TopicLog {
+  entry: TopicEntry;
+  /** Whether source tables have changed since they were last counted. */
+  isBehind = true;
+  /** When the topic was last counted, on the monotonic clock. */
+  countedAtMs: number;
+  newsCount = 0;
+  readonly #deps: TopicDeps;
+  #index: OffsetIndex | undefined;
+  #reader: MessageReader;
+  #counting: Promise<void> | undefined;
+  readonly #storing = new WorkLine();
+  readonly #holds = new Set<Promise<void>>();
+  readonly #listeners = new Set<() => void>();
+  #isNewsDue = false;
+  /** The reason why the topic can no longer be read. */
+  #closedBy: "drop" | "stop" | undefined;
+  /** Faults of the source tables, and faults of rows. */
+  #tableFaults: readonly string[] = [];
+  #rowFault: string | undefined;
+
+  constructor(entry: TopicEntry, deps: TopicDeps) {
+    this.entry = entry;
+    this.#deps = deps;
+    this.#reader = new MessageReader(entry, deps);
+    this.countedAtMs = deps.clock.monotonicMs();
+  }
+
+  /** The counted offsets, loaded on first use. */
+  get index(): OffsetIndex {
+    if (this.#index === undefined) {
+      const index = new OffsetIndex(this.entry, this.#deps.store);
+      index.bytesOfPage = (page) => this.#bytesOf(page);
+      this.#index = index;
+    }
+    return this.#index;
+  }
+
+  /** The seq above which tables must retain replaced versions. */
+  get heldSeq(): number {
+    const stored = this.#index ?? storedPosition(this.#deps.store, this.entry.topicId);
+    const floorSeq = stored instanceof OffsetIndex ? stored.storedFloorSeq : stored?.floorSeq;
+    return floorSeq ?? this.entry.createdSeq;
+  }
+
+  /** Whether the offsets are in memory. */
+  get isLoaded(): boolean {
+    return this.#index !== undefined;
+  }
+
+  get faults(): readonly string[] {
+    const { lostCount } = this.#reader;
+    return [
+      ...this.#tableFaults,
+      ...(this.#rowFault === undefined ? [] : [this.#rowFault]),
+      ...(lostCount === 0 ? [] : [`${lostCount} message(s) were left out: their rows are gone`]),
+    ];
+  }
+
+  get countedSeq(): number {
+    return this.index.countedSeq;
+  }
+
+  earliestOffset(partition: number): number {
+    return this.index.earliestOffset(partition);
+  }
+
+  nextOffset(partition: number): number {
+    return this.index.nextOffset(partition);
+  }
+
+  /** Continues with a changed entry for the same topic. */
+  redefine(entry: TopicEntry): void {
+    assert(entry.topicId === this.entry.topicId, "a topic keeps its id");
+    this.entry = entry;
+    this.#reader = new MessageReader(entry, this.#deps, this.#reader.lostCount);
+    this.isBehind = true;
+  }
+
+  /** Ends all waits and reads, because the topic was dropped or the database is closing. */
+  close(cause: "drop" | "stop"): void {
+    this.#closedBy ??= cause;
+    this.newsCount += 1;
+    this.#callListeners();
+  }
+
+  async count(): Promise<void> {
+    const { store } = this.#deps;
+    const upTo = store.visibleSeq;
+    this.#requireOpen();
+    while (this.countedSeq < upTo) {
+      const [hold] = this.#holds;
+      if (this.#counting === undefined && hold === undefined) {
+        this.#counting = this.#countOn().finally(() => {
+          this.#counting = undefined;
+        });
+      }
+      await (this.#counting ?? hold);
+      this.#requireOpen();
+    }
+    this.#giveUpCleared();
+  }
+
+  /** Cleared messages cannot be read again, although the floor is stored later. */
+  #giveUpCleared(): void {
+    const { index } = this;
+    index.raiseFloor(Math.min(this.entry.clearedSeq, index.countedSeq));
+  }
+
+  async #countOn(): Promise<void> {
+    const { clock, store } = this.#deps;
+    const { index } = this;
+    const upTo = store.visibleSeq;
+    this.countedAtMs = clock.monotonicMs();
+    if (!this.isBehind) {
+      index.countedSeq = upTo;
+      return;
+    }
+    // Changes are noticed again from here on.
+    this.isBehind = false;
+    try {
+      await this.#countTo(index, upTo);
+    } catch (error) {
+      this.isBehind = true;
+      throw error;
+    }
+  }
+
+  /** Stores counted messages from time to time. Fails if too many could not be stored. */
+  async #storeIfMany({ unstoredCount }: OffsetIndex): Promise<void> {
+    const { partitions } = this.entry;
+    const dueCount = Math.max(UNSTORED_MAX, UNSTORED_PER_PARTITION_MAX * partitions);
+    if (unstoredCount < dueCount) return;
+    if (unstoredCount < UNSTORED_TIMES_MAX * dueCount) await this.storeOrLog();
+    else await this.store({ usesReserve: false });
+  }
+
+  async #countTo(index: OffsetIndex, upTo: number): Promise<void> {
+    const tables = this.#sources();
+    const merge = new ChangeMerge(this.#deps.store, tables, { after: index.countedSeq, upTo });
+    const pause = pauser(this.#deps.clock);
+    try {
+      for (;;) {
+        const seq = merge.step((message) => index.push(message.partition, message));
+        if (seq === undefined) break;
+        if (seq > 0) index.countedSeq = seq;
+        await this.#storeIfMany(index);
+        await pause();
+        if (this.#closedBy !== undefined || index !== this.#index) return;
+      }
+      index.countedSeq = upTo;
+    } finally {
+      merge.close();
+    }
+  }
+
+  #sources(): readonly TableSources[] {
+    const { entry } = this;
+    const tables: TableSources[] = [];
+    const faults: string[] = [];
+    for (const tableId of new Set(entry.sources.map((source) => source.tableId))) {
+      const sources = TableSources.of(entry, tableId, this.#deps);
+      if (sources === undefined) faults.push(`table ${tableId} of a source was dropped`);
+      else {
+        sources.onFault = (fault) => {
+          this.#rowFault = fault;
+        };
+        tables.push(sources);
+        faults.push(...sources.faults);
+      }
+    }
+    this.#tableFaults = faults;
+    return tables;
+  }
+
+  offsetAt(partition: number, start: TopicStart): Promise<number> {
+    return Promise.resolve(this.#offsetAt(partition, start));
+  }
+
+  #offsetAt(partition: number, start: TopicStart): number {
+    const { index } = this;
+    const next = index.nextOffset(partition);
+    const earliest = index.earliestOffset(partition);
+    switch (start.kind) {
+      case "earliest":
+        return earliest;
+      case "latest":
+        return next;
+      case "offset":
+        return Math.max(earliest, Math.min(start.offset, next));
+      case "time": {
+        const seq = this.#deps.store.lastSeqUpTo(start.unixMs - 1);
+        const page = index.pageAbove(partition, seq);
+        if (page === undefined) return next;
+        const above = index.contentsOf(partition, page).firstAbove(seq);
+        return Math.max(earliest, page.firstOffset + above);
+      }
+    }
+  }
+
+  committedMs(partition: number, offset: number): number | undefined {
+    const page = this.#keptPage(partition, offset);
+    const seq =
+      page === undefined
+        ? undefined
+        : this.index.contentsOf(partition, page).seqs[offset - page.firstOffset];
+    return seq === undefined ? undefined : this.#deps.store.commitMs(seq);
+  }
+
+  async read(
+    partition: number,
+    { bytesMax = READ_BYTES_MAX, from, limit }: ReadOptions,
+  ): Promise<ReadMessages> {
+    assert(limit > 0, "a read allows at least one message");
+    const pause = pauser(this.#deps.clock);
+    const messages: TopicMessage[] = [];
+    let bytes = 0;
+    let upTo = Math.max(from, this.earliestOffset(partition));
+    while (messages.length < limit && bytes < bytesMax) {
+      this.#requireOpen();
+      const page = this.#keptPage(partition, upTo);
+      if (page === undefined) break;
+      const contents = this.index.contentsOf(partition, page);
+      const start = upTo - page.firstOffset;
+      const end = Math.min(page.count, start + Math.min(limit - messages.length, STEP_MESSAGES));
+      const indexes = Uint32Array.from({ length: end - start }, (_, at) => start + at);
+      const place = { partition, firstOffset: page.firstOffset, indexes };
+      upTo = page.firstOffset + end;
+      for (const message of this.#reader.read(contents, place)) {
+        if (bytes >= bytesMax) {
+          upTo = message.offset;
+          break;
+        }
+        messages.push(message);
+        bytes += message.payload.length;
+      }
+      await pause();
+    }
+    return { messages, upTo };
+  }
+
+  async readOffsets(
+    partition: number,
+    offsets: readonly number[],
+  ): Promise<readonly TopicMessage[]> {
+    const pause = pauser(this.#deps.clock);
+    const messages: TopicMessage[] = [];
+    let at = 0;
+    while (at < offsets.length) {
+      this.#requireOpen();
+      const page = this.#keptPage(partition, offsets[at] ?? 0);
+      if (page === undefined) {
+        at += 1;
+        continue;
+      }
+      const indexes: number[] = [];
+      const end = page.firstOffset + page.count;
+      for (; at < offsets.length && indexes.length < STEP_MESSAGES; at += 1) {
+        const offset = offsets[at] ?? 0;
+        if (offset >= end) break;
+        indexes.push(offset - page.firstOffset);
+      }
+      const place = {
+        partition,
+        firstOffset: page.firstOffset,
+        indexes: Uint32Array.from(indexes),
+      };
+      messages.push(...this.#reader.read(this.index.contentsOf(partition, page), place));
+      await pause();
+    }
+    return messages;
+  }
+
+  /** Returns the page of an offset that has been counted and is kept. */
+  #keptPage(partition: number, offset: number): OffsetPage | undefined {
+    if (offset < this.earliestOffset(partition)) return undefined;
+    return this.index.pageAt(partition, offset);
+  }
+
+  onNews(callback: () => void): () => void {
+    const listener = (): void => callback();
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Called in the turn in which a source table has changed. */
+  noteChange(): void {
+    this.isBehind = true;
+    this.newsCount += 1;
+    if (this.#listeners.size === 0 || this.#isNewsDue) return;
+    this.#isNewsDue = true;
+    queueMicrotask(() => this.#callListeners());
+  }
+
+  #callListeners(): void {
+    this.#isNewsDue = false;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /**
+   * Makes every offset that has been assigned durable, and stops counting until the returned
+   * function is called.
+   *
+   * @throws {DatabaseError} If the offsets cannot be stored.
+   */
+  async hold(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#holds.add(promise);
+    const release = (): void => {
+      this.#holds.delete(promise);
+      this.isBehind = true;
+      resolve();
+    };
+    try {
+      await this.#counting?.catch(() => undefined);
+      if (this.isLoaded) await this.store({ usesReserve: true });
+    } catch (error) {
+      release();
+      throw error;
+    }
+    return release;
+  }
+
+  /**
+   * Stores counted messages, unless they are already stored. Commits are made one after another.
+   */
+  store(options: { readonly usesReserve: boolean }): Promise<void> {
+    return this.#storing.run(() => this.#store(options));
+  }
+
+  /** @throws {DatabaseError} */
+  async #store(options: { readonly usesReserve: boolean }): Promise<void> {
+    const { index } = this;
+    if (index.unstoredCount === 0 && index.storedCountedSeq === index.countedSeq) return;
+    const { appliedSeq } = this.#deps.store;
+    try {
+      await index.store(options);
+    } catch (error) {
+      // Some of it may have been applied. The stored part is read again, and the rest is counted
+      // again.
+      if (this.#deps.store.appliedSeq !== appliedSeq && this.#index === index) this.#forget();
+      throw error;
+    }
+  }
+
+  #forget(): void {
+    this.#index = undefined;
+    this.isBehind = true;
+  }
+
+  /** Stores counted messages. If that fails, it is attempted again later. */
+  async storeOrLog(): Promise<void> {
+    try {
+      await this.store({ usesReserve: false });
+    } catch (error) {
+      // Safe: messages that are not stored are counted again after a restart, with the same result.
+      if (!(error instanceof DatabaseError)) throw error;
+      const { name, namespace } = this.entry;
+      const fields = { topic: `${namespace}.${name}`, error: error.message };
+      this.#deps.log.error("cannot store the offsets of a topic; will try again", fields);
+    }
+  }
+
+  /** Estimates the payload size of a page from its last message. */
+  #bytesOf(page: OffsetPage): number {
+    const { contents, count } = page;
+    if (contents === undefined || count === 0) return page.payloadBytes;
+    return count * this.#reader.sizeOf(contents, count - 1);
+  }
+
+  /** @throws {DatabaseError} OBJECT_NOT_FOUND, SHUTTING_DOWN */
+  #requireOpen(): void {
+    if (this.#closedBy === undefined) return;
+    const what = `Cannot read topic ${this.entry.namespace}.${this.entry.name}`;
+    throw this.#closedBy === "drop"
+      ? new DatabaseError("OBJECT_NOT_FOUND", `${what}: it was dropped`)
+      : new DatabaseError("SHUTTING_DOWN", `${what}: the server stops`);
+  }
+}

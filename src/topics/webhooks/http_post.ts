@@ -1,0 +1,147 @@
+/**
+ * Sends one request to a listed host, at an address that has been checked.
+ *
+ * - The name is resolved for each request, every address in the answer is checked, and the
+ *   connection goes to a checked address. A name that leads elsewhere a moment later (DNS
+ *   rebinding) therefore gains nothing. The certificate is checked against the name.
+ * - A proxy that the environment names is not used, since it would connect instead.
+ * - Redirects are not followed, as they could lead to a host that is not listed.
+ * - Only the status of the answer is used: the body is not read.
+ */
+import type { LookupAddress } from "node:dns";
+import { lookup } from "node:dns/promises";
+import { isIPv6 } from "node:net";
+import type { Clock } from "../../base/clock.ts";
+import { hostOf, ignoreProxies, type OutboundHosts } from "../../base/outbound_hosts.ts";
+
+/** Errors after which the host's next address is tried, because nothing was sent. */
+const UNREACHED: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]);
+
+export interface PostRequest {
+  readonly url: URL;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /** Aborting the signal ends the request early. */
+  readonly signal: AbortSignal;
+}
+
+export type PostAnswer =
+  | { readonly isDelivered: true }
+  | {
+      readonly isDelivered: false;
+      /** The reason, as a sentence without its full stop. */
+      readonly reason: string;
+      /** The wait that the receiver asks for. */
+      readonly retryAfterMs?: number | undefined;
+    };
+
+export type Post = (request: PostRequest) => Promise<PostAnswer>;
+
+export interface PostDeps {
+  readonly clock: Clock;
+  readonly hosts: OutboundHosts;
+  /** Returns all addresses of a name. Defaults to the system's resolver. */
+  readonly resolve?: (host: string) => Promise<readonly LookupAddress[]>;
+}
+
+export function posting({ clock, hosts, resolve = resolved }: PostDeps): Post {
+  ignoreProxies();
+  return async ({ signal, timeoutMs, ...request }) => {
+    const timeout = new AbortController();
+    const cancelTimer = clock.after(timeoutMs, () => timeout.abort());
+    const either = AbortSignal.any([signal, timeout.signal]);
+    try {
+      const host = hostOf(request.url);
+      const found = await orAborted(resolve(host), either);
+      const refused = found.find(({ address }) => !hosts.permitsAddress(address, host));
+      if (refused !== undefined) return failed(refusal(host, refused.address));
+      return await postToAny(request, found, either);
+    } catch (error) {
+      if (timeout.signal.aborted) return failed(`it did not answer within ${timeoutMs / 1000} s`);
+      if (signal.aborted) return failed("the server was stopped");
+      // Any failure of the network or of the receiver is reported as a failed delivery.
+      return failed(`it cannot be reached: ${codeOf(error)}`);
+    } finally {
+      cancelTimer();
+    }
+  };
+}
+
+function refusal(host: string, address: string): string {
+  return `${host} has the address ${address}, which is not public and not listed in security.webhook_hosts`;
+}
+
+function failed(reason: string, retryAfterMs?: number): PostAnswer {
+  return { isDelivered: false, reason, retryAfterMs };
+}
+
+function resolved(host: string): Promise<readonly LookupAddress[]> {
+  const family = isIPv6(host) ? 6 : 0;
+  return lookup(host, { all: true, family, order: "ipv4first" });
+}
+
+/** A resolution cannot be cancelled, so an abort only stops waiting for it. */
+function orAborted(
+  work: Promise<readonly LookupAddress[]>,
+  signal: AbortSignal,
+): Promise<readonly LookupAddress[]> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(new DOMException("aborted", "AbortError"));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+async function postToAny(
+  request: Pick<PostRequest, "body" | "headers" | "url">,
+  addresses: readonly LookupAddress[],
+  signal: AbortSignal,
+): Promise<PostAnswer> {
+  let last: unknown = new Error("the name has no address");
+  for (const { address } of addresses) {
+    try {
+      return await postTo(request, address, signal);
+    } catch (error) {
+      if (!UNREACHED.has(codeOf(error))) throw error;
+      last = error;
+    }
+  }
+  throw last;
+}
+
+async function postTo(
+  { body, headers, url }: Pick<PostRequest, "body" | "headers" | "url">,
+  address: string,
+  signal: AbortSignal,
+): Promise<PostAnswer> {
+  const at = new URL(url);
+  at.hostname = isIPv6(address) ? `[${address}]` : address;
+  const isSecure = url.protocol === "https:";
+  const response = await fetch(at, {
+    method: "POST",
+    body,
+    headers: { ...headers, Host: url.host },
+    redirect: "manual",
+    signal,
+    // A kept connection would be found by its address, but may belong to another name.
+    ...(isSecure ? { tls: { serverName: hostOf(url) }, keepalive: false } : {}),
+  });
+  await response.body?.cancel();
+  const { ok, status } = response;
+  if (ok) return { isDelivered: true };
+  if (status >= 300 && status < 400)
+    return failed(`it answered ${status}: redirects are not followed`);
+  return failed(`it answered ${status}`, retryAfterMsOf(response.headers.get("retry-after")));
+}
+
+/** Reads a number of seconds. The other form, a date, would require synchronised clocks. */
+function retryAfterMsOf(header: string | null): number | undefined {
+  return header !== null && /^\d{1,6}$/.test(header) ? Number(header) * 1000 : undefined;
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+}

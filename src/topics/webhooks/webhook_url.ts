@@ -1,0 +1,41 @@
+/** The rules for webhook URLs. */
+import { DatabaseError } from "../../base/errors.ts";
+import { hostOf, type OutboundHosts } from "../../base/outbound_hosts.ts";
+
+const URL_LENGTH_MAX = 2048;
+
+/**
+ * Reads a webhook URL.
+ *
+ * @param position The URL's offset in the SQL text, if it comes from a statement.
+ * @throws {DatabaseError} INVALID_OPTION if it is not a valid webhook URL, PERMISSION_DENIED if its
+ *   host is not listed
+ */
+export function webhookUrl(text: string, hosts: OutboundHosts, position?: number): URL {
+  const at = position === undefined ? {} : { position };
+  const url = URL.parse(text);
+  const fault = faultOf(text, url);
+  if (url === null || fault !== undefined) {
+    throw new DatabaseError("INVALID_OPTION", `Cannot deliver to this URL: ${fault}`, at);
+  }
+  const host = hostOf(url);
+  if (hosts.permits(host)) return url;
+  throw new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot deliver to host "${host}": it is not listed in security.webhook_hosts`,
+    { ...at, hint: "the operator lists hosts in the configuration, and restarts the server" },
+  );
+}
+
+/** The message never repeats the URL, which may contain a secret. */
+function faultOf(text: string, url: URL | null): string | undefined {
+  if (text.length > URL_LENGTH_MAX) return `it has more than ${URL_LENGTH_MAX} characters`;
+  if (url === null) return "it should be one like 'https://hooks.example.com/orders'";
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    return "it should begin with https:// or http://";
+  }
+  if (url.username !== "" || url.password !== "") {
+    return "it should contain no user or password; use SECRET to sign the requests";
+  }
+  return url.hash === "" ? undefined : "it should have no fragment";
+}

@@ -1,0 +1,85 @@
+/**
+ * The dimensions of arrays.
+ *
+ * An array of several dimensions is an array of arrays, all of which have the same dimensions; its
+ * type is that of an array of one dimension. An empty array has no dimension. Positions count from
+ * 1 in each dimension.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { Value } from "./value.ts";
+
+export type ArrayValue = readonly Value[];
+
+/** The most dimensions of an array, as in PostgreSQL. */
+export const DIMENSIONS_MAX = 6;
+
+export function isArrayValue(value: Value): value is ArrayValue {
+  return Array.isArray(value);
+}
+
+/** Returns the length of each dimension; none for an empty array. */
+export function dimensionsOf(array: ArrayValue): number[] {
+  const dimensions: number[] = [];
+  for (let part: Value = array; isArrayValue(part) && part.length > 0; part = part[0] ?? null) {
+    dimensions.push(part.length);
+  }
+  return dimensions;
+}
+
+/** Returns the elements of all dimensions in order. An array of one dimension is its own result. */
+export function elementsOf(array: ArrayValue): ArrayValue {
+  const [first = null] = array;
+  return isArrayValue(first) ? array.flatMap((part) => elementsOf(part as ArrayValue)) : array;
+}
+
+/** Maps every element, and keeps the dimensions. */
+export function mapElements(array: ArrayValue, map: (element: Value) => Value): ArrayValue {
+  const [first = null] = array;
+  if (!isArrayValue(first)) return array.map(map);
+  return array.map((part) => mapElements(part as ArrayValue, map));
+}
+
+/**
+ * Makes an array one dimension deeper than its parts. Parts that are all empty or NULL make an
+ * empty array, as in PostgreSQL.
+ *
+ * @throws {DatabaseError} INVALID_VALUE if the parts differ in their dimensions.
+ */
+export function arrayOfArrays(parts: ArrayValue): ArrayValue {
+  if (parts.every((part) => part === null || (isArrayValue(part) && part.length === 0))) return [];
+  const shapes = parts.map((part) => (isArrayValue(part) ? dimensionsOf(part) : []));
+  const [wanted = []] = shapes;
+  if (wanted.length + 1 > DIMENSIONS_MAX) throw tooDeep(wanted.length + 1);
+  if (shapes.every((shape) => isSameShape(shape, wanted))) return parts;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot make an array: the arrays within it differ in their dimensions",
+  );
+}
+
+/**
+ * Makes an array of the values of rows: of one dimension, or of one more than the values have.
+ *
+ * @throws {DatabaseError} INVALID_VALUE if the values are arrays that differ in their dimensions,
+ *   or if one of several is empty or NULL.
+ */
+export function gatheredArray(values: ArrayValue): ArrayValue {
+  if (!values.some(isArrayValue)) return values;
+  if (values.every((value) => isArrayValue(value) && value.length > 0))
+    return arrayOfArrays(values);
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot gather arrays into one: none of them may be empty or NULL",
+  );
+}
+
+export function isSameShape(left: readonly number[], right: readonly number[]): boolean {
+  return left.length === right.length && left.every((length, at) => length === right[at]);
+}
+
+export function tooDeep(count: number): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot make an array of ${count} dimensions: the maximum is ${DIMENSIONS_MAX}`,
+  );
+}

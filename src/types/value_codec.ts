@@ -1,0 +1,183 @@
+/**
+ * Encodes values as bytes that describe themselves: in the log, where a frame is read without the
+ * definition that its table had at that time, and in chunks of arrays and intervals.
+ *
+ *     TAG  MEANING          BYTES AFTER IT
+ *      0   NULL
+ *      1   false
+ *      2   true
+ *      3   small whole      u8
+ *      4   whole            i32
+ *      5   number           f64
+ *      6   big whole        text, decimal digits
+ *      7   text             text
+ *      8   bytes            block
+ *      9   embedding        varint count, then f32 each
+ *     10   interval         f64 months, f64 days, f64 microseconds
+ *     11   array            varint count, then a value each; arrays within it are further dimensions
+ */
+import { unreachable } from "../base/assert.ts";
+import type { ByteReader } from "../base/byte_reader.ts";
+import type { ByteWriter } from "../base/byte_writer.ts";
+import { DIMENSIONS_MAX } from "./array_shape.ts";
+import { isInterval, type Value } from "./value.ts";
+
+export const TAG_NULL = 0;
+const TAG_FALSE = 1;
+const TAG_TRUE = 2;
+export const TAG_SMALL = 3;
+export const TAG_INT = 4;
+export const TAG_NUMBER = 5;
+const TAG_BIG = 6;
+export const TAG_TEXT = 7;
+const TAG_BYTES = 8;
+const TAG_EMBEDDING = 9;
+const TAG_INTERVAL = 10;
+const TAG_ARRAY = 11;
+
+export function writeValue(into: ByteWriter, value: Value): void {
+  switch (typeof value) {
+    case "string":
+      into.u8(TAG_TEXT);
+      into.text(value);
+      return;
+    case "number":
+      writeNumber(into, value);
+      return;
+    case "boolean":
+      into.u8(value ? TAG_TRUE : TAG_FALSE);
+      return;
+    case "bigint":
+      into.u8(TAG_BIG);
+      into.text(String(value));
+      return;
+    case "object":
+      writeObject(into, value);
+      return;
+    default:
+      unreachable(value, "every value has a known type");
+  }
+}
+
+/** Reads the next value. @throws {CorruptionError} If there is no value at this position. */
+export function readValue(from: ByteReader): Value {
+  return readTagged(from, from.u8());
+}
+
+/** @throws {CorruptionError} If no value of this tag follows. */
+export function readTagged(from: ByteReader, tag: number, depth = 0): Value {
+  switch (tag) {
+    case TAG_NULL:
+      return null;
+    case TAG_FALSE:
+      return false;
+    case TAG_TRUE:
+      return true;
+    case TAG_SMALL:
+      return from.u8();
+    case TAG_INT:
+      return from.i32();
+    case TAG_NUMBER:
+      return from.f64();
+    case TAG_BIG:
+      return bigintFromText(from);
+    case TAG_TEXT:
+      return from.text();
+    case TAG_BYTES:
+      return new Uint8Array(from.block());
+    case TAG_EMBEDDING: {
+      const bytes = from.raw(from.varint() * 4);
+      return new Float32Array(new Uint8Array(bytes).buffer);
+    }
+    case TAG_INTERVAL:
+      return { months: from.f64(), days: from.f64(), micros: from.f64() };
+    case TAG_ARRAY: {
+      if (depth === DIMENSIONS_MAX) return from.fail("holds an array of too many dimensions");
+      const items: Value[] = [];
+      for (let count = from.varint(); count > 0; count -= 1) {
+        items.push(readTagged(from, from.u8(), depth + 1));
+      }
+      return items;
+    }
+    default:
+      return from.fail(`holds a value of the unknown kind ${tag}`);
+  }
+}
+
+/** Skips a value. @throws {CorruptionError} If there is no value at this position. */
+export function skipValue(from: ByteReader): void {
+  const tag = from.u8();
+  switch (tag) {
+    case TAG_NULL:
+    case TAG_FALSE:
+    case TAG_TRUE:
+      return;
+    case TAG_SMALL:
+      from.skip(1);
+      return;
+    case TAG_INT:
+      from.skip(4);
+      return;
+    case TAG_NUMBER:
+      from.skip(8);
+      return;
+    case TAG_BIG:
+    case TAG_TEXT:
+    case TAG_BYTES:
+      from.skip(from.varint());
+      return;
+    case TAG_EMBEDDING:
+      from.skip(from.varint() * 4);
+      return;
+    case TAG_INTERVAL:
+      from.skip(24);
+      return;
+    case TAG_ARRAY:
+      for (let count = from.varint(); count > 0; count -= 1) skipValue(from);
+      return;
+    default:
+      from.fail(`holds a value of the unknown kind ${tag}`);
+  }
+}
+
+export function writeNumber(into: ByteWriter, value: number): void {
+  if (value === (value | 0) && !Object.is(value, -0)) {
+    if (value >= 0 && value < 256) {
+      into.u8(TAG_SMALL);
+      into.u8(value);
+    } else {
+      into.u8(TAG_INT);
+      into.i32(value);
+    }
+  } else {
+    into.u8(TAG_NUMBER);
+    into.f64(value);
+  }
+}
+
+function writeObject(into: ByteWriter, value: Extract<Value, object | null>): void {
+  if (value === null) {
+    into.u8(TAG_NULL);
+  } else if (value instanceof Uint8Array) {
+    into.u8(TAG_BYTES);
+    into.block(value);
+  } else if (value instanceof Float32Array) {
+    into.u8(TAG_EMBEDDING);
+    into.varint(value.length);
+    into.raw(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  } else if (isInterval(value)) {
+    into.u8(TAG_INTERVAL);
+    into.f64(value.months);
+    into.f64(value.days);
+    into.f64(value.micros);
+  } else {
+    into.u8(TAG_ARRAY);
+    into.varint(value.length);
+    for (const item of value) writeValue(into, item);
+  }
+}
+
+function bigintFromText(from: ByteReader): bigint {
+  const text = from.text();
+  return /^-?\d+$/.test(text) ? BigInt(text) : from.fail("holds a whole number without digits");
+}

@@ -1,0 +1,76 @@
+/**
+ * Goal: the process's memory is reported as the system measures it, and garbage as the heap's
+ * excess over its recent minimum; if the system reports less, so does this.
+ */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
+import { ProcessMemoryGauge } from "../../src/base/process_memory.ts";
+
+test("ProcessMemoryGauge reads pages of files from the figures of Linux", () => {
+  const gauge = new ProcessMemoryGauge({
+    readFile: () => new TextEncoder().encode("VmRSS:\t   90 kB\nRssFile:\t   34567 kB\n"),
+  });
+  expect(gauge.read().fileBytes).toBe(34_567 * 1024);
+});
+
+test("ProcessMemoryGauge works without such a file, and without such a line", () => {
+  const missing = (path: string): never => {
+    throw new DiskError("ENOENT", path, "open");
+  };
+  expect(new ProcessMemoryGauge({ readFile: missing }).read().fileBytes).toBeUndefined();
+  const empty = new ProcessMemoryGauge({ readFile: () => new Uint8Array() });
+  expect(empty.read().fileBytes).toBeUndefined();
+});
+
+/** Collects garbage of earlier tests until a collection no longer makes the heap smaller. */
+function collectAll(gauge: ProcessMemoryGauge): void {
+  let heapBytes = Infinity;
+  for (;;) {
+    Bun.gc(true);
+    const next = gauge.read().heapBytes;
+    if (next >= heapBytes) return;
+    heapBytes = next;
+  }
+}
+
+test("ProcessMemoryGauge counts objects since the least sample as garbage, for six samples", () => {
+  const gauge = new ProcessMemoryGauge(bunDisk);
+  collectAll(gauge);
+  gauge.sample();
+  const before = gauge.read();
+  const objects = Array.from({ length: 200_000 }, (_, id) => ({ id, text: `text ${id}` }));
+  const grown = gauge.read();
+  expect(grown.heapBytes - before.heapBytes).toBeGreaterThan(5_000_000);
+  expect(grown.liveBytes).toBeLessThanOrEqual(before.liveBytes);
+  Bun.gc(true);
+  for (let count = 0; count < 6; count += 1) gauge.sample();
+  expect(gauge.read().liveBytes - before.liveBytes).toBeGreaterThan(5_000_000);
+  expect(objects).toHaveLength(200_000);
+  const array = new Uint8Array(20_000_000);
+  Bun.gc(true);
+  const { arrayBytes, heapBytes, liveBytes, residentBytes } = gauge.read();
+  expect(arrayBytes).toBeGreaterThanOrEqual(array.length);
+  expect(liveBytes).toBeLessThanOrEqual(heapBytes);
+  expect(heapBytes).toBeLessThan(residentBytes);
+});
+
+test("ProcessMemoryGauge counts no mapped file among the arrays, mapped or just unmapped", () => {
+  const gauge = new ProcessMemoryGauge(bunDisk);
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-mapped-"));
+  try {
+    const path = join(folder, "file");
+    writeFileSync(path, new Uint8Array(64_000_000));
+    Bun.gc(true);
+    const before = gauge.read().arrayBytes;
+    const file = bunDisk.map(path);
+    expect(Math.abs(gauge.read().arrayBytes - before)).toBeLessThan(1_000_000);
+    file.release();
+    expect(Math.abs(gauge.read().arrayBytes - before)).toBeLessThan(1_000_000);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

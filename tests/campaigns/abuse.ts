@@ -1,0 +1,59 @@
+/**
+ * Abuses the real server as badly as sockets can, while one ordinary client continues its work.
+ *
+ * Each kind of abuse gets a new server with default limits, except the limits by address, which
+ * would refuse the whole script. Meanwhile, a victim in its own process inserts rows, reads by key
+ * and follows its own rows a hundred times a second. The following count as faults: the server
+ * exits; the victim is refused or gets no answer; the victim's 99th percentile is above --p99 ms;
+ * memory grows by more than a full send queue for each socket plus 200 MB. Where the sockets send
+ * unfinished bodies or messages, the bytes that the server accepts of them from one address count
+ * instead of the queues.
+ *
+ * Exits with 1 if there is any fault. It uses loopback only, and stops by itself.
+ */
+
+import { countOption, readOptions, seedOption, someOf } from "../../scripts/support/arguments.ts";
+import { ABUSE_NAMES } from "./abuse/abuses.ts";
+import { type AbuseReport, runAbuse } from "./abuse/run.ts";
+
+const {
+  only: names,
+  seconds,
+  sockets: socketCount,
+  messages: messageCount,
+  p99: p99MsMax,
+  seed,
+} = readOptions({
+  only: someOf(ABUSE_NAMES, "the kinds of abuse"),
+  seconds: countOption("how long a kind lasts that has no other end", 10),
+  sockets: countOption("sockets at a time", 1000),
+  messages: countOption("messages of a kind that sends many", 100_000),
+  p99: countOption("the bound of the victim's 99th percentile in ms", 250),
+  seed: seedOption(),
+});
+
+process.stdout.write(`abuse: ${names.join(", ")}; ${socketCount} sockets, seed ${seed}\n`);
+let heldCount = 0;
+for (const name of names) {
+  const report = await runAbuse({
+    name,
+    seconds,
+    socketCount,
+    messageCount,
+    p99MsMax,
+    seed,
+  });
+  print(name, report);
+  heldCount += report.held.length;
+}
+process.stdout.write(heldCount === 0 ? "unharmed\n" : `HARMED: ${heldCount} findings\n`);
+process.exit(heldCount === 0 ? 0 : 1);
+
+function print(name: string, { victim, done, memory, held }: AbuseReport): void {
+  const work = Object.entries(victim.p99Ms).map(([kind, ms]) => `${kind} ${ms.toFixed(1)}`);
+  process.stdout.write(
+    `${name}: ${done}; victim ${victim.answers} answers, ${victim.errors.length} errors, p99 ms: ` +
+      `${work.join(", ")}; memory ${memory.beforeMiB} → ${memory.peakMiB} MiB\n`,
+  );
+  for (const finding of held) process.stdout.write(`  ${finding}\n`);
+}

@@ -1,0 +1,113 @@
+/**
+ * Faults of a server that the checker must notice. Each damages one frame of one subscription on
+ * its way from the socket, the position of a resume, or the rows that the client holds.
+ */
+import { isOneOf } from "../../../scripts/support/arguments.ts";
+import type { Faults } from "./judge.ts";
+import type { Cells, Followed } from "./queries.ts";
+
+/** A server message, parsed from JSON. */
+export interface WireMessage {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** The injected faults that damage a frame. */
+const FRAME_FAULTS = [
+  "lost",
+  "doubled",
+  "swapped",
+  "altered",
+  "boundary",
+  "silent_delete",
+] as const;
+
+export type InjectedFault = (typeof FRAME_FAULTS)[number] | "late_resume" | "view";
+export const INJECTED_FAULTS: readonly InjectedFault[] = [...FRAME_FAULTS, "late_resume", "view"];
+
+/** This many changes of the damaged subscription pass before the fault. */
+const SOUND_CHANGES = 50;
+
+/** The fault counts of which at least one must not be 0 when the injected fault is found. */
+export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
+  lost: ["missed"],
+  doubled: ["doubled"],
+  // A connection that breaks between the two loses the later one.
+  swapped: ["outOfOrder", "missed"],
+  altered: ["wrong"],
+  boundary: ["aboveBoundary", "wrong", "missed"],
+  silent_delete: ["missed"],
+  late_resume: ["missed"],
+  view: ["unlike"],
+};
+
+/** Returns whether a subscription is damaged. The subscriptions that follow everything are. */
+export function isDamaged({ table, query }: Followed): boolean {
+  return table === "board" && query.sql.endsWith("live.board");
+}
+
+/** Damages one message, once. */
+export class Tamperer {
+  readonly #injected: InjectedFault;
+  #changeCount = 0;
+  #isDone = false;
+  #kept: WireMessage | undefined;
+
+  constructor(injected: InjectedFault) {
+    this.#injected = injected;
+  }
+
+  /** Returns the messages that arrive instead of `message`. */
+  pass(message: WireMessage): readonly WireMessage[] {
+    const kept = this.#kept;
+    if (kept !== undefined) {
+      this.#kept = undefined;
+      return [message, kept];
+    }
+    if (this.#isDone || !isOneOf(FRAME_FAULTS, this.#injected)) return [message];
+    if (this.#injected === "boundary") return [this.#lowered(message)];
+    if (message.type !== "change") return [message];
+    this.#changeCount += 1;
+    if (this.#changeCount <= SOUND_CHANGES) return [message];
+    return this.#damaged(message);
+  }
+
+  /** Returns the position from which the client resumes instead. */
+  resumeFrom(position: number, newest: number): number {
+    return this.#injected === "late_resume" ? Math.max(position, newest) : position;
+  }
+
+  #damaged(message: WireMessage): readonly WireMessage[] {
+    if (this.#injected === "silent_delete" && message["change_type"] !== "delete") return [message];
+    if (this.#injected === "altered" && message["change_type"] === "delete") return [message];
+    this.#isDone = true;
+    switch (this.#injected) {
+      case "lost":
+      case "silent_delete":
+        return [];
+      case "doubled":
+        return [message, message];
+      case "swapped":
+        this.#kept = message;
+        return [];
+      case "altered": {
+        const rows = structuredClone(message["rows"]) as Cells[];
+        for (const row of rows) row["body"] = "other";
+        return [{ ...message, rows }];
+      }
+      default:
+        return [message];
+    }
+  }
+
+  /** Returns a snapshot message whose boundary is below its last row. */
+  #lowered(message: WireMessage): WireMessage {
+    const control = message["batch_control"] as { has_more: boolean } | undefined;
+    const rows = message["rows"] as readonly Cells[] | undefined;
+    if (message.type !== "initial_data_batch" || control?.has_more !== false) return message;
+    const last = rows?.at(-1);
+    if (last === undefined) return message;
+    this.#isDone = true;
+    return { ...message, batch_control: { ...control, last_seq_id: Number(last["_seq"]) - 1 } };
+  }
+}

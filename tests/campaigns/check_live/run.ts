@@ -1,0 +1,329 @@
+/**
+ * One run of the checker: the real server in its own process, writers over HTTP, and subscribers
+ * over WebSocket. Meanwhile, tables are flushed, and the server is stopped and killed during the
+ * run. At random moments, and at the end, each view is compared with a SELECT at the same seq.
+ */
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { ADMIN, type ServerProcess, startReadyServer } from "../../support/server_process.ts";
+import { type InjectedFault, isDamaged, Tamperer } from "./injected_faults.ts";
+import { type Faults, Judge, noFaults } from "./judge.ts";
+import { Ledger } from "./ledger.ts";
+import { type Cells, type Followed, followedBy, partitionName, USERS } from "./queries.ts";
+import { Reader } from "./reader.ts";
+import { type Signal, spread, World } from "./world.ts";
+import { write } from "./writer.ts";
+
+/** Once the writers are done, the subscribers may take this long to catch up. */
+const CATCH_UP_MS_MAX = 60_000;
+
+/** A checkpoint waits this long for subscribers that are disconnecting and resuming. */
+const CHECKPOINT_MS_MAX = 2000;
+
+const LAST_WORDS_MS = 500;
+
+/** When a run is aborted, this much of the server's output is shown. */
+const OUTPUT_LENGTH_MAX = 4000;
+
+const JUDGE_EVERY_MS = 100;
+const PROGRESS_EVERY_MS = 5000;
+const FLUSH_EVERY_MS = 1500;
+
+export interface CheckOptions {
+  readonly changes: number;
+  readonly writers: number;
+  readonly subscriptions: number;
+  readonly restarts: number;
+  readonly checkpoints: number;
+  readonly seed: number;
+  readonly injected: InjectedFault | undefined;
+  readonly onProgress: (report: CheckReport) => void;
+}
+
+export interface CheckReport {
+  readonly written: number;
+  readonly delivered: number;
+  readonly snapshotRows: number;
+  readonly reconnects: number;
+  readonly restarts: Readonly<Record<Signal, number>>;
+  /** Subscriptions that lost their server. */
+  readonly outages: number;
+  /** Views that were compared with a SELECT during the run. */
+  readonly comparedViews: number;
+  readonly faults: Faults;
+  readonly findings: readonly string[];
+}
+
+interface Pair {
+  readonly followed: Followed;
+  readonly judge: Judge;
+  readonly reader: Reader;
+}
+
+/** The state that the parts of one run share. */
+interface Run {
+  readonly world: World;
+  readonly ledger: Ledger;
+  readonly random: SeededRandom;
+  readonly tokens: ReadonlyMap<string, string>;
+  readonly options: CheckOptions;
+  comparedViews: number;
+}
+
+export async function checkLive(options: CheckOptions): Promise<CheckReport> {
+  await using server = await startReadyServer({
+    config: {
+      // Small, so that long replays are also cut short in this test.
+      websocket: { replay_changes: 100 },
+      limits: { subscriptions_per_user: 0 },
+      logging: { level: "warn" },
+    },
+  });
+  try {
+    const tokens = await prepare(server);
+    return await check({
+      world: new World(server),
+      ledger: new Ledger(),
+      random: new SeededRandom(options.seed),
+      tokens,
+      options,
+      comparedViews: 0,
+    });
+  } catch (error) {
+    // The last output of a process that is exiting arrives a moment later.
+    await Bun.sleep(LAST_WORDS_MS);
+    const said = server.output.slice(-OUTPUT_LENGTH_MAX);
+    const message = `The run broke off; the server, ${server.condition}, last said:\n${said}`;
+    throw new Error(message, { cause: error });
+  }
+}
+
+async function check(run: Run): Promise<CheckReport> {
+  const { ledger, options, random } = run;
+  const pairs = followedBy(options.subscriptions).map((followed) => pairFor(followed, run));
+  const judging = setInterval(() => judgeAll(pairs, ledger), JUDGE_EVERY_MS);
+  const telling = setInterval(() => options.onProgress(report(pairs, run)), PROGRESS_EVERY_MS);
+  const flushing = flushNowAndThen(run);
+  try {
+    // Some subscribers start at once. The others join while rows are written.
+    for (const [index, { reader }] of pairs.entries()) {
+      if (index % 2 === 0) reader.start();
+      else setTimeout(() => reader.start(), random.between(100, 3000));
+    }
+    await Promise.all([writeAll(run), disturb(pairs, run)]);
+    ledger.close();
+    await catchUp(pairs, ledger);
+    judgeAll(pairs, ledger);
+    for (const pair of pairs) await compareAtEnd(pair, run);
+  } finally {
+    clearInterval(judging);
+    clearInterval(telling);
+    for (const { reader } of pairs) reader.stop();
+    await flushing.stop();
+  }
+  return report(pairs, run);
+}
+
+/** Runs restarts of the server and checkpoints, in a random order at random moments. */
+function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
+  const { ledger, options, random, world } = run;
+  const restarts = Array.from({ length: options.restarts }, (_, index) => {
+    const signal = index % 2 === 0 ? "SIGKILL" : "SIGTERM";
+    return () => world.restart(signal);
+  });
+  const checkpoints = Array.from({ length: options.checkpoints }, () => {
+    return () => world.inSilence(() => checkpoint(pairs, run));
+  });
+  const progress = (): number => ledger.versionCount / options.changes;
+  return spread([...restarts, ...checkpoints], { progress, random });
+}
+
+/**
+ * While no writer is active, compares each subscriber that is ready and caught up with a SELECT.
+ */
+async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
+  const { ledger, options } = run;
+  const deadlineMs = Date.now() + CHECKPOINT_MS_MAX;
+  const left = new Set(sampleOf(pairs, run));
+  while (left.size > 0 && Date.now() < deadlineMs) {
+    for (const pair of left) {
+      const { followed, judge, reader } = pair;
+      if (!reader.isReady || reader.position < ledger.acknowledgedSeq) {
+        reader.ping();
+        continue;
+      }
+      left.delete(pair);
+      judgeAll(pairs, ledger);
+      const [held] = judge.held.keys();
+      const isForgotten = options.injected === "view" && isDamaged(followed) && held !== undefined;
+      if (isForgotten) judge.held.delete(held);
+      // The held rows are the result at the newest seq, and so are those of the SELECT.
+      judge.compareWith(await selected(followed, run));
+      run.comparedViews += 1;
+    }
+    await Bun.sleep(5);
+  }
+}
+
+/**
+ * Returns a random quarter of the subscribers. With an injected view fault, adds those whose view
+ * is damaged.
+ */
+function sampleOf(pairs: readonly Pair[], { options, random }: Run): Pair[] {
+  const quarter = random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4));
+  if (options.injected !== "view") return quarter;
+  return [...quarter, ...pairs.filter(({ followed }) => isDamaged(followed))];
+}
+
+/** Returns the rows of a subscription's query, with the columns that a subscription adds. */
+async function selected({ query, user }: Followed, { tokens, world }: Run): Promise<Cells[]> {
+  const text = query.sql.replace(/^SELECT (.*) FROM/, (_all, list: string) =>
+    list === "*" ? "SELECT * FROM" : `SELECT ${list}, id, _seq FROM`,
+  );
+  const token = tokens.get(user) ?? "";
+  const { body } = await world.server.sql(text, { token, params: query.params ?? [] });
+  const [result] = body.results;
+  if (result?.rows === undefined) throw new Error(`Cannot run ${text}: ${JSON.stringify(body)}`);
+  const names = (result.schema ?? []).map(({ name }) => name);
+  return result.rows.map(
+    (cells) => Object.fromEntries(names.map((name, index) => [name, cells[index]])) as Cells,
+  );
+}
+
+/** Creates the tables and the users. Returns tokens by user. */
+async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, string>> {
+  const columns = "(id BIGINT PRIMARY KEY, room TEXT, n INT, body TEXT)";
+  await server.rows("CREATE NAMESPACE live");
+  await server.rows(`CREATE TABLE live.items ${columns} WITH (TYPE = 'USER')`);
+  const shared = "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
+  await server.rows(`CREATE TABLE live.board ${columns} ${shared}`);
+  const tokens = new Map([[ADMIN, server.token]]);
+  for (const user of USERS) tokens.set(user, await server.createUser(user));
+  return tokens;
+}
+
+function pairFor(followed: Followed, run: Run): Pair {
+  const { ledger, options, random, tokens, world } = run;
+  const { table, user } = followed;
+  const judge = new Judge(followed, ledger.partition(partitionName(table, user)));
+  const { injected } = options;
+  const reader = new Reader({
+    world,
+    token: tokens.get(user) ?? "",
+    followed,
+    random: new SeededRandom(random.u32()),
+    onEvent: (event) => judge.add(event),
+    newestSeq: () => ledger.acknowledgedSeq,
+    ...(injected !== undefined && isDamaged(followed) ? { tamperer: new Tamperer(injected) } : {}),
+  });
+  return { followed, judge, reader };
+}
+
+/**
+ * Half of the writers write to one partition, a quarter to another, and a quarter to the shared
+ * table.
+ */
+async function writeAll({ ledger, options, random, tokens, world }: Run): Promise<void> {
+  const places = [
+    { user: "alice", table: "items" },
+    { user: ADMIN, table: "board" },
+    { user: "bob", table: "items" },
+    { user: "alice", table: "items" },
+  ] as const;
+  const busyByPlace = new Map<string, Set<number>>();
+  await Promise.all(
+    Array.from({ length: options.writers }, async (_, index) => {
+      const place = places[index % places.length] ?? places[0];
+      const { table, user } = place;
+      const name = partitionName(table, user);
+      const busy = busyByPlace.get(name) ?? new Set<number>();
+      busyByPlace.set(name, busy);
+      const own = new SeededRandom(random.u32());
+      const token = tokens.get(user) ?? "";
+      const mark = `${index.toString(36)}-`;
+      await write({ world, ledger, random: own, token, user, table, mark, busy }, options.changes);
+    }),
+  );
+}
+
+function flushNowAndThen({ world }: Run): { stop: () => Promise<void> } {
+  let flushing: Promise<unknown> = Promise.resolve();
+  const timer = setInterval(() => {
+    flushing = flushing.then(() => world.atWork(() => flush(world)));
+  }, FLUSH_EVERY_MS);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await flushing;
+    },
+  };
+}
+
+async function flush(world: World): Promise<void> {
+  const { life } = world;
+  try {
+    await world.server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board");
+  } catch (error) {
+    // A restart interrupted the statement, which is the purpose of restarts.
+    if (life !== undefined && world.life === life) throw error;
+  }
+}
+
+/** Waits until the server has told every subscriber that it has everything. */
+async function catchUp(pairs: readonly Pair[], ledger: Ledger): Promise<void> {
+  const deadlineMs = Date.now() + CATCH_UP_MS_MAX;
+  for (const { reader } of pairs) reader.settleDown();
+  while (Date.now() < deadlineMs) {
+    for (const { reader } of pairs) if (reader.error !== undefined) throw reader.error;
+    const isDone = pairs.every(
+      ({ reader }) => reader.isReady && reader.position >= ledger.acknowledgedSeq,
+    );
+    if (isDone) return;
+    for (const { reader } of pairs) reader.ping();
+    await Bun.sleep(50);
+  }
+}
+
+function judgeAll(pairs: readonly Pair[], ledger: Ledger): void {
+  const completeSeq = ledger.settle();
+  for (const { judge, reader } of pairs) {
+    if (reader.error !== undefined) throw reader.error;
+    judge.judge(completeSeq);
+  }
+}
+
+/** The subscriber's rows, the ledger's and those of the SELECT must be equal. */
+async function compareAtEnd({ followed, judge }: Pair, run: Run): Promise<void> {
+  const { ledger } = run;
+  judge.finish(ledger.acknowledgedSeq);
+  const { table, user, query } = followed;
+  const rows = await selected(followed, run);
+  judge.compareWith(rows);
+  const seqs = new Map(rows.map((row) => [Number(row["id"]), Number(row["_seq"])]));
+  const kept = ledger
+    .partition(partitionName(table, user))
+    .rowsAt(ledger.acknowledgedSeq)
+    .filter(({ row }) => query.keeps(row));
+  const isSame =
+    kept.length === seqs.size && kept.every(({ row, seq }) => seqs.get(row.id) === seq);
+  if (!isSame) throw new Error(`SELECT and the ledger disagree: ${followed.name}`);
+}
+
+function report(pairs: readonly Pair[], { comparedViews, ledger, world }: Run): CheckReport {
+  const faults = noFaults();
+  for (const { judge } of pairs) {
+    for (const fault of Object.keys(faults) as (keyof Faults)[]) {
+      faults[fault] += judge.faults[fault];
+    }
+  }
+  return {
+    written: ledger.versionCount,
+    delivered: pairs.reduce((sum, { judge }) => sum + judge.changeCount, 0),
+    snapshotRows: pairs.reduce((sum, { judge }) => sum + judge.snapshotRowCount, 0),
+    reconnects: pairs.reduce((sum, { reader }) => sum + reader.reconnects, 0),
+    restarts: { ...world.restarts },
+    outages: pairs.reduce((sum, { reader }) => sum + reader.outages, 0),
+    comparedViews,
+    faults,
+    findings: pairs.flatMap(({ judge }) => judge.findings),
+  };
+}

@@ -1,0 +1,101 @@
+/**
+ * The server of a run and what happens to it: writers pause for a moment, and the process is
+ * stopped or killed and started again. Every client asks this object whether the server is up.
+ */
+import type { SeededRandom } from "../../support/seeded_random.ts";
+import type { ServerProcess } from "../../support/server_process.ts";
+
+export type Signal = "SIGTERM" | "SIGKILL";
+
+export class World {
+  readonly server: ServerProcess;
+  readonly restarts: Record<Signal, number> = { SIGTERM: 0, SIGKILL: 0 };
+  #lives = 1;
+  #isUp = true;
+  #isOpen = true;
+  /** Why the server could not be started again. */
+  #failure: Error | undefined;
+  #atWork = 0;
+  #waiting: (() => void)[] = [];
+
+  constructor(server: ServerProcess) {
+    this.server = server;
+  }
+
+  /**
+   * The number of the server's current life; undefined between two lives. A restart may begin
+   * between any await and the next statement. Only a request that sees the same life at its start
+   * and its end failed for its own reason.
+   */
+  get life(): number | undefined {
+    return this.#isUp ? this.#lives : undefined;
+  }
+
+  /** Resolves while the server is up. @throws If it could not be started again. */
+  async whenUp(): Promise<void> {
+    while (!this.#isUp) await this.#changed();
+  }
+
+  /** Runs a statement, but waits while writers are paused. */
+  async atWork(work: () => Promise<void>): Promise<void> {
+    while (!this.#isOpen || !this.#isUp) await this.#changed();
+    this.#atWork += 1;
+    try {
+      await work();
+    } finally {
+      this.#atWork -= 1;
+      this.#tell();
+    }
+  }
+
+  /** Runs an action while no writer is active: pending statements finish first and are recorded. */
+  async inSilence(act: () => Promise<void>): Promise<void> {
+    this.#isOpen = false;
+    try {
+      while (this.#atWork > 0) await this.#changed();
+      await act();
+    } finally {
+      this.#isOpen = true;
+      this.#tell();
+    }
+  }
+
+  /** Ends the process in the middle of its work, and restarts it on the same data. */
+  async restart(signal: Signal): Promise<void> {
+    this.#isUp = false;
+    this.restarts[signal] += 1;
+    try {
+      await this.server.restart(signal);
+    } catch (error) {
+      this.#failure = new Error("The server does not start again", { cause: error });
+      this.#tell();
+      throw error;
+    }
+    this.#lives += 1;
+    this.#isUp = true;
+    this.#tell();
+  }
+
+  async #changed(): Promise<void> {
+    if (this.#failure === undefined) await new Promise<void>((wake) => this.#waiting.push(wake));
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #tell(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  }
+}
+
+/** Runs one action after the other, spread over a run whose progress goes from 0 to 1. */
+export async function spread(
+  acts: readonly (() => Promise<void>)[],
+  { progress, random }: { progress: () => number; random: SeededRandom },
+): Promise<void> {
+  const moments = acts.map(() => random.below(950) / 1000).toSorted((left, right) => left - right);
+  for (const [index, act] of random.shuffle([...acts]).entries()) {
+    while (progress() < (moments[index] ?? 0)) await Bun.sleep(5);
+    await act();
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Checks the promises of topics: each change of a source table has one message at one offset, the
+ * offsets of a partition are contiguous, the messages of a row keep their order, a group misses no
+ * message and gets only unacknowledged messages again, and an effect that is committed with an
+ * acknowledgement happens once.
+ *
+ * Writers make transactions over three tables on the real server. Six groups of one to eight
+ * consumers work through four topics with filters, all operations and all payloads. Consumers crash
+ * with their messages, sleep for longer than their claims last and acknowledge late. The server
+ * itself is stopped and killed during the run. The expected messages are computed from the writers'
+ * acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, it damages what one
+ * group receives or does, and exits with 0 only if the damage is noticed.
+ */
+import {
+  countOption,
+  optionalCount,
+  optionalOneOf,
+  readOptions,
+  seedOption,
+} from "../../scripts/support/arguments.ts";
+import { findInjected } from "../support/find_injected.ts";
+import { FOUND_AS, INJECTED_FAULTS } from "./check_topics/injected_faults.ts";
+import { type CheckReport, checkTopics } from "./check_topics/run.ts";
+
+const options = readOptions({
+  changes: countOption("changes that the writers make", 100_000),
+  writers: countOption("clients that write", 8),
+  restarts: optionalCount("stops and kills of the server", "one for 20,000 changes"),
+  seed: seedOption(),
+  inject: optionalOneOf(INJECTED_FAULTS, "damage to one group, which has to be noticed"),
+});
+const { changes, writers, seed, inject: injected } = options;
+const restarts = options.restarts ?? Math.max(2, Math.round(changes / 20_000));
+
+const startMs = Date.now();
+
+if (injected === undefined) {
+  const report = await run(seed);
+  const isSound = Object.values(report.faults).every((count) => count === 0);
+  process.stdout.write(isSound ? "sound\n" : "NOT SOUND\n");
+  process.exitCode = isSound ? 0 : 1;
+} else {
+  await findInjected({ injected, seed }, async (seedOfRun) => {
+    const { faults } = await run(seedOfRun);
+    return FOUND_AS[injected].some((fault) => faults[fault] > 0);
+  });
+}
+
+/** Makes one run, and prints its report. */
+async function run(seedOfRun: number): Promise<CheckReport> {
+  process.stdout.write(
+    `check_topics: ${changes} changes, ${writers} writers, ${restarts} restarts, ` +
+      `seed ${seedOfRun}\n`,
+  );
+  const report = await checkTopics({
+    changes,
+    writers,
+    restarts,
+    seed: seedOfRun,
+    injected,
+    onProgress: print,
+  });
+  print(report);
+  for (const finding of report.findings) process.stdout.write(`  ${finding}\n`);
+  return report;
+}
+
+function print(it: CheckReport): void {
+  const { faults } = it;
+  const seconds = ((Date.now() - startMs) / 1000).toFixed(0);
+  process.stdout.write(
+    `${seconds} s: ${it.written} changes written, ${it.delivered} messages delivered, ` +
+      `${it.redelivered} of them again, ${it.crashes} crashes and ${it.stalls} stalls of consumers, ` +
+      `${it.restarts.SIGKILL} kills and ${it.restarts.SIGTERM} stops of the server; ` +
+      `lost ${faults.lost}, surplus ${faults.surplus}, out of order ${faults.outOfOrder}, ` +
+      `gaps ${faults.gaps}, unstable ${faults.unstable}, divided ${faults.divided}, ` +
+      `redelivered ${faults.redelivered}, early ${faults.early}, overtaken ${faults.overtaken}, ` +
+      `effects ${faults.effects}\n`,
+  );
+}

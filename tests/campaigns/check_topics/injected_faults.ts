@@ -1,0 +1,122 @@
+/**
+ * Faults that the checker must notice. Each damages what one group receives or does.
+ */
+import { type Faults, placeOf, type WireMessage } from "./judge.ts";
+
+export const INJECTED_FAULTS = [
+  "lost",
+  "doubled",
+  "swapped",
+  "altered",
+  "shifted",
+  "forgotten",
+  "hasty",
+  "effect_twice",
+] as const;
+
+export type InjectedFault = (typeof INJECTED_FAULTS)[number];
+
+/** The fault counts of which at least one must not be 0 when the injected fault is found. */
+export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
+  lost: ["lost"],
+  doubled: ["surplus", "unstable"],
+  swapped: ["outOfOrder", "unstable"],
+  altered: ["surplus", "unstable"],
+  shifted: ["gaps", "unstable"],
+  forgotten: ["redelivered"],
+  hasty: ["early"],
+  effect_twice: ["effects"],
+};
+
+/** This many messages pass before the fault. */
+const SOUND_MESSAGES = 100;
+
+/** Damages the messages of one group. */
+export class Tamperer {
+  readonly #injected: InjectedFault;
+  #passed = 0;
+  #isDone = false;
+  /** The messages that have passed, and the one that is dropped. */
+  readonly #seen = new Set<string>();
+  #lost: string | undefined;
+
+  constructor(injected: InjectedFault) {
+    this.#injected = injected;
+  }
+
+  /** Returns the messages that the judge receives instead. The group acknowledges the real ones. */
+  pass(messages: readonly WireMessage[]): readonly WireMessage[] {
+    this.#passed += messages.length;
+    if (this.#injected === "lost") return this.#withoutLost(messages);
+    if (this.#passed <= SOUND_MESSAGES) return messages;
+    if (this.#injected === "shifted") {
+      return messages.map((message) => ({ ...message, offset: message.offset + 1 }));
+    }
+    return this.#isDone ? messages : this.#damaged(messages);
+  }
+
+  /** Returns true once, for an acknowledgement that is recorded but not sent. */
+  isForgotten(): boolean {
+    return this.#isOnce("forgotten");
+  }
+
+  /** Returns true once, for a claim that is mistaken for one that another consumer holds. */
+  isHasty(): boolean {
+    return this.#isOnce("hasty");
+  }
+
+  /** Returns true once, for an effect that is repeated outside its transaction. */
+  isEffectDoubled(): boolean {
+    return this.#isOnce("effect_twice");
+  }
+
+  #isOnce(injected: InjectedFault): boolean {
+    if (this.#injected !== injected || this.#isDone || this.#passed <= SOUND_MESSAGES) return false;
+    this.#isDone = true;
+    return true;
+  }
+
+  /**
+   * Drops one message whenever it is delivered. The message has to be new: a crash of the server
+   * makes earlier messages come again with the count of a first delivery.
+   */
+  #withoutLost(messages: readonly WireMessage[]): readonly WireMessage[] {
+    if (this.#passed > SOUND_MESSAGES) {
+      this.#lost ??= messages.map(placeOf).find((place) => !this.#seen.has(place));
+    }
+    for (const message of messages) this.#seen.add(placeOf(message));
+    return messages.filter((message) => placeOf(message) !== this.#lost);
+  }
+
+  #damaged(messages: readonly WireMessage[]): readonly WireMessage[] {
+    const [first, second, ...more] = messages;
+    if (first === undefined || second === undefined) return messages;
+    switch (this.#injected) {
+      case "doubled":
+        this.#isDone = true;
+        return [first, { ...first, offset: second.offset }, ...more];
+      case "swapped":
+        return this.#swapped(messages);
+      case "altered":
+        this.#isDone = true;
+        return [{ ...first, op: first.op === "Insert" ? "Delete" : "Insert" }, second, ...more];
+      default:
+        return messages;
+    }
+  }
+
+  /** Swaps two messages of one row. */
+  #swapped(messages: readonly WireMessage[]): readonly WireMessage[] {
+    for (const [index, left] of messages.entries()) {
+      const other = messages.findIndex(({ key }, at) => at > index && key === left.key);
+      const right = messages[other];
+      if (right === undefined) continue;
+      this.#isDone = true;
+      return messages.map((message, at) => {
+        if (at === index) return { ...right, offset: left.offset };
+        return at === other ? { ...left, offset: right.offset } : message;
+      });
+    }
+    return messages;
+  }
+}

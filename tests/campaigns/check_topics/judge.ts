@@ -1,0 +1,280 @@
+/**
+ * Judges what one group received: no message is missing, none is at two offsets, the messages of a
+ * row are in order, and only unacknowledged messages are redelivered.
+ *
+ * The content of an offset never changes, whichever group reads it and however often the server
+ * restarts: the contents are shared by all groups of a topic.
+ */
+import { type Ledger, rowName } from "./ledger.ts";
+
+/** A message in its wire form. */
+export interface WireMessage {
+  readonly topic_id: string;
+  readonly partition_id: number;
+  readonly offset: number;
+  /** The payload: JSON in Base64. */
+  readonly payload: string;
+  readonly key: string | null;
+  readonly user?: string;
+  readonly timestamp_ms: number;
+  readonly op: "Insert" | "Update" | "Delete";
+}
+
+export interface Faults {
+  /** Messages that a group never got. */
+  lost: number;
+  /** Messages that no change explains, and changes with two messages. */
+  surplus: number;
+  outOfOrder: number;
+  /** Offsets that are not contiguous from 0. */
+  gaps: number;
+  /** Offsets whose content has changed. */
+  unstable: number;
+  /** Rows whose messages are in two partitions. */
+  divided: number;
+  /** Messages that were redelivered although they were acknowledged. */
+  redelivered: number;
+  /** Messages that were redelivered although another consumer's claim was still valid. */
+  early: number;
+  /** Messages of an ordered group that arrived before the preceding one was acknowledged. */
+  overtaken: number;
+  /** Effects that are missing, or were made twice. */
+  effects: number;
+}
+
+export function noFaults(): Faults {
+  return {
+    lost: 0,
+    surplus: 0,
+    outOfOrder: 0,
+    gaps: 0,
+    unstable: 0,
+    divided: 0,
+    redelivered: 0,
+    early: 0,
+    overtaken: 0,
+    effects: 0,
+  };
+}
+
+interface Content {
+  readonly row: string;
+  readonly said: string;
+}
+
+/** The contents of a topic's offsets, by partition. */
+export type Contents = Map<number, Map<number, Content>>;
+
+/** When a request was sent and answered, and which server life answered it. */
+export interface Received {
+  readonly sentMs: number;
+  readonly receivedMs: number;
+  readonly life: number;
+}
+
+const FINDINGS_MAX = 20;
+
+export class GroupJudge {
+  readonly faults: Faults = noFaults();
+  readonly findings: string[] = [];
+  deliveryCount = 0;
+  redeliveryCount = 0;
+  readonly #name: string;
+  readonly #contents: Contents;
+  readonly #isOrdered: boolean;
+  readonly #visibilityMs: number;
+  readonly #delivered = new Map<string, Received>();
+  #lastDeliveryMs = 0;
+  /** The time at which the acknowledgement of each message was answered. */
+  readonly #acknowledgedMs = new Map<string, number>();
+  /** Messages for which an acknowledgement was sent. */
+  readonly #sent = new Set<string>();
+  /** For each row, the offsets that this group has received. */
+  readonly #offsetsByRow = new Map<string, number[]>();
+
+  constructor(options: {
+    name: string;
+    contents: Contents;
+    isOrdered: boolean;
+    visibilityMs: number;
+  }) {
+    this.#name = options.name;
+    this.#contents = options.contents;
+    this.#isOrdered = options.isOrdered;
+    this.#visibilityMs = options.visibilityMs;
+  }
+
+  /**
+   * Returns whether this many messages are done. An unanswered acknowledgement may have been
+   * accepted, so its message is done once it has had time to be redelivered and was not. A group
+   * that gets no message for much longer is done as well: what it lacks is lost.
+   */
+  isDone(messageCount: number): boolean {
+    if (this.#acknowledgedMs.size >= messageCount) return true;
+    const quietMs = performance.now() - this.#lastDeliveryMs;
+    const isComplete = this.#delivered.size >= messageCount;
+    return quietMs > (isComplete ? 3 : 15) * this.#visibilityMs;
+  }
+
+  /** Records that an acknowledgement is in flight. */
+  sending(partition: number, offsets: readonly number[]): void {
+    for (const offset of offsets) this.#sent.add(`${partition}/${offset}`);
+  }
+
+  /** Records that an acknowledgement succeeded. */
+  acknowledged(partition: number, offsets: readonly number[]): void {
+    const nowMs = performance.now();
+    for (const offset of offsets) {
+      const place = `${partition}/${offset}`;
+      if (!this.#acknowledgedMs.has(place)) this.#acknowledgedMs.set(place, nowMs);
+    }
+  }
+
+  /** Records the messages of one answer. */
+  received(messages: readonly WireMessage[], when: Received): void {
+    const batch = new Set(messages.map((message) => placeOf(message)));
+    if (messages.length > 0) this.#lastDeliveryMs = when.receivedMs;
+    for (const message of messages) this.#receive(message, when, batch);
+  }
+
+  #receive(message: WireMessage, when: Received, batch: ReadonlySet<string>): void {
+    const place = placeOf(message);
+    this.deliveryCount += 1;
+    const before = this.#delivered.get(place);
+    if (before !== undefined) {
+      this.redeliveryCount += 1;
+      const acknowledgedMs = this.#acknowledgedMs.get(place);
+      if (acknowledgedMs !== undefined && acknowledgedMs < when.sentMs) {
+        this.#find("redelivered", `${place} came again after its acknowledgement`);
+      }
+      const isInTime = when.receivedMs < before.sentMs + this.#visibilityMs;
+      if (isInTime && before.life === when.life && !this.#sent.has(place)) {
+        this.#find("early", `${place} came again after ${when.receivedMs - before.sentMs} ms`);
+      }
+    }
+    this.#delivered.set(place, when);
+    const content = this.#noteContent(message);
+    if (before === undefined) this.#noteOrder(message, content, batch);
+  }
+
+  #noteContent(message: WireMessage): Content {
+    const content = contentOf(message);
+    const partition = this.#contents.get(message.partition_id) ?? new Map<number, Content>();
+    this.#contents.set(message.partition_id, partition);
+    const known = partition.get(message.offset);
+    if (known === undefined) partition.set(message.offset, content);
+    else if (known.row !== content.row || known.said !== content.said) {
+      this.#find(
+        "unstable",
+        `${placeOf(message)} was ${known.row} ${known.said}, and is ${content.row} ${content.said}`,
+      );
+    }
+    return content;
+  }
+
+  #noteOrder(
+    { offset, partition_id: partition }: WireMessage,
+    { row }: Content,
+    batch: ReadonlySet<string>,
+  ): void {
+    const offsets = this.#offsetsByRow.get(row) ?? [];
+    this.#offsetsByRow.set(row, offsets);
+    if (this.#isOrdered) {
+      const open = offsets.find((earlier) => {
+        const place = `${partition}/${earlier}`;
+        return earlier < offset && !this.#sent.has(place) && !batch.has(place);
+      });
+      if (open !== undefined) {
+        this.#find("overtaken", `${partition}/${offset} of ${row} came while ${open} was open`);
+      }
+    }
+    offsets.push(offset);
+  }
+
+  /**
+   * Compares everything that the group received with the ledger, once everything has been
+   * delivered.
+   */
+  finish(topic: string, ledger: Ledger): void {
+    const observed = new Map<string, { offset: number; said: string }[]>();
+    const partitionOf = new Map<string, number>();
+    for (const [partition, offsets] of this.#contents) {
+      const end = Math.max(...offsets.keys()) + 1;
+      if (offsets.size !== end) {
+        this.#find("gaps", `partition ${partition} has ${offsets.size} offsets below ${end}`);
+      }
+      for (const [offset, { row, said }] of offsets) {
+        if (!this.#delivered.has(`${partition}/${offset}`)) {
+          this.#find("lost", `${partition}/${offset} never came`);
+        }
+        if ((partitionOf.get(row) ?? partition) !== partition) {
+          this.#find("divided", `${row} is in partitions ${partitionOf.get(row)} and ${partition}`);
+        }
+        partitionOf.set(row, partition);
+        const list = observed.get(row) ?? [];
+        list.push({ offset, said });
+        observed.set(row, list);
+      }
+    }
+    this.#compare(ledger.expected(topic), observed);
+  }
+
+  #compare(
+    expected: ReadonlyMap<string, readonly string[]>,
+    observed: ReadonlyMap<string, { offset: number; said: string }[]>,
+  ): void {
+    for (const row of new Set([...expected.keys(), ...observed.keys()])) {
+      const wanted = expected.get(row) ?? [];
+      const list = observed.get(row)?.toSorted((left, right) => left.offset - right.offset) ?? [];
+      const got = list.map(({ said }) => said);
+      if (wanted.join("\n") === got.join("\n")) continue;
+      const missing = difference(wanted, got);
+      const surplus = difference(got, wanted);
+      for (const said of missing) this.#find("lost", `${row}: ${said}`);
+      for (const said of surplus) this.#find("surplus", `${row}: ${said}`);
+      if (missing.length === 0 && surplus.length === 0) this.#find("outOfOrder", row);
+    }
+  }
+
+  /** Counts a fault, and keeps a description of the first ones. */
+  #find(fault: keyof Faults, what: string): void {
+    this.faults[fault] += 1;
+    if (this.findings.length < FINDINGS_MAX) {
+      this.findings.push(`${this.#name}: ${fault}: ${what}`);
+    }
+  }
+}
+
+/** Names the partition and offset of a message. */
+export function placeOf({ offset, partition_id: partition }: WireMessage): string {
+  return `${partition}/${offset}`;
+}
+
+function difference(from: readonly string[], without: readonly string[]): string[] {
+  const left = [...from];
+  for (const said of without) {
+    const index = left.indexOf(said);
+    if (index >= 0) left.splice(index, 1);
+  }
+  return left;
+}
+
+interface Payload {
+  readonly n?: number;
+  readonly ["_table"]?: string;
+  readonly changed?: { readonly n?: { readonly old: number | null; readonly new: number | null } };
+}
+
+/** Returns a message's content in the form of the ledger's expectation. */
+function contentOf({ key, op, payload, user }: WireMessage): Content {
+  const said = JSON.parse(Buffer.from(payload, "base64").toString("utf8")) as Payload;
+  // Only the payloads of inserted items contain nothing but the key.
+  const named = said["_table"];
+  const table = named?.replace(/^app\./, "") ?? "items";
+  const owner = table === "notes" ? user : undefined;
+  const row = rowName({ table, user: owner, key: key ?? "" });
+  if (named === undefined) return { row, said: op };
+  if (said.changed === undefined) return { row, said: `${op} ${said.n}` };
+  const { n } = said.changed;
+  return { row, said: `${op} ${n?.old ?? "-"} to ${n?.new}` };
+}

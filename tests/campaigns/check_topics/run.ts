@@ -1,0 +1,265 @@
+/**
+ * One run of the topics checker: the real server in its own process, writers over SQL, and groups
+ * of consumers over HTTP. Meanwhile, tables are flushed and merged, and the server is stopped and
+ * killed during the run. At the end, each group is compared with the writers' ledger.
+ */
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { type ServerProcess, startReadyServer } from "../../support/server_process.ts";
+import { type Signal, spread, World } from "../check_live/world.ts";
+import { Consumer, type GroupForm } from "./consumer.ts";
+import { type InjectedFault, Tamperer } from "./injected_faults.ts";
+import { type Contents, type Faults, GroupJudge, noFaults } from "./judge.ts";
+import { Ledger, TOPICS } from "./ledger.ts";
+import { Writer } from "./writer.ts";
+
+const USERS = ["alice", "bob"];
+
+/** How long a claim lasts: short, so that claims run out in every run. */
+const VISIBILITY_SECONDS = 2;
+
+/** Once the writers are done, the groups may take this long to finish. */
+const CATCH_UP_MS_MAX = 120_000;
+
+const PROGRESS_EVERY_MS = 5000;
+const FLUSH_EVERY_MS = 2000;
+
+/** When a run is aborted, this much of the server's output is shown. */
+const OUTPUT_LENGTH_MAX = 4000;
+
+const GROUPS: readonly GroupForm[] = [
+  { name: "many", topic: "app.all_items", consumers: 8, manner: "single", isOrdered: false },
+  { name: "ordered", topic: "app.all_items", consumers: 3, manner: "single", isOrdered: true },
+  { name: "mixed", topic: "app.mixed", consumers: 2, manner: "cumulative", isOrdered: false },
+  { name: "effects", topic: "app.of_users", consumers: 4, manner: "effects", isOrdered: false },
+  { name: "notes", topic: "app.of_users", consumers: 1, manner: "cumulative", isOrdered: false },
+  { name: "rooms", topic: "app.rooms", consumers: 3, manner: "single", isOrdered: true },
+];
+
+export interface CheckOptions {
+  readonly changes: number;
+  readonly writers: number;
+  readonly restarts: number;
+  readonly seed: number;
+  readonly injected: InjectedFault | undefined;
+  readonly onProgress: (report: CheckReport) => void;
+}
+
+export interface CheckReport {
+  readonly written: number;
+  readonly delivered: number;
+  readonly redelivered: number;
+  readonly crashes: number;
+  readonly stalls: number;
+  readonly restarts: Readonly<Record<Signal, number>>;
+  readonly faults: Faults;
+  readonly findings: readonly string[];
+}
+
+interface Group {
+  readonly form: GroupForm;
+  readonly judge: GroupJudge;
+  readonly consumers: readonly Consumer[];
+}
+
+interface Run {
+  readonly options: CheckOptions;
+  readonly world: World;
+  readonly ledger: Ledger;
+  readonly random: SeededRandom;
+  readonly tokens: ReadonlyMap<string, string>;
+  readonly groups: readonly Group[];
+}
+
+export async function checkTopics(options: CheckOptions): Promise<CheckReport> {
+  await using server = await startReadyServer({
+    config: {
+      limits: { topic_visibility_secs: VISIBILITY_SECONDS },
+      logging: { level: "warn" },
+    },
+  });
+  try {
+    const tokens = await prepare(server);
+    const world = new World(server);
+    const random = new SeededRandom(options.seed);
+    const groups = groupsOf(options, { random, world });
+    return await check({ options, world, ledger: new Ledger(), random, tokens, groups });
+  } catch (error) {
+    const said = server.output.slice(-OUTPUT_LENGTH_MAX);
+    const message = `The run broke off; the server, ${server.condition}, last said:\n${said}`;
+    throw new Error(message, { cause: error });
+  }
+}
+
+async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, string>> {
+  const columns = "(id BIGINT PRIMARY KEY, room TEXT, n BIGINT)";
+  await server.rows(
+    `CREATE NAMESPACE app; CREATE TABLE app.notes ${columns} WITH (TYPE = 'USER'); ` +
+      `CREATE SHARED TABLE app.items ${columns}; CREATE SHARED TABLE app.board ${columns}; ` +
+      "CREATE SHARED TABLE app.effects (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), " +
+      "partition_id INT, message_offset BIGINT)",
+  );
+  for (const { name, partitions, statements } of TOPICS) {
+    await server.rows(`CREATE TOPIC ${name} PARTITIONS ${partitions}; ${statements.join("; ")}`);
+  }
+  const tokens = new Map<string, string>();
+  for (const user of USERS) tokens.set(user, await server.createUser(user));
+  return tokens;
+}
+
+/** Groups of one topic share the known contents of its offsets. */
+function groupsOf(
+  options: CheckOptions,
+  { random, world }: Pick<Run, "random" | "world">,
+): readonly Group[] {
+  const contentsByTopic = new Map<string, Contents>(TOPICS.map(({ name }) => [name, new Map()]));
+  const visibilityMs = VISIBILITY_SECONDS * 1000;
+  return GROUPS.map((form) => {
+    const contents: Contents = contentsByTopic.get(form.topic) ?? new Map();
+    const judge = new GroupJudge({
+      name: form.name,
+      contents,
+      isOrdered: form.isOrdered,
+      visibilityMs,
+    });
+    const damaged = options.injected === "effect_twice" ? "effects" : "many";
+    const tamperer =
+      options.injected !== undefined && form.name === damaged
+        ? new Tamperer(options.injected)
+        : undefined;
+    const consumers = Array.from({ length: form.consumers }, (_, index) => {
+      const partitions = partitionsOf(form, index);
+      const own = new SeededRandom(random.u32());
+      const { token } = world.server;
+      const shared = { world, token, group: form, judge, visibilityMs, tamperer };
+      return new Consumer({ ...shared, partitions, random: own });
+    });
+    return { form, judge, consumers };
+  });
+}
+
+/**
+ * A cumulative acknowledgement covers all consumers of a partition, so there each partition has one
+ * consumer. Elsewhere each consumer polls all partitions, each starting with a different one.
+ */
+function partitionsOf({ consumers, manner, topic }: GroupForm, index: number): readonly number[] {
+  const count = TOPICS.find(({ name }) => name === topic)?.partitions ?? 1;
+  const all = Array.from({ length: count }, (_, partition) => (partition + index) % count);
+  return manner === "cumulative" ? all.filter((partition) => partition % consumers === index) : all;
+}
+
+async function check(run: Run): Promise<CheckReport> {
+  const { groups, options } = run;
+  const consumers = groups.flatMap((group) => group.consumers);
+  const telling = setInterval(() => options.onProgress(report(run)), PROGRESS_EVERY_MS);
+  const flushing = flushNowAndThen(run);
+  const working = Promise.all(consumers.map((consumer) => consumer.run()));
+  try {
+    await Promise.race([writeAndRestart(run), working]);
+    for (const consumer of consumers) consumer.settleDown();
+    await Promise.race([catchUp(run), working]);
+  } finally {
+    clearInterval(telling);
+    for (const consumer of consumers) consumer.stop();
+    await flushing.stop();
+  }
+  await working;
+  for (const { form, judge } of groups) judge.finish(form.topic, run.ledger);
+  await judgeEffects(run);
+  return report(run);
+}
+
+async function writeAndRestart({ ledger, options, random, tokens, world }: Run): Promise<void> {
+  const writers = Array.from({ length: options.writers }, (_, index) => {
+    const user = USERS[index % USERS.length] ?? "";
+    return new Writer({
+      world,
+      ledger,
+      random: new SeededRandom(random.u32()),
+      index,
+      writerCount: options.writers,
+      user,
+      userToken: tokens.get(user) ?? "",
+      adminToken: world.server.token,
+    });
+  });
+  const restarts = Array.from({ length: options.restarts }, (_, index) => {
+    return () => world.restart(index % 2 === 0 ? "SIGKILL" : "SIGTERM");
+  });
+  const progress = (): number => ledger.changeCount / options.changes;
+  await Promise.all([
+    ...writers.map((writer) => writer.run(options.changes)),
+    spread(restarts, { progress, random }),
+  ]);
+}
+
+/** Waits until each group is done with as many messages as its topic should have. */
+async function catchUp({ groups, ledger }: Run): Promise<void> {
+  const deadlineMs = Date.now() + CATCH_UP_MS_MAX;
+  const isDone = (): boolean =>
+    groups.every(({ form, judge }) => judge.isDone(ledger.count(form.topic)));
+  while (!isDone() && Date.now() < deadlineMs) await Bun.sleep(50);
+}
+
+function flushNowAndThen({ world }: Run): { stop: () => Promise<void> } {
+  let flushing: Promise<unknown> = Promise.resolve();
+  let count = 0;
+  const timer = setInterval(() => {
+    count += 1;
+    const what = count % 3 === 0 ? "COMPACT" : "FLUSH";
+    flushing = flushing.then(() => world.atWork(() => store(world, what)));
+  }, FLUSH_EVERY_MS);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await flushing;
+    },
+  };
+}
+
+async function store(world: World, what: "FLUSH" | "COMPACT"): Promise<void> {
+  const { life } = world;
+  try {
+    const tables = ["items", "board", "notes"];
+    await world.server.rows(tables.map((name) => `STORAGE ${what} TABLE app.${name}`).join("; "));
+  } catch (error) {
+    // A restart interrupted the statement, which is the purpose of restarts.
+    if (life !== undefined && world.life === life) throw error;
+  }
+}
+
+/** Checks that every message of the group has one effect. */
+async function judgeEffects({ groups, ledger, world }: Run): Promise<void> {
+  const group = groups.find(({ form }) => form.manner === "effects");
+  if (group === undefined) return;
+  const [[made, distinct] = []] = await world.server.rows(
+    "SELECT count(*), count(DISTINCT message_offset) FROM app.effects",
+  );
+  const wanted = ledger.count(group.form.topic);
+  const { faults, findings } = group.judge;
+  if (made === wanted && distinct === wanted) return;
+  faults.effects += 1;
+  findings.push(`effects: ${String(made)} of ${String(distinct)} messages, there are ${wanted}`);
+}
+
+function report({ groups, ledger, world }: Run): CheckReport {
+  const faults = noFaults();
+  for (const { judge } of groups) {
+    for (const fault of Object.keys(faults) as (keyof Faults)[]) {
+      faults[fault] += judge.faults[fault];
+    }
+  }
+  const sum = (of: (group: Group) => number): number =>
+    groups.reduce((total, group) => total + of(group), 0);
+  const ofConsumers = (of: (consumer: Consumer) => number): number =>
+    sum(({ consumers }) => consumers.reduce((total, consumer) => total + of(consumer), 0));
+  return {
+    written: ledger.changeCount,
+    delivered: sum(({ judge }) => judge.deliveryCount),
+    redelivered: sum(({ judge }) => judge.redeliveryCount),
+    crashes: ofConsumers(({ crashes }) => crashes),
+    stalls: ofConsumers(({ stalls }) => stalls),
+    restarts: { ...world.restarts },
+    faults,
+    findings: groups.flatMap(({ judge }) => judge.findings),
+  };
+}

@@ -1,0 +1,151 @@
+/**
+ * Asks Tidemark one question in two ways and compares the answers. It needs no second database.
+ *
+ * Each round creates tables, flushes and alters some, changes them, and checks laws on them. For
+ * example, a query returns the rows of its three parts, in which a condition is true, false and
+ * NULL; and a filter passes as many rows as make its condition true. `fuzz_sql/laws.ts` lists all
+ * laws. A law that does not hold is printed with the seed of its round and in the shortest form
+ * that still breaks it, and the script exits with 1. With `--inject`, some answers lose a row, and
+ * the script exits with 1 unless it finds that.
+ */
+
+import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
+import { chanceFromSeed } from "../../scripts/support/chance.ts";
+import type { SqlResponse } from "../../src/sql/mod.ts";
+import { OF_VALUES } from "./fuzz_sql/allowed.ts";
+import { cellFromWire } from "./fuzz_sql/cells.ts";
+import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import { type Law, lawOf, type Sameness } from "./fuzz_sql/laws.ts";
+import { alter, dropViews, flush, makeTable, makeViews, type Preparer } from "./fuzz_sql/tables.ts";
+import { openTidemark } from "./fuzz_sql/tidemark.ts";
+import { type Node, shrink, textOf } from "./fuzz_sql/tree.ts";
+
+const LAWS_PER_ROUND = 60;
+const SHRINK_TRIES_MAX = 400;
+const ROWS_SHOWN_MAX = 6;
+const PROGRESS_EVERY = 1000;
+// One in this many texts loses a row. The text itself determines that, so it loses the row each
+// time.
+const INJECTED_EVERY = 50;
+type Refusal = NonNullable<SqlResponse["error"]>;
+
+const {
+  count,
+  seed: firstSeed,
+  inject: isInjected,
+} = readOptions({
+  count: countOption("laws to check", 3000),
+  seed: seedOption("the seed of the first round, as a run prints it"),
+  inject: flag("some answers lose a row, which has to be found"),
+});
+const totals = { laws: 0, violations: 0, refused: 0 };
+
+process.stdout.write(`fuzz_laws: ${count} laws, seed ${firstSeed}\n`);
+await using own = await openTidemark();
+const preparer: Preparer = { both: own.prepare, tidemark: own.prepare };
+for (let seed = firstSeed; totals.laws < count; seed += 1) await runRound(seed);
+process.stdout.write(
+  `${totals.laws} laws: ${totals.violations} do not hold, ${totals.refused} could not be asked\n`,
+);
+process.exitCode = totals.violations > 0 === isInjected ? 0 : 1;
+
+async function runRound(seed: number): Promise<void> {
+  const chance = chanceFromSeed(seed);
+  const tables: StoredTable[] = [];
+  for (let number = 1; number <= 2 + chance.below(2); number += 1) {
+    tables.push(await makeTable(preparer, `t${number}`, chance));
+  }
+  let views = await makeViews(preparer, tables, chance);
+  for (let done = 0; done < LAWS_PER_ROUND && totals.laws < count; done += 1) {
+    totals.laws += 1;
+    if (totals.laws % PROGRESS_EVERY === 0) process.stdout.write(`  ${totals.laws} laws\n`);
+    if (chance.below(8) === 0) await flush(preparer, tables, chance);
+    if (chance.below(12) === 0) {
+      await dropViews(preparer, views);
+      await alter(preparer, tables, chance);
+      views = await makeViews(preparer, tables, chance);
+    }
+    // The effect of the change does not matter, nor whether it is allowed.
+    if (chance.below(4) === 0) await own.ask(textOf(changeOf(tables, chance)));
+    const named = tables.map((table) => ({ name: table.name, columns: columnsOf(table) }));
+    const law = lawOf(named, views, chance);
+    const found = await violationOf(law.sameness(law.root));
+    if (found === "refused") totals.refused += 1;
+    else if (found !== undefined) await report(law, seed);
+  }
+  await dropViews(preparer, views);
+  for (const { name } of tables) await own.prepare(`DROP TABLE ${name}`);
+}
+
+/**
+ * Returns how the two ways differ; undefined if they agree, "refused" if they cannot be compared.
+ */
+async function violationOf({ isSet, parts, whole }: Sameness): Promise<string | undefined> {
+  const rows: (readonly string[])[] = [];
+  const refusals: Refusal[] = [];
+  for (const text of [whole, ...parts]) {
+    const answer = await rowsOf(text);
+    if ("code" in answer) refusals.push(answer);
+    else rows.push(isSet ? [...new Set(answer)] : answer);
+  }
+  const [refusal] = refusals.toSorted((one, two) => weightOf(two) - weightOf(one));
+  if (refusal !== undefined) {
+    // Only the parts contain the condition: if it is invalid, all of them are refused.
+    const isSenseless = weightOf(refusal) === 1 && refusals.length >= parts.length;
+    if (weightOf(refusal) === 0 || isSenseless) return "refused";
+    return `${refusal.code}: ${refusal.message}`;
+  }
+  const [one = [], ...others] = rows;
+  const expected = one.toSorted();
+  const found = (isSet ? [...new Set(others.flat())] : others.flat()).toSorted();
+  if (expected.join("\n") === found.join("\n")) return undefined;
+  return `${shown(expected, found)}\n  against ${shown(found, expected)}`;
+}
+
+/**
+ * Returns 0 for an error on a value that only one way may compute, 1 for invalid text, and 2 for a
+ * defect.
+ */
+function weightOf({ code }: Refusal): number {
+  if (OF_VALUES.has(code)) return 0;
+  return code === "INTERNAL_ERROR" ? 2 : 1;
+}
+
+function shown(rows: readonly string[], others: readonly string[]): string {
+  const only = rows.filter((row) => !others.includes(row)).slice(0, ROWS_SHOWN_MAX);
+  return [`${rows.length} row(s)`, ...only.map((row) => `    ${row}`)].join("\n");
+}
+
+/** Returns the rows of a query as text; for a change, the number of rows it changed. */
+async function rowsOf(sql: string): Promise<readonly string[] | Refusal> {
+  const { error, results } = await own.ask(sql);
+  if (error !== undefined) return error;
+  const entry = results.find(({ rows }) => rows !== undefined) ?? results[1];
+  const { rowCount = 0, rows = [[rowCount]], schema = [] } = entry ?? {};
+  const texts = rows.map((row) =>
+    row.map((cell, i) => alike(cellFromWire(cell, schema[i]?.data_type ?? "BigInt"))).join(" | "),
+  );
+  const isFaulty = isInjected && Bun.hash.crc32(sql) % INJECTED_EVERY === 0;
+  return isFaulty ? texts.slice(1) : texts;
+}
+
+/** Numbers of different types may be the same number. */
+function alike(text: string): string {
+  return /^-?\d+(\.\d+)?$/.test(text) ? String(Number(Number(text).toPrecision(13))) : text;
+}
+
+async function report(law: Law, seed: number): Promise<void> {
+  totals.violations += 1;
+  const isBroken = async (root: Node): Promise<boolean> => {
+    const found = await violationOf(law.sameness(root));
+    return found !== undefined && /^\d+ row/.test(found);
+  };
+  const first = (await violationOf(law.sameness(law.root))) ?? "it held when asked again";
+  const least = /^\d+ row/.test(first)
+    ? await shrink(law.root, isBroken, SHRINK_TRIES_MAX)
+    : law.root;
+  const { parts, whole } = law.sameness(least);
+  const found = (await violationOf(law.sameness(least))) ?? first;
+  const texts = [whole, ...parts].map((text) => `  ${text}\n`).join("");
+  process.stdout.write(`\nseed ${seed}: ${law.name}\n${texts}  ${found}\n`);
+}

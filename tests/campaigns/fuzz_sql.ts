@@ -1,0 +1,189 @@
+/**
+ * Compares Tidemark's answers with PostgreSQL's answers to the same random statements, and for
+ * queries also with DuckDB's.
+ *
+ * Each round creates tables and views, fills them, flushes or alters some, and runs SELECTs and
+ * changes on them. After each change the whole tables are compared. A difference is printed with
+ * the seed of its round and the shortest statement that still shows it, and the script exits with
+ * code 1. With `--values`, it also prints statements that failed for a value on only one side.
+ * These may be correct, since there is no guarantee about which values are computed. If DuckDB's
+ * answer differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise it counts
+ * as a difference too. Differences from PostgreSQL that are allowed are listed in
+ * `fuzz_sql/allowed.ts`, in `fuzz_sql/order_barrier.ts` and, where PostgreSQL's own answer depends
+ * on the physical order of the rows, in `fuzz_sql/sides.ts`.
+ */
+
+import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
+import { chanceFromSeed } from "../../scripts/support/chance.ts";
+import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import type { Difference } from "./fuzz_sql/outcome.ts";
+import { queryOf } from "./fuzz_sql/queries.ts";
+import { openSides, type Way } from "./fuzz_sql/sides.ts";
+import { alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
+import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
+
+const STATEMENTS_PER_ROUND = 60;
+const SHRINK_TRIES_MAX = 400;
+const PROGRESS_EVERY = 1000;
+const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
+
+const options = readOptions({
+  count: countOption("statements to compare", 2000),
+  seed: seedOption("the seed of the first round, as a run prints it"),
+  values: flag("also prints statements that failed for a value on one side only"),
+});
+const { count, seed: firstSeed } = options;
+const totals = { statements: 0, differences: 0, unavailable: 0, valueErrors: 0 };
+const seen = new Set<string>();
+
+process.stdout.write(`fuzz_sql: ${count} statements, seed ${firstSeed}\n`);
+await using sides = await openSides();
+for (let seed = firstSeed; totals.statements < count; seed += 1) await runRound(seed);
+process.stdout.write(
+  `${totals.statements} statements: ${totals.differences} differences, ` +
+    `${totals.valueErrors} failed on one side for a value, ${sides.refusedCount} on both, ` +
+    `${totals.unavailable} not available; DuckDB had an opinion of ${sides.opinionCount}\n`,
+);
+for (const [because, times] of sides.otherMeanings) {
+  process.stdout.write(`  DuckDB alone, ${times} times: ${because}\n`);
+}
+for (const [because, times] of sides.listed) {
+  process.stdout.write(`  PostgreSQL alone, ${times} times: ${because}\n`);
+}
+process.exitCode = totals.differences === 0 ? 0 : 1;
+
+async function runRound(seed: number): Promise<void> {
+  const chance = chanceFromSeed(seed);
+  const tables: StoredTable[] = [];
+  for (let number = 1; number <= 2 + chance.below(2); number += 1) {
+    tables.push(await makeTable(sides, `t${number}`, chance));
+  }
+  let last = `seed ${seed}`;
+  let views = await makeViews(sides, tables, chance);
+  sides.changed(tables.map(copied));
+  for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
+    totals.statements += 1;
+    if (totals.statements % PROGRESS_EVERY === 0) {
+      process.stdout.write(`  ${totals.statements} statements, seed ${seed}\n`);
+    }
+    if (chance.below(8) === 0) await flush(sides, tables, chance);
+    if (chance.below(12) === 0) {
+      await dropViews(sides, views);
+      await alter(sides, tables, chance);
+      sides.changed(tables.map(copied));
+      views = await makeViews(sides, tables, chance);
+    }
+    if (chance.below(3) > 0) {
+      const { isOrdered, root } = queryOf(
+        [...tables.map((table) => ({ name: table.name, columns: columnsOf(table) })), ...views],
+        chance,
+      );
+      const way = chance.pick(WAYS);
+      const found = await sides.difference(root, { isOrdered, way });
+      if (found !== undefined) await report(root, { found, isOrdered, way, seed });
+      continue;
+    }
+    const change = changeOf(tables, chance);
+    const way = chance.pick(WAYS);
+    last = textOf(change);
+    const found = await sides.difference(change, { isOrdered: false, way });
+    sides.changed(tables.map(copied));
+    // From this point the sides have different rows, so these tables can show nothing more.
+    if (sides.wasAllowed) break;
+    const isSame = found === undefined && (await areSame(tables));
+    if (isSame) continue;
+    if (found === undefined) await reportState(last, seed);
+    else await report(change, { found, isOrdered: false, way, seed, isChange: true });
+    if (!(await areSame(tables))) break;
+  }
+  await dropViews(sides, views);
+  for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
+}
+
+/** Returns a description of a table for DuckDB. */
+function copied({ columns, name }: StoredTable): Parameters<typeof sides.changed>[0][number] {
+  return { name, columns: [{ name: "id", type: "INT" }, ...columns] };
+}
+
+async function areSame(tables: readonly StoredTable[]): Promise<boolean> {
+  for (const table of tables) {
+    const names = columnsOf(table).map((column) => column.name);
+    const root = node(
+      "query",
+      "SELECT ",
+      list("outputs", names),
+      ` FROM ${table.name} ORDER BY id`,
+    );
+    if ((await sides.difference(root, { isOrdered: true, way: "alone" })) !== undefined)
+      return false;
+  }
+  return true;
+}
+
+interface Report {
+  readonly found: Difference;
+  readonly isOrdered: boolean;
+  readonly way: Way;
+  readonly seed: number;
+  readonly isChange?: boolean;
+}
+
+async function report(
+  root: Node,
+  { found, isChange, isOrdered, seed, way }: Report,
+): Promise<void> {
+  if (found.isUnavailable) {
+    totals.unavailable += 1;
+    if (!seen.has(found.tidemark)) process.stdout.write(`\nseed ${seed}: ${found.tidemark}\n`);
+    seen.add(found.tidemark);
+    return;
+  } else if (found.isValueError) {
+    totals.valueErrors += 1;
+    if (!options.values) return;
+  } else {
+    totals.differences += 1;
+  }
+  // A change cannot be tried again on the same rows.
+  const isFaulty = async (candidate: Node): Promise<boolean> => {
+    if (isOrdered && orderIn(candidate) !== orderIn(root)) return false;
+    const now = await sides.difference(candidate, { isOrdered, way });
+    return now !== undefined && isAlike(now, found);
+  };
+  const least = isChange === true ? root : await shrink(root, isFaulty, SHRINK_TRIES_MAX);
+  const now = isChange === true ? found : await sides.difference(least, { isOrdered, way });
+  print(textOf(least), `seed ${seed}, ${way}`, now ?? found);
+}
+
+/** Returns the order that must be preserved if rows are compared in order. */
+function orderIn(root: Node): string {
+  const outputs = findNode(root, "outputs");
+  const keys = findNode(root, "tail");
+  return [outputs, keys].map((part) => (part === undefined ? "" : textOf(part))).join(" ");
+}
+
+function isAlike(one: Difference, other: Difference): boolean {
+  if (isRows(one.tidemark) !== isRows(other.tidemark)) return false;
+  if (isRows(one.postgres) !== isRows(other.postgres)) return false;
+  if ((one.duckdb === undefined) !== (other.duckdb === undefined)) return false;
+  return isRows(one.tidemark) || conditionOf(one) === conditionOf(other);
+}
+
+function isRows(text: string): boolean {
+  return /^\d+ row/.test(text);
+}
+
+function conditionOf({ tidemark }: Difference): string {
+  return tidemark.split(":")[0] ?? "";
+}
+
+async function reportState(sql: string, seed: number): Promise<void> {
+  totals.differences += 1;
+  process.stdout.write(`\nseed ${seed}: the tables differ after\n  ${sql}\n`);
+}
+
+function print(sql: string, where: string, { duckdb, postgres, tidemark }: Difference): void {
+  const second = duckdb === undefined ? "" : `  duckdb:     ${duckdb}\n`;
+  process.stdout.write(
+    `\n${where}\n  ${sql}\n  tidemark:   ${tidemark}\n  postgresql: ${postgres}\n${second}`,
+  );
+}

@@ -1,0 +1,99 @@
+/**
+ * One text form for the cells of all sides. `allowed.ts` says where they may differ.
+ */
+import { BINARY_DIGITS, DECIMAL_DIGITS } from "./allowed.ts";
+
+const DAY_MS = 86_400_000;
+
+type Word = string | Readonly<Record<string, unknown>>;
+
+/** Returns the form of a wire cell. */
+export function cellFromWire(cell: unknown, type: Word): string {
+  if (cell === null || cell === undefined) return "NULL";
+  const text = typeof cell === "string" ? cell : JSON.stringify(cell);
+  if (typeof type !== "string") return "Decimal" in type ? fraction(text, DECIMAL_DIGITS) : text;
+  switch (type) {
+    case "Boolean":
+      return cell === true ? "true" : "false";
+    case "Float":
+      return singleFraction(text);
+    case "Double":
+      return fraction(text, BINARY_DIGITS);
+    case "Bytes":
+      return `\\x${Buffer.from(cell as number[]).toString("hex")}`;
+    default:
+      return text;
+  }
+}
+
+/**
+ * Returns the form of a value that PostgreSQL printed as text, by the type that Tidemark reports.
+ */
+export function cellFromPostgres(text: string | null, type: Word): string {
+  if (text === null) return "NULL";
+  if (typeof type !== "string") return "Decimal" in type ? fraction(text, DECIMAL_DIGITS) : text;
+  switch (type) {
+    case "Float":
+      return singleFraction(text);
+    case "Double":
+      return fraction(text, BINARY_DIGITS);
+    case "Date":
+      return String(Date.parse(`${text}T00:00:00Z`) / DAY_MS);
+    case "Timestamp":
+    case "DateTime":
+      return micros(text);
+    case "Time":
+      return micros(`1970-01-01 ${text}`);
+    default:
+      return text;
+  }
+}
+
+/** Returns the form of a value that DuckDB gave as JSON, by the type that Tidemark reports. */
+export function cellFromDuckDb(cell: unknown, type: Word): string {
+  if (cell === null || cell === undefined) return "NULL";
+  const text = typeof cell === "string" ? cell : JSON.stringify(cell);
+  if (typeof type !== "string") return isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
+  if (type === "Float") return singleFraction(text);
+  if (isNumber(type)) return fraction(text, BINARY_DIGITS);
+  return type === "Bytes" ? hexOfBlob(text) : cellFromPostgres(text, type);
+}
+
+/** Returns a Tidemark cell rounded for DuckDB, which computes many values in DOUBLE. */
+export function roundedCell(text: string, type: Word): string {
+  return text !== "NULL" && isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
+}
+
+function isNumber(type: Word): boolean {
+  if (typeof type !== "string") return "Decimal" in type;
+  return ["SmallInt", "Int", "BigInt", "Float", "Double"].includes(type);
+}
+
+/** `\x41` represents a byte, and any other character represents itself. */
+function hexOfBlob(text: string): string {
+  const bytes = text.match(/\\x[0-9A-F]{2}|[^]/g) ?? [];
+  const hex = bytes.map((byte) =>
+    byte.length > 1
+      ? byte.slice(2).toLowerCase()
+      : byte.charCodeAt(0).toString(16).padStart(2, "0"),
+  );
+  return `\\x${hex.join("")}`;
+}
+
+function fraction(text: string, digits: number): string {
+  const value = Number(text);
+  return Object.is(value, -0) ? "0" : String(Number(value.toPrecision(digits)));
+}
+
+/**
+ * One side prints the shortest digits of 32 bits, the other all of them, so they round differently.
+ */
+function singleFraction(text: string): string {
+  return fraction(String(Math.fround(Number(text))), BINARY_DIGITS);
+}
+
+function micros(text: string): string {
+  const [, seconds = "", digits = ""] = /^([\d-]+ [\d:]+)(?:\.(\d+))?(?:\+00)?$/.exec(text) ?? [];
+  const wholeMs = Date.parse(`${seconds.replace(" ", "T")}Z`);
+  return String(wholeMs * 1000 + Number(digits.padEnd(6, "0")));
+}

@@ -1,0 +1,59 @@
+/**
+ * The outcome of a statement on one side, and the differences between two outcomes.
+ */
+import { OF_VALUES } from "./allowed.ts";
+
+const ROWS_SHOWN_MAX = 8;
+
+export interface Difference {
+  readonly tidemark: string;
+  /** DuckDB's answer, if it differs and PostgreSQL agrees or has no answer. */
+  readonly duckdb?: string;
+  readonly postgres: string;
+  /**
+   * True if only one side failed for a value: it may have evaluated something that the other did
+   * not.
+   */
+  readonly isValueError: boolean;
+  /** True if Tidemark answered that the feature is not available yet. */
+  readonly isUnavailable: boolean;
+}
+
+export type Outcome =
+  | { readonly kind: "rows"; readonly rows: readonly string[] }
+  | { readonly kind: "failure"; readonly condition: string; readonly message: string };
+
+export function compare(ours: Outcome, theirs: Outcome): Difference | undefined {
+  if (ours.kind === "failure" && theirs.kind === "failure") {
+    if (ours.condition !== "INTERNAL_ERROR") return undefined;
+  } else if (ours.kind === "rows" && theirs.kind === "rows") {
+    if (ours.rows.join("\n") === theirs.rows.join("\n")) return undefined;
+  }
+  return {
+    tidemark: shown(ours, theirs),
+    postgres: shown(theirs, ours),
+    isValueError:
+      ours.kind === "failure"
+        ? OF_VALUES.has(ours.condition)
+        : theirs.kind === "failure" && theirs.condition.startsWith("22"),
+    isUnavailable: false,
+  };
+}
+
+/**
+ * Describes the outcome of one side. For rows, it shows those that the other side lacks or returns
+ * in another position.
+ */
+export function shown(outcome: Outcome, other: Outcome): string {
+  if (outcome.kind === "failure") return `${outcome.condition}: ${outcome.message}`;
+  const theirs = other.kind === "rows" ? other.rows : [];
+  const missing = outcome.rows.filter((row) => !theirs.includes(row));
+  const moved = outcome.rows.filter((row, i) => row !== theirs[i]);
+  const lines = (missing.length > 0 ? missing : moved).slice(0, ROWS_SHOWN_MAX);
+  return [`${outcome.rows.length} row(s)`, ...lines.map((line) => `    ${line}`)].join("\n");
+}
+
+/** Counts another difference for a reason. */
+export function noteOnce(counts: Map<string, number>, because: string): void {
+  counts.set(because, (counts.get(because) ?? 0) + 1);
+}

@@ -1,0 +1,289 @@
+/**
+ * The sides of the comparison: Tidemark in this process, PostgreSQL, and, for queries, DuckDB's
+ * second opinion. DuckDB decides where PostgreSQL refuses to answer.
+ */
+import type { DatabaseError } from "../../../src/base/errors.ts";
+import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { startPostgres } from "../../support/postgres.ts";
+import { isAllowedRefusal } from "./allowed.ts";
+import { cellFromPostgres, cellFromWire } from "./cells.ts";
+import { openSecondOpinion } from "./duckdb.ts";
+import { type CopiedTable, Opinions } from "./opinions.ts";
+import { behindBarrier, REDUNDANT_KEY } from "./order_barrier.ts";
+import { compare, type Difference, noteOnce, type Outcome } from "./outcome.ts";
+import { openTidemark } from "./tidemark.ts";
+import { findNode, type Node, node, textOf } from "./tree.ts";
+
+/** PostgreSQL's time limit; some statements would otherwise occupy it for hours. */
+const STATEMENT_MS_MAX = 10_000;
+
+// Half of its time would otherwise go into compiling queries that run once and syncing data that is
+// discarded.
+const POSTGRES_SETTINGS = [
+  "timezone = 'UTC'",
+  "extra_float_digits = 1",
+  "jit = off",
+  "synchronous_commit = off",
+];
+
+/** The way to send a statement to Tidemark. */
+export type Way = "alone" | "in a text" | "in a transaction";
+
+export interface Sides extends AsyncDisposable {
+  /** The number of statements that both sides refused, each with its own message. */
+  readonly refusedCount: number;
+  /** Whether PostgreSQL refused the last statement as allowed while Tidemark ran it. */
+  readonly wasAllowed: boolean;
+  /** The number of queries about which DuckDB had an opinion. */
+  readonly opinionCount: number;
+  /** How often DuckDB differed, for each known reason. */
+  readonly otherMeanings: ReadonlyMap<string, number>;
+  /** How often PostgreSQL differed, for each listed reason. */
+  readonly listed: ReadonlyMap<string, number>;
+  /** Sets the tables that DuckDB should have, and reports that their rows may have changed. */
+  readonly changed: (tables: readonly CopiedTable[]) => void;
+  /** Runs a statement that both sides accept unchanged. @throws If a side refuses it. */
+  readonly both: (sql: string) => Promise<void>;
+  /**
+   * Runs a statement that PostgreSQL may refuse according to `allowed.ts`. If it does, the
+   * statement runs on neither side.
+   */
+  readonly ifBoth: (sql: string) => Promise<boolean>;
+  /** Runs a statement that only Tidemark supports. @throws If Tidemark refuses it. */
+  readonly tidemark: (sql: string) => Promise<void>;
+  /** Runs a statement on both sides. Returns undefined if they agree. */
+  difference(
+    root: Node,
+    options: { isOrdered: boolean; way: Way },
+  ): Promise<Difference | undefined>;
+}
+
+/** The reason why PostgreSQL's answer is not the only correct one. */
+const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
+
+export async function openSides(): Promise<Sides> {
+  const own = await openTidemark();
+  const postgres = await startPostgres();
+  const client = await connectedTo(postgres.url);
+  const opinions = new Opinions(client, await openSecondOpinion());
+  const listed = new Map<string, number>();
+  let refusedCount = 0;
+  let wasAllowed = false;
+  let tables: readonly CopiedTable[] = [];
+  return {
+    tidemark: own.prepare,
+    get refusedCount() {
+      return refusedCount;
+    },
+    get wasAllowed() {
+      return wasAllowed;
+    },
+    get opinionCount() {
+      return opinions.count;
+    },
+    otherMeanings: opinions.otherMeanings,
+    listed,
+    changed(now) {
+      tables = now;
+      opinions.changed(now);
+    },
+    both: async (sql) => {
+      await client.unsafe(sql);
+      await own.prepare(sql);
+      opinions.dropped(sql);
+    },
+    async ifBoth(sql) {
+      if (!(await isTaken(client, sql))) return false;
+      await own.prepare(sql);
+      opinions.made(sql);
+      return true;
+    },
+    async difference(root, { isOrdered, way }) {
+      const response = await own.ask(sentText(root, way));
+      if (response.error?.code === "UNSUPPORTED_FEATURE") return unavailable(response.error);
+      const width = findNode(root, "outputs")?.pieces.length;
+      const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
+      const ours = tidemarkOutcome(response, { way, isOrdered });
+      if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
+      const sql = textOf(root);
+      wasAllowed =
+        ours.kind === "rows" && theirs.kind === "failure" && isAllowedRefusal(theirs.message, sql);
+      const found = wasAllowed ? undefined : compare(ours, theirs);
+      const asked = { width, response, isOrdered, ours, tables, theirs };
+      const because = found && (await reasonOf(client, root, asked));
+      if (because !== undefined) {
+        noteOnce(listed, because);
+        return undefined;
+      }
+      if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
+      const said = theirs.kind === "rows" ? "the same" : theirs.message;
+      const entry = entryOf(response, way);
+      return await opinions.difference(sql, { entry, isOrdered, postgres: said });
+    },
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await postgres.stop();
+      opinions.close();
+      await own[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function connectedTo(url: string): Promise<Bun.SQL> {
+  const client = new Bun.SQL(url, { max: 1, bigint: true });
+  const settings = [...POSTGRES_SETTINGS, `statement_timeout = ${STATEMENT_MS_MAX}`];
+  await client.unsafe(settings.map((setting) => `SET ${setting}`).join("; "));
+  return client;
+}
+
+/**
+ * Runs a statement that PostgreSQL may refuse according to `allowed.ts`. Returns whether it ran.
+ */
+async function isTaken(client: Bun.SQL, sql: string): Promise<boolean> {
+  try {
+    await client.unsafe(sql);
+    return true;
+  } catch (error) {
+    if (!(error instanceof Bun.SQL.PostgresError)) throw error;
+    if (!isAllowedRefusal(error.message, sql)) throw error;
+    return false;
+  }
+}
+
+/** PostgreSQL is not asked: a change that only it makes would remain a difference for ever. */
+function unavailable({ message }: DatabaseError): Difference {
+  return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
+}
+
+/** An answer that differs, and everything needed to ask PostgreSQL again. */
+interface Question {
+  readonly isOrdered: boolean;
+  readonly ours: Outcome;
+  readonly response: SqlResponse;
+  readonly tables: readonly CopiedTable[];
+  readonly theirs: Outcome;
+  readonly width: number | undefined;
+}
+
+/** Returns why PostgreSQL may answer differently, by its own judgement; undefined if it may not. */
+async function reasonOf(
+  client: Bun.SQL,
+  root: Node,
+  question: Question,
+): Promise<string | undefined> {
+  // If Tidemark failed, no such reason applies.
+  if (question.ours.kind !== "rows") return undefined;
+  if (question.isOrdered && (await isRightBehindBarrier(client, root, question))) {
+    return REDUNDANT_KEY;
+  }
+  return (await hangsOnRowOrder(client, root, question)) ? ROW_ORDER : undefined;
+}
+
+/**
+ * Returns whether PostgreSQL returns Tidemark's rows in the same order where it knows of no equal
+ * keys.
+ */
+async function isRightBehindBarrier(
+  client: Bun.SQL,
+  root: Node,
+  { ours, response, width }: Question,
+): Promise<boolean> {
+  const barrier = behindBarrier(root);
+  if (barrier === undefined) return false;
+  const asked = { width, response, isOrdered: true };
+  const theirs = await postgresOutcome(client, node("query", barrier), asked);
+  return theirs.kind === "rows" && compare(ours, theirs) === undefined;
+}
+
+/**
+ * Returns whether PostgreSQL's own answer changes when the rows of its tables are stored in reverse
+ * order, as the first digit of a sum of DOUBLE may. In that case neither answer can be called
+ * right.
+ */
+async function hangsOnRowOrder(
+  client: Bun.SQL,
+  root: Node,
+  { isOrdered, response, tables, theirs, width }: Question,
+): Promise<boolean> {
+  if (root.sort !== "query" || theirs.kind !== "rows") return false;
+  await client.unsafe("BEGIN");
+  try {
+    for (const { name } of tables) {
+      await client.unsafe(
+        `CREATE TEMP TABLE turned ON COMMIT DROP AS SELECT * FROM ${name} ORDER BY ctid DESC; ` +
+          `DELETE FROM ${name}; INSERT INTO ${name} SELECT * FROM turned; DROP TABLE turned`,
+      );
+    }
+    const turned = await postgresOutcome(client, root, { width, response, isOrdered });
+    return turned.kind === "rows" && compare(turned, theirs) !== undefined;
+  } catch (error) {
+    // A table with a column that cannot be written cannot be reversed.
+    if (error instanceof Bun.SQL.PostgresError) return false;
+    throw error;
+  } finally {
+    await client.unsafe("ROLLBACK");
+  }
+}
+
+function sentText(root: Node, way: Way): string {
+  const sql = textOf(root);
+  if (way === "alone") return sql;
+  return way === "in a text" ? `USE "default"; ${sql}` : `BEGIN; ${sql}; COMMIT`;
+}
+
+function entryOf({ results }: SqlResponse, way: Way): SqlResponse["results"][number] | undefined {
+  return results[way === "alone" ? 0 : 1];
+}
+
+interface OutcomeOptions {
+  readonly isOrdered: boolean;
+  readonly way: Way;
+}
+
+function tidemarkOutcome(response: SqlResponse, { isOrdered, way }: OutcomeOptions): Outcome {
+  const { error } = response;
+  if (error !== undefined) {
+    return { kind: "failure", condition: error.code, message: error.message };
+  }
+  const entry = entryOf(response, way);
+  const { rowCount = 0, rows, schema = [] } = entry ?? {};
+  if (rows === undefined) return { kind: "rows", rows: [`${rowCount} row(s) changed`] };
+  const texts = rows.map((row) =>
+    schema.map(({ data_type }, i) => cellFromWire(row[i], data_type)).join(" | "),
+  );
+  return { kind: "rows", rows: isOrdered ? texts : texts.toSorted() };
+}
+
+async function postgresOutcome(
+  client: Bun.SQL,
+  root: Node,
+  {
+    width,
+    response,
+    isOrdered,
+  }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
+): Promise<Outcome> {
+  const sql = textOf(root);
+  // For a failed response any entry will do, since its rows are not compared.
+  const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
+  const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
+  const texts = names.map((name) => `${name}::text`).join(", ");
+  const isChange = root.sort === "change";
+  try {
+    if (width === undefined) {
+      const result = await client.unsafe(sql);
+      return { kind: "rows", rows: [`${String(result.count)} row(s) changed`] };
+    }
+    const wrapped = isChange
+      ? `WITH q(${names.join(", ")}) AS (${sql}) SELECT ${texts} FROM q`
+      : `SELECT ${texts} FROM (${sql}) AS q(${names.join(", ")})`;
+    const rows: (string | null)[][] = await client.unsafe(wrapped).values();
+    const lines = [...rows].map((row) =>
+      row.map((cell, i) => cellFromPostgres(cell, schema[i]?.data_type ?? "Text")).join(" | "),
+    );
+    return { kind: "rows", rows: isOrdered ? lines : lines.toSorted() };
+  } catch (error) {
+    if (!(error instanceof Bun.SQL.PostgresError)) throw error;
+    return { kind: "failure", condition: String(error.errno), message: error.message };
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * Tidemark in this process, on a real directory, for the scripts that compare its answers.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "../../../src/auth/mod.ts";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { openAt } from "../../support/database.ts";
+
+export interface TidemarkSide extends AsyncDisposable {
+  /** Runs SQL text. An exception, which is a defect, is returned as INTERNAL_ERROR. */
+  readonly ask: (sql: string) => Promise<SqlResponse>;
+  /** Runs SQL text that must succeed. @throws If it is refused. */
+  readonly prepare: (sql: string) => Promise<void>;
+}
+
+/** Opens a database in a temporary directory that is removed together with it. */
+export async function openTidemark(): Promise<TidemarkSide> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-fuzz-"));
+  const database = await openAt(directory, { config: 'storage.durability = "relaxed"' });
+  const principal: Principal = {
+    userId: "fuzz",
+    role: "dba",
+    owner: database.catalog.ownerNumber("fuzz", { create: true }),
+    actorId: "fuzz",
+    actorRole: "dba",
+    isImpersonated: false,
+    sessionId: "",
+  };
+  const ask = async (sql: string): Promise<SqlResponse> => {
+    try {
+      return await database.sql.execute(principal, { sql, params: [] });
+    } catch (cause) {
+      return responseOfDefect(cause);
+    }
+  };
+  return {
+    ask,
+    async prepare(sql) {
+      const { error } = await ask(sql);
+      if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });
+    },
+    async [Symbol.asyncDispose]() {
+      await database.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function responseOfDefect(cause: unknown): SqlResponse {
+  const { message, stack = "" } = cause instanceof Error ? cause : new Error(String(cause));
+  const place = stack.split("\n").slice(1, 5).join("\n");
+  return {
+    results: [],
+    error: new DatabaseError("INTERNAL_ERROR", `${message}\n${place}`, { cause }),
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * The types that both sides have, and values that provoke faults: few distinct ones, so that they
+ * collide, and extreme ones.
+ */
+import type { Chance } from "../../../scripts/support/chance.ts";
+
+/** Expressions of these types may replace each other. */
+export type Sort =
+  | "int"
+  | "decimal"
+  | "float"
+  | "text"
+  | "bool"
+  | "date"
+  | "timestamp"
+  | "timestamptz"
+  | "time"
+  | "uuid"
+  | "bytes"
+  | "jsonb";
+
+export const SORTS: readonly Sort[] = [
+  "int",
+  "decimal",
+  "float",
+  "text",
+  "bool",
+  "date",
+  "timestamp",
+  "timestamptz",
+  "time",
+  "uuid",
+  "bytes",
+  "jsonb",
+];
+
+export interface Column {
+  readonly name: string;
+  readonly sort: Sort;
+}
+
+export interface ColumnType extends Column {
+  /** The type as both sides spell it. */
+  readonly type: string;
+}
+
+/**
+ * The columns of all tables. A column name always has the same type, so that USING and NATURAL find
+ * partners.
+ */
+export const COLUMN_TYPES: readonly ColumnType[] = [
+  { name: "s", sort: "int", type: "SMALLINT" },
+  { name: "i", sort: "int", type: "INT" },
+  { name: "j", sort: "int", type: "INT" },
+  { name: "l", sort: "int", type: "BIGINT" },
+  { name: "m", sort: "decimal", type: "NUMERIC(10,2)" },
+  { name: "n", sort: "decimal", type: "NUMERIC(18,5)" },
+  { name: "r", sort: "float", type: "REAL" },
+  { name: "d", sort: "float", type: "DOUBLE PRECISION" },
+  { name: "t", sort: "text", type: "TEXT" },
+  { name: "u", sort: "text", type: "TEXT" },
+  { name: "v", sort: "text", type: "VARCHAR(5)" },
+  { name: "b", sort: "bool", type: "BOOLEAN" },
+  { name: "c", sort: "bool", type: "BOOLEAN" },
+  { name: "dt", sort: "date", type: "DATE" },
+  { name: "ts", sort: "timestamp", type: "TIMESTAMP" },
+  { name: "tz", sort: "timestamptz", type: "TIMESTAMPTZ" },
+  { name: "tm", sort: "time", type: "TIME" },
+  { name: "uu", sort: "uuid", type: "UUID" },
+  { name: "y", sort: "bytes", type: "BYTEA" },
+  { name: "jb", sort: "jsonb", type: "JSONB" },
+];
+
+const TYPE_NAMES: Readonly<Record<Sort, string>> = {
+  int: "int",
+  decimal: "numeric(12,3)",
+  float: "float8",
+  text: "text",
+  bool: "boolean",
+  date: "date",
+  timestamp: "timestamp",
+  timestamptz: "timestamptz",
+  time: "time",
+  uuid: "uuid",
+  bytes: "bytea",
+  jsonb: "jsonb",
+};
+
+export function typeNameOf(sort: Sort): string {
+  return TYPE_NAMES[sort];
+}
+
+const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
+  int: ["0", "1", "2", "3", "-1", "7", "10", "100", "-5", "4"],
+  decimal: ["0.00", "1.50", "2.25", "-1.50", "10.00", "99.99", "0.01", "3.0"],
+  float: [
+    "0.5::float8",
+    "1e0::float8",
+    "-2.25::float8",
+    "2.5::real::float8",
+    "0::float8",
+    "3.75::float8",
+  ],
+  text: ["'a'", "'b'", "'ab'", "''", "'A'", "'a%'", "'x_y'", "'€'", "'zz'", "'10'"],
+  bool: ["TRUE", "FALSE"],
+  date: ["DATE '2024-02-29'", "DATE '2023-01-31'", "DATE '1969-12-31'", "DATE '2024-03-01'"],
+  timestamp: [
+    "TIMESTAMP '2024-02-29 12:30:00'",
+    "TIMESTAMP '1969-12-31 23:59:59.999999'",
+    "TIMESTAMP '2024-02-29 00:00:00'",
+    "TIMESTAMP '2023-01-31 08:00:00.5'",
+  ],
+  timestamptz: [
+    "TIMESTAMPTZ '2024-02-29 12:30:00+02'",
+    "TIMESTAMPTZ '2024-02-29 10:30:00+00'",
+    "TIMESTAMPTZ '1970-01-01 00:00:00+00'",
+  ],
+  time: ["TIME '00:00:00'", "TIME '12:30:00'", "TIME '23:59:59.999999'"],
+  uuid: [
+    "'00000000-0000-0000-0000-000000000001'::uuid",
+    "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+    "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid",
+  ],
+  bytes: ["'\\x00'::bytea", "'\\xff01'::bytea", "'\\x'::bytea"],
+  jsonb: [
+    `'{"a": 1}'::jsonb`,
+    `'{"a": 1, "b": [1, 2, null]}'::jsonb`,
+    "'[1, 2]'::jsonb",
+    "'null'::jsonb",
+    `'"a"'::jsonb`,
+    "'2.50'::jsonb",
+  ],
+};
+
+/** Values for stored cells only, since they would soon make an expression overflow. */
+const EDGES: Readonly<Record<string, readonly string[]>> = {
+  SMALLINT: ["32767", "-32768"],
+  INT: ["2147483647", "-2147483648"],
+  BIGINT: ["9223372036854775807", "-9223372036854775808", "9007199254740993", "4294967296"],
+  REAL: ["3.4e38", "1e-30", "0.1"],
+  "DOUBLE PRECISION": ["1e300", "-0.1", "123456789.125"],
+  "NUMERIC(10,2)": ["99999999.99", "-0.01"],
+  "NUMERIC(18,5)": ["1234567890123.12345"],
+};
+
+export function literalOf(sort: Sort, chance: Chance): string {
+  return chance.pick(LITERALS[sort]);
+}
+
+/**
+ * Returns a cell to store: often NULL, mostly one of few values, sometimes an extreme of the type.
+ */
+export function cellOf({ sort, type }: ColumnType, chance: Chance): string {
+  const kind = chance.below(20);
+  if (kind < 5) return "NULL";
+  const edges = EDGES[type];
+  return kind === 5 && edges !== undefined ? chance.pick(edges) : literalOf(sort, chance);
+}

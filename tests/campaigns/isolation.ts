@@ -1,0 +1,62 @@
+/**
+ * Tries to read other users' rows with random statements that cover all of SQL.
+ *
+ * Each round creates tables of all kinds, which four callers of three roles fill. Every row
+ * contains its owner's canary of 128 bits. The callers then send random queries, changes,
+ * transactions, forms that ask for foreign data, and subscriptions. Nothing that is sent to a
+ * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that it may not
+ * see. Queries and changes also run in a world where the caller is alone, and must give the same
+ * answer: rows that cannot be seen cannot be counted either. A leak is printed with its seed, and
+ * the script exits with 1.
+ *
+ * With `--inject`, some scans, reads by key and change reads use another owner, one kind after the
+ * other, and the script exits with 1 unless each of them is found.
+ */
+
+import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
+import { INJECTED_FAULTS, type InjectedFault } from "./isolation/injected_faults.ts";
+import { Round, type Totals } from "./isolation/round.ts";
+
+const INJECTED_STATEMENTS_MAX = 4000;
+
+const {
+  count,
+  inject,
+  seed: firstSeed,
+} = readOptions({
+  count: countOption("statements to send", 5000),
+  seed: seedOption("the seed of the first round, as a run prints it"),
+  inject: flag("reads get another owner, in one way after the other; each has to be found"),
+});
+
+if (inject) {
+  let missed = 0;
+  for (const injected of INJECTED_FAULTS) {
+    const { leaks, statements } = await campaign(INJECTED_STATEMENTS_MAX, injected);
+    process.stdout.write(
+      `injected ${injected}: ${leaks === 0 ? "NOT found" : "found"} after ${statements} statements\n`,
+    );
+    if (leaks === 0) missed += 1;
+  }
+  process.exitCode = missed === 0 ? 0 : 1;
+} else {
+  const { compared, leaks, messages, statements } = await campaign(count, undefined);
+  process.stdout.write(
+    `${statements} statements, ${compared} compared with those of a lonely caller, ${messages} live messages read: ${leaks} leaks\n`,
+  );
+  process.exitCode = leaks === 0 ? 0 : 1;
+}
+
+async function campaign(
+  statementsMax: number,
+  injected: InjectedFault | undefined,
+): Promise<Totals> {
+  const totals: Totals = { statements: 0, compared: 0, messages: 0, leaks: 0 };
+  process.stdout.write(`isolation: ${statementsMax} statements, seed ${firstSeed}\n`);
+  for (let seed = firstSeed; totals.statements < statementsMax; seed += 1) {
+    await using round = await Round.open(seed, { totals, injected });
+    await round.run(statementsMax);
+    if (injected !== undefined && totals.leaks > 0) break;
+  }
+  return totals;
+}

@@ -1,0 +1,37 @@
+/**
+ * Deliberate leaks, which the campaign must find so that it can be trusted when it finds nothing.
+ */
+import type { Store } from "../../../src/storage/mod.ts";
+
+export const INJECTED_FAULTS = ["scan", "lookup", "changes"] as const;
+
+/** The kind of read that uses another owner. */
+export type InjectedFault = (typeof INJECTED_FAULTS)[number];
+
+/** One in this many reads is given the fault. Changes are rarely read. */
+const INJECTED_EVERY: Readonly<Record<InjectedFault, number>> = {
+  scan: 40,
+  lookup: 20,
+  changes: 2,
+};
+
+/** Makes some reads of a store return another owner's rows. */
+export function leakFrom(store: Store, injected: InjectedFault): void {
+  let calls = 0;
+  const ownerFor = (tableId: number, owner: number): number => {
+    calls += 1;
+    const other = store.owners(tableId).find((each) => each !== owner && each !== 0);
+    return owner !== 0 && calls % INJECTED_EVERY[injected] === 0 ? (other ?? owner) : owner;
+  };
+  const real = {
+    scan: store.scan.bind(store),
+    lookup: store.lookup.bind(store),
+    changes: store.changes.bind(store),
+  };
+  const leaky: Pick<Store, InjectedFault> = {
+    scan: (id, read) => real.scan(id, { ...read, owner: ownerFor(id, read.owner) }),
+    lookup: (id, read) => real.lookup(id, { ...read, owner: ownerFor(id, read.owner) }),
+    changes: (id, read) => real.changes(id, { ...read, owner: ownerFor(id, read.owner) }),
+  };
+  Object.defineProperty(store, injected, { value: leaky[injected] });
+}

@@ -1,0 +1,262 @@
+/**
+ * One round: the worlds, the tables, the statements of the callers, and the judgement.
+ */
+
+import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
+import { changeOf, columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
+import { queryOf } from "../fuzz_sql/queries.ts";
+import type { Table } from "../fuzz_sql/subqueries.ts";
+import { textOf } from "../fuzz_sql/tree.ts";
+import { COLUMN_TYPES, cellOf } from "../fuzz_sql/values.ts";
+import { formOf } from "./forms.ts";
+import { type InjectedFault, leakFrom } from "./injected_faults.ts";
+import { canaryIn, differenceOf, textOfAnswer } from "./judge.ts";
+import { type Watcher, watch } from "./watcher.ts";
+import { CALLERS, type Caller, mayActAs, World } from "./world.ts";
+
+const STATEMENTS_PER_ROUND = 1000;
+const PROGRESS_EVERY = 1000;
+const WATCHERS_MAX = 40;
+const LEAKS_SHOWN_MAX = 20;
+
+export interface Totals {
+  statements: number;
+  compared: number;
+  messages: number;
+  leaks: number;
+}
+
+export class Round implements AsyncDisposable {
+  readonly #seed: number;
+  readonly #chance: Chance;
+  readonly #salt: string;
+  readonly #totals: Totals;
+  readonly #injected: InjectedFault | undefined;
+  readonly #all: World;
+  readonly #lonely: ReadonlyMap<string, World>;
+  /** The columns do not include `mark`, which its default fills. */
+  readonly #tables: StoredTable[] = [];
+  #watchers: { readonly caller: Caller; readonly watcher: Watcher }[] = [];
+
+  private constructor(
+    seed: number,
+    { totals, injected }: { totals: Totals; injected: InjectedFault | undefined },
+    worlds: { all: World; lonely: ReadonlyMap<string, World> },
+  ) {
+    this.#seed = seed;
+    this.#chance = chanceFromSeed(seed);
+    this.#salt = `salt${seed}`;
+    this.#totals = totals;
+    this.#injected = injected;
+    this.#all = worlds.all;
+    this.#lonely = worlds.lonely;
+  }
+
+  static async open(
+    seed: number,
+    campaigned: { totals: Totals; injected: InjectedFault | undefined },
+  ): Promise<Round> {
+    const all = await World.open();
+    const lonely = new Map<string, World>();
+    for (const { name } of CALLERS) lonely.set(name, await World.open());
+    const round = new Round(seed, campaigned, { all, lonely });
+    await round.#define();
+    return round;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { watcher } of this.#watchers) watcher.close();
+    for (const world of this.#worlds()) await world[Symbol.asyncDispose]();
+  }
+
+  #worlds(): readonly World[] {
+    return [this.#all, ...this.#lonely.values()];
+  }
+
+  #canary(owner: string): string {
+    return new Bun.CryptoHasher("md5").update(`${this.#salt}${owner}`).digest("hex");
+  }
+
+  async #define(): Promise<void> {
+    const chance = this.#chance;
+    const mark = `mark TEXT DEFAULT md5('${this.#salt}' || CURRENT_USER)`;
+    const vault = this.#canary("vault");
+    const statements = [
+      `CREATE TABLE vault (id INT PRIMARY KEY, mark TEXT); INSERT INTO vault VALUES (1, '${vault}')`,
+      "CREATE SHARED TABLE board (id INT PRIMARY KEY, mark TEXT) WITH (ACCESS_LEVEL = 'PUBLIC'); INSERT INTO board VALUES (1, 'all'), (2, 'all')",
+      `CREATE STREAM TABLE feed (k TEXT, ${mark}) WITH (TTL_SECONDS = 3600)`,
+    ];
+    for (const name of ["t1", "t2"]) {
+      const columns = COLUMN_TYPES.filter(() => chance.below(3) > 0);
+      const elements = columns.map((column) => `${column.name} ${column.type}`);
+      statements.push(
+        `CREATE USER TABLE ${name} (${["id INT PRIMARY KEY", ...elements, mark].join(", ")})`,
+      );
+      this.#tables.push({ name, columns });
+    }
+    statements.push(
+      "CREATE VIEW peek AS SELECT id, mark FROM t1",
+      "CREATE VIEW counts AS SELECT count(*) AS n, max(mark) AS m FROM t2",
+    );
+    for (const world of this.#worlds()) for (const sql of statements) await world.prepare(sql);
+    for (const caller of CALLERS) await this.#fill(caller);
+    if (this.#injected !== undefined) leakFrom(this.#all.database.store, this.#injected);
+    this.#watchers = CALLERS.map((caller) => ({
+      caller,
+      watcher: watch(this.#all, caller.name, {
+        id: caller.name,
+        sql: "SELECT * FROM t1 WHERE mark IS NOT NULL",
+      }),
+    }));
+  }
+
+  async #fill({ name: caller }: Caller): Promise<void> {
+    const chance = this.#chance;
+    for (const { columns, name } of this.#tables) {
+      const names = ["id", ...columns.map((column) => column.name)].join(", ");
+      const rows = Array.from({ length: 2 + chance.below(15) }, (_, id) => {
+        return `(${[String(id), ...columns.map((column) => cellOf(column, chance))].join(", ")})`;
+      });
+      await this.#asBoth(caller, `INSERT INTO ${name} (${names}) VALUES ${rows.join(", ")}`);
+    }
+    await this.#asBoth(caller, "INSERT INTO feed (k) VALUES ('a'), ('b')");
+  }
+
+  async #asBoth(caller: string, sql: string): Promise<void> {
+    for (const world of [this.#all, this.#lonely.get(caller)]) {
+      const { error } = (await world?.ask(caller, sql)) ?? {};
+      if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });
+    }
+  }
+
+  async run(statementsMax: number): Promise<void> {
+    for (let done = 0; done < STATEMENTS_PER_ROUND; done += 1) {
+      if (this.#totals.statements >= statementsMax) break;
+      const caller = this.#chance.pick(CALLERS);
+      this.#totals.statements += 1;
+      if (this.#totals.statements % PROGRESS_EVERY === 0) {
+        process.stdout.write(`  ${this.#totals.statements} statements, seed ${this.#seed}\n`);
+      }
+      if (this.#chance.below(20) === 0)
+        await this.#everywhere(`STORAGE FLUSH TABLE ${this.#anyTable()}`);
+      if (this.#chance.below(4) === 0) await this.#form(caller);
+      else await this.#random(caller);
+      if (this.#chance.below(25) === 0) this.#subscribe(caller);
+      this.#readMessages();
+      if (this.#injected !== undefined && this.#totals.leaks > 0) return;
+    }
+  }
+
+  #anyTable(): string {
+    return this.#chance.pick(this.#tables).name;
+  }
+
+  async #everywhere(sql: string): Promise<void> {
+    for (const world of this.#worlds()) await world.prepare(sql);
+  }
+
+  /**
+   * Sends a query or a change, sometimes on behalf of another user. The owner alone must get the
+   * same answer.
+   */
+  async #random(caller: Caller): Promise<void> {
+    const chance = this.#chance;
+    const acted = chance.below(5) === 0 ? mayActAs(caller) : [];
+    const owner = acted.length === 0 ? caller : chance.pick(acted);
+    const isChange = chance.below(3) === 0;
+    const plain = isChange ? changeOf(this.#tables, chance) : queryOf(this.#sources(), chance).root;
+    const sql = textOf(plain);
+    const wrapped = owner === caller ? sql : `EXECUTE AS USER '${owner.name}' (${sql})`;
+    const isInTransaction = chance.below(6) === 0;
+    const way = (text: string): string => (isInTransaction ? `BEGIN; ${text}; COMMIT` : text);
+    const found = await this.#all.ask(caller.name, way(wrapped));
+    const alone = await this.#lonely.get(owner.name)?.ask(owner.name, way(sql));
+    // A caller that acts as another user must not learn that user's secrets from a message.
+    this.#judge(wrapped, textOfAnswer(found), [caller, owner]);
+    if (alone === undefined) return;
+    this.#totals.compared += 1;
+    const difference = differenceOf(found, alone);
+    if (difference !== undefined) this.#report(`${caller.name} is told ${difference}`, wrapped);
+  }
+
+  #sources(): Table[] {
+    const mark = { name: "mark", sort: "text" } as const;
+    return [
+      ...this.#tables.map((table) => ({ name: table.name, columns: [...columnsOf(table), mark] })),
+      { name: "board", columns: [{ name: "id", sort: "int" }, mark] },
+      { name: "peek", columns: [{ name: "id", sort: "int" }, mark] },
+    ];
+  }
+
+  /** Sends a form that asks for foreign data. Its changes remain in the common world. */
+  async #form(caller: Caller): Promise<void> {
+    const other = this.#chance.pick(CALLERS.filter((each) => each !== caller));
+    const sql = formOf(this.#chance, {
+      table: this.#anyTable(),
+      other: other.name,
+      canary: this.#canary(other.name),
+      salt: this.#salt,
+      isUser: caller.role === "user",
+    });
+    // A caller's own text may be returned to it, and be visible to callers who may see running
+    // statements.
+    const asked = sql.includes(this.#canary(other.name)) ? [other] : [];
+    const answer = await this.#all.ask(caller.name, takenBack(sql));
+    const acted = /^EXECUTE AS|; EXECUTE AS|^BEGIN; EXECUTE AS/.test(sql) ? mayActAs(caller) : [];
+    this.#judge(sql, textOfAnswer(answer), [caller, ...asked, ...acted]);
+    if (answer.error?.code === "INTERNAL_ERROR") this.#report(answer.error.message, sql);
+  }
+
+  #subscribe(caller: Caller): void {
+    const other = this.#chance.pick(CALLERS.filter((each) => each !== caller));
+    const condition = this.#chance.pick([
+      "mark <> ''",
+      "id > 0",
+      `mark <> md5('${this.#salt}' || '${caller.name}')`,
+      `upper(mark) <> '${other.name}'`,
+    ]);
+    const id = `s${this.#totals.statements}`;
+    const sql = `SELECT * FROM ${this.#anyTable()} WHERE ${condition}`;
+    // A replay reads every change that exists, whereas a snapshot reads rows.
+    const options = this.#chance.below(2) === 0 ? { from_seq_id: 1 } : {};
+    const watcher = watch(this.#all, caller.name, { id, sql, options });
+    this.#watchers.push({ caller, watcher });
+    if (this.#watchers.length > WATCHERS_MAX)
+      this.#watchers.splice(CALLERS.length, 1)[0]?.watcher.close();
+  }
+
+  #readMessages(): void {
+    for (const { caller, watcher } of this.#watchers) {
+      const text = watcher.taken();
+      if (text === "") continue;
+      this.#totals.messages += text.split("\n").length;
+      this.#judge("a subscription", text, [caller]);
+    }
+  }
+
+  #judge(sql: string, text: string, seen: readonly Caller[]): void {
+    const names = new Set(seen.map(({ name }) => name));
+    const [caller] = seen;
+    const foreign = CALLERS.filter(({ name }) => !names.has(name)).map(({ name }) =>
+      this.#canary(name),
+    );
+    if (caller?.role === "user") foreign.push(this.#canary("vault"));
+    const canary = canaryIn(text, foreign);
+    if (canary !== undefined)
+      this.#report(`${caller?.name ?? ""} is sent a foreign canary, ${canary}`, sql);
+  }
+
+  #report(what: string, sql: string): void {
+    this.#totals.leaks += 1;
+    if (this.#totals.leaks > LEAKS_SHOWN_MAX || this.#injected !== undefined) return;
+    process.stdout.write(`\nseed ${this.#seed}: ${what}\n  ${sql}\n`);
+  }
+}
+
+/** A change is rolled back, so that the caller's state stays the same in both of its worlds. */
+function takenBack(sql: string): string {
+  const isChange = /^(?:INSERT|UPDATE|DELETE|EXECUTE AS .*INSERT)/.test(sql);
+  // Rows of STREAM tables are not compared, and no transaction accepts them.
+  if (!isChange || sql.includes("feed")) return sql.replace("ANALYZE DELETE", "DELETE");
+  return `BEGIN; ${sql}; ROLLBACK`;
+}

@@ -1,0 +1,56 @@
+/**
+ * Fails the reader threads of the real server again and again while clients read and write, and
+ * checks that each failure ends one statement and harms nothing else.
+ *
+ * A reader exits, throws, throws while it has no statement, is refused memory, or runs for ever: at
+ * its plan, its tables, its rows, an evaluation or a question. Meanwhile three clients send
+ * analytic queries whose answers prove themselves, and two send transactions. The following count
+ * as faults: a wrong answer; a refusal with a code other than those for a failed reader or a limit;
+ * more failed statements than failed readers; a missing acknowledged write; an exit of the server.
+ * Afterwards every reader can be used, no file of a replaced segment and no temporary file is left,
+ * and memory and threads are back at their former level; anything else is a fault, too. Exits with
+ * 1 if there is any fault. With `--inject`, the server has a fault of its own, and the exit code is
+ * 0 only if it is found.
+ */
+
+import {
+  countOption,
+  optionalOneOf,
+  readOptions,
+  seedOption,
+} from "../../scripts/support/arguments.ts";
+import { INJECTED_FAULTS } from "./readers/faults.ts";
+import { failReaders } from "./readers/run.ts";
+
+const {
+  seconds,
+  rows: rowCount,
+  seed,
+  inject: injected,
+} = readOptions({
+  seconds: countOption("how long readers are made to fail", 60),
+  rows: countOption("rows of the table that is read", 150_000),
+  seed: seedOption(),
+  inject: optionalOneOf(
+    Object.keys(INJECTED_FAULTS),
+    "a fault of the server itself, which has to be found",
+  ),
+});
+process.stdout.write(`readers: ${seconds} s, seed ${seed}\n`);
+const report = await failReaders({
+  seconds,
+  seed,
+  injected,
+  rowCount,
+});
+const { answered, failed, faults, findings, written } = report;
+const kinds = [...faults].map(([kind, count]) => `${count} × ${kind}`).join(", ");
+process.stdout.write(
+  `${answered} answers proved right, ${failed} statements failed, ${written} transactions; ${kinds}\n`,
+);
+for (const finding of findings) process.stdout.write(`  ${finding}\n`);
+if (injected === undefined) {
+  process.exit(findings.length === 0 ? 0 : 1);
+}
+process.stdout.write(`injected ${injected}: ${findings.length > 0 ? "found" : "NOT FOUND"}\n`);
+process.exit(findings.length > 0 ? 0 : 1);

@@ -1,0 +1,136 @@
+/**
+ * The rows that a server must have, derived only from what it acknowledged.
+ *
+ * A change that was sent but not answered is pending: after a crash either all of it is present or
+ * none of it. One writer has at most one change under way, and no two writers touch the same key,
+ * so pending changes never overlap.
+ */
+
+/** The new text of each touched key; undefined deletes the key. */
+export type Changes = ReadonlyMap<number, string | undefined>;
+
+export interface ObservedRow {
+  readonly text: string;
+  readonly seq: number;
+}
+
+export interface Verdict {
+  /** Keys whose acknowledged state is missing. */
+  lost: number;
+  /** Keys with a value that no writer wrote, or whose deletion was acknowledged. */
+  invented: number;
+  /** Pending changes that are present only in part. */
+  torn: number;
+  /** The first few findings, in words. */
+  findings: string[];
+}
+
+const FINDINGS_MAX = 10;
+
+/** The rows of one table as one user sees them. */
+export class Ledger {
+  readonly #texts = new Map<number, string>();
+  readonly #pending = new Map<number, Changes>();
+
+  /** Keys that exist according to the acknowledgements. */
+  get keys(): readonly number[] {
+    return [...this.#texts.keys()];
+  }
+
+  has(key: number): boolean {
+    return this.#texts.has(key);
+  }
+
+  /** Records that a writer is about to send changes. */
+  begin(writer: number, changes: Changes): void {
+    if (this.#pending.has(writer)) throw new Error(`Cannot begin: writer ${writer} is under way`);
+    this.#pending.set(writer, changes);
+  }
+
+  /** Records that the server reported the changes as durable. */
+  acknowledge(writer: number): void {
+    this.#apply(this.#pending.get(writer) ?? new Map());
+    this.#pending.delete(writer);
+  }
+
+  /** Records that the server reported that none of the changes were made. */
+  refuse(writer: number): void {
+    this.#pending.delete(writer);
+  }
+
+  /**
+   * Compares the ledger with the rows after a restart, and adopts the outcome of pending changes.
+   */
+  judge(observed: ReadonlyMap<number, ObservedRow>): Verdict {
+    const verdict: Verdict = { lost: 0, invented: 0, torn: 0, findings: [] };
+    const note = (finding: string): void => {
+      if (verdict.findings.length < FINDINGS_MAX) verdict.findings.push(finding);
+    };
+    for (const [writer, changes] of this.#pending) {
+      const done = [...changes].filter(([key, text]) => observed.get(key)?.text === text);
+      this.#apply(done);
+      if (done.length > 0 && done.length < changes.size) {
+        verdict.torn += 1;
+        note(
+          `of ${changes.size} rows that writer ${writer} sent at once, ${done.length} are there`,
+        );
+      }
+    }
+    this.#pending.clear();
+    for (const [key, text] of this.#texts) {
+      const found = observed.get(key)?.text;
+      if (found === text) continue;
+      verdict.lost += 1;
+      note(
+        `key ${key} should hold "${text}" and ${found === undefined ? "is not there" : `holds "${found}"`}`,
+      );
+    }
+    for (const [key, { text }] of observed) {
+      if (this.#texts.has(key)) continue;
+      verdict.invented += 1;
+      note(`key ${key} holds "${text}" and should not be there`);
+    }
+    return verdict;
+  }
+
+  #apply(changes: Iterable<readonly [key: number, text: string | undefined]>): void {
+    for (const [key, text] of changes) {
+      if (text === undefined) this.#texts.delete(key);
+      else this.#texts.set(key, text);
+    }
+  }
+}
+
+/** Checks that a sequence id, once assigned, never refers to anything else. */
+export class SeqWatch {
+  readonly #versionBySeq = new Map<number, string>();
+  readonly #acknowledged = new Set<number>();
+  #highest = 0;
+  #floor = 0;
+  #reusedCount = 0;
+
+  /** Counts ids that were assigned again, or that were below an older one. */
+  get reusedCount(): number {
+    return this.#reusedCount;
+  }
+
+  /** Requires new ids to be above every one seen so far, because the server was restarted. */
+  raiseFloor(): void {
+    this.#floor = this.#highest;
+  }
+
+  /** Records the highest id of a commit, from its answer. */
+  acknowledged(seq: number): void {
+    if (seq <= this.#floor || this.#acknowledged.has(seq)) this.#reusedCount += 1;
+    this.#acknowledged.add(seq);
+    this.#highest = Math.max(this.#highest, seq);
+  }
+
+  /** Records an id read from a row. @param version The version that it identifies. */
+  seen(seq: number, version: string): void {
+    const before = this.#versionBySeq.get(seq);
+    if (before === undefined ? seq <= this.#floor : before !== version) this.#reusedCount += 1;
+    this.#versionBySeq.set(seq, version);
+    this.#highest = Math.max(this.#highest, seq);
+  }
+}

@@ -1,0 +1,371 @@
+/**
+ * One run of the torture: load, kill, start, compare, and again.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
+import { type ServerProcess, startServer } from "../../support/server_process.ts";
+import { KILL_POINTS, type KillPoint } from "./kill_points.ts";
+import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
+import { Definer, type Scope, type Tally, Writer } from "./load.ts";
+import { UPLOADS_TABLE, Uploader } from "./uploads.ts";
+
+/** Faults that a run can inject into what it reads back, to show that it would find them. */
+export const INJECTED_FAULTS = ["lost", "invented", "altered", "reused", "upload"] as const;
+
+export type InjectedFault = (typeof INJECTED_FAULTS)[number];
+
+export interface TortureOptions {
+  /** The number of kills at random moments, used if there are no rounds. */
+  killCount: number;
+  /** How often the server is killed at each named point. */
+  rounds: number;
+  /** If given, random kills and rounds of named points alternate for this long. */
+  minutes?: number | undefined;
+  /** Called after each kill; true if the run is to end. */
+  isEnough?: () => boolean;
+  seed: number;
+  injected: InjectedFault | undefined;
+  onMinute: (state: TortureReport) => void;
+}
+
+export interface TortureReport {
+  kills: number;
+  acknowledged: number;
+  refused: number;
+  rowsRead: number;
+  lost: number;
+  invented: number;
+  torn: number;
+  reused: number;
+  /** The number of tables or columns that differ from what was acknowledged. */
+  defined: number;
+  /** The number of uploaded files that differ from what was acknowledged. */
+  files: number;
+  /** Named points that no server reached. */
+  unreached: string[];
+  startMsMedian: number;
+  startMsMax: number;
+  findings: string[];
+  /** The directory of the server, which is removed if nothing was found. */
+  directory: string;
+}
+
+/**
+ * The minimum time that a server runs under load: often too short for a flush, sometimes long
+ * enough for several.
+ */
+const LIFE_MS_MIN = 30;
+const LIFE_MS_MAX = 1500;
+
+/** A lookup of a single key must give the same row as the scan. */
+const LOOKUPS_PER_SCOPE = 10;
+
+const MINUTE_MS = 60_000;
+
+/** In a long run, the number of random kills between two rounds over the named points. */
+const KILLS_BETWEEN_ROUNDS = 100;
+
+/** Within this time a server under load reaches every named point. */
+const POINT_MS_MAX = 90_000;
+
+/** The writers notice the end of a server a moment before this script does. */
+const END_MS_MAX = 2000;
+
+/** Exit code of a process that SIGKILL ended. */
+const KILLED = 137;
+
+/** If a server failed without being killed, this much of its output is shown. */
+const OUTPUT_SHOWN = 4000;
+
+export async function torture(options: TortureOptions): Promise<TortureReport> {
+  const chance = chanceFromSeed(options.seed);
+  const env: Record<string, string> = {};
+  const elsewhere = mkdtempSync(join(tmpdir(), "tidemark-storage-"));
+  const preload = ["--preload", join(import.meta.dir, "killing_disk.ts")];
+  const server = await startServer({
+    env,
+    ...((options.rounds > 0 || options.minutes !== undefined) && {
+      command: [process.execPath, ...preload, "src/main.ts"],
+    }),
+    config: {
+      // The files are small, so that the log is recycled and flushed many times in one run.
+      storage: {
+        wal_segment_bytes: 1_048_576,
+        wal_max_bytes: 8_388_608,
+        allowed_roots: [elsewhere],
+      },
+      // A log file holds the largest allowed row.
+      limits: { max_row_bytes: 65_536 },
+      performance: { request_timeout: 60 },
+    },
+  });
+  await server.setup();
+  const scopes = await makeScopes(server, `${elsewhere}/storage`);
+  const run = new Run(server, scopes, { ...options, chance, env });
+  const report = await run.toTheEnd().catch((error: unknown) => {
+    server.keepDirectory();
+    const said = `${server.output.slice(-OUTPUT_SHOWN)}\nthe data is kept in ${server.directory}`;
+    throw new Error(`Cannot go on after ${run.killCount} kills:\n${said}`, { cause: error });
+  });
+  const isClean = report.findings.length === 0;
+  server.kill("SIGKILL");
+  await server.exited();
+  if (isClean || options.injected !== undefined) {
+    await server.stop();
+    rmSync(elsewhere, { recursive: true });
+  } else {
+    server.keepDirectory();
+  }
+  return report;
+}
+
+/**
+ * Two writers share a SHARED table. Two others use the same keys for rows of their own, in a table
+ * whose segments lie elsewhere.
+ */
+async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]> {
+  const policy = "FLUSH_POLICY = 'rows:400,interval:2'";
+  await server.rows(
+    `CREATE NAMESPACE torture; CREATE STORAGE elsewhere TYPE filesystem PATH '${path}'; ` +
+      `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
+      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}, COMPRESSION='zstd', STORAGE_ID='elsewhere'); ` +
+      `CREATE TABLE ${UPLOADS_TABLE} (id BIGINT PRIMARY KEY, file FILE)`,
+  );
+  const tokens = { ann: await server.createUser("ann"), ben: await server.createUser("ben") };
+  return [
+    { table: "torture.pool", user: "the administrator", token: server.token },
+    { table: "torture.own", user: "ann", token: tokens.ann },
+    { table: "torture.own", user: "ben", token: tokens.ben },
+  ].map((scope) => Object.assign({ ledger: new Ledger(), seqs: new SeqWatch() }, scope));
+}
+
+interface RunOptions extends TortureOptions {
+  readonly chance: Chance;
+  /** The environment for the next server process. */
+  readonly env: Record<string, string>;
+}
+
+class Run {
+  readonly #server: ServerProcess;
+  readonly #scopes: readonly Scope[];
+  readonly #options: RunOptions;
+  readonly #tally: Tally = { acknowledged: 0, refused: 0, lastRefusal: "" };
+  readonly #writers: readonly Writer[];
+  readonly #definer: Definer;
+  readonly #uploader: Uploader;
+  readonly #startMs: number[] = [];
+  readonly #report: TortureReport;
+
+  constructor(server: ServerProcess, scopes: readonly Scope[], options: RunOptions) {
+    this.#server = server;
+    this.#scopes = scopes;
+    this.#options = options;
+    const { chance } = options;
+    const tally = this.#tally;
+    const [pool] = scopes;
+    if (pool === undefined) throw new Error("Cannot run: there are no scopes");
+    this.#writers = [pool, ...scopes].map(
+      (scope, index) =>
+        new Writer({
+          server,
+          scope,
+          // The two owners use the same keys: a row of one must not be visible to the other.
+          writer: index < 2 ? index : 2,
+          chance: chanceFromSeed(chance.below(2 ** 31)),
+          tally,
+        }),
+    );
+    const tables = [...new Set(scopes.map((scope) => scope.table))];
+    this.#definer = new Definer({
+      server,
+      tables,
+      tally,
+      chance: chanceFromSeed(chance.below(2 ** 31)),
+    });
+    this.#uploader = new Uploader({ server, tally, chance: chanceFromSeed(chance.below(2 ** 31)) });
+    this.#report = {
+      kills: 0,
+      acknowledged: 0,
+      refused: 0,
+      rowsRead: 0,
+      lost: 0,
+      invented: 0,
+      torn: 0,
+      reused: 0,
+      defined: 0,
+      files: 0,
+      unreached: [],
+      startMsMedian: 0,
+      startMsMax: 0,
+      findings: [],
+      directory: server.directory,
+    };
+  }
+
+  get killCount(): number {
+    return this.#report.kills;
+  }
+
+  async toTheEnd(): Promise<TortureReport> {
+    const { onMinute } = this.#options;
+    let minuteEndsMs = Date.now() + MINUTE_MS;
+    for (const point of this.#deaths()) {
+      if (point === undefined) await this.#liveAndDie();
+      else await this.#dieAt(point);
+      await this.#restart();
+      await this.#compare();
+      if (this.#options.isEnough?.() === true) break;
+      if (Date.now() >= minuteEndsMs) {
+        minuteEndsMs += MINUTE_MS;
+        onMinute(this.#report);
+      }
+    }
+    if (this.#tally.refused > 0) this.#find(`refused: ${this.#tally.lastRefusal}`);
+    return this.#report;
+  }
+
+  /** Yields the point where each server dies; undefined means at any moment. */
+  *#deaths(): Generator<KillPoint | undefined> {
+    const { killCount, minutes, rounds } = this.#options;
+    if (minutes !== undefined) {
+      const endMs = Date.now() + minutes * MINUTE_MS;
+      while (Date.now() < endMs) {
+        for (let kill = 0; kill < KILLS_BETWEEN_ROUNDS && Date.now() < endMs; kill += 1) {
+          yield undefined;
+        }
+        for (const point of KILL_POINTS) if (Date.now() < endMs) yield point;
+      }
+    } else if (rounds === 0) {
+      for (let kill = 0; kill < killCount; kill += 1) yield undefined;
+    } else {
+      for (let round = 0; round < rounds; round += 1) yield* KILL_POINTS;
+    }
+  }
+
+  async #liveAndDie(): Promise<void> {
+    const { chance } = this.#options;
+    const load = this.#load();
+    const lifeMs = LIFE_MS_MIN + chance.below(LIFE_MS_MAX - LIFE_MS_MIN);
+    await Promise.race([Bun.sleep(lifeMs), Promise.all(load)]);
+    this.#server.kill("SIGKILL");
+    await Promise.all([this.#server.exited(), ...load]);
+    this.#report.kills += 1;
+  }
+
+  /** Starts a server that kills itself at a point, possibly during startup. */
+  async #dieAt({ name, often }: KillPoint): Promise<void> {
+    const { chance, env } = this.#options;
+    this.#server.kill("SIGKILL");
+    await this.#server.exited();
+    env["KILL_AT"] = name;
+    env["KILL_COUNT"] = String(1 + chance.below(often));
+    try {
+      await this.#server.start();
+      const load = this.#load();
+      await Promise.race([Bun.sleep(POINT_MS_MAX), Promise.all(load)]);
+      const code = await Promise.race([this.#server.exited(), Bun.sleep(END_MS_MAX)]);
+      if (code !== KILLED) {
+        this.#report.unreached.push(name);
+        this.#server.kill("SIGKILL");
+      }
+      await Promise.all([this.#server.exited(), ...load]);
+    } catch (error) {
+      if ((await this.#server.exited()) !== KILLED) throw error;
+    }
+    env["KILL_AT"] = "";
+    this.#report.kills += 1;
+  }
+
+  #load(): Promise<void>[] {
+    const loads = [...this.#writers, this.#definer, this.#uploader];
+    return loads.map((load) => load.run());
+  }
+
+  async #restart(): Promise<void> {
+    const startedMs = Date.now();
+    await this.#server.start();
+    this.#startMs.push(Date.now() - startedMs);
+    const sorted = this.#startMs.toSorted((a, b) => a - b);
+    this.#report.startMsMedian = sorted[sorted.length >> 1] ?? 0;
+    this.#report.startMsMax = sorted.at(-1) ?? 0;
+  }
+
+  async #compare(): Promise<void> {
+    const report = this.#report;
+    for (const scope of this.#scopes) {
+      const observed = await this.#read(scope);
+      this.#inject(observed);
+      for (const [key, { text, seq }] of observed) {
+        scope.seqs.seen(seq, `${key}: ${text}`);
+      }
+      const verdict = scope.ledger.judge(observed);
+      report.lost += verdict.lost;
+      report.invented += verdict.invented;
+      report.torn += verdict.torn;
+      report.rowsRead += observed.size;
+      for (const finding of verdict.findings)
+        this.#find(`${scope.table} of ${scope.user}: ${finding}`);
+      await this.#lookUp(scope, observed);
+      scope.seqs.raiseFloor();
+    }
+    for (const fault of await this.#definer.faults()) {
+      report.defined += 1;
+      this.#find(fault);
+    }
+    for (const fault of await this.#uploader.faults(this.#options.injected === "upload")) {
+      report.files += 1;
+      this.#find(fault);
+    }
+    report.reused = this.#scopes.reduce((sum, scope) => sum + scope.seqs.reusedCount, 0);
+    report.acknowledged = this.#tally.acknowledged;
+    report.refused = this.#tally.refused;
+  }
+
+  async #read({ table, token }: Scope): Promise<Map<number, ObservedRow>> {
+    const rows = await this.#server.rows(`SELECT id, v, _seq FROM ${table}`, { token });
+    const observed = new Map<number, ObservedRow>();
+    for (const [id, text, seq] of rows) {
+      if (observed.has(Number(id))) {
+        this.#report.invented += 1;
+        this.#find(`${table}: key ${String(id)} is there twice`);
+      }
+      observed.set(Number(id), { text: String(text), seq: Number(seq) });
+    }
+    return observed;
+  }
+
+  /** A read by key must return the same rows as the scan. */
+  async #lookUp(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
+    const keys = [...observed.keys()];
+    for (let count = 0; count < LOOKUPS_PER_SCOPE && keys.length > 0; count += 1) {
+      const key = this.#options.chance.pick(keys);
+      const sql = `SELECT v FROM ${scope.table} WHERE id = $1`;
+      const [row] = await this.#server.rows(sql, { token: scope.token, params: [key] });
+      if (this.#options.injected === undefined && row?.[0] !== observed.get(key)?.text) {
+        this.#report.lost += 1;
+        this.#find(
+          `${scope.table}: key ${key} returns another row when it is read by key: ${JSON.stringify(row)}`,
+        );
+      }
+    }
+  }
+
+  /** Damages the rows that were read, if the run is meant to show that it would notice. */
+  #inject(observed: Map<number, ObservedRow>): void {
+    const { injected } = this.#options;
+    const [first, second] = observed;
+    if (injected === undefined || first === undefined || second === undefined) return;
+    const [key, row] = first;
+    if (injected === "lost") observed.delete(key);
+    else if (injected === "invented")
+      observed.set(-1, { text: "from nowhere", seq: row.seq + 0.5 });
+    else if (injected === "reused") observed.set(key, { ...row, seq: second[1].seq });
+    else if (injected === "altered") observed.set(key, { ...row, text: row.text.slice(0, -1) });
+  }
+
+  #find(finding: string): void {
+    this.#report.findings.push(`kill ${this.#report.kills}: ${finding}`);
+  }
+}

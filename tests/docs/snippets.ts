@@ -1,0 +1,200 @@
+/**
+ * The fenced blocks of a document, and how each is run.
+ *
+ *     <!-- snippet: shows "hello" -->      a directive for the block after it; see `Directive`
+ *     ```html
+ *     …
+ *     ```
+ *
+ * A block of an unknown language is an error, so that no snippet escapes.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { ServerProcess } from "../support/server_process.ts";
+
+export const ROOT: string = join(import.meta.dir, "../..");
+
+/** The first Node version with the WebSocket that live queries need. */
+const NODE_MIN = 22;
+
+/** Runs scripts: Node, or Bun where Node is absent or too old for live queries. */
+export const SCRIPT_RUNNER: string = nodeMajor() >= NODE_MIN ? "node" : process.execPath;
+
+function nodeMajor(): number {
+  if (Bun.which("node") === null) return 0;
+  const version = Bun.spawnSync(["node", "--version"]).stdout.toString();
+  return Number(/^v(\d+)/.exec(version)?.[1] ?? 0);
+}
+
+/** The address used in the documents. */
+const WRITTEN_ADDRESS = "127.0.0.1:2900";
+
+/** Directories named in the documents, with the name that each has below a run's folder. */
+const WRITTEN_PATHS: readonly (readonly [written: string, name: string])[] = [
+  ["/var/backups", "backups"],
+  ["/mnt/nvme/tidemark", "nvme"],
+];
+
+/** How long a command may take. */
+const COMMAND_MS_MAX = 60_000;
+
+const BLOCK = /^(?:<!-- snippet: (.+?) -->\n)?```([a-z]*)\n([\s\S]*?)^```$/gm;
+
+export type Directive =
+  /** Another test runs the block. */
+  | { readonly kind: "tested"; readonly by: string }
+  /** No test can run the block here. */
+  | { readonly kind: "untested"; readonly why: string }
+  /** The block starts the server that the blocks after it use. */
+  | { readonly kind: "server" }
+  /** The server refuses a statement in the block. */
+  | { readonly kind: "refused" }
+  /** The command runs until it is killed, which happens once it has printed the text. */
+  | { readonly kind: "until"; readonly text: string }
+  /** The page shows the text. It is also saved under the path, for the commands behind it. */
+  | { readonly kind: "shows"; readonly text: string; readonly path?: string };
+
+export interface Block {
+  readonly language: string;
+  readonly text: string;
+  readonly directive: Directive | undefined;
+  /** The number of the block's first line, from 1. */
+  readonly line: number;
+}
+
+/** Returns the blocks of a document, in order. */
+export function blocksOf(path: string): readonly Block[] {
+  const document = readFileSync(join(ROOT, path), "utf8");
+  const fences = document.split("\n").filter((line) => line.startsWith("```")).length;
+  const blocks = [...document.matchAll(BLOCK)].map((match): Block => {
+    const [, directive, language = "", text = ""] = match;
+    return {
+      language,
+      text,
+      directive: directive === undefined ? undefined : directiveFrom(directive),
+      line: document.slice(0, match.index).split("\n").length,
+    };
+  });
+  if (fences !== blocks.length * 2) throw new Error(`Cannot read ${path}: a block is not closed`);
+  return blocks;
+}
+
+function directiveFrom(text: string): Directive {
+  const [, by] = /^tested by (\S+)$/.exec(text) ?? [];
+  if (by !== undefined) {
+    if (!existsSync(join(ROOT, by))) throw new Error(`Cannot find the test ${by}`);
+    return { kind: "tested", by };
+  }
+  const [, why] = /^untested, because (.+)$/.exec(text) ?? [];
+  if (why !== undefined) return { kind: "untested", why };
+  if (text === "starts the server") return { kind: "server" };
+  if (text === "is refused") return { kind: "refused" };
+  const [, until] = /^runs until "(.+)"$/.exec(text) ?? [];
+  if (until !== undefined) return { kind: "until", text: until };
+  const [, path, shown] = /^(?:as (\S+), )?shows "(.+)"$/.exec(text) ?? [];
+  if (shown !== undefined) {
+    return { kind: "shows", text: shown, ...(path === undefined ? {} : { path }) };
+  }
+  throw new Error(`Cannot read the directive "${text}"`);
+}
+
+/** Runs the blocks of one document in a folder of its own. */
+export class Runner {
+  readonly #folder: string;
+  readonly #server: ServerProcess;
+
+  constructor(folder: string, server: ServerProcess) {
+    this.#folder = folder;
+    this.#server = server;
+    const bin = join(folder, "bin");
+    mkdirSync(bin, { recursive: true });
+    for (const [, name] of WRITTEN_PATHS) mkdirSync(join(folder, name), { recursive: true });
+    // `npm start -- verify ./data` runs the server's program in the folder.
+    const npm = `#!/bin/sh\nshift\n[ "$1" = "--" ] && shift\nexec ${process.execPath} ${ROOT}/src/main.ts "$@"\n`;
+    writeFileSync(join(bin, "npm"), npm, { mode: 0o755 });
+    writeFileSync(join(folder, "config.toml"), "");
+    writeFileSync(join(folder, "state.sh"), "");
+  }
+
+  /** Returns a block with the addresses and paths of this run. */
+  ofThisRun(text: string): string {
+    const address = this.#server.url.replace(/^http:\/\//, "");
+    let changed = text.replaceAll(WRITTEN_ADDRESS, address);
+    for (const [written, name] of WRITTEN_PATHS) {
+      changed = changed.replaceAll(written, join(this.#folder, name));
+    }
+    // The port may already be in use.
+    return changed.replace("http.server 8000", "http.server 0");
+  }
+
+  /** Runs a shell block. Variables and functions remain defined for the next one. */
+  async shell({ directive, text }: Block): Promise<void> {
+    const script = [
+      ". ./state.sh",
+      "set -eu",
+      this.ofThisRun(text),
+      "{ declare -f; declare -p api token; } > state.sh 2>/dev/null || true",
+    ].join("\n");
+    const until = directive?.kind === "until" ? directive.text : undefined;
+    const output = await this.#command(["bash", "-c", script], until);
+    const isRefused = /"status": ?"error"|"error": ?["{]/.test(output);
+    if (isRefused !== (directive?.kind === "refused")) {
+      throw new Error(isRefused ? `Refused: ${output}` : `Not refused: ${output}`);
+    }
+  }
+
+  /** Writes a program to a file and runs it. */
+  async program({ directive, text }: Block, name: string, command: string): Promise<void> {
+    writeFileSync(join(this.#folder, name), this.ofThisRun(text));
+    const until = directive?.kind === "until" ? directive.text : undefined;
+    await this.#command([command, name], until);
+  }
+
+  /** Saves a file where the document tells its reader to save it. */
+  save(path: string, text: string): void {
+    const file = join(this.#folder, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+
+  /** Runs statements as the administrator. */
+  async sql({ text }: Block): Promise<void> {
+    const { token } = await this.#login();
+    await this.#server.rows(this.ofThisRun(text), { token });
+  }
+
+  async #login(): Promise<{ token: string }> {
+    return { token: (await this.#server.login("ada")).access_token };
+  }
+
+  /** Returns the output of a command. @throws If it fails, or does not print `until` in time. */
+  async #command(command: readonly string[], until: string | undefined): Promise<string> {
+    const child = Bun.spawn([...command], {
+      cwd: this.#folder,
+      env: {
+        ...process.env,
+        PATH: [join(this.#folder, "bin"), dirname(process.execPath), process.env["PATH"]].join(":"),
+      },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      timeout: COMMAND_MS_MAX,
+      killSignal: "SIGKILL",
+      // The shell's own children end with it.
+      detached: true,
+    });
+    const errors = new Response(child.stderr).text();
+    let output = "";
+    let isSeen = false;
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      output += decoder.decode(chunk, { stream: true });
+      if (until === undefined || !output.includes(until)) continue;
+      isSeen = true;
+      process.kill(-child.pid, "SIGKILL");
+    }
+    const code = await child.exited;
+    if (until === undefined ? code === 0 : isSeen) return output;
+    throw new Error(`${command.join(" ")} ended with ${code}:\n${output}${await errors}`);
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * Goal: between two checks of the sockets the scheduler does a bounded amount of work, however many
+ * clients make requests. Method: tasks that each cost a batch, and ticks that the test controls.
+ */
+import { expect, test } from "bun:test";
+import { type ScheduledFeed, Scheduler } from "../../../src/live/scheduler/scheduler.ts";
+import type { TickBudget } from "../../../src/live/scheduler/tick_budget.ts";
+import { noBugs } from "../../support/no_bugs.ts";
+
+const PACE = { tickUnits: 2000, sliceUnits: 2000, requestUnits: 16_000 };
+const BATCH_UNITS = 1000;
+const REVIEW_UNITS = 100;
+
+/** A task that is done in one step of a batch. */
+class BatchTask {
+  isDone = false;
+
+  advance(budget: TickBudget): boolean {
+    budget.spend(BATCH_UNITS);
+    this.isDone = true;
+    return true;
+  }
+}
+
+function pumpWithTurns(): {
+  scheduler: Scheduler;
+  /** Runs the ticks that come before the next check of the sockets. */
+  giveSoon: () => void;
+  /** Checks the sockets, and runs the later ticks. Returns how many. */
+  giveLater: () => number;
+} {
+  let soon: (() => void)[] = [];
+  let later: (() => void)[] = [];
+  const ticks = {
+    soon: (tick: () => void) => void soon.push(tick),
+    later: (tick: () => void) => void later.push(tick),
+  };
+  const giveSoon = (): void => {
+    while (soon.length > 0) {
+      const due = soon;
+      soon = [];
+      for (const tick of due) tick();
+    }
+  };
+  const giveLater = (): number => {
+    const due = later;
+    later = [];
+    for (const tick of due) tick();
+    giveSoon();
+    return due.length;
+  };
+  return { scheduler: new Scheduler(ticks, PACE, noBugs), giveSoon, giveLater };
+}
+
+function doneCount(tasks: readonly BatchTask[]): number {
+  return tasks.filter(({ isDone }) => isDone).length;
+}
+
+test("a request alone is served in its own tick", () => {
+  const { scheduler } = pumpWithTurns();
+  const task = new BatchTask();
+  scheduler.run(task);
+  expect(task.isDone).toBe(true);
+});
+
+test("requests between two checks of the sockets share a tick, and all are served in the end", () => {
+  const { giveLater, giveSoon, scheduler } = pumpWithTurns();
+  const tasks = Array.from({ length: 100 }, () => new BatchTask());
+  for (const task of tasks) {
+    scheduler.run(task);
+    // Each frame is a separate event, after which the soonest ticks run.
+    giveSoon();
+  }
+  expect(doneCount(tasks)).toBe(2);
+
+  for (let before = doneCount(tasks); before < tasks.length; before = doneCount(tasks)) {
+    expect(giveLater()).toBeGreaterThan(0);
+    expect(doneCount(tasks)).toBeGreaterThan(before);
+    expect(doneCount(tasks)).toBeLessThanOrEqual(before + 2);
+  }
+});
+
+test("a long tick is followed by a check of the sockets, a short one is not", () => {
+  const { giveLater, giveSoon, scheduler } = pumpWithTurns();
+  let costs = 0;
+  let advanced = 0;
+  const feed: ScheduledFeed = {
+    isSlow: false,
+    advance(budget) {
+      budget.spend(costs);
+      advanced += 1;
+      return true;
+    },
+    review: () => true,
+    takeWaiting: () => [],
+    fail() {},
+  };
+  for (const [cost, expected] of [
+    [10, 3],
+    [1000, 1],
+  ] as const) {
+    costs = cost;
+    advanced = 0;
+    for (let mark = 0; mark < 3; mark += 1) {
+      scheduler.mark(feed);
+      giveSoon();
+    }
+    expect(advanced, `ticks of ${cost} units`).toBe(expected);
+    giveLater();
+  }
+  expect(advanced).toBe(2);
+});
+
+interface CountingOptions {
+  readonly isSlow?: boolean;
+  readonly reviews?: number;
+  readonly readUnits?: number;
+}
+
+/** A feed that counts its requests. */
+class CountingFeed implements ScheduledFeed {
+  readCount = 0;
+  failCount = 0;
+  reviewCount = 0;
+  /** The number of ticks left in the feed's review. */
+  reviewsLeft: number;
+  readonly isSlow: boolean;
+  readonly #readUnits: number;
+
+  constructor({ isSlow = false, reviews = 0, readUnits = 1 }: CountingOptions) {
+    this.isSlow = isSlow;
+    this.reviewsLeft = reviews;
+    this.#readUnits = readUnits;
+  }
+
+  advance(budget: TickBudget): boolean {
+    expect(this.reviewsLeft, "reviews before it is read").toBe(0);
+    budget.spend(this.#readUnits);
+    this.readCount += 1;
+    return true;
+  }
+
+  review(budget: TickBudget): boolean {
+    while (this.reviewsLeft > 0) {
+      if (budget.isSpent) return false;
+      budget.spend(REVIEW_UNITS);
+      this.reviewsLeft -= 1;
+      this.reviewCount += 1;
+    }
+    return true;
+  }
+
+  fail(): void {
+    this.failCount += 1;
+  }
+
+  takeWaiting(): [] {
+    return [];
+  }
+}
+
+test("a feed that has changed is read beside the reviews of others, however many those are", () => {
+  const { giveLater, giveSoon, scheduler } = pumpWithTurns();
+  const reviewed = Array.from({ length: 1000 }, () => new CountingFeed({ reviews: 3 }));
+  for (const feed of reviewed) scheduler.review(feed);
+  giveSoon();
+  // Feeds under review also get changes, and keep their place in the order.
+  for (const feed of reviewed) scheduler.mark(feed);
+  const quick = new CountingFeed({});
+  for (let tick = 1; tick <= 5; tick += 1) {
+    scheduler.mark(quick);
+    giveLater();
+    expect(quick.readCount).toBe(tick);
+  }
+  while (giveLater() > 0);
+  for (const feed of reviewed) expect(feed).toMatchObject({ reviewCount: 3, readCount: 1 });
+});
+
+test("reviews go on while feeds use up all that they may, and share it among themselves", () => {
+  const { giveLater, scheduler } = pumpWithTurns();
+  const busy = Array.from({ length: 10 }, () => new CountingFeed({ readUnits: PACE.tickUnits }));
+  const reviewed = [200, 100].map((reviews) => new CountingFeed({ reviews }));
+  for (const feed of reviewed) scheduler.review(feed);
+  let ticks = 0;
+  for (; reviewed.some(({ readCount }) => readCount === 0); ticks += 1) {
+    for (const feed of busy) scheduler.mark(feed);
+    giveLater();
+  }
+  expect(ticks).toBeLessThan((300 * REVIEW_UNITS) / (PACE.tickUnits / 2) + 15);
+  expect(busy.reduce((sum, { readCount }) => sum + readCount, 0)).toBeGreaterThan(ticks - 5);
+});
+
+test("slow feeds have their turns after the others, and have some in each", () => {
+  const { giveLater, giveSoon, scheduler } = pumpWithTurns();
+  const slow = Array.from({ length: 100 }, () => {
+    return new CountingFeed({ isSlow: true, readUnits: PACE.tickUnits });
+  });
+  const quick = new CountingFeed({});
+  const busy = new CountingFeed({ readUnits: PACE.tickUnits });
+  for (const feed of [...slow, quick]) scheduler.mark(feed);
+  giveSoon();
+  expect(quick.readCount).toBe(1);
+  let ticks = 1;
+  for (; slow.some(({ readCount }) => readCount === 0); ticks += 1) {
+    for (const feed of [quick, busy]) scheduler.mark(feed);
+    giveLater();
+    expect(quick.readCount).toBe(ticks + 1);
+  }
+  expect(ticks).toBe(slow.length);
+});

@@ -1,0 +1,96 @@
+/**
+ * `tidemark verify` and `tidemark repair` of index files: a file that is missing, damaged, or wrong
+ * under a right checksum is found and made again, and never gives a wrong answer.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { forgeIndex } from "../support/forged_index.ts";
+import {
+  copyOf,
+  freshDirectory,
+  maintain,
+  OpenDirectory,
+  removeDirectories,
+} from "../support/maintenance.ts";
+
+let directory: string;
+
+beforeAll(async () => {
+  directory = freshDirectory();
+  await using database = await OpenDirectory.open(directory);
+  await database.rows("CREATE TABLE t (id INT PRIMARY KEY, v TEXT UNIQUE)");
+  await database.rows("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 500) g");
+  await database.rows("STORAGE FLUSH TABLE t");
+}, 60_000);
+
+afterAll(removeDirectories);
+
+function indexFile(path: string): string {
+  const names = readdirSync(join(path, "segments"), { recursive: true, encoding: "utf8" });
+  return join(path, "segments", names.find((name) => name.endsWith(".idx")) ?? "none");
+}
+
+describe("an index file", () => {
+  test("is sound at first", () => {
+    const { code, text } = maintain("verify", [directory]);
+    expect({ code, text }).toMatchObject({ code: 0 });
+  });
+
+  test.each<readonly [what: string, harm: (file: string) => void]>([
+    ["is missing", (file) => rmSync(file)],
+    [
+      "has a flipped byte",
+      (file) => {
+        const bytes = readFileSync(file);
+        bytes[1000] = (bytes[1000] ?? 0) ^ 1;
+        writeFileSync(file, bytes);
+      },
+    ],
+    ["is cut off", (file) => writeFileSync(file, readFileSync(file).subarray(0, 200))],
+    [
+      "has a stale entry",
+      (file) =>
+        forgeIndex(file, ({ rows }) => {
+          rows[7] = rows[8] ?? 0;
+        }),
+    ],
+    [
+      "has two entries in the wrong order",
+      (file) =>
+        forgeIndex(file, ({ prefixes, rows }) => {
+          prefixes.reverse();
+          rows.reverse();
+        }),
+    ],
+    [
+      "has another prefix",
+      (file) =>
+        forgeIndex(file, ({ prefixes }) => {
+          prefixes[499] = (prefixes[499] ?? 0) + 1;
+        }),
+    ],
+  ])("is found and made again if it %s", async (_what, harm) => {
+    const path = copyOf(directory);
+    const file = indexFile(path);
+    const good = readFileSync(file);
+    harm(file);
+    expect(maintain("verify", [path]).code).toBe(1);
+    expect(maintain("repair", [path]).code).toBe(0);
+    expect(readFileSync(indexFile(path)).equals(good)).toBe(true);
+    expect(maintain("verify", [path]).code).toBe(0);
+  });
+
+  test.each<readonly [what: string, harm: (file: string) => void]>([
+    ["missing", (file) => rmSync(file)],
+    ["cut off", (file) => writeFileSync(file, readFileSync(file).subarray(0, 200))],
+  ])("that is %s changes no answer", async (_what, harm) => {
+    const path = copyOf(directory);
+    harm(indexFile(path));
+    await using database = await OpenDirectory.open(path);
+    const response = await database.ask("INSERT INTO t VALUES (900, 'v77')");
+    expect(response.error?.code).toBe("DUPLICATE_KEY");
+    const { results } = await database.ask("SELECT id FROM t WHERE v = 'v77'");
+    expect(results.at(-1)?.rows).toEqual([[77]]);
+  });
+});

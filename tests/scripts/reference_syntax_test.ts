@@ -1,0 +1,42 @@
+/**
+ * Goal: the syntax in the statement reference is read as it is meant. Method: the sentences that
+ * the notation generates are collected and compared with all possible ones.
+ */
+import { expect, test } from "bun:test";
+import { Sentences } from "../../scripts/reference/syntax.ts";
+
+function sentencesOf(syntax: string, rules: Readonly<Record<string, string>> = {}): string[] {
+  const made = new Sentences(new Map(Object.entries(rules)), 1);
+  return [...new Set(Array.from({ length: 200 }, () => made.next(syntax)))].toSorted();
+}
+
+test("Sentences writes words unchanged, and samples for names", () => {
+  expect(sentencesOf("DROP TABLE table")).toEqual(["DROP TABLE app.t"]);
+});
+
+test("Sentences omits optional parts, and chooses", () => {
+  expect(sentencesOf("A [ B | C ] { D | E F }")).toEqual([
+    "A B D",
+    "A B E F",
+    "A C D",
+    "A C E F",
+    "A D",
+    "A E F",
+  ]);
+});
+
+test("Sentences repeats the preceding element after commas or blanks", () => {
+  expect(sentencesOf("( column [, …] )")).toEqual(["( a )", "( a , a )"]);
+  expect(sentencesOf("[ X ] …")).toEqual(["", "X", "X X"]);
+});
+
+test("Sentences follows a rule by its name, and keeps a comma attached to its word", () => {
+  expect(sentencesOf("pair", { pair: "( item, item )", item: "{ 1 | 2 }" })).toHaveLength(4);
+});
+
+test("Sentences refuses an unknown name, an open bracket, and a rule that contains itself", () => {
+  expect(() => sentencesOf("nonsense")).toThrow('Cannot write "nonsense": no rule and no sample');
+  expect(() => sentencesOf("[ A")).toThrow('Cannot read syntax: no "]"');
+  expect(() => sentencesOf("A ]")).toThrow('Cannot read syntax: surplus "]"');
+  expect(() => sentencesOf("loop", { loop: "A loop" })).toThrow("a rule contains itself");
+});

@@ -1,0 +1,43 @@
+/**
+ * `bun task` lists the tasks, runs one of them, and ends it in order.
+ */
+import { expect, test } from "bun:test";
+import { TASKS } from "../../scripts/support/tasks.ts";
+import { runToEnd } from "../support/run_to_end.ts";
+
+test.each([[[]], [["--help"]]])("task %j lists every task once", async (args) => {
+  const { code, stdout, stderr } = await runToEnd(["scripts/task.ts", ...args]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const named = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name);
+  expect(named).toEqual(TASKS.map(({ name }) => name));
+});
+
+test.each([
+  ["tortur", 'Cannot run "tortur": there is no such task; did you mean "torture"?'],
+  ["zzz", 'Cannot run "zzz": there is no such task;'],
+])("task %s names the nearest task, and ends with 2", async (name, message) => {
+  const { code, stdout, stderr } = await runToEnd(["scripts/task.ts", name]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toBe(`${message} bun task lists all\n`);
+});
+
+test("task passes on arguments, output and the exit code", async () => {
+  const { code, stderr } = await runToEnd(["scripts/task.ts", "slt", "--all"]);
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: 'Cannot read option "--all": there is none but --help. --help says more.\n',
+  });
+});
+
+test("task passes a signal on, and the task ends its server before itself", async () => {
+  const child = Bun.spawn(
+    [process.execPath, "scripts/task.ts", "torture", "--kills", "1000", "--seed", "1"],
+    { stdin: "ignore", stdout: "pipe", stderr: "ignore" },
+  );
+  const reader = child.stdout.getReader();
+  await reader.read();
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(143);
+  // The pipe closes when the last process that has it open exits.
+  for (;;) if ((await reader.read()).done) break;
+});

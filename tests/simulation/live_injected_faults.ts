@@ -1,0 +1,129 @@
+/**
+ * Faults injected below the live engine, into the answers of its store, or above it, into the
+ * messages of a socket. A simulation can be trusted because it finds each of them.
+ */
+import { AssertionError } from "../../src/base/assert.ts";
+import type { Seq } from "../../src/base/seq.ts";
+import type { ChangeBatch } from "../../src/storage/mod.ts";
+import type { ManualClock } from "../support/manual_clock.ts";
+import { ModelStore } from "../support/model_store.ts";
+import { StreamViolation } from "./live_simulation.ts";
+import { type SimulationOptions, simulateOverModel } from "./live_worlds.ts";
+
+export const INJECTED_FAULTS = [
+  /** The newest version of a wake is not read. */
+  "unread",
+  /** A snapshot reads above its boundary. */
+  "boundless",
+  /** A wake is forgotten. */
+  "silent",
+  /** Changes report the new values as the old ones. */
+  "old_is_new",
+  /** The previous version is not found. */
+  "no_before",
+  /** A tombstone is taken for a row. */
+  "undeleted",
+  "prev_lost",
+  /** A message is lost. */
+  "lost",
+  /** A message arrives twice. */
+  "doubled",
+  /** Two messages are swapped. */
+  "swapped",
+] as const;
+
+export type InjectedFault = (typeof INJECTED_FAULTS)[number];
+
+type Injected = Pick<SimulationOptions, "store" | "tamper">;
+
+/** No fault is visible in every world. The search ends after this many worlds. */
+const WORLDS_MAX = 100;
+
+/**
+ * Runs worlds with a fault, beginning with a seed. Returns how the fault was found, or undefined.
+ */
+export async function findInjected(
+  injected: InjectedFault,
+  { seed: firstSeed, steps }: { seed: number; steps: number },
+): Promise<string | undefined> {
+  for (let seed = firstSeed; seed < firstSeed + WORLDS_MAX; seed += 1) {
+    try {
+      await simulateOverModel(seed, { steps, ...INJECTED[injected] });
+    } catch (error) {
+      // The fault is found by the oracle, or by an assertion of the engine about its input.
+      const isFound = error instanceof StreamViolation || error instanceof AssertionError;
+      if (!isFound) throw error;
+      return `seed ${seed}: ${error.message}`;
+    }
+  }
+  return undefined;
+}
+
+type Batches = (batch: ChangeBatch) => ChangeBatch;
+
+/** A store whose change batches are damaged on the way to the engine. */
+class FaultyStore extends ModelStore {
+  damage: Batches = (batch) => batch;
+
+  override changes(...[tableId, options]: Parameters<ModelStore["changes"]>) {
+    const scan = super.changes(tableId, options);
+    return {
+      next: () => {
+        const batch = scan.next();
+        return batch === undefined ? undefined : this.damage(batch);
+      },
+      close: () => scan.close(),
+    };
+  }
+}
+
+class ForgetfulStore extends ModelStore {
+  override changes(...[tableId, options]: Parameters<ModelStore["changes"]>) {
+    const upTo = Math.max(options.after, options.upTo - 1) as Seq;
+    return super.changes(tableId, { ...options, upTo });
+  }
+}
+
+class BoundlessStore extends ModelStore {
+  override scan(...[tableId, options]: Parameters<ModelStore["scan"]>) {
+    return super.scan(tableId, { ...options, upTo: this.visibleSeq });
+  }
+}
+
+class SilentStore extends ModelStore {
+  #wakeCount = 0;
+
+  override sync(): void {
+    const wake = this.onVisible;
+    this.#wakeCount += 1;
+    if (this.#wakeCount % 5 === 0) this.onVisible = () => {};
+    super.sync();
+    this.onVisible = wake;
+  }
+}
+
+function damaged(damage: Batches): (clock: ManualClock) => ModelStore {
+  return (clock) => {
+    const store = new FaultyStore(clock);
+    store.damage = damage;
+    return store;
+  };
+}
+
+const INJECTED: Readonly<Record<InjectedFault, Injected>> = {
+  unread: { store: (clock) => new ForgetfulStore(clock) },
+  boundless: { store: (clock) => new BoundlessStore(clock) },
+  silent: { store: (clock) => new SilentStore(clock) },
+  old_is_new: { store: damaged((batch) => ({ ...batch, oldColumns: batch.columns })) },
+  no_before: { store: damaged((batch) => ({ ...batch, hasOld: new Uint8Array(batch.rowCount) })) },
+  undeleted: { store: damaged((batch) => ({ ...batch, deleted: new Uint8Array(batch.rowCount) })) },
+  prev_lost: { store: damaged((batch) => ({ ...batch, prevs: new Float64Array(batch.rowCount) })) },
+  lost: { tamper: (messages, random) => messages.filter(() => !random.chance(0.01)) },
+  doubled: {
+    tamper: (messages, random) =>
+      messages.flatMap((sent) => (random.chance(0.01) ? [sent, sent] : [sent])),
+  },
+  swapped: {
+    tamper: (messages, random) => (random.chance(0.2) ? messages.toReversed() : messages),
+  },
+};

@@ -1,0 +1,238 @@
+/**
+ * COPY over HTTP: streams in both directions that are as slow as their slower end, and requests
+ * that end early and leave nothing.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createClient } from "../../src/client/mod.ts";
+import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer();
+  await server.sql(`CREATE NAMESPACE x; CREATE TABLE x.t (id INT PRIMARY KEY, t TEXT);
+    CREATE USER TABLE x.mine (id INT PRIMARY KEY, t TEXT)`);
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+interface CopyOptions {
+  readonly body?: string | ReadableStream<Uint8Array>;
+  readonly signal?: AbortSignal;
+  readonly token?: string;
+}
+
+function copy(sql: string, { token = server.token, ...init }: CopyOptions = {}): Promise<Response> {
+  return fetch(`${server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${token}` },
+    ...init,
+  });
+}
+
+async function bodyOf(response: Response): Promise<SqlBody> {
+  return (await response.json()) as SqlBody;
+}
+
+/** Returns the running copies: their ids, rows and bytes so far. */
+function running(): Promise<readonly (readonly unknown[])[]> {
+  return server.rows(
+    "SELECT query_id, rows_read, bytes_received FROM system.queries WHERE sql LIKE 'COPY%'",
+  );
+}
+
+/** A body that sends some rows, and then nothing until it is closed or fails. */
+function heldBody(rows: string): {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly send: (more: string) => void;
+  readonly close: () => void;
+} {
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const body = new ReadableStream<Uint8Array>({
+    start(given) {
+      controller = given;
+      given.enqueue(Buffer.from(rows));
+    },
+  });
+  return {
+    body,
+    send: (more) => controller?.enqueue(Buffer.from(more)),
+    close: () => controller?.close(),
+  };
+}
+
+test("rows go in by one commit, and out again as they were", async () => {
+  const rows = Array.from({ length: 20_000 }, (_, i) => `${i},row ${i}\n`).join("");
+  const answer = await copy("COPY x.t FROM STDIN (FORMAT csv)", { body: rows });
+  expect(answer.status).toBe(200);
+  expect((await bodyOf(answer)).results[0]?.row_count).toBe(20_000);
+  const out = await copy("COPY (SELECT * FROM x.t ORDER BY id) TO STDOUT (FORMAT csv)");
+  expect(out.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+  const lines = (await out.text()).split("\n");
+  expect(lines[19_999]).toStartWith("19999,row 19999,");
+  const table = await copy("COPY x.t TO STDOUT (FORMAT csv)");
+  expect((await table.text()).split("\n").toSorted()).toEqual(rows.split("\n").toSorted());
+  await server.sql("DELETE FROM x.t WHERE true");
+});
+
+test("a refused row has the status and shape of a failed statement", async () => {
+  const answer = await copy("COPY x.t FROM STDIN (FORMAT csv)", { body: "1,a\nb,c\n" });
+  expect(answer.status).toBe(400);
+  const { error, status } = await bodyOf(answer);
+  expect(status).toBe("error");
+  expect(error?.code).toBe("SQL_EXECUTION_ERROR");
+  expect(error?.message).toContain('(line 2, column "id")');
+  expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
+});
+
+test("a long body gets its refusal, although the rest of it has not been sent", async () => {
+  const body = `x,1\n${"1,2\n".repeat(500_000)}`;
+  const answer = await copy("COPY x.t FROM STDIN (FORMAT csv)", { body });
+  expect(answer.status).toBe(400);
+  expect((await bodyOf(answer)).error?.message).toContain("(line 1");
+});
+
+test("progress is shown, and nothing is stored before the end", async () => {
+  const { body, close, send } = heldBody("1,a\n2,b\n");
+  const answer = copy("COPY x.t FROM STDIN (FORMAT csv)", { body });
+  await until(async () => (await running())[0]?.[1] === 2);
+  expect((await running())[0]?.[2]).toBe(8);
+  expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
+  send("3,c\n");
+  await until(async () => (await running())[0]?.[1] === 3);
+  close();
+  expect((await bodyOf(await answer)).results[0]?.row_count).toBe(3);
+  await server.sql("DELETE FROM x.t WHERE true");
+});
+
+test("KILL ends a copy that waits for its data", async () => {
+  const { body } = heldBody("1,a\n");
+  const answer = copy("COPY x.t FROM STDIN (FORMAT csv)", { body });
+  await until(async () => (await running())[0]?.[1] === 1);
+  const [[id] = []] = await running();
+  await server.sql(`KILL QUERY '${String(id)}'`);
+  const { error } = await bodyOf(await answer);
+  expect(error?.reason).toBe("cancelled");
+  expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
+});
+
+test("a client that leaves stores nothing", async () => {
+  const { body } = heldBody("1,a\n");
+  const controller = new AbortController();
+  const answer = copy("COPY x.t FROM STDIN (FORMAT csv)", { body, signal: controller.signal });
+  await until(async () => (await running())[0]?.[1] === 1);
+  controller.abort();
+  await answer.catch(() => undefined);
+  await until(async () => (await running()).length === 0);
+  expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
+});
+
+test("an answer waits for its reader, and ends with it", async () => {
+  const sql = "COPY (SELECT repeat('x', 1000) FROM generate_series(1, 10000000)) TO STDOUT";
+  const answer = await copy(sql);
+  const reader = answer.body?.getReader();
+  await reader?.read();
+  expect((await running()).length).toBe(1);
+  await reader?.cancel();
+  await until(async () => (await running()).length === 0);
+});
+
+test("a late failure breaks the answer off", async () => {
+  const rows = "SELECT 1 / (150000 - n), repeat('x', 100) FROM generate_series(1, 200000) g(n)";
+  const sql = `COPY (${rows}) TO STDOUT`;
+  const answer = await copy(sql);
+  expect(answer.status).toBe(200);
+  expect(answer.text()).rejects.toThrow();
+});
+
+test("rows of a USER table are the caller's, or those of the user in EXECUTE AS", async () => {
+  await server.sql("CREATE USER 'bob' WITH PASSWORD 'correct horse 77' ROLE 'user'");
+  const as = "EXECUTE AS USER 'bob' (COPY x.mine FROM STDIN (FORMAT csv))";
+  const into = await bodyOf(await copy(as, { body: "1,of bob\n" }));
+  expect(into.results[0]?.as_user).toBe("bob");
+  await copy("COPY x.mine FROM STDIN (FORMAT csv)", { body: "1,mine\n2,mine\n" });
+  expect(await (await copy("COPY x.mine TO STDOUT")).text()).toBe("1\tmine\n2\tmine\n");
+  expect(await (await copy("EXECUTE AS USER 'bob' (COPY x.mine TO STDOUT)")).text()).toBe(
+    "1\tof bob\n",
+  );
+  const login = await server.post("/v1/api/auth/login", {
+    user: "bob",
+    password: "correct horse 77",
+  });
+  const { access_token: token } = (await login.json()) as { access_token: string };
+  expect(await (await copy("COPY x.mine TO STDOUT", { token })).text()).toBe("1\tof bob\n");
+  const denied = await copy("COPY x.t FROM STDIN", { token, body: "1\ta\n" });
+  expect((await bodyOf(denied)).error?.code).toBe("TABLE_NOT_FOUND");
+});
+
+test("a copy takes part in the open transaction that its header names", async () => {
+  const headers = { Authorization: `Bearer ${server.token}` };
+  const opened = await server.post("/v1/api/transactions", {}, headers);
+  const { transaction_id: id } = (await opened.json()) as { transaction_id: string };
+  const within = (sql: string, body: string): Promise<Response> =>
+    fetch(`${server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`, {
+      method: "POST",
+      headers: { ...headers, "Tidemark-Transaction": id },
+      body,
+    });
+  const into = await within("COPY x.t FROM STDIN (FORMAT csv)", "1,a\n2,b\n");
+  expect((await bodyOf(into)).results[0]?.row_count).toBe(2);
+  expect(await (await within("COPY x.t TO STDOUT", "")).text()).toBe("1\ta\n2\tb\n");
+  expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
+  await server.post(`/v1/api/transactions/${id}/rollback`, {}, headers);
+  expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
+});
+
+test("the endpoint takes one COPY, and says what it is given instead", async () => {
+  for (const [sql, message] of [
+    ["SELECT 1", "it should be one COPY"],
+    ["COPY x.t TO STDOUT; COPY x.t TO STDOUT", "it should be one COPY"],
+    ["COPY x.t FROM '/tmp/t.csv'", "COPY FROM a file of the server"],
+    ["COPY x.unknown TO STDOUT", "x.unknown"],
+  ] as const) {
+    const { error } = await bodyOf(await copy(sql));
+    expect(error?.message).toContain(message);
+  }
+  const headers = { Authorization: `Bearer ${server.token}` };
+  const misspelt = await server.post("/v1/api/copy?query=COPY", "", headers);
+  expect(((await misspelt.json()) as SqlBody).error?.message).toContain('did you mean "sql"');
+});
+
+describe("the client", () => {
+  function client(): ReturnType<typeof createClient> {
+    return createClient({ url: server.url, auth: () => server.token });
+  }
+
+  test.each([
+    ["text", "1,a\n2,b\n"],
+    ["bytes", Buffer.from("1,a\n2,b\n")],
+    ["a Blob", new Blob(["1,a\n", "2,b\n"])],
+    ["a stream", new Blob(["1,a\n2,b\n"]).stream()],
+  ] as const)("copies %s in, and a stream out", async (_, data) => {
+    const db = client();
+    const { notices, rowCount } = await db.copyFrom("COPY x.t FROM STDIN (FORMAT csv)", data);
+    expect({ notices, rowCount }).toEqual({ notices: [], rowCount: 2 });
+    const reader = (await db.copyTo("COPY t TO STDOUT", { namespace: "x" })).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += new TextDecoder().decode(value);
+    }
+    expect(text).toBe("1\ta\n2\tb\n");
+    await server.sql("DELETE FROM x.t WHERE true");
+  });
+
+  test("tells of a faulty row, and of data of the wrong type", async () => {
+    const db = client();
+    const copying = db.copyFrom("COPY x.t FROM STDIN (FORMAT csv)", "q,1\n");
+    expect(copying).rejects.toThrow('(line 1, column "id")');
+    // @ts-expect-error A caller without types may pass anything.
+    expect(db.copyFrom("COPY x.t FROM STDIN", 7)).rejects.toThrow(
+      "the data are 7, but should be text",
+    );
+  });
+});

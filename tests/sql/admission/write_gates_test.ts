@@ -1,0 +1,46 @@
+/**
+ * Table gates: which statements wait, in which order they continue, and that an ended one does not.
+ */
+import { expect, test } from "bun:test";
+import { WriteGates } from "../../../src/sql/mod.ts";
+import { laterErrorCodeOf } from "../../support/error_codes.ts";
+import { endingAt, NEVER } from "../../support/ledgers.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+
+test("a gate makes others wait until it is opened, and only those of its table", async () => {
+  const gates = new WriteGates(new ManualClock());
+  const open = await gates.close(1, endingAt(NEVER));
+  expect([gates.areClosed([1]), gates.areClosed([2]), gates.areClosed([2, 1])]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  const order: string[] = [];
+  const waiting = gates.opened([2, 1], endingAt(NEVER)).then(() => order.push("through"));
+  await gates.opened([2], endingAt(NEVER));
+  order.push("opens");
+  open();
+  await waiting;
+  expect(order).toEqual(["opens", "through"]);
+});
+
+test("a statement that was ended while it waited does not run, although the gate has opened", async () => {
+  const gates = new WriteGates(new ManualClock());
+  const open = await gates.close(1, endingAt(NEVER));
+  const ledger = endingAt(NEVER);
+  const waiting = laterErrorCodeOf(() => gates.opened([1], ledger));
+  ledger.cancelledBy = "kill";
+  open();
+  expect(await waiting).toBe("CANCELLED");
+});
+
+test("a statement whose time is up stops waiting", async () => {
+  const clock = new ManualClock();
+  const gates = new WriteGates(clock);
+  await gates.close(1, endingAt(NEVER));
+  const waiting = laterErrorCodeOf(() => gates.opened([1], endingAt(clock.monotonicMs() + 30)));
+  clock.advance(20);
+  await clock.yield();
+  clock.advance(20);
+  expect(await waiting).toBe("STATEMENT_TIMEOUT");
+});

@@ -1,0 +1,148 @@
+/**
+ * CREATE INDEX on rows that exist: beside writers, across a stop, killed, and refused because of
+ * duplicates.
+ */
+import { expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { Job } from "../../../src/storage/mod.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
+
+async function filled(): Promise<TestEngine> {
+  const engine = await TestEngine.open({ clock: systemClock });
+  await engine.run("CREATE NAMESPACE app");
+  await engine.run("CREATE TABLE app.t (id INT PRIMARY KEY, v INT, w TEXT)");
+  await engine.run(
+    "INSERT INTO app.t SELECT g, g % 5000, 'w' || g FROM generate_series(1, 20000) g",
+  );
+  await engine.run("STORAGE FLUSH TABLE app.t");
+  await engine.run(
+    "INSERT INTO app.t SELECT g, g % 5000, 'w' || g FROM generate_series(20001, 30000) g",
+  );
+  return engine;
+}
+
+async function indexNames(engine: TestEngine): Promise<unknown[]> {
+  const rows = await engine.rows(
+    "SELECT index_name, state FROM system.indexes WHERE table_name = 't' AND NOT is_primary ORDER BY 1",
+  );
+  return rows.map((row) => row.join(" "));
+}
+
+/** Waits until the job that builds an index has begun. */
+async function running(engine: TestEngine): Promise<Job> {
+  for (let looks = 0; looks < 1000; looks += 1) {
+    const job = engine.database.jobs.all().find(({ kind }) => kind === "index");
+    if (job !== undefined) return job;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  throw new Error("No job builds an index");
+}
+
+test("an index is built over segments and memory, and is used by reads of both", async () => {
+  await using engine = await filled();
+  await engine.run("CREATE UNIQUE INDEX ON app.t (w)");
+  await engine.run("CREATE INDEX ON app.t (v, id)");
+  expect(await indexNames(engine)).toEqual(["t_v_id_idx ready", "t_w_idx ready"]);
+  const { store } = engine.database;
+  const table = engine.database.catalog.tables().find(({ name }) => name === "t");
+  const { indexes = [], tableId = 0 } = table ?? {};
+  const [byText, byNumber] = indexes;
+  const upTo = store.visibleSeq;
+  const read = (indexId: number | undefined, key: (string | number)[]): unknown =>
+    store.lookupIndex(tableId, { indexId: indexId ?? 0, owner: 0, key, upTo, columnIds: [1] });
+  expect(read(byText?.indexId, ["w777"])).toEqual([[777]]);
+  expect(read(byText?.indexId, ["w25000"])).toEqual([[25_000]]);
+  expect(read(byNumber?.indexId, [9, 25_009])).toEqual([[25_009]]);
+  const listed = store.segments().filter((each) => each.tableId === tableId);
+  expect(listed.length).toBeGreaterThan(0);
+  await engine.restart();
+  const again = engine.database.store;
+  const found = again.lookupIndex(tableId, {
+    indexId: byText?.indexId ?? 0,
+    owner: 0,
+    key: ["w25000"],
+    upTo: again.visibleSeq,
+    columnIds: [1],
+  });
+  expect(found).toEqual([[25_000]]);
+});
+
+test("rows that are written while an index is built are in it, and are checked", async () => {
+  await using engine = await filled();
+  const building = engine.ask("CREATE UNIQUE INDEX ON app.t (w)");
+  const writes: Promise<unknown>[] = [];
+  for (let id = 40_000; id < 40_200; id += 1) {
+    writes.push(engine.ask(`INSERT INTO app.t VALUES (${id}, 0, 'new ${id}')`));
+  }
+  await Promise.all(writes);
+  expect((await building).error).toBeUndefined();
+  expect((await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'new 40100')")).error?.code).toBe(
+    "DUPLICATE_KEY",
+  );
+  expect((await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'w5')")).error?.code).toBe(
+    "DUPLICATE_KEY",
+  );
+});
+
+test("a duplicate ends the build, and names the key", async () => {
+  await using engine = await filled();
+  const { error } = await engine.ask("CREATE UNIQUE INDEX byv ON app.t (v)");
+  expect(error?.code).toBe("DUPLICATE_KEY");
+  expect(error?.message).toBe(
+    'Cannot create unique index "byv" of app.t: several rows have key (v) = (0)',
+  );
+  expect(await indexNames(engine)).toEqual([]);
+  const rows = await engine.rows(
+    "SELECT job_type, status FROM system.jobs WHERE job_type = 'index'",
+  );
+  expect(rows).toEqual([["index", "failed"]]);
+  await engine.run("INSERT INTO app.t VALUES (50000, 0, 'free')");
+});
+
+test("a stop in the middle of a build is continued by the next start", async () => {
+  await using engine = await filled();
+  // A server ends its requests first. This one outlives its database, which takes no audit entry.
+  const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
+  await running(engine);
+  await engine.restart();
+  await asked;
+  await until(async () => (await indexNames(engine)).join() === "t_w_idx ready");
+  expect((await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'w5')")).error?.code).toBe(
+    "DUPLICATE_KEY",
+  );
+});
+
+test("a killed build leaves no index", async () => {
+  await using engine = await filled();
+  const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)");
+  const killed = await running(engine);
+  killed.isCancelled = true;
+  expect((await asked).error?.code).toBe("CANCELLED");
+  expect(await indexNames(engine)).toEqual([]);
+});
+
+test("an index of each owner's rows in a USER table", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run("CREATE NAMESPACE app");
+  await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE USER 'bob' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE USER TABLE app.n (id INT PRIMARY KEY, title TEXT UNIQUE)");
+  for (const user of ["ann", "bob"]) {
+    engine.userId = user;
+    await engine.run("INSERT INTO app.n VALUES (1, 'same')");
+    const { error } = await engine.ask("INSERT INTO app.n VALUES (2, 'same')");
+    expect(error?.message).toBe(
+      `Cannot insert into app.n: key (title) = ('same') already exists in unique index "n_title_key"`,
+    );
+  }
+});
+
+test("a table has at most 64 indexes", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run("CREATE NAMESPACE app");
+  await engine.run("CREATE TABLE app.t (id INT PRIMARY KEY, v INT)");
+  for (let count = 0; count < 64; count += 1) await engine.run("CREATE INDEX ON app.t (v)");
+  const { error } = await engine.ask("CREATE INDEX ON app.t (v)");
+  expect(error?.code).toBe("LIMIT_EXCEEDED");
+});

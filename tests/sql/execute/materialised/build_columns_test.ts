@@ -1,0 +1,66 @@
+/**
+ * Goal: the rows that a join holds equal its input, on whichever page they are. Method: more rows
+ * than fit on a page, in batches of every form that cross its end; read in an order that jumps
+ * between pages. A number beyond 2^53, or a NULL, comes late.
+ */
+import { expect, test } from "bun:test";
+import { BuildColumns } from "../../../../src/sql/execute/materialised/build_columns.ts";
+import { MemoryBudget } from "../../../../src/sql/execute/materialised/memory_budget.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  INT,
+  TEXT,
+  type Value,
+  valuesOf,
+  vectorFromValues,
+} from "../../../../src/types/mod.ts";
+
+const ROWS = 140_001;
+const PIECE = 3000;
+const STEP = 7919;
+const TYPES = [INT, BIGINT, BOOLEAN, TEXT];
+
+function cellsOf(row: number): Value[] {
+  return [row % 1000, row * 3, row % 3 === 0, `text ${row % 50}`];
+}
+
+function held(change: (cells: Value[], row: number) => Value[]): BuildColumns {
+  const columns = new BuildColumns(TYPES, new MemoryBudget(2 ** 30));
+  for (let start = 0; start < ROWS; start += PIECE) {
+    const count = Math.min(PIECE, ROWS - start);
+    const rows = Array.from({ length: count }, (_, i) => change(cellsOf(start + i), start + i));
+    const vectors = TYPES.map((type, at) => {
+      return vectorFromValues(
+        type,
+        rows.map((row) => row[at] ?? null),
+      );
+    });
+    columns.append(vectors, count);
+  }
+  return columns;
+}
+
+test.each<[string, (cells: Value[], row: number) => Value[]]>([
+  ["as they are", (cells) => cells],
+  [
+    "NULL from a row of a later page on",
+    (cells, row) => cells.map((v) => (row > 100_000 ? null : v)),
+  ],
+  ["a bigint at the end", (cells, row) => (row === ROWS - 1 ? [1, 2n ** 60n, null, "x"] : cells)],
+])("rows of several pages are taken: %s", (_, change) => {
+  const columns = held(change);
+  const rows = Uint32Array.from({ length: 5000 }, (_each, i) => (i * STEP + ROWS - 1) % ROWS);
+  const taken = columns.take(rows, rows.length);
+  const expected = [...rows].map((row) => change(cellsOf(row), row));
+  for (const [at, column] of taken.columns.entries()) {
+    expect(valuesOf(column)).toEqual(expected.map((row) => row[at] ?? null));
+  }
+  expect(valuesOf(columns.takeColumn(0, rows, 3))).toEqual(
+    valuesOf(taken.columns[0] ?? column0()).slice(0, 3),
+  );
+});
+
+function column0(): never {
+  throw new Error("a materialised row has every column");
+}

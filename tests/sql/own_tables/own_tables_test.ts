@@ -1,0 +1,21 @@
+/**
+ * The tables that no catalog knows: a store that is not told of one loses its rows on the next
+ * start.
+ */
+import { expect, test } from "bun:test";
+import { OWN_TABLES, ownTables } from "../../../src/sql/mod.ts";
+
+test("ownTables defines each of OWN_TABLES, under its id and name", () => {
+  const defined = ownTables({ answersTtlMs: 60_000 }).map(({ name, tableId }) => ({
+    tableId,
+    name,
+  }));
+  expect(defined).toEqual([...OWN_TABLES]);
+});
+
+test("OWN_TABLES have ids above every id that a catalog assigns", () => {
+  for (const { tableId } of OWN_TABLES) {
+    expect(tableId).toBeGreaterThanOrEqual(0xffff_0000);
+    expect(tableId).toBeLessThanOrEqual(0xffff_ffff);
+  }
+});

@@ -1,0 +1,11 @@
+/** The bound for a search by key: how many keys a plan holds, whatever the size of the table. */
+import { expect, test } from "bun:test";
+import type { TableEntry } from "../../../src/catalog/mod.ts";
+import { areFewKeys } from "../../../src/sql/plan/access.ts";
+
+test("areFewKeys refuses more keys than can be held, however large the table is", () => {
+  const table = { kind: "shared" } as TableEntry;
+  const rowCount = (): number => 1e9;
+  expect(areFewKeys({ rowCount, table }, 65_536)).toBe(true);
+  expect(areFewKeys({ rowCount, table }, 65_537)).toBe(false);
+});

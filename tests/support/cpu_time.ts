@@ -1,0 +1,7 @@
+/** Returns the processor time that a piece of work takes, in milliseconds. */
+export function cpuMs(work: () => void): number {
+  const before = process.cpuUsage();
+  work();
+  const { system, user } = process.cpuUsage(before);
+  return (system + user) / 1000;
+}

@@ -1,0 +1,29 @@
+/**
+ * Returns the error code of a failing action, in the form that tests compare; undefined if it
+ * succeeds. Any error that is not a DatabaseError is rethrown.
+ */
+import { DatabaseError } from "../../src/base/errors.ts";
+
+export function errorCodeOf(action: () => unknown): string | undefined {
+  try {
+    action();
+  } catch (error) {
+    return codeOfDatabaseError(error);
+  }
+  return undefined;
+}
+
+/** Returns the error code of an action that throws or whose promise is rejected. */
+export async function laterErrorCodeOf(action: () => unknown): Promise<string | undefined> {
+  try {
+    await action();
+  } catch (error) {
+    return codeOfDatabaseError(error);
+  }
+  return undefined;
+}
+
+function codeOfDatabaseError(error: unknown): string {
+  if (error instanceof DatabaseError) return error.code;
+  throw error;
+}

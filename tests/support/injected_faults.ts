@@ -1,0 +1,263 @@
+/**
+ * Injects faults into a server that a test has started for this purpose. The server process
+ * preloads this file, which inserts a call before one line of each stage of a request. The server's
+ * own code knows nothing of it.
+ *
+ * The call throws once, in the stage that the file of INJECTED_FAULT names, after the stage has
+ * been passed the number of times that the file gives. If a line is missing or occurs twice, the
+ * server does not start: the stage has moved, and its entry must be updated.
+ */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { AssertionError } from "../../src/base/assert.ts";
+
+/** The contents of the control file. */
+export interface InjectedFault {
+  readonly stage: FaultStage;
+  readonly kind: FaultKind;
+  /** How many times the stage is passed before the bug. */
+  readonly skip: number;
+}
+
+export const FAULT_KINDS = ["assertion", "type", "range", "stack", "value"] as const;
+
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** The file below `src/`, and the line before which the call is inserted. */
+const STAGES = {
+  body: ["server/http/sql_request.ts", "const { sqlUtf8, value } = parseSqlBody(text, body);"],
+  normalise: ["sql/parse/text/normalize.ts", "return new Normalizer(text).run();"],
+  "parse, short": [
+    "sql/parse/parser.ts",
+    "const tokens = tokenize(text, normalized.start, normalized.end);",
+  ],
+  "parse, long": ["sql/parse/parser.ts", "const listed = tokenizeWithLists(text, utf8);"],
+  bind: ["sql/prepare/prepared.ts", "yield* bindLongValues(node, statement);"],
+  plan: ["sql/plan/planner.ts", "const readers = new ColumnReaders(neededColumns(select));"],
+  compile: ["sql/execute/build/build.ts", "const build = buildNode(node, use);"],
+  build: ["sql/execute/operators/scan.ts", "const hasOverlay = hasStaged(options);"],
+  evaluate: ["sql/execute/operators/filter.ts", "const { effort } = this.#context;"],
+  "time slice": [
+    "sql/execute/context/operator.ts",
+    "const sliceEndMs = clock.monotonicMs() + sliceMs;",
+  ],
+  aggregate: ["sql/execute/operators/aggregate.ts", "this.#add(batch);"],
+  subquery: ["sql/execute/subquery/subqueries.ts", "const batch = operator.next();"],
+  recursion: ["sql/execute/operators/recursion.ts", "const fresh = this.#fresh(batch);"],
+  cells: ["sql/result/result.ts", "const start = rows.length;"],
+  json: ["server/http/result_format.ts", 'let entries = "";'],
+  ndjson: ["server/http/result_format.ts", "const { asUser, schema } = head;"],
+  csv: [
+    "server/http/result_format.ts",
+    'return `${schema.map(({ name }) => csvField(name)).join(",")}\\r\\n`;',
+  ],
+  pieces: [
+    "sql/result/row_text.ts",
+    "const written = JSON.stringify(rows.slice(at, at + together));",
+  ],
+  push: ["sql/request/answer_stream.ts", "this.#parts.push(part);"],
+  change: ["sql/execute/change/row_changes.ts", "const last = writes.at(-1);"],
+  insert: [
+    "sql/execute/change/row_changes.ts",
+    'const write: TableWrite = { tableId: table.tableId, owner, operation: "insert", rows };',
+  ],
+  "insert, columns": [
+    "sql/execute/change/row_changes.ts",
+    "if (batch.rowCount === 0) return { commit: undefined, seqs: NO_SEQS };",
+  ],
+  "long change": [
+    "sql/execute/change/change_writer.ts",
+    "while (!staged.settle()) await context.pause();",
+  ],
+  transaction: ["sql/request/request_transaction.ts", "const rows = [...transaction.writes()];"],
+  "long transaction": [
+    "sql/request/request_transaction.ts",
+    "while (!staged.settle()) await pause();",
+  ],
+  upload: [
+    "sql/files/uploads.ts",
+    "this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({",
+  ],
+  "upload, listed": ["sql/files/uploads.ts", "this.#deps?.blobs.publish("],
+  download: ["sql/files/file_access.ts", "const fileId = /^\\d{1,16}/.exec(path.storedName)?.[0];"],
+  key: ["sql/request/idempotency.ts", "const row = this.#recordOf(owner, key);"],
+  record: ["sql/request/idempotency.ts", "const text = JSON.stringify(answer);"],
+  audit: [
+    "sql/own_tables/audit_log.ts",
+    "return this.#store.apply({ writes: [this.#write(event)], usesReserve: true }).lastSeq;",
+  ],
+  "reader, share": ["sql/readers/reader.ts", "const shares = sharing.share("],
+  "reader, sent": ["sql/readers/reader.ts", "this.#port?.post({"],
+  "reader, tables": ["sql/readers/query_reader.ts", "const ledger = new JobLedger(job, clock);"],
+  "reader, plan": ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
+  "reader, rows": [
+    "sql/readers/query_reader.ts",
+    "const { batch, bytes, moved } = portableBatch(sent, columnCount);",
+  ],
+  "reader, taken": ["sql/readers/running_job.ts", "this.#pendingKib += message.kib;"],
+  "reader, ended": [
+    "sql/readers/running_job.ts",
+    'this.#ended = totals === undefined ? "refused" : "read";',
+  ],
+  "live plan": ["sql/prepare/live_planner.ts", "refuseAggregates(bound, node);"],
+  "live batch": [
+    "live/subscription/subscription.ts",
+    "const { rows, lastSeq, isLast, messages } = step;",
+  ],
+  "live change": ["live/change_feed/change_feed.ts", "const { filter, program, sources } = group;"],
+  "live tick": ["live/change_feed/change_feed.ts", "const upTo = this.#store.visibleSeq;"],
+  authenticate: ["server/connections/connection.ts", "const fields = readAuthenticate(decoded);"],
+  unsubscribe: [
+    "server/connections/connection.ts",
+    "this.#subscriptions.close(readUnsubscribe(decoded));",
+  ],
+  "event stream": ["server/routes/live.ts", "const spec = specFrom(exchange, config);"],
+  events: [
+    "server/connections/event_stream.ts",
+    "this.#lastTakenMs = this.#options.clock.monotonicMs();",
+  ],
+  timer: [
+    "server/connections/connection.ts",
+    "// If the runtime fails to report a drain, the delay is at most a second.",
+  ],
+  flush: ["storage/background/flush_table.ts", "const segmentId = manifest.nextSegmentId();"],
+  merge: ["storage/background/merge_segments.ts", "const segmentId = manifest.nextSegmentId();"],
+  backup: ["backup/backup.ts", "const { blobs, catalog, clock, store } = source;"],
+  restore: [
+    "backup/restore.ts",
+    "requireFreeSpace(disk, paths.root, { action, bytes: totalBytes, minFreeBytes });",
+  ],
+  erasure: ["sql/utility/erasure.ts", "const files = await removeFiles(deps, owner);"],
+  upkeep: [
+    "storage/background/merge.ts",
+    "const expiredSeq = table.discardableSeq(this.#options.seqs);",
+  ],
+  "free space": ["storage/local_store.ts", "this.#space.look();"],
+  "flush, published": [
+    "storage/background/flush_table.ts",
+    "const segment = new OpenSegment(entry, files);",
+  ],
+  "merge, published": [
+    "storage/background/merge_segments.ts",
+    "const merged = added.map((entry) => new OpenSegment(entry, tools.files));",
+  ],
+  commit: [
+    "storage/commit/commit.ts",
+    "const group = this.groups.applied(commitLog.end(), lastSeq);",
+  ],
+  "staged commit": [
+    "storage/commit/commit.ts",
+    "const number = this.#commitLog.append(prepared, { catalogSeq, firstSeq });",
+  ],
+} as const satisfies Readonly<Record<string, readonly [file: string, line: string]>>;
+
+/** A stage of the server in which a fault can be injected. */
+export type FaultStage = keyof typeof STAGES;
+
+const ROOT = join(import.meta.dir, "../../src");
+
+const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(ROOT, file));
+
+const control = process.env["INJECTED_FAULT"];
+if (control !== undefined) inject(control);
+
+function inject(path: string): void {
+  let armed = "";
+  let passed = 0;
+  Object.assign(globalThis, {
+    meetInjectedFault(stage: string): void {
+      if (!existsSync(path)) return;
+      const text = readFileSync(path, "utf8");
+      if (text !== armed) passed = 0;
+      armed = text;
+      const bug = JSON.parse(text) as InjectedFault;
+      if (bug.stage !== stage) return;
+      passed += 1;
+      if (passed <= bug.skip) return;
+      rmSync(path);
+      fail(bug.kind);
+    },
+  });
+  Bun.plugin({
+    name: "injected faults",
+    setup(build) {
+      build.onLoad({ filter: /\/src\/.*\.ts$/ }, (args) => ({
+        contents: sourceWithFaults(args.path),
+        loader: "ts",
+      }));
+    },
+  });
+}
+
+/** Lists the errors that would keep a server that preloads this file from starting. */
+export function staleFaults(): readonly string[] {
+  return [...STAGES_BY_PATH.keys(), THREADS].flatMap((path) => {
+    try {
+      sourceWithFaults(path);
+      return [];
+    } catch (error) {
+      // The caller reports it.
+      return [String(error)];
+    }
+  });
+}
+
+/**
+ * Returns the source of a file below `src/`, with a call before each of its lines in STAGES.
+ *
+ * @throws {Error} If one of these lines is missing or occurs twice.
+ */
+function sourceWithFaults(path: string): string {
+  return withFaults(sourceAt(path), STAGES_BY_PATH.get(path) ?? []);
+}
+
+/** Faults are injected into reader threads, too. */
+const THREADS = join(ROOT, "threads/message_thread.ts");
+
+function sourceAt(path: string): string {
+  const source = readFileSync(path, "utf8");
+  if (path !== THREADS) return source;
+  const started = "new Worker(entry.href)";
+  if (!source.includes(started)) throw new Error(`Cannot inject into threads: no "${started}"`);
+  return source.replace(
+    started,
+    `new Worker(entry.href, { preload: ${JSON.stringify(import.meta.path)} })`,
+  );
+}
+
+function withFaults(
+  source: string,
+  faults: readonly (readonly [stage: string, place: readonly [string, string]])[],
+): string {
+  let text = source;
+  for (const [stage, [file, line]] of faults) {
+    const parts = text.split("\n");
+    const at = parts.findIndex((each) => each.trim() === line);
+    const isOnce = at >= 0 && at === parts.findLastIndex((each) => each.trim() === line);
+    if (!isOnce) throw new Error(`Cannot inject into ${file}: "${line}" is not there once`);
+    parts[at] = `meetInjectedFault(${JSON.stringify(stage)}); ${parts[at] ?? ""}`;
+    text = parts.join("\n");
+  }
+  return text;
+}
+
+function fail(kind: FaultKind): never {
+  switch (kind) {
+    case "assertion":
+      throw new AssertionError("an injected fault");
+    case "type":
+      return (undefined as unknown as { injected: () => never }).injected();
+    case "range":
+      throw new RangeError(`an injected fault: ${"x".repeat(-1)}`);
+    case "stack":
+      throw new Error(`an injected fault that did not overflow: ${overflow(1)}`);
+    case "value":
+      // oxlint-disable-next-line typescript/only-throw-error -- some code might
+      throw "an injected fault";
+  }
+}
+
+/** This is not a tail call, because a tail call would need no stack. */
+function overflow(depth: number): number {
+  return overflow(depth + 1) + depth;
+}

@@ -1,0 +1,42 @@
+/**
+ * Parts of the live layer that tests of its other parts need: tick budgets, programs, readers and
+ * feeds.
+ */
+import { ChangeFeed } from "../../src/live/change_feed/change_feed.ts";
+import type { GroupMember } from "../../src/live/delivery/groups.ts";
+import { LiveProgram } from "../../src/live/program/live_program.ts";
+import { TickBudget } from "../../src/live/scheduler/tick_budget.ts";
+import { SnapshotReader } from "../../src/live/snapshot/snapshot_reader.ts";
+import { parametersFromSpec } from "../../src/live/subscription/subscribe_options.ts";
+import type { LivePlan } from "../../src/sql/mod.ts";
+
+export type { GroupMember, Reach, SubscriptionGroup } from "../../src/live/delivery/groups.ts";
+
+/** Returns the budget of a tick with this many units. */
+export function tickOf(units: number): TickBudget {
+  return new TickBudget(units);
+}
+
+/** Returns a plan as the program that subscriptions run. */
+export function programFor(plan: LivePlan): LiveProgram {
+  return new LiveProgram(plan);
+}
+
+/** Returns a reader of a snapshot. */
+export function snapshotReader(
+  options: ConstructorParameters<typeof SnapshotReader>[0],
+): SnapshotReader {
+  return new SnapshotReader(options);
+}
+
+/** Returns a feed of the changes of one partition. */
+export function feedOver<Member extends GroupMember>(
+  options: ConstructorParameters<typeof ChangeFeed<Member>>[0],
+): ChangeFeed<Member> {
+  return new ChangeFeed<Member>(options);
+}
+
+/** Returns the text of each number among the parameters of a subscription. */
+export function boundNumbers(params: unknown[]): readonly string[] {
+  return parametersFromSpec(params).map((value) => (value as { number: string }).number);
+}

@@ -1,0 +1,39 @@
+/**
+ * Parsed SQL text, for tests of the parts that read statements, so that those tests need not know
+ * the parser's files.
+ */
+import type {
+  LiteralValuesStatement,
+  SelectStatement,
+  Statement,
+} from "../../src/sql/parse/ast/ast.ts";
+import { isSelectNode } from "../../src/sql/parse/ast/query_nodes.ts";
+import { parseStatements } from "../../src/sql/parse/parser.ts";
+import { scanLiteralList, Utf8Text } from "../../src/sql/parse/text/literal_list.ts";
+
+export type { QueryStatement, SelectStatement, Statement } from "../../src/sql/parse/ast/ast.ts";
+
+/** Returns the statements of SQL text. */
+export function statementsIn(sql: string): readonly Statement[] {
+  return parseStatements(sql);
+}
+
+/** Returns the only statement of SQL text, which must be a query. */
+export function queryIn(sql: string): SelectStatement {
+  const [statement] = parseStatements(sql);
+  if (statement === undefined) throw new Error("the text has a statement");
+  return asQuery(statement);
+}
+
+/** Returns a statement that must be a query. */
+export function asQuery(statement: Statement): SelectStatement {
+  if (!isSelectNode(statement)) throw new Error("the statement is a query");
+  return statement;
+}
+
+/** Returns the rows of a literal text; they alias its bytes. */
+export function literalRowsIn(text: string, bytes: Uint8Array): LiteralValuesStatement {
+  const list = scanLiteralList(new Utf8Text(text, bytes), 0)?.list;
+  if (list === undefined) throw new Error("the list is plain");
+  return { type: "literal values", ...list, _location: { start: 0, end: text.length } };
+}

@@ -1,0 +1,19 @@
+/** Writes the arrays of an answer as the case files have them: as PostgreSQL prints them. */
+import type { SchemaField } from "../../src/protocol/mod.ts";
+import { textOfArrayCell } from "../../src/sql/mod.ts";
+
+export function withArrayTexts(
+  rows: readonly (readonly unknown[])[],
+  schema: readonly SchemaField[],
+): readonly (readonly unknown[])[] {
+  const elements = schema.map(({ data_type: type }) =>
+    typeof type !== "string" && "Array" in type ? type.Array : undefined,
+  );
+  if (elements.every((element) => element === undefined)) return rows;
+  return rows.map((row) =>
+    row.map((cell, index) => {
+      const element = elements[index];
+      return element === undefined || cell === null ? cell : textOfArrayCell(cell, element);
+    }),
+  );
+}
