@@ -28,21 +28,23 @@ export const TYPES: string =
   "timestamptz tinyint uuid varbinary varchar vector";
 
 export const FUNCTIONS: string =
-  "abs age any_value approx_count_distinct approx_percentile array_agg array_append array_length " +
-  "array_to_string avg bool_and bool_or btrim cardinality ceil char_length chr coalesce concat " +
-  "concat_ws corr cosine_distance cosine_similarity count cume_dist current_namespace date_bin " +
-  "date_part date_trunc decode dense_rank div encode exp first_value floor gcd gen_random_uuid " +
-  "generate_series greatest initcap inner_product json_agg json_array_length json_build_array " +
-  "json_build_object json_each json_extract_path_text json_get json_get_int json_get_str " +
-  "json_object_keys json_typeof jsonb_agg jsonb_build_object jsonb_pretty jsonb_set " +
-  "jsonb_strip_nulls l1_distance l2_distance lag last_value lcm lead least left length ln log " +
-  "lower lpad ltrim make_date make_interval make_time make_timestamp max md5 median min mod mode " +
-  "now nth_value ntile nullif octet_length percent_rank percentile_cont percentile_disc pg_typeof " +
-  "pi power random rank regexp_count regexp_like regexp_match regexp_replace regexp_split_to_array " +
-  "regexp_substr repeat reverse round row_number rpad rtrim seq_at seq_time sha256 sha512 sign " +
-  "snowflake_id split_part sqrt starts_with stddev string_agg string_to_array strpos substr " +
-  "substring sum to_char to_date to_hex to_json to_jsonb to_number to_timestamp translate trunc " +
-  "typeof ulid unnest upper uuid_v4 uuid_v7 variance vector_dims vector_norm version width_bucket";
+  "abs age any_value approx_count_distinct approx_percentile array_agg array_append " +
+  "array_length array_to_string avg bool_and bool_or btrim cardinality ceil char_length chr " +
+  "coalesce concat concat_ws corr cosine_distance cosine_similarity count cume_dist " +
+  "current_namespace current_setting date_bin date_part date_trunc decode dense_rank div encode " +
+  "exp first_value floor gcd gen_random_uuid generate_series greatest initcap inner_product " +
+  "json_agg json_array_length json_build_array json_build_object json_each " +
+  "json_extract_path_text json_get json_get_int json_get_str json_object_keys json_typeof " +
+  "jsonb_agg jsonb_build_object jsonb_pretty jsonb_set jsonb_strip_nulls l1_distance " +
+  "l2_distance lag last_value lcm lead least left length ln log lower lpad ltrim make_date " +
+  "make_interval make_time make_timestamp max md5 median min mod mode now nth_value ntile " +
+  "nullif octet_length percent_rank percentile_cont percentile_disc pg_typeof pi power random " +
+  "rank regexp_count regexp_like regexp_match regexp_replace regexp_split_to_array " +
+  "regexp_substr repeat reverse round row_number rpad rtrim seq_at seq_time set_config sha256 " +
+  "sha512 sign snowflake_id split_part sqrt starts_with stddev string_agg string_to_array " +
+  "strpos substr substring sum to_char to_date to_hex to_json to_jsonb to_number to_timestamp " +
+  "translate trunc typeof ulid unnest upper uuid_v4 uuid_v7 variance vector_dims vector_norm " +
+  "version width_bucket";
 
 export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   keywords: `${KEYWORDS} true false null`,

@@ -93,10 +93,6 @@ const FUNCTIONS = entries([
   ["format", "write format('%s', name) for texts, or to_char(price, '999G999D99') for numbers"],
   ["printf str", "write format('%s', name), or to_char(price, '999D99')"],
   [
-    "current_setting set_config",
-    "send SELECT current_setting('name') or set_config('name', 'value', false) by itself",
-  ],
-  [
     "obj_description col_description shobj_description",
     "read the comments of system.tables and system.columns",
   ],

@@ -188,7 +188,7 @@ function namesBesideObject(node: Statement): readonly DefinedName[] {
 }
 
 function namesRelations(node: Statement): boolean {
-  if (node.type === "set" || node.type === "show" || node.type === "current setting") return false;
+  if (node.type === "set" || node.type === "show") return false;
   return node.type === "execute as" || node.type === "alter owner" || ownNames(node).length === 0;
 }
 

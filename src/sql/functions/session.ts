@@ -1,7 +1,8 @@
 /**
  * Functions about the session, the server and the types of expressions.
  */
-import { DOUBLE, TEXT, typeName, type Value } from "../../types/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { BOOLEAN, DOUBLE, excerpt, TEXT, typeName, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
@@ -12,6 +13,9 @@ export const SLEEP = "pg_sleep";
 
 /** The name of a server's only database. */
 const DATABASE_NAME = "tidemark";
+
+/** Functions that read or change the settings of the request. */
+export const SETTING_FUNCTIONS: ReadonlySet<string> = new Set(["current_setting", "set_config"]);
 
 function stable(names: readonly string[], read: (call: CallDeps) => string): ScalarFunction[] {
   return functionsNamed(
@@ -33,8 +37,42 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
       seesNull: true,
     }),
   ),
+  ...functionsNamed(
+    ["current_setting"],
+    overload([TEXT, BOOLEAN], TEXT, currentSetting, { optionalCount: 1, volatility: "stable" }),
+  ),
+  ...functionsNamed(
+    ["set_config"],
+    overload([TEXT, TEXT, BOOLEAN], TEXT, setConfig, { seesNull: true, volatility: "volatile" }),
+  ),
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
+
+function currentSetting(
+  [name = null, isMissingOk = false]: readonly Value[],
+  call: CallDeps,
+): Value {
+  const value = call.settings.current(String(name));
+  if (value !== undefined || isMissingOk === true) return value ?? null;
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${excerpt(String(name))}"`, {
+    hint: "SHOW ALL lists them; with a second argument of TRUE, a missing setting is NULL",
+  });
+}
+
+/** A value of NULL sets the default. */
+function setConfig(
+  [name = null, value = null, isLocal = null]: readonly Value[],
+  call: CallDeps,
+): Value {
+  if (name === null) {
+    throw new DatabaseError("INVALID_VALUE", "Cannot set a setting whose name is NULL");
+  }
+  return call.settings.set(
+    String(name),
+    value === null ? undefined : String(value),
+    isLocal === true,
+  );
+}
 
 /** Returns an empty text, as PostgreSQL displays a void result. */
 function sleep([seconds = 0]: readonly Value[], call: CallDeps): Value {

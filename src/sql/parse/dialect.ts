@@ -4,14 +4,12 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
-  CurrentSettingStatement,
   DescribeStatement,
   DescribeTopicStatement,
   ExecuteAsStatement,
   ExplainStatement,
   ExplainSubscribeStatement,
   Name,
-  SetConfigStatement,
   SetValue,
   ShowSimpleStatement,
   Statement,
@@ -82,30 +80,32 @@ export function parseDiscard(cursor: Cursor, start: number): Statement {
   return { type: "reset all", _location: cursor.since(start) };
 }
 
-/** `SELECT [pg_catalog.]set_config('name', 'value', true | false)` and nothing more. */
-export function acceptSetConfig(
-  cursor: Cursor,
-  start: number,
-): SetConfigStatement | UseNamespaceStatement | undefined {
+/**
+ * `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)` and nothing more. The
+ * namespace decides how later statements are bound, so no expression can set it.
+ */
+export function acceptSetPath(cursor: Cursor, start: number): UseNamespaceStatement | undefined {
   const at = openingOf(cursor, "set_config");
   if (at === undefined) return undefined;
-  cursor.token += at;
-  cursor.expect("(");
-  const name = cursor.string("the name of a setting in quotes");
-  cursor.expect(",");
-  const valueStart = cursor.token;
-  const value = cursor.string("a value in quotes");
-  const valueLocation = cursor.since(valueStart);
-  cursor.expect(",");
-  const isLocal = cursor.expectOneOf("true", "false") === "true";
-  cursor.expect(")");
-  const _location = cursor.since(start);
-  // An empty path leaves the namespace as it is: names are then written in full anyway.
-  if (name.toLowerCase() !== "search_path" || value === "") {
-    return { type: "set config", name, value, isLocal, _location };
+  const before = cursor.token;
+  cursor.token += at + 1;
+  const name = parsePathCall(cursor);
+  const isWhole = cursor.kind === Token.end || cursor.is(";");
+  if (name !== undefined && isWhole) {
+    return { type: "use namespace", name, _location: cursor.since(start) };
   }
-  if (isLocal) cursor.refuse("a search_path of one transaction", "USE NAMESPACE, again after it");
-  return { type: "use namespace", name: { name: value, _location: valueLocation }, _location };
+  cursor.token = before;
+  return undefined;
+}
+
+function parsePathCall(cursor: Cursor): Name | undefined {
+  if (!cursor.isString() || cursor.takeString().toLowerCase() !== "search_path") return undefined;
+  if (!cursor.accept(",") || !cursor.isString()) return undefined;
+  const token = cursor.token;
+  const name = cursor.takeString();
+  const _location = cursor.since(token);
+  const isOfSession = cursor.accept(",") && cursor.accept("false") && cursor.accept(")");
+  return isOfSession && name !== "" ? { name, _location } : undefined;
 }
 
 /** Returns how many tokens SELECT and the name of a function take, if it is called here. */
@@ -116,38 +116,6 @@ function openingOf(cursor: Cursor, name: string): number | undefined {
   if (cursor.nameText(cursor.token + at) !== name) return undefined;
   if (isQualified && cursor.nameText(cursor.token + 1) !== "pg_catalog") return undefined;
   return at + 1;
-}
-
-/**
- * `SELECT [pg_catalog.]current_setting('name' [, true | false]) [[AS] alias]` and nothing more: it
- * reads what SET has changed in the request, which expressions do not know.
- */
-export function acceptCurrentSetting(
-  cursor: Cursor,
-  start: number,
-): CurrentSettingStatement | undefined {
-  const at = openingOf(cursor, "current_setting");
-  if (at === undefined) return undefined;
-  const before = cursor.token;
-  cursor.token += at + 1;
-  const parsed = cursor.isString() ? parseSettingCall(cursor) : undefined;
-  const isWhole = cursor.kind === Token.end || cursor.is(";") || cursor.is(")");
-  if (parsed !== undefined && isWhole) {
-    return { type: "current setting", ...parsed, _location: cursor.since(start) };
-  }
-  cursor.token = before;
-  return undefined;
-}
-
-function parseSettingCall(
-  cursor: Cursor,
-): Pick<CurrentSettingStatement, "alias" | "missingOk" | "name"> | undefined {
-  const name = cursor.takeString();
-  const missingOk = cursor.accept(",") ? cursor.acceptOneOf("true", "false") : "false";
-  if (missingOk === undefined || !cursor.accept(")")) return undefined;
-  const hasAlias = cursor.accept("as") || cursor.isName();
-  const alias = hasAlias ? cursor.label("an alias") : undefined;
-  return { name, missingOk: missingOk === "true", alias };
 }
 
 const INSTEAD_OF_SET: ReadonlyMap<string, string> = new Map([

@@ -18,8 +18,7 @@ import {
   parseDropView,
 } from "./ddl.ts";
 import {
-  acceptCurrentSetting,
-  acceptSetConfig,
+  acceptSetPath,
   parseDescribe,
   parseDiscard,
   parseExecuteAs,
@@ -115,8 +114,7 @@ export function parseStatement(cursor: Cursor): Statement {
 }
 
 function parseSelect(cursor: Cursor, start: number): Statement {
-  const own = acceptSetConfig(cursor, start) ?? acceptCurrentSetting(cursor, start);
-  return own ?? parseLockable(cursor, start);
+  return acceptSetPath(cursor, start) ?? parseLockable(cursor, start);
 }
 
 function parseWithStatement(cursor: Cursor, start: number): Statement {

@@ -26,7 +26,7 @@ import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { StagedRows, Transaction } from "../execute/context/transaction.ts";
 import { MemoryBudget } from "../execute/materialised/memory_budget.ts";
 import { Subqueries } from "../execute/subquery/subqueries.ts";
-import type { CallDeps, SequenceCalls } from "../functions/base/function.ts";
+import type { CallDeps, SequenceCalls, SettingCalls } from "../functions/base/function.ts";
 import { referencesTo } from "../names/references.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
@@ -44,6 +44,7 @@ export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
   readonly store: ReadStore;
   /** Takes numbers of sequences, if the statement does not run on the event loop. */
   readonly sequences: SequenceCalls;
+  readonly settings: SettingCalls;
 }
 
 export interface ContextOptions {
@@ -60,6 +61,8 @@ export interface ContextOptions {
   readonly writes?: WriteStore | undefined;
   /** The time of the statement; if absent, the current time or that of the transaction. */
   readonly nowMicros?: number | undefined;
+  /** Absent if the expressions belong to no request. */
+  readonly settings?: (() => SettingCalls) | undefined;
   readonly uploads?: UploadSink | undefined;
   readonly copyInput?: CopyInput | undefined;
   readonly division?: QueryShare | undefined;
@@ -112,6 +115,7 @@ export function newContext(deps: ExecutionDeps, options: ContextOptions): Statem
       const isReadOnly = transaction?.isReadOnly === true;
       return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly });
     },
+    options.settings ?? noSettings,
     referencesIn(deps),
   );
 }
@@ -129,7 +133,12 @@ function referencesIn({ catalog, store }: Pick<ExecutionDeps, "catalog" | "store
 
 /** Creates the context of an execution in another thread. */
 export function newReaderContext(deps: QueryDeps, options: ContextOptions): StatementContext {
-  return new OwnContext(deps, options, () => deps.sequences);
+  return new OwnContext(
+    deps,
+    options,
+    () => deps.sequences,
+    () => deps.settings,
+  );
 }
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
@@ -151,8 +160,9 @@ class OwnContext implements StatementContext {
   readonly copyInput: CopyInput | undefined;
   readonly division: QueryShare | undefined;
   readonly profile: Profile | undefined;
-  readonly #deps: Omit<QueryDeps, "sequences">;
+  readonly #deps: Omit<QueryDeps, "sequences" | "settings">;
   readonly #sequences: () => SequenceCalls;
+  readonly #settings: () => SettingCalls;
   readonly #namespace: string;
   readonly #ledger: RequestLedger | undefined;
   readonly #nowMicros: number;
@@ -169,9 +179,10 @@ class OwnContext implements StatementContext {
   #temporary: TemporaryFiles | undefined;
 
   constructor(
-    deps: Omit<QueryDeps, "sequences">,
+    deps: Omit<QueryDeps, "sequences" | "settings">,
     options: ContextOptions,
     sequences: () => SequenceCalls,
+    settings: () => SettingCalls,
     references?: References,
   ) {
     this.references = references;
@@ -190,6 +201,7 @@ class OwnContext implements StatementContext {
     this.profile = options.profile;
     this.#deps = deps;
     this.#sequences = sequences;
+    this.#settings = settings;
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
     this.#sliceEndMs = options.sliceEndMs ?? Number.POSITIVE_INFINITY;
@@ -304,6 +316,7 @@ class OwnContext implements StatementContext {
       clockMicros: () => clock.nowMs() * 1000,
       snowflakeId: () => store.snowflakeId(),
       sequences: this.#sequences(),
+      settings: this.#settings(),
       commitMs: (seq) => store.commitMs(seq),
       lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
       randomBytes: (count) => random.bytes(count),
@@ -314,6 +327,28 @@ class OwnContext implements StatementContext {
       },
     };
   }
+}
+
+/** Refuses calls in expressions that belong to no request. */
+const NO_SETTINGS: SettingCalls = {
+  current: () => {
+    throw noRequest("CURRENT_SETTING");
+  },
+  set: () => {
+    throw noRequest("SET_CONFIG");
+  },
+};
+
+function noSettings(): SettingCalls {
+  return NO_SETTINGS;
+}
+
+function noRequest(name: string): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot call ${name} here: settings belong to one request`,
+    { hint: "pass the value as a parameter" },
+  );
 }
 
 function noSleep(): DatabaseError {

@@ -1,6 +1,6 @@
 /**
  * Answers the questions that a reader asks in the middle of its job: for rows that only the event
- * loop has, for ids, and for numbers of sequences.
+ * loop has, for ids, for numbers of sequences, and for settings.
  *
  * - An answer is a bounded piece of work, so other requests run between two answers.
  * - Rows are produced on demand and are not stored here.
@@ -14,7 +14,7 @@ import type { Row } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
 import type { StagedRow } from "../execute/context/transaction.ts";
 import { rowBytes } from "../execute/materialised/row_bytes.ts";
-import type { SequenceCalls } from "../functions/base/function.ts";
+import type { SequenceCalls, SettingCalls } from "../functions/base/function.ts";
 import type { KeyedRow, Question, ReaderAnswer } from "./job.ts";
 import { answeredCall } from "./sequence_questions.ts";
 
@@ -30,6 +30,8 @@ export interface JobAnswersOptions {
   readonly store: Pick<Store, "snowflakeId">;
   /** The sequences as the caller may use them; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
+  /** The settings of the request; absent for a live query. */
+  readonly settings: SettingCalls | undefined;
   /** The system views that the statement reads, by namespace and name. */
   readonly systemViews: ReadonlyMap<string, SystemView>;
   readonly caller: Omit<SystemCall, "positions">;
@@ -59,6 +61,13 @@ export class JobAnswers {
       );
       return answeredCall(question.call, sequences);
     }
+    if (question.kind === "setting") {
+      const settings = defined(this.#options.settings, "a live query reads no settings");
+      const { name, set } = question;
+      return set === undefined
+        ? settings.current(name)
+        : settings.set(name, set.value, set.isLocal);
+    }
     const known = this.#readings.get(question.reading);
     const reading = known ?? this.#begun(question);
     if (known === undefined) this.#readings.set(question.reading, reading);
@@ -76,7 +85,7 @@ export class JobAnswers {
   }
 
   #begun(
-    question: Exclude<Question, { kind: "ids" | "sequence" }>,
+    question: Exclude<Question, { kind: "ids" | "sequence" | "setting" }>,
   ): RowReading<Row> | RowReading<KeyedRow> {
     const { caller, stagedOf, systemViews } = this.#options;
     if (question.kind === "staged") {

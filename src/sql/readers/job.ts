@@ -189,6 +189,12 @@ export type Question =
   | { readonly kind: "ids"; readonly count: number }
   /** A call of nextval or its kin. */
   | { readonly kind: "sequence"; readonly call: SequenceCall }
+  /** A call of current_setting, or with `set` of set_config. */
+  | {
+      readonly kind: "setting";
+      readonly name: string;
+      readonly set?: { readonly value: string | undefined; readonly isLocal: boolean };
+    }
   /** The next rows of a system view, as its caller sees them, of the columns at these positions. */
   | {
       readonly kind: "system";
@@ -206,6 +212,7 @@ export type Question =
 export interface Answers {
   readonly ids: readonly number[];
   readonly sequence: readonly Value[];
+  readonly setting: string | undefined;
   readonly system: readonly Row[] | undefined;
   readonly staged: readonly KeyedRow[] | undefined;
 }

@@ -114,6 +114,7 @@ export class LiveSearches {
         nowMicros: this.#deps.clock.nowMs() * 1000,
         staged: undefined,
         sequences: undefined,
+        settings: undefined,
         ledger,
       });
     } finally {

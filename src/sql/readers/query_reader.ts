@@ -386,6 +386,7 @@ export class QueryReader {
       spillSpace: this.#spillSpace,
       storageQuota: undefined,
       sequences: this.#currentQuestions.sequences,
+      settings: this.#currentQuestions,
       store: this.#store,
       version: settings.version,
     };

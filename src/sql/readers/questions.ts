@@ -1,12 +1,13 @@
 /**
  * The questions of a statement in a reader to the event loop: for rows of system views, rows that
- * its transaction has staged, ids, and numbers of sequences. Each is asked when the statement needs
+ * its transaction has staged, ids, numbers of sequences, and settings. Each is asked when the statement needs
  * the answer, which therefore reflects the same moment as on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
 import type { StagedRow, StagedRows } from "../execute/context/transaction.ts";
 import { rowBytes } from "../execute/materialised/row_bytes.ts";
+import type { SettingCalls } from "../functions/base/function.ts";
 import type { Answers, Question } from "./job.ts";
 import { AskedSequenceCalls } from "./sequence_questions.ts";
 
@@ -23,13 +24,14 @@ export interface QuestionsOptions {
 }
 
 /** The questions of one job. */
-export class Questions implements StagedRows {
+export class Questions implements StagedRows, SettingCalls {
   readonly #options: QuestionsOptions;
   readonly sequences: AskedSequenceCalls;
   readonly #stagedTableIds: ReadonlySet<number>;
   readonly #staged = new Map<number, ReadonlyMap<string, StagedRow>>();
   #stagedBytes = 0;
   #readingCount = 0;
+  readonly #settings = new Map<string, string | undefined>();
   #ids: readonly number[] = [];
   #idsTaken = 0;
 
@@ -54,6 +56,21 @@ export class Questions implements StagedRows {
     }
     this.#idsTaken += 1;
     return this.#ids[this.#idsTaken - 1] as number;
+  }
+
+  /** Returns the value of a setting. Each is asked for once. */
+  current(name: string): string | undefined {
+    if (!this.#settings.has(name)) {
+      this.#settings.set(name, this.#options.ask<"setting">({ kind: "setting", name }));
+    }
+    return this.#settings.get(name);
+  }
+
+  /** Changes a setting. */
+  set(name: string, value: string | undefined, isLocal: boolean): string {
+    this.#settings.clear();
+    const set = { value, isLocal };
+    return this.#options.ask<"setting">({ kind: "setting", name, set }) ?? "";
   }
 
   hasStaged(tableId: number): boolean {

@@ -18,7 +18,7 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Sleeps } from "../execute/context/sleeps.ts";
 import type { StagedRows } from "../execute/context/transaction.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import type { SequenceCalls } from "../functions/base/function.ts";
+import type { SequenceCalls, SettingCalls } from "../functions/base/function.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { ResultFormat } from "../ports/engine.ts";
 import { measuredNodes, measuredShape } from "../prepare/measured_nodes.ts";
@@ -65,6 +65,8 @@ export interface ReaderQuery {
   readonly staged: StagedRows | undefined;
   /** The sequences as the caller may use them; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
+  /** The settings of the request; absent for a live query. */
+  readonly settings: SettingCalls | undefined;
   /** The sleeps of the query; absent if it may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
@@ -299,7 +301,7 @@ export class ReaderThread {
   }
 
   #answersTo(
-    { prepared, principal, sequences, staged }: ReaderQuery,
+    { prepared, principal, sequences, settings, staged }: ReaderQuery,
     tables: readonly TableEntry[],
   ): JobAnswers {
     const { clock, store } = this.#parts;
@@ -308,6 +310,7 @@ export class ReaderThread {
       clock,
       store,
       sequences,
+      settings,
       systemViews: systemViewsIn(prepared.requirements),
       caller: { isImpersonated, role, userId },
       stagedOf: (tableId) => {

@@ -38,6 +38,7 @@ import { type AnswerChannel, channelOf } from "./answer_stream.ts";
 import { failedResponse } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
 import { closeRequest } from "./request_end.ts";
+import { RequestSettings } from "./request_settings.ts";
 import {
   type RunnerOptions,
   type RunOptions,
@@ -62,6 +63,7 @@ class FastStatement implements RunOptions, RunnerOptions {
   readonly stat: QueryStat;
   readonly ledger: RequestLedger;
   readonly isStreamed: boolean;
+  #settings: RequestSettings | undefined;
   /** The channel; set once the statement takes longer than a time slice. */
   channel: AnswerChannel | undefined;
   /** The entry in the list of running requests; set once the statement is listed. */
@@ -79,6 +81,12 @@ class FastStatement implements RunOptions, RunnerOptions {
     this.ledger = options.ledger;
     this.isStreamed = options.request.reader !== undefined;
     this.#operations = options.operations;
+  }
+
+  /** The settings of the request, which no statement before this one has changed. */
+  get settings(): RequestSettings {
+    this.#settings ??= this.#operations.newSettings();
+    return this.#settings;
   }
 
   renewed(): Prepared {
@@ -110,6 +118,7 @@ type FastStatementOptions = Pick<
 interface PathOperations {
   renewed(statement: FastStatement): Prepared;
   sourceOf(statement: FastStatement): QuerySource | undefined;
+  newSettings(): RequestSettings;
   readonly clock: Clock;
   readonly memoryGate: MemoryGate;
 }
@@ -143,6 +152,7 @@ export class FastPath {
     this.#operations = {
       clock: deps.clock,
       memoryGate: deps.memoryGate,
+      newSettings: () => new RequestSettings(deps),
       renewed: (statement) => this.#renewed(statement),
       sourceOf: (statement) => this.#sourceOf(statement),
     };

@@ -80,6 +80,7 @@ export function queryFor(
     snapshotSeq: context.snapshotSeq,
     nowMicros: context.call.nowMicros,
     sequences: context.call.sequences,
+    settings: context.call.settings,
     staged: context.staged,
     sleeps: context.sleeps,
     ledger,

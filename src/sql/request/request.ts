@@ -31,7 +31,6 @@ import type {
   ExplainStatement,
   SavepointStatement,
   SelectForStatement,
-  SetConfigStatement,
   Statement,
   TruncateStatement,
 } from "../parse/ast/ast.ts";
@@ -59,7 +58,7 @@ import { atCell } from "./faulty_cell.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { readAndLock } from "./locking_read.ts";
 import { type BoundUnit, RequestBinding, unboundUnit } from "./request_binding.ts";
-import { RequestSettings } from "./request_settings.ts";
+import { RequestSettings, type SettingDeps } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
 import { RequestTransaction, type RequestTransactionOptions } from "./request_transaction.ts";
 import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
@@ -144,12 +143,14 @@ export class RequestRunner {
       { ...deps, readers: undefined },
       {
         ledger: this.#ledger,
+        settings: this.#settings,
         isStreamed: false,
         channelFor: refuseChannel,
       },
     );
     this.#runner = new StatementRunner(deps, {
       ledger: this.#ledger,
+      settings: this.#settings,
       isStreamed: channel !== undefined,
       channelFor: () => defined(channel, "rows are streamed only into a channel"),
     });
@@ -364,8 +365,6 @@ export class RequestRunner {
           const { name, value } = this.#settings.set(node);
           return messageResult(`Setting ${name} set to "${value}"`, this.#principal.userId);
         }
-      case "set config":
-        return this.#setConfig(node);
       case "set transaction":
         if (!node.isOfSession) this.#transaction.requireOpen(node);
         return messageResult("Transactions have snapshot isolation", this.#principal.userId);
@@ -442,15 +441,6 @@ export class RequestRunner {
         return await this.#lockingRunner.run(prepared, options);
       },
     });
-  }
-
-  /** An empty search_path, the only one here, leaves the namespace as it is. */
-  #setConfig(node: SetConfigStatement): StatementResult {
-    const { name, value: text } = node;
-    const columns = [{ name: "set_config", type: TEXT }];
-    const isPath = name.toLowerCase() === "search_path";
-    const set = isPath ? text : this.#settings.set(node).value;
-    return rowsResult(columns, [[set]], this.#principal.userId);
   }
 
   async #runUnit(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
@@ -633,10 +623,10 @@ function refuseChannel(): never {
 
 /** Creates a transaction that is not open yet. */
 export function newTransaction(
-  deps: RequestTransactionOptions["deps"] & Pick<SqlEnvironment, "limits">,
+  deps: RequestTransactionOptions["deps"] & SettingDeps,
   ledger: RequestLedger,
 ): RequestTransaction {
-  return new RequestTransaction({ deps, ledger, settings: new RequestSettings(deps.limits) });
+  return new RequestTransaction({ deps, ledger, settings: new RequestSettings(deps) });
 }
 
 function savepointMessage({ name: { name }, type }: SavepointStatement): string {
@@ -665,7 +655,7 @@ function preparedAnswer(node: Statement, asUser: string): StatementResult | unde
 
 function returnsRows(node: Statement): boolean {
   if (node.type === "explain" || isShow(node)) return true;
-  if (node.type === "consume" || node.type === "ack" || node.type === "set config") return true;
+  if (node.type === "consume" || node.type === "ack") return true;
   const rows = rowsNode(node);
   if (rows === undefined) return false;
   return isSelectNode(rows) || ("returning" in rows && rows.returning !== undefined);

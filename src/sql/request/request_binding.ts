@@ -56,7 +56,8 @@ export function unboundUnit(node: Statement): BoundUnit {
 }
 
 export interface RequestBindingOptions {
-  readonly deps: BindingDeps & Pick<SqlEnvironment, "auth" | "clock" | "store" | "version">;
+  readonly deps: BindingDeps &
+    Pick<SqlEnvironment, "auth" | "clock" | "settings" | "store" | "version">;
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly definitions: DefinitionStatements;
@@ -150,7 +151,7 @@ export class RequestBinding {
     const { namespace } = this;
     if (isDefining(node)) definitions.check(node, principal, namespace);
     if (!isAdministering(node)) return;
-    const requestSettings = new RequestSettings(deps.limits).rows(deps.version);
+    const requestSettings = new RequestSettings(deps).rows(deps.version);
     const { params, server } = request;
     const parameters = this.#parameters;
     const call = { principal, namespace, server, requestSettings, params, parameters, ledger };
@@ -239,8 +240,8 @@ export class RequestBinding {
         this.#usedParameters.add(number);
         this.#takesParameters = true;
       }
-      if (node.type === "set" || node.type === "set timezone" || node.type === "set config") {
-        requireSettable(node, deps.limits);
+      if (node.type === "set" || node.type === "set timezone") {
+        requireSettable(node, deps);
       }
       return;
     }

@@ -1,22 +1,34 @@
 /**
- * SET, RESET and SHOW: settings that one request changes for its later statements.
+ * SET, RESET, SHOW, set_config and current_setting: settings that one request changes for its later
+ * statements.
  *
  * Invariant: the effect of SET LOCAL ends with its transaction, and ROLLBACK restores the settings
  * at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { excerpt } from "../../types/mod.ts";
-import type {
-  SetConfigStatement,
-  SetStatementVariable,
-  SetTimezone,
-  SetValue,
-} from "../parse/ast/ast.ts";
-import type { SqlLimits } from "../ports/environment.ts";
+import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import type { ShownSetting } from "../ports/ports.ts";
-import { fixedSettings, SETTING_KINDS, settingKind } from "./setting_kinds.ts";
+import { fixedSettings, isOwnName, SETTING_KINDS, settingKind } from "./setting_kinds.ts";
 
-type SettingStatement = SetStatementVariable | SetTimezone | SetConfigStatement;
+type SettingStatement = SetStatementVariable | SetTimezone;
+
+/** The limits that bound settings, and the configuration, whose names no request may use. */
+export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
+
+/** The most settings with names of their own that a request may have. */
+const OWN_SETTINGS_MAX = 100;
+
+/** A change as a statement or a call asks for it. */
+interface AskedChange {
+  readonly name: string;
+  /** The new value; undefined for DEFAULT. */
+  readonly value: string | undefined;
+  readonly isLocal: boolean;
+  /** The position in the text; undefined for a call. */
+  readonly position?: number;
+}
 
 interface SettingChange {
   readonly name: string;
@@ -35,15 +47,15 @@ export interface SettingsMark {
 }
 
 export class RequestSettings {
-  readonly #limits: SqlLimits;
+  readonly #deps: SettingDeps;
   #changed: Changed = new Map();
   /** The settings at BEGIN. */
   #before: Changed | undefined;
   /** The settings after COMMIT, without those set for the transaction only. */
   #lasting: Changed = new Map();
 
-  constructor(limits: SqlLimits) {
-    this.#limits = limits;
+  constructor(deps: SettingDeps) {
+    this.#deps = deps;
   }
 
   /** The statement timeout set by SET; undefined if the request's own time applies. */
@@ -64,22 +76,36 @@ export class RequestSettings {
     return rows;
   }
 
+  /** Applies SET, and returns the value that is set. @throws {DatabaseError} */
+  set(node: SettingStatement): { readonly name: string; readonly value: string } {
+    return this.change(askedBy(node));
+  }
+
   /**
-   * Applies SET, and returns the value that is set. @throws {DatabaseError} INVALID_OPTION,
+   * Applies a change, and returns the value that is set. @throws {DatabaseError} INVALID_OPTION,
    * TRANSACTION_REQUIRED
    */
-  set(node: SettingStatement): { readonly name: string; readonly value: string } {
-    const change = readChange(node, this.#limits);
+  change(asked: AskedChange): { readonly name: string; readonly value: string } {
+    const change = readChange(asked, this.#deps);
+    const { name } = change;
     if (change.isLocal && this.#before === undefined) {
       throw new DatabaseError("TRANSACTION_REQUIRED", "Cannot SET LOCAL: no transaction is open", {
-        position: node._location.start,
+        ...placeOf(asked),
         hint: "SET applies to the rest of the request",
       });
     }
+    if (!this.#changed.has(name) && this.#changed.size >= OWN_SETTINGS_MAX + SETTING_KINDS.length) {
+      throw invalid(asked, `Cannot set ${name}: ${OWN_SETTINGS_MAX} own settings are the most`);
+    }
     this.#changed = withChange(this.#changed, change);
     if (!change.isLocal) this.#lasting = withChange(this.#lasting, change);
-    const { name } = change;
     return { name, value: this.#valueOf(name) };
+  }
+
+  /** Returns the value of a setting of the request; undefined if there is none of this name. */
+  current(name: string): string | undefined {
+    const kind = settingKind(name);
+    return kind === undefined ? this.#changed.get(name.toLowerCase()) : this.#valueOf(kind.name);
   }
 
   /** Sets every setting to its default. */
@@ -89,7 +115,7 @@ export class RequestSettings {
   }
 
   #valueOf(name: string): string {
-    return this.#changed.get(name) ?? settingKind(name)?.defaultOf(this.#limits) ?? "";
+    return this.#changed.get(name) ?? settingKind(name)?.defaultOf(this.#deps.limits) ?? "";
   }
 
   mark(): SettingsMark {
@@ -126,58 +152,42 @@ function withChange(changed: Changed, { name, value }: SettingChange): Changed {
 }
 
 /** Refuses a SET that would fail, before anything runs. @throws {DatabaseError} INVALID_OPTION */
-export function requireSettable(node: SettingStatement, limits: SqlLimits): void {
-  // The parser leaves only an empty one.
-  if (node.type === "set config" && node.name.toLowerCase() === "search_path") return;
-  readChange(node, limits);
+export function requireSettable(node: SettingStatement, deps: SettingDeps): void {
+  readChange(askedBy(node), deps);
 }
 
-function readChange(node: SettingStatement, limits: SqlLimits): SettingChange {
-  switch (node.type) {
-    case "set timezone": {
-      const { to } = node;
-      const value = to.type === "value" ? valueOf(node, limits, ["timezone", to.value]) : undefined;
-      return { name: "timezone", value, isLocal: false };
-    }
-    case "set config": {
-      const name = nameOf(node, node.name);
-      return { name, value: valueOf(node, limits, [name, node.value]), isLocal: node.isLocal };
-    }
-    case "set":
-      break;
+function askedBy(node: SettingStatement): AskedChange {
+  const position = node._location.start;
+  if (node.type === "set timezone") {
+    const value = node.to.type === "value" ? node.to.value : undefined;
+    return { name: "timezone", value, isLocal: false, position };
   }
   const { scope, set, variable } = node;
-  const name = nameOf(node, variable.name);
-  const isLocal = scope === "local";
-  if (set.type === "default") return { name, value: undefined, isLocal };
-  const text = textOf(set);
-  if (text === undefined) {
-    throw invalid(node, `Cannot set ${name}: a text or a number is needed`);
+  const asked = { name: variable.name, isLocal: scope === "local", position };
+  if (set.type === "default") return { ...asked, value: undefined };
+  const value = textOf(set);
+  if (value === undefined) {
+    throw invalid(asked, `Cannot set ${excerpt(asked.name)}: a text or a number is needed`);
   }
-  return { name, value: valueOf(node, limits, [name, text]), isLocal };
+  return { ...asked, value };
 }
 
-/** @throws {DatabaseError} INVALID_OPTION */
-function nameOf(node: SettingStatement, given: string): string {
-  const kind = settingKind(given);
-  if (kind !== undefined) return kind.name;
-  throw invalid(node, `Cannot set "${excerpt(given)}": no statement can change it`, {
-    hint: "SHOW ALL lists the settings; those of category request can be set",
-  });
-}
-
-/** @throws {DatabaseError} INVALID_OPTION */
-function valueOf(
-  node: SettingStatement,
-  limits: SqlLimits,
-  [name, text]: readonly [name: string, text: string],
-): string {
-  const read = settingKind(name)?.read(text, limits) ?? "";
-  if (typeof read === "string") return read;
+function readChange(asked: AskedChange, { limits, settings }: SettingDeps): SettingChange {
+  const { isLocal, value } = asked;
+  const kind = settingKind(asked.name);
+  const name = kind?.name ?? asked.name.toLowerCase();
+  if (kind === undefined && !isOwnName(name, settings())) {
+    throw invalid(asked, `Cannot set "${excerpt(asked.name)}": no statement can change it`, {
+      hint: "SHOW ALL lists the settings; those of category request can be set, and names with a dot",
+    });
+  }
+  if (kind === undefined || value === undefined) return { name, value, isLocal };
+  const read = kind.read(value, limits);
+  if (typeof read === "string") return { name, value: read, isLocal };
   const { hint, why } = read;
   throw invalid(
-    node,
-    `Cannot set ${name} to ${excerpt(text)}: ${why}`,
+    asked,
+    `Cannot set ${name} to ${excerpt(value)}: ${why}`,
     hint === undefined ? {} : { hint },
   );
 }
@@ -198,9 +208,13 @@ function textOf(set: Exclude<SetValue, { type: "default" }>): string | undefined
 }
 
 function invalid(
-  { _location }: SettingStatement,
+  asked: Pick<AskedChange, "position">,
   message: string,
   details: { readonly hint?: string } = {},
 ): DatabaseError {
-  return new DatabaseError("INVALID_OPTION", message, { position: _location.start, ...details });
+  return new DatabaseError("INVALID_OPTION", message, { ...placeOf(asked), ...details });
+}
+
+function placeOf({ position }: Pick<AskedChange, "position">): { readonly position?: number } {
+  return position === undefined ? {} : { position };
 }

@@ -141,6 +141,22 @@ export function settingKind(name: string): SettingKind | undefined {
   return BY_NAME.get(name.toLowerCase());
 }
 
+/** A name with a dot, such as app.user_id. */
+const OWN_NAME = /^[a-z_][\w$]*(?:\.[a-z_][\w$]*)+$/;
+
+/** The longest name of a setting that a program defines for itself. */
+const OWN_NAME_LENGTH_MAX = 128;
+
+/**
+ * Whether a program may define a setting of this name for itself. The names of the configuration
+ * have dots, too, so their first parts are not free.
+ */
+export function isOwnName(name: string, configured: readonly { readonly name: string }[]): boolean {
+  if (name.length > OWN_NAME_LENGTH_MAX || !OWN_NAME.test(name)) return false;
+  const section = name.slice(0, name.indexOf(".") + 1);
+  return !configured.some((each) => each.name.startsWith(section));
+}
+
 /** The major version of PostgreSQL whose SQL this is. Programs decide by it what to send. */
 const POSTGRES_VERSION = "15.0";
 

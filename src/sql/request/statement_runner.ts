@@ -17,6 +17,7 @@ import { Sleeps } from "../execute/context/sleeps.ts";
 import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
 import { type UploadDeps, Uploads } from "../files/uploads.ts";
+import type { SettingCalls } from "../functions/base/function.ts";
 import { referencesTo } from "../names/references.ts";
 import type { CopySettings } from "../parse/ast/ast.ts";
 import type { StatementResult, UploadedFile } from "../ports/engine.ts";
@@ -37,7 +38,9 @@ import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
 import { type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
 import { isKnownLong, maySleep, noteLong, readersFor } from "./read_elsewhere.ts";
+import type { RequestSettings } from "./request_settings.ts";
 import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
+import { OwnSettingCalls } from "./setting_calls.ts";
 
 export interface RunOptions {
   readonly principal: Principal;
@@ -60,6 +63,7 @@ export interface RunOptions {
 
 export interface RunnerOptions {
   readonly ledger: RequestLedger;
+  readonly settings: RequestSettings;
   /**
    * Whether a reader receives the rows if there are too many to keep in memory; otherwise, all rows
    * are in the result.
@@ -73,7 +77,7 @@ export interface RunnerOptions {
 export interface StatementDeps
   extends ExecutionDeps,
     UploadDeps,
-    Pick<SqlEnvironment, "memoryGate" | "writeGates"> {
+    Pick<SqlEnvironment, "memoryGate" | "settings" | "writeGates"> {
   /** Absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
 }
@@ -243,9 +247,14 @@ export class StatementRunner {
       transaction,
       profile,
       ledger: this.#options.ledger,
+      settings: () => this.#settingsOf(principal),
       sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: sleeps ?? this.#sleepsOf(prepared, transaction),
     });
+  }
+
+  #settingsOf(principal: Principal): SettingCalls {
+    return new OwnSettingCalls(this.#options.settings, { deps: this.#deps, principal });
   }
 
   #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
@@ -457,6 +466,7 @@ export class StatementRunner {
           uploads: uploads === Uploads.none ? undefined : uploads,
           copyInput: options.copyInput,
           ledger,
+          settings: () => this.#settingsOf(principal),
           sliceEndMs: this.#sliceEndMs(mayLeave),
         });
       },

@@ -29,7 +29,6 @@ import type {
   CreateUserStatement,
   CreateViewStatement,
   CreateWebhookStatement,
-  CurrentSettingStatement,
   DescribeStatement,
   DescribeTopicStatement,
   DropIndexStatement,
@@ -59,7 +58,6 @@ import type {
 /** A statement that lists system information. */
 export type ShowStatement =
   | ShowVariableStatement
-  | CurrentSettingStatement
   | ShowSimpleStatement
   | ShowTablesStatement
   | ShowTopicsStatement
@@ -191,7 +189,6 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "use namespace": REQUEST,
   set: REQUEST,
   "set timezone": REQUEST,
-  "set config": REQUEST,
   "reset all": REQUEST,
   "set transaction": REQUEST,
   "create namespace": DEFINITION,
@@ -234,7 +231,6 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   describe: SHOW,
   "describe topic": SHOW_TOPICS,
   show: SHOW,
-  "current setting": SHOW,
   "show all": INSPECTION,
   "explain subscribe": { right: "inspect", home: "utility", work: "show" },
   subscribe: { right: "rows", home: "utility", work: "other" },

@@ -8,7 +8,6 @@ import { findNamespace, findTable, visibleView } from "../names/table_names.ts";
 import { findTopic } from "../names/topics.ts";
 import { type ShownView, visibleViews } from "../names/views.ts";
 import type {
-  CurrentSettingStatement,
   DescribeStatement,
   QName,
   ShowColumnsStatement,
@@ -115,8 +114,6 @@ export function show(
     }
     case "show webhooks":
       return rowsResult(SHOW_WEBHOOKS_COLUMNS, webhookRows(deps), asUser);
-    case "current setting":
-      return currentSetting(node, shownSettings(settings(), principal, requestSettings), asUser);
     case "show all":
     case "show":
       return settingsOf(node, shownSettings(settings(), principal, requestSettings), asUser);
@@ -160,18 +157,6 @@ function shownSettings(
   requestSettings: readonly ShownSetting[],
 ): readonly ShownSetting[] {
   return mayRun(principal, "inspect") ? [...configured, ...requestSettings] : requestSettings;
-}
-
-/** @throws {DatabaseError} OBJECT_NOT_FOUND */
-function currentSetting(
-  { _location, alias, missingOk, name }: CurrentSettingStatement,
-  settings: readonly ShownSetting[],
-  asUser: string,
-): StatementResult {
-  const found = settings.find((each) => each.name === name.toLowerCase());
-  if (found === undefined && !missingOk) throw unknownSetting(name, _location.start);
-  const columns = [{ name: alias?.name ?? "current_setting", type: TEXT }];
-  return rowsResult(columns, [[found?.value ?? null]], asUser);
 }
 
 function unknownSetting(name: string, position: number): DatabaseError {

@@ -47,6 +47,7 @@ const NO_SEQUENCES: SequenceCalls = {
 
 export const CALL: CallDeps = {
   sequences: NO_SEQUENCES,
+  settings: { current: () => undefined, set: (_, value) => value ?? "" },
   nowMicros: NOW_MICROS,
   userId: "alice",
   sessionUserId: "root",

@@ -245,8 +245,6 @@ export class StatementGenerator {
       "EXECUTE p",
       "DEALLOCATE PREPARE p",
       "DEALLOCATE ALL",
-      "SELECT current_setting('a.b')",
-      "SELECT pg_catalog.current_setting('x', true) AS \"Y\"",
       `DESCRIBE ${table} HISTORY`,
       "SET TIME ZONE 'UTC'",
       "BEGIN ISOLATION LEVEL SNAPSHOT, READ ONLY",

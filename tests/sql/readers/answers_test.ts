@@ -192,6 +192,7 @@ describe("JobAnswers", () => {
     clock,
     store: { snowflakeId: () => 7 },
     sequences: undefined,
+    settings: undefined,
     systemViews: new Map(),
     caller: { userId: "ann", role: "user", isImpersonated: false },
     stagedOf: () => [],

@@ -112,8 +112,12 @@ test.each([
   ["SET extra_float_digits = 4", "INVALID_OPTION@1:0"],
   ["SET xmloption = tree", "INVALID_OPTION@1:0"],
   ["SET server_version = '16'", "INVALID_OPTION@1:0"],
-  ["SELECT set_config('work_mem', '1', false)", "INVALID_OPTION@1:0"],
-  ["SELECT set_config('application_name', 'x', true)", "TRANSACTION_REQUIRED@1:0"],
+  ["SELECT set_config('work_mem', '1', false)", "INVALID_OPTION@1"],
+  ["SELECT set_config('application_name', 'x', true)", "TRANSACTION_REQUIRED@1"],
+  ["SELECT set_config(NULL, 'x', false)", "INVALID_VALUE@1"],
+  ["SELECT 1, set_config('search_path', 'default', false)", "INVALID_OPTION@1"],
+  ["SELECT set_config('limits.own', '1', false)", "INVALID_OPTION@1"],
+  ["SELECT set_config('app..x', '1', false)", "INVALID_OPTION@1"],
   ["SELECT set_config('search_path', 'nowhere', false)", "NAMESPACE_NOT_FOUND@1:33"],
   ["SET LOCAL application_name = 'x'", "TRANSACTION_REQUIRED@1:0"],
 ])("%s is refused", async (sql, failure) => {
@@ -184,7 +188,7 @@ test("current_setting returns what SHOW shows, with what SET has changed", async
   expect(await engine.rows("SELECT pg_catalog.current_setting('app.none', true)")).toEqual([
     [null],
   ]);
-  expect(await engine.failure("SELECT current_setting('app.none')")).toBe("OBJECT_NOT_FOUND@1:0");
+  expect(await engine.failure("SELECT current_setting('app.none')")).toBe("OBJECT_NOT_FOUND@1");
   const [aliased] = await engine.run("SELECT current_setting('timezone') AS zone");
   expect(aliased?.schema?.map(({ name }) => name)).toEqual(["zone"]);
   const local =
@@ -201,16 +205,54 @@ test("current_setting shows the configuration only to those who may inspect it",
   expect((await engine.rows(text))[0]?.[0]).not.toBeNull();
 });
 
-test("current_setting within an expression says that it is a statement of its own", async () => {
-  for (const sql of [
-    "SELECT current_setting('timezone')::TEXT",
-    "SELECT 1, current_setting('timezone')",
-    "SELECT lower(current_setting('timezone'))",
-  ]) {
-    const { error } = await engine.ask(sql);
-    expect([sql, error?.code]).toEqual([sql, "FUNCTION_NOT_FOUND"]);
-    expect(error?.hint).toContain("by itself");
-  }
+test("expressions read and change settings", async () => {
+  const read = "SELECT lower(current_setting('timezone')) || length(current_setting('datestyle'))";
+  expect(await engine.rows(read)).toEqual([["utc8"]]);
+  const both = "SELECT set_config('app.id', 7::text, false), current_setting('app.id')::int + 1";
+  expect(await engine.rows(both)).toEqual([["7", 8]]);
+  const of = "FROM (VALUES ('a'), ('b')) AS v (x) WHERE set_config('app.x', x, false) = 'a'";
+  expect(await engine.rows(`SELECT x ${of}; SELECT current_setting('app.x')`)).toEqual([["b"]]);
+  const reset = "SELECT set_config('application_name', 'a', false) || 'b'";
+  const toDefault = "SELECT set_config('application_name', NULL, false) || 'c'";
+  const shown = "SELECT current_setting('application_name')";
+  expect((await engine.run(`${reset}; ${toDefault}; ${shown}`)).map(({ rows }) => rows)).toEqual([
+    [["ab"]],
+    [["c"]],
+    [[""]],
+  ]);
+});
+
+test("a DEFAULT reads the settings of the request that inserts", async () => {
+  const table =
+    "CREATE SHARED TABLE noted (id INT PRIMARY KEY, who TEXT DEFAULT current_setting('app.who'))";
+  await engine.run(table);
+  const insert = "SET app.who = 'ann'; INSERT INTO noted (id) VALUES (1)";
+  expect(await engine.rows(`${insert}; SELECT who FROM noted`)).toEqual([["ann"]]);
+  expect(await engine.failure("INSERT INTO noted (id) VALUES (2)")).toBe("OBJECT_NOT_FOUND@1");
+  expect(await engine.rows("SELECT count(*) FROM noted")).toEqual([[1]]);
+});
+
+test("a setting of a program ends with its request, a local one with its transaction", async () => {
+  const read = "SELECT current_setting('app.id', true)";
+  expect(await engine.rows(`SELECT set_config('app.id', '1', false); ${read}`)).toEqual([["1"]]);
+  expect(await engine.rows(read)).toEqual([[null]]);
+  const local = `BEGIN; SELECT set_config('app.id', '2', true); ${read}; COMMIT; ${read}`;
+  const results = await engine.run(local);
+  expect([results[2]?.rows, results[4]?.rows]).toEqual([[["2"]], [[null]]]);
+  const undone = `BEGIN; SELECT set_config('app.id', '2', false); ROLLBACK; ${read}`;
+  expect(await engine.rows(undone)).toEqual([[null]]);
+});
+
+test("a request has a limited number of own settings", async () => {
+  const each = "SELECT count(set_config('app.n' || n, 'x', false)) FROM generate_series(1, 200) n";
+  expect(await engine.failure(each)).toBe("INVALID_OPTION@1");
+});
+
+test("a live query reads no settings", async () => {
+  const { error } = await engine.ask(
+    "SUBSCRIBE TO SELECT * FROM noted WHERE who = current_setting('a.b')",
+  );
+  expect(error?.code).toBe("UNSUPPORTED_FEATURE");
 });
 
 test("COMMIT keeps what SET changed and ends what SET LOCAL did, ROLLBACK undoes both", async () => {

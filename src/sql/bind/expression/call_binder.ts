@@ -12,7 +12,7 @@ import {
   nextOfDefault,
   SEQUENCE_FUNCTIONS_BY_NAME,
 } from "../../functions/sequences.ts";
-import { SLEEP } from "../../functions/session.ts";
+import { SETTING_FUNCTIONS, SLEEP } from "../../functions/session.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
 import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
@@ -96,7 +96,9 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
     throw unknownFunction(name, [], call);
   }
   if (name === SLEEP) context.statement.requirements.push({ action: "sleep", position });
-  if (name === SNOWFLAKE_ID || NUMBERING_FUNCTIONS.has(name)) {
+  const asks =
+    name === SNOWFLAKE_ID || NUMBERING_FUNCTIONS.has(name) || SETTING_FUNCTIONS.has(name);
+  if (asks) {
     context.statement.requirements.push({ action: "take-id" });
   }
   const bindArgument: Bind = takesRows(name)

@@ -27,6 +27,19 @@ export interface SequenceCalls {
   ownedBy(table: string, column: string): string | null;
 }
 
+/** The settings of the request, as its caller may see them. */
+export interface SettingCalls {
+  /** Returns undefined if there is no such setting. */
+  current(name: string): string | undefined;
+  /**
+   * Changes a setting for the rest of the request or transaction, and returns the value that is
+   * set. @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
+   *
+   * @param value The new value; undefined for the default.
+   */
+  set(name: string, value: string | undefined, isLocal: boolean): string;
+}
+
 /** The environment of a function, fixed for the duration of a statement. */
 export interface CallDeps {
   /**
@@ -42,6 +55,7 @@ export interface CallDeps {
   clockMicros(): number;
   snowflakeId(): number;
   readonly sequences: SequenceCalls;
+  readonly settings: SettingCalls;
   /** Returns the wall-clock time at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
   /** Returns the last `_seq` issued up to and including a Unix millisecond. */

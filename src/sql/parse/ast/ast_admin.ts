@@ -34,11 +34,9 @@ export type AdminStatement =
   | UseNamespaceStatement
   | SetStatementVariable
   | SetTimezone
-  | SetConfigStatement
   | ResetAllStatement
   | SetTransactionStatement
   | ShowVariableStatement
-  | CurrentSettingStatement
   | ShowSimpleStatement
   | ShowTablesStatement
   | ShowTopicsStatement
@@ -174,14 +172,6 @@ export type SetValue =
   | { readonly type: "default" };
 
 /** `SET TIME ZONE 'UTC'`. */
-/** `SELECT set_config('name', 'value', local)`, which pg_dump writes. */
-export interface SetConfigStatement extends AstNode {
-  readonly type: "set config";
-  readonly name: string;
-  readonly value: string;
-  readonly isLocal: boolean;
-}
-
 /**
  * SET TRANSACTION, for the open one, and SET SESSION CHARACTERISTICS AS TRANSACTION, for later
  * ones. READ ONLY is refused by the parser.
@@ -209,15 +199,6 @@ export interface SetTimezone extends AstNode {
 export interface ShowVariableStatement extends AstNode {
   readonly type: "show";
   readonly variable: Name;
-}
-
-/** `SELECT current_setting('name' [, missing_ok]) [AS alias]`, which programs send by itself. */
-export interface CurrentSettingStatement extends AstNode {
-  readonly type: "current setting";
-  readonly name: string;
-  /** Whether an unknown setting is NULL. */
-  readonly missingOk: boolean;
-  readonly alias?: Name | undefined;
 }
 
 /** SHOW NAMESPACES, STORAGES, WEBHOOKS, MANIFEST, ALL. */

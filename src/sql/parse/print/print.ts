@@ -7,7 +7,6 @@ import type {
   BeginStatement,
   CommitStatement,
   CopyToStatement,
-  CurrentSettingStatement,
   DeallocateStatement,
   DefinitionStatement,
   ExecutePreparedStatement,
@@ -62,10 +61,6 @@ export function statementToSql(statement: Statement): string {
       return `EXPLAIN ${statementToSql(statement.subscribe)}`;
     case "set":
       return setText(statement);
-    case "set config": {
-      const values = [stringText(statement.name), stringText(statement.value)].join(", ");
-      return `SELECT set_config(${values}, ${String(statement.isLocal).toUpperCase()})`;
-    }
     case "set timezone": {
       const { to } = statement;
       return `SET TIME ZONE ${to.type === "value" ? stringText(to.value) : to.type.toUpperCase()}`;
@@ -99,7 +94,6 @@ type SimpleStatement = Exclude<
       | TransactionStatement["type"]
       | "set"
       | "set timezone"
-      | "set config"
       | "use namespace"
       | "subscribe"
       | PreparedStatement["type"];
@@ -134,17 +128,10 @@ function preparedText(statement: PreparedStatement): string {
   return `PREPARE ${name}${list} AS ${queryStatementText(inner)}`;
 }
 
-function currentSettingText({ alias, missingOk, name }: CurrentSettingStatement): string {
-  const named = alias === undefined ? "" : ` AS ${nameText(alias.name)}`;
-  return `SELECT current_setting(${stringText(name)}, ${String(missingOk).toUpperCase()})${named}`;
-}
-
 function simpleText(statement: SimpleStatement): string {
   switch (statement.type) {
     case "show":
       return `SHOW ${variableText(statement.variable.name)}`;
-    case "current setting":
-      return currentSettingText(statement);
     case "show tables":
     case "show topics": {
       const { namespace } = statement;

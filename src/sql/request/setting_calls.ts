@@ -1,0 +1,49 @@
+/**
+ * The calls of current_setting and set_config by one statement on the event loop.
+ *
+ * A setting of the request comes before the values that nobody can set, and these before the
+ * configuration, which only those may read who may inspect the server.
+ */
+import { mayRun, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { SettingCalls } from "../functions/base/function.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { RequestSettings } from "./request_settings.ts";
+import { fixedSettings } from "./setting_kinds.ts";
+
+export interface SettingCallsOptions {
+  readonly deps: Pick<SqlEnvironment, "settings" | "version">;
+  readonly principal: Principal;
+}
+
+export class OwnSettingCalls implements SettingCalls {
+  readonly #settings: RequestSettings;
+  readonly #options: SettingCallsOptions;
+
+  constructor(settings: RequestSettings, options: SettingCallsOptions) {
+    this.#settings = settings;
+    this.#options = options;
+  }
+
+  current(name: string): string | undefined {
+    const own = this.#settings.current(name);
+    if (own !== undefined) return own;
+    const { deps, principal } = this.#options;
+    const key = name.toLowerCase();
+    const isNamed = (each: { readonly name: string }): boolean => each.name === key;
+    const fixed = fixedSettings(deps.version).find(isNamed);
+    if (fixed !== undefined || !mayRun(principal, "inspect")) return fixed?.value;
+    return deps.settings().find(isNamed)?.value;
+  }
+
+  set(name: string, value: string | undefined, isLocal: boolean): string {
+    if (name.toLowerCase() !== "search_path") {
+      return this.#settings.change({ name, value, isLocal }).value;
+    }
+    // An empty path leaves the namespace as it is: names are then written in full anyway.
+    if (value === "") return value;
+    throw new DatabaseError("INVALID_OPTION", "Cannot set search_path within an expression", {
+      hint: "USE NAMESPACE name, or SELECT set_config('search_path', 'name', false) by itself",
+    });
+  }
+}
