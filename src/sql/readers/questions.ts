@@ -1,7 +1,7 @@
 /**
  * The questions of a statement in a reader to the event loop: for rows of system views, rows that
- * its transaction has staged, ids, numbers of sequences, and settings. Each is asked when the statement needs
- * the answer, which therefore reflects the same moment as on the event loop.
+ * its transaction has staged, ids, numbers of sequences, and settings. Each is asked when the
+ * statement needs the answer, which therefore reflects the same moment as on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
