@@ -52,9 +52,9 @@ function currentSetting(
   [name = null, isMissingOk = false]: readonly Value[],
   call: CallDeps,
 ): Value {
-  const value = call.settings.current(String(name));
+  const value = call.settings.current(name as string);
   if (value !== undefined || isMissingOk === true) return value ?? null;
-  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${excerpt(String(name))}"`, {
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${excerpt(name as string)}"`, {
     hint: "SHOW ALL lists them; with a second argument of TRUE, a missing setting is NULL",
   });
 }
@@ -68,8 +68,8 @@ function setConfig(
     throw new DatabaseError("INVALID_VALUE", "Cannot set a setting whose name is NULL");
   }
   return call.settings.set(
-    String(name),
-    value === null ? undefined : String(value),
+    name as string,
+    (value ?? undefined) as string | undefined,
     isLocal === true,
   );
 }

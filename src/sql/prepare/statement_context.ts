@@ -107,17 +107,15 @@ export interface StatementContext extends ExecutionContext {
 export function newContext(deps: ExecutionDeps, options: ContextOptions): StatementContext {
   const { catalog } = deps;
   const { ledger, namespace, principal, transaction } = options;
-  return new OwnContext(
-    deps,
-    options,
-    () => {
+  const calls: ContextCalls = {
+    sequences: () => {
       const taken = [ledger?.numbers ?? [], transaction?.numbers ?? []].flat();
       const isReadOnly = transaction?.isReadOnly === true;
       return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly });
     },
-    options.settings ?? noSettings,
-    referencesIn(deps),
-  );
+    settings: options.settings ?? noSettings,
+  };
+  return new OwnContext(deps, options, calls, referencesIn(deps));
 }
 
 function referencesIn({ catalog, store }: Pick<ExecutionDeps, "catalog" | "store">): References {
@@ -133,15 +131,17 @@ function referencesIn({ catalog, store }: Pick<ExecutionDeps, "catalog" | "store
 
 /** Creates the context of an execution in another thread. */
 export function newReaderContext(deps: QueryDeps, options: ContextOptions): StatementContext {
-  return new OwnContext(
-    deps,
-    options,
-    () => deps.sequences,
-    () => deps.settings,
-  );
+  const { sequences, settings } = deps;
+  return new OwnContext(deps, options, { sequences: () => sequences, settings: () => settings });
 }
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
+
+/** Calls that functions make, created on demand. */
+interface ContextCalls {
+  sequences(): SequenceCalls;
+  settings(): SettingCalls;
+}
 
 /**
  * Creates the memory budget and the values for functions on demand: a read by key needs neither.
@@ -161,8 +161,7 @@ class OwnContext implements StatementContext {
   readonly division: QueryShare | undefined;
   readonly profile: Profile | undefined;
   readonly #deps: Omit<QueryDeps, "sequences" | "settings">;
-  readonly #sequences: () => SequenceCalls;
-  readonly #settings: () => SettingCalls;
+  readonly #calls: ContextCalls;
   readonly #namespace: string;
   readonly #ledger: RequestLedger | undefined;
   readonly #nowMicros: number;
@@ -181,8 +180,7 @@ class OwnContext implements StatementContext {
   constructor(
     deps: Omit<QueryDeps, "sequences" | "settings">,
     options: ContextOptions,
-    sequences: () => SequenceCalls,
-    settings: () => SettingCalls,
+    calls: ContextCalls,
     references?: References,
   ) {
     this.references = references;
@@ -200,8 +198,7 @@ class OwnContext implements StatementContext {
     this.division = options.division;
     this.profile = options.profile;
     this.#deps = deps;
-    this.#sequences = sequences;
-    this.#settings = settings;
+    this.#calls = calls;
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
     this.#sliceEndMs = options.sliceEndMs ?? Number.POSITIVE_INFINITY;
@@ -315,8 +312,8 @@ class OwnContext implements StatementContext {
       version,
       clockMicros: () => clock.nowMs() * 1000,
       snowflakeId: () => store.snowflakeId(),
-      sequences: this.#sequences(),
-      settings: this.#settings(),
+      sequences: this.#calls.sequences(),
+      settings: this.#calls.settings(),
       commitMs: (seq) => store.commitMs(seq),
       lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
       randomBytes: (count) => random.bytes(count),

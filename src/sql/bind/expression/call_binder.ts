@@ -95,12 +95,7 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }
-  if (name === SLEEP) context.statement.requirements.push({ action: "sleep", position });
-  const asks =
-    name === SNOWFLAKE_ID || NUMBERING_FUNCTIONS.has(name) || SETTING_FUNCTIONS.has(name);
-  if (asks) {
-    context.statement.requirements.push({ action: "take-id" });
-  }
+  noteRequirements(call, context);
   const bindArgument: Bind = takesRows(name)
     ? (node, at) => bindWithRows(node, at, bind)
     : SEQUENCE_FUNCTIONS_BY_NAME.has(name)
@@ -114,6 +109,16 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   const bound = bindFunction({ name, args, node: call });
   const isOfDefault = name === NEXTVAL && context.clause === "DEFAULT";
   return isOfDefault && bound.kind === "call" ? { ...bound, evaluate: nextOfDefault } : bound;
+}
+
+function noteRequirements(
+  { function: { name }, _location }: ExprCall,
+  { statement: { requirements } }: ExpressionContext,
+): void {
+  if (name === SLEEP) requirements.push({ action: "sleep", position: _location.start });
+  const asks =
+    name === SNOWFLAKE_ID || NUMBERING_FUNCTIONS.has(name) || SETTING_FUNCTIONS.has(name);
+  if (asks) requirements.push({ action: "take-id" });
 }
 
 /** Functions of PostgreSQL may be written with its schema, as pg_dump does. */
