@@ -52,6 +52,7 @@ export const TASKS: readonly Task[] = [
     crash_states: "opens what losses of power at every step leave on a simulated disk",
     exhaustion: "sends statements that ask for more than the server has",
     fuzz_laws: "asks the same in two ways, and compares the answers",
+    play_sql: "plays scripts for psql beside PostgreSQL, and counts the answers alike",
     fuzz_sql: "asks PostgreSQL the same random statements, and compares the answers",
     isolation: "tries to read the rows of other users with random statements",
     readers: "fails reader threads while clients read and write",

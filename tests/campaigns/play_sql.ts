@@ -1,0 +1,132 @@
+/**
+ * Plays SQL scripts, such as PostgreSQL's own regression files, statement by statement on Tidemark
+ * and on PostgreSQL, and counts the answers that are alike.
+ *
+ *     bun tests/campaigns/play_sql.ts --data src/test/regress src/test/regress/sql/*.sql
+ *
+ * The scripts are not part of this project: unpack them from PostgreSQL's source. They run in the
+ * given order in one session, as `parallel_schedule` has them. A statement counts as
+ *
+ *     alike      both sides give the same rows, or both refuse;
+ *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
+ *                an omitted statement should have made or changed;
+ *     refused    Tidemark refuses for another reason;
+ *     accepted   only PostgreSQL refuses;
+ *     wrong      the rows differ.
+ *
+ * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN) are left out.
+ */
+import { readFileSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { flag, readArguments, textOption } from "../../scripts/support/arguments.ts";
+import {
+  type Counts,
+  isOrdered,
+  isPlayed,
+  isQuery,
+  Judge,
+  noCounts,
+  type Verdict,
+} from "./play_sql/judge.ts";
+import { haveSameRows, type Played } from "./play_sql/played.ts";
+import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
+import { type ScriptStatement, statementsOf } from "./play_sql/psql_script.ts";
+import { openTidemarkPlayer } from "./play_sql/tidemark_player.ts";
+
+const { options, words: files } = readArguments(
+  {
+    data: textOption("<dir>", "the directory whose data/ the scripts copy from", "."),
+    show: flag("prints each statement that is not alike"),
+  },
+  { form: "<file> …", about: "scripts, in the order in which they run", countMin: 1 },
+);
+
+const environment = {
+  PG_ABS_SRCDIR: resolve(options.data),
+  PG_ABS_BUILDDIR: resolve(options.data),
+  PG_LIBDIR: "/nonexistent",
+  PG_DLSUFFIX: ".so",
+};
+const judge = new Judge();
+const reasons = new Map<string, number>();
+const totals = { queries: noCounts(), others: noCounts() };
+
+await using postgres = await openPostgresPlayer();
+await using tidemark = await openTidemarkPlayer();
+for (const file of files) await playFile(file);
+for (const [kind, counts] of Object.entries(totals)) print(kind, counts);
+for (const [reason, count] of [...reasons].toSorted(([, a], [, b]) => b - a).slice(0, 60)) {
+  process.stdout.write(`${String(count).padStart(6)} ${reason}\n`);
+}
+
+async function playFile(file: string): Promise<void> {
+  const queries = noCounts();
+  const others = noCounts();
+  for (const statement of statementsOf(readFileSync(file, "utf8"), environment)) {
+    if (!isPlayed(statement.sql)) continue;
+    const kind = isQuery(statement.sql) ? "queries" : "others";
+    const verdict = await playStatement(statement, file);
+    (kind === "queries" ? queries : others)[verdict] += 1;
+    totals[kind][verdict] += 1;
+  }
+  print(`${basename(file)} queries`, queries);
+  print(`${basename(file)} others`, others);
+}
+
+async function playStatement(statement: ScriptStatement, file: string): Promise<Verdict> {
+  const { sql } = statement;
+  const theirs = await postgres.play(statement);
+  let ours = await tidemark.play(withFileAsData(statement));
+  if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {
+    if (!haveSameRows(ours.rows, theirs.rows, isOrdered(sql))) {
+      const asText = await tidemark.playAsText(sql);
+      if (asText.kind === "rows") ours = asText;
+    }
+  }
+  const verdict = judge.judge(sql, ours, theirs);
+  if (verdict === "alike") return verdict;
+  const told = ours.kind === "failure" ? `${ours.code}: ${generalised(ours.message)}` : "";
+  const reason = `${verdict}${told === "" ? "" : ` ${told}`}`;
+  reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  if (options.show) {
+    process.stdout.write(
+      `-- ${basename(file)}:${statement.line} ${verdict}\n${sql.slice(0, 600)}\n` +
+        `   tidemark: ${shown(ours)}\n   postgres: ${shown(theirs)}\n`,
+    );
+  }
+  return verdict;
+}
+
+/** Returns a COPY from a file of the server as a COPY from the request. */
+function withFileAsData(statement: ScriptStatement): ScriptStatement {
+  const found = /^(copy\b[\s\S]*?\bfrom\s+)'([^']+)'/i.exec(statement.sql);
+  if (found === null) return statement;
+  const [head, before = "", path = ""] = found;
+  const sql = `${before}STDIN${statement.sql.slice(head.length)}`;
+  return { ...statement, sql, data: readFileSync(path, "utf8") };
+}
+
+function generalised(message: string): string {
+  return message
+    .replaceAll(/"[^"]*"|'[^']*'/g, "…")
+    .replaceAll(/\d+/g, "n")
+    .slice(0, 110);
+}
+
+function shown(played: Played): string {
+  if (played.kind === "failure") return `${played.code}: ${played.message.slice(0, 300)}`;
+  const rows = played.rows.slice(0, 6).map((row) => row.map((cell) => cell ?? "NULL").join(" | "));
+  return `${played.rows.length} row(s)${rows.map((row) => `\n      ${row.slice(0, 200)}`).join("")}`;
+}
+
+function print(name: string, counts: Counts): void {
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  if (all === 0) return;
+  const share = (part: number, whole: number): string =>
+    whole === 0 ? "-" : `${((100 * part) / whole).toFixed(1)} %`;
+  process.stdout.write(
+    `${name}: ${all}, alike ${counts.alike} (${share(counts.alike, all)} of all, ` +
+      `${share(counts.alike, all - counts.omitted)} without omissions), omitted ${counts.omitted}, ` +
+      `refused ${counts.refused}, accepted ${counts.accepted}, wrong ${counts.wrong}\n`,
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * Judges the answers of both sides to a statement of a played script.
+ */
+import { haveSameRows, type Played } from "./played.ts";
+
+export type Verdict = "alike" | "omitted" | "refused" | "accepted" | "wrong";
+export type Counts = Record<Verdict, number>;
+
+/** PostgreSQL's own catalog, plans, accounts and upkeep. */
+const NOT_PLAYED =
+  /\bpg_(?:class|attribute|proc|type|constraint|index|depend|stat\w*|trigger|rewrite|inherits|namespace|am|opclass|operator|indexes|tables|views|roles|settings|get_\w+|relation\w*|total_\w+|locks|cursors|prepared_\w+)\b|^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b/i;
+/** The codes and reasons of a feature that does not exist. */
+const OMISSIONS: ReadonlySet<string> = new Set(["UNSUPPORTED_FEATURE", "not_implemented"]);
+
+const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
+const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
+
+const MADE =
+  /^\s*(?:create|alter|drop|insert\s+into|update|delete\s+from|copy|truncate|merge\s+into|comment\s+on|select\b[\s\S]*?\binto)\b(?:\s+(?:or\s+replace|temp|temporary|unlogged|global|local|unique|recursive|table|view|materialized\s+view|index|sequence|type|domain|function|aggregate|operator|schema|procedure|only|if\s+exists|if\s+not\s+exists|concurrently))*\s+("[^"]+"|[\w.]+)/i;
+
+export function isPlayed(sql: string): boolean {
+  return !NOT_PLAYED.test(sql);
+}
+
+/** Whether a statement only reads. */
+export function isQuery(sql: string): boolean {
+  return QUERY.test(sql) && !CHANGE.test(sql);
+}
+
+export function noCounts(): Counts {
+  return { alike: 0, omitted: 0, refused: 0, accepted: 0, wrong: 0 };
+}
+
+/** Whether the order of the rows of a statement is defined. */
+export function isOrdered(sql: string): boolean {
+  return /\border\s+by\b[^()]*$/i.test(sql);
+}
+
+/** Judges statements, and remembers the objects that omitted statements leave missing or stale. */
+export class Judge {
+  /** Names of objects that an omitted statement should have made or changed. */
+  readonly #omitted = new Set<string>();
+
+  judge(sql: string, ours: Played, theirs: Played): Verdict {
+    const verdict = this.#verdict(sql, ours, theirs);
+    const name = verdict === "alike" || isQuery(sql) ? undefined : MADE.exec(sql)?.[1];
+    if (name !== undefined) this.#omitted.add(bare(name));
+    return verdict;
+  }
+
+  #verdict(sql: string, ours: Played, theirs: Played): Verdict {
+    if (ours.kind === "failure") {
+      if (theirs.kind === "failure") return "alike";
+      return OMISSIONS.has(ours.code) || this.#namesOmitted(sql) ? "omitted" : "refused";
+    }
+    if (theirs.kind === "failure") return this.#namesOmitted(sql) ? "omitted" : "accepted";
+    const hasRows = QUERY.test(sql) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
+    if (!hasRows || haveSameRows(ours.rows, theirs.rows, isOrdered(sql))) return "alike";
+    return this.#namesOmitted(sql) ? "omitted" : "wrong";
+  }
+
+  #namesOmitted(sql: string): boolean {
+    const words = sql.match(/"[^"]+"|[A-Za-z_][\w.]*/g) ?? [];
+    return words.some((word) => this.#omitted.has(bare(word)));
+  }
+}
+
+function bare(name: string): string {
+  return (name.split(".").at(-1) ?? name).replaceAll('"', "").toLowerCase();
+}

@@ -1,0 +1,38 @@
+/**
+ * The answer of one side to a statement of a script, with its cells as PostgreSQL prints them.
+ */
+
+/** A cell as text; undefined for NULL. */
+export type Cell = string | undefined;
+
+export type Played =
+  | { readonly kind: "rows"; readonly rows: readonly (readonly Cell[])[] }
+  | { readonly kind: "failure"; readonly code: string; readonly message: string };
+
+/** DOUBLE PRECISION and NUMERIC results may differ in their last digits. */
+const DIGITS_COMPARED = 12;
+
+const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+
+/** Whether two answers have the same rows, in any order unless `isOrdered`. */
+export function haveSameRows(
+  ours: readonly (readonly Cell[])[],
+  theirs: readonly (readonly Cell[])[],
+  isOrdered: boolean,
+): boolean {
+  if (ours.length !== theirs.length) return false;
+  const [left, right] = [ours, theirs].map((rows) => {
+    const lines = rows.map((row) => row.map((cell) => shownCell(cell)).join("\u001f"));
+    return isOrdered ? lines : lines.toSorted();
+  });
+  return left?.join("\n") === right?.join("\n");
+}
+
+function shownCell(cell: Cell): string {
+  if (cell === undefined) return "NULL";
+  if (cell === "t") return "true";
+  if (cell === "f") return "false";
+  if (!NUMBER.test(cell)) return cell;
+  const value = Number(Number(cell).toPrecision(DIGITS_COMPARED));
+  return String(Object.is(value, -0) ? 0 : value);
+}

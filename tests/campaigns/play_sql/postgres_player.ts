@@ -1,0 +1,108 @@
+/**
+ * PostgreSQL as the oracle of played scripts: statements go through one psql, so that they share a
+ * session, and the answers come back as PostgreSQL prints them.
+ */
+import { join } from "node:path";
+import { postgresPrograms, startPostgres } from "../../support/postgres.ts";
+import type { Played } from "./played.ts";
+import type { ScriptStatement } from "./psql_script.ts";
+
+const CELL = "\u001f";
+const ROW = "\u001e";
+const NULL_TEXT = "\u001d";
+const MARK = "\u001c";
+
+const STATEMENT_MS_MAX = 20_000;
+const ANSWER_MS_MAX = 25_000;
+
+export interface PostgresPlayer extends AsyncDisposable {
+  readonly play: (statement: ScriptStatement) => Promise<Played>;
+}
+
+export async function openPostgresPlayer(): Promise<PostgresPlayer> {
+  const postgres = await startPostgres();
+  let session = new Session(postgres.url);
+  return {
+    async play(statement) {
+      const played = await session.play(statement);
+      if (played !== undefined) return played;
+      // The statement left psql waiting, for example inside of a string.
+      await session.end();
+      session = new Session(postgres.url);
+      return { kind: "failure", code: "57014", message: "psql did not answer" };
+    },
+    async [Symbol.asyncDispose]() {
+      await session.end();
+      await postgres.stop();
+    },
+  };
+}
+
+class Session {
+  readonly #psql: Bun.Subprocess<"pipe", "pipe", "ignore">;
+  readonly #read: () => Promise<string>;
+
+  constructor(url: string) {
+    const form = ["-F", CELL, "-R", ROW, "-P", `null=${NULL_TEXT}`];
+    this.#psql = Bun.spawn([join(postgresPrograms() ?? "", "psql"), "-XqAt", ...form, url], {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "ignore",
+      env: {
+        ...process.env,
+        PGTZ: "UTC",
+        PGDATESTYLE: "ISO, MDY",
+        PGOPTIONS: `-c statement_timeout=${STATEMENT_MS_MAX}`,
+      },
+    });
+    this.#read = readerOfMarks(this.#psql.stdout);
+  }
+
+  /** Returns undefined if psql gives no answer. */
+  async play({ sql, data }: ScriptStatement): Promise<Played | undefined> {
+    const body = data === undefined ? "" : `\n${data}\\.`;
+    const told = `:SQLSTATE '${CELL}' :ROW_COUNT '${CELL}' :LAST_ERROR_MESSAGE`;
+    void this.#psql.stdin.write(`${sql}\n;${body}\n\\echo '${MARK}' ${told} '${MARK}'\n`);
+    await this.#psql.stdin.flush();
+    const answer = await Promise.race([this.#read(), Bun.sleep(ANSWER_MS_MAX)]);
+    return answer === undefined ? undefined : playedOf(answer);
+  }
+
+  async end(): Promise<void> {
+    this.#psql.kill();
+    await this.#psql.exited;
+  }
+}
+
+/** Returns a function that reads until the end of the next mark. */
+function readerOfMarks(output: ReadableStream<Uint8Array>): () => Promise<string> {
+  const reader = output.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  return async () => {
+    for (;;) {
+      const begin = text.indexOf(MARK);
+      const end = begin < 0 ? -1 : text.indexOf(MARK, begin + 1);
+      if (end >= 0) {
+        const answer = text.slice(0, end);
+        text = text.slice(end + 2);
+        return answer;
+      }
+      const { done, value } = await reader.read();
+      if (done) return "";
+      text += decoder.decode(value, { stream: true });
+    }
+  };
+}
+
+function playedOf(answer: string): Played {
+  const [output = "", told = ""] = answer.split(MARK);
+  const [state = "", count = "", message = ""] = told.split(CELL).map((part) => part.trim());
+  if (state !== "00000") return { kind: "failure", code: state, message };
+  const lines = output.replace(/\n$/, "");
+  const rows = Number(count) === 0 || output === "" ? [] : lines.split(ROW);
+  return {
+    kind: "rows",
+    rows: rows.map((row) => row.split(CELL).map((cell) => (cell === NULL_TEXT ? undefined : cell))),
+  };
+}

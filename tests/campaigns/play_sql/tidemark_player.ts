@@ -1,0 +1,113 @@
+/**
+ * Tidemark's side of played scripts: the real server over HTTP. A transaction of the script is one
+ * of `/v1/api/transactions`, COPY goes through `/v1/api/copy`, and SET, which lasts for one request
+ * here, is sent again before each statement.
+ */
+import {
+  type ServerProcess,
+  type SqlEntry,
+  type SqlError,
+  startReadyServer,
+} from "../../support/server_process.ts";
+import type { Cell, Played } from "./played.ts";
+import type { ScriptStatement } from "./psql_script.ts";
+
+const KEPT_SETTINGS =
+  /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output)\b/i;
+
+export interface TidemarkPlayer extends AsyncDisposable {
+  readonly play: (statement: ScriptStatement) => Promise<Played>;
+  /** Runs a query again, with its columns cast to text, which gives PostgreSQL's forms. */
+  readonly playAsText: (sql: string) => Promise<Played>;
+}
+
+export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
+  const server = await startReadyServer({ config: { limits: { queries_per_sec_per_user: 0 } } });
+  const player = new Player(server);
+  return {
+    play: (statement) => player.play(statement),
+    playAsText: (sql) => player.playAsText(sql),
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+}
+
+class Player {
+  readonly #server: ServerProcess;
+  readonly #settings = new Map<string, string>();
+  #transaction: string | undefined;
+  #columnCount = 0;
+
+  constructor(server: ServerProcess) {
+    this.#server = server;
+  }
+
+  async play({ sql, data }: ScriptStatement): Promise<Played> {
+    if (/^copy\b/i.test(sql)) return await this.#copy(sql, data);
+    if (this.#transaction === undefined && /^(?:begin|start\s+transaction)\b/i.test(sql)) {
+      return await this.#begin();
+    }
+    const played = await this.#ask(sql);
+    const setting = KEPT_SETTINGS.exec(sql);
+    if (setting !== null && played.kind === "rows") this.#settings.set(setting[0], sql);
+    if (/^(?:commit|end|rollback|abort)\b(?!\s+(?:work\s+|transaction\s+)?to\b)/i.test(sql)) {
+      this.#transaction = undefined;
+    }
+    return played;
+  }
+
+  async playAsText(sql: string): Promise<Played> {
+    const names = Array.from({ length: this.#columnCount }, (_, i) => `c${i + 1}`);
+    const casts = names.map((name) => `x.${name}::text`).join(", ");
+    return await this.#ask(`SELECT ${casts} FROM (${sql}\n) AS x(${names.join(", ")})`);
+  }
+
+  async #begin(): Promise<Played> {
+    const answer = await this.#server.post("/v1/api/transactions", {}, this.#headers());
+    const body = (await answer.json()) as { transaction_id?: string; error?: SqlError };
+    this.#transaction = body.transaction_id;
+    return body.error === undefined ? { kind: "rows", rows: [] } : failureOf(body.error);
+  }
+
+  async #ask(sql: string): Promise<Played> {
+    const text = [...this.#settings.values(), sql].join(";\n");
+    const answer = await this.#server.post("/v1/api/sql", { sql: text }, this.#headers());
+    const body = (await answer.json()) as { results: SqlEntry[]; error?: SqlError };
+    if (body.error !== undefined) return failureOf(body.error);
+    const entry = body.results.at(-1);
+    this.#columnCount = entry?.schema?.length ?? 0;
+    return { kind: "rows", rows: rowsOf(entry) };
+  }
+
+  async #copy(sql: string, data = ""): Promise<Played> {
+    const url = `${this.#server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`;
+    const answer = await fetch(url, { method: "POST", headers: this.#headers(), body: data });
+    const text = await answer.text();
+    if (!answer.ok) return failureOf((JSON.parse(text) as { error: SqlError }).error);
+    if (/\bfrom\b/i.test(sql)) return { kind: "rows", rows: [] };
+    const lines = text.replace(/\n$/, "").split("\n");
+    return { kind: "rows", rows: text === "" ? [] : lines.map((line) => [line]) };
+  }
+
+  #headers(): Record<string, string> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.#server.token}` };
+    if (this.#transaction !== undefined) headers["Tidemark-Transaction"] = this.#transaction;
+    return headers;
+  }
+}
+
+function failureOf({ code, reason, message, hint }: SqlError): Played {
+  return { kind: "failure", code: reason ?? code, message: `${message} ${hint ?? ""}`.trim() };
+}
+
+function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
+  const types = (entry?.schema ?? []).map(({ data_type: type }) => type);
+  return (entry?.rows ?? []).map((row) => row.map((cell, i) => textOf(cell, types[i])));
+}
+
+function textOf(cell: unknown, type: unknown): Cell {
+  if (cell === null || cell === undefined) return undefined;
+  if (typeof cell === "number" && type === "Date") {
+    return new Date(cell * 86_400_000).toISOString().slice(0, 10);
+  }
+  return typeof cell === "string" ? cell : JSON.stringify(cell);
+}
