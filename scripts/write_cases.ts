@@ -20,6 +20,7 @@ import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { JSON_PARTS } from "./write_cases/json_parts.ts";
+import { JSON_PATHS } from "./write_cases/json_paths.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
@@ -52,6 +53,7 @@ const files = [
   ...ARRAYS_STORED,
   DATE_WORDS,
   JSON_PARTS,
+  JSON_PATHS,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");
@@ -71,7 +73,9 @@ async function written(
   { about, name, statements }: CaseFile,
   path: string,
 ): Promise<{ text: string; count: number }> {
-  const distinct = ["changes", "definitions", "arrays_stored", "json_parts"].includes(name)
+  const distinct = ["changes", "definitions", "arrays_stored", "json_parts", "json_paths"].includes(
+    name,
+  )
     ? statements
     : [...new Set(statements)];
   const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];

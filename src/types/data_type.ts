@@ -33,6 +33,8 @@ export type DataType =
   | { readonly kind: "embedding"; readonly dimensions: number }
   | { readonly kind: "file" }
   | { readonly kind: "interval" }
+  /** A path into JSON documents, in its canonical text. */
+  | { readonly kind: "jsonpath" }
   | { readonly kind: "array"; readonly element: DataType }
   /**
    * `isNull` marks a literal NULL, which has no digits to keep; `isJson` a list or an object among
@@ -61,6 +63,7 @@ export const UUID: DataType = { kind: "uuid" };
 export const BYTES: DataType = { kind: "bytes" };
 export const FILE: DataType = { kind: "file" };
 export const INTERVAL: DataType = { kind: "interval" };
+export const JSONPATH: DataType = { kind: "jsonpath" };
 export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
@@ -99,6 +102,20 @@ export function sameType(left: DataType, right: DataType): boolean {
 
 export function isInteger(type: DataType): boolean {
   return type.kind === "smallint" || type.kind === "int" || type.kind === "bigint";
+}
+
+/** Whether values of a type are strings in memory. */
+export function isStringKind(kind: TypeKind): boolean {
+  switch (kind) {
+    case "text":
+    case "json":
+    case "uuid":
+    case "file":
+    case "jsonpath":
+      return true;
+    default:
+      return false;
+  }
 }
 
 export function isNumeric(type: DataType): boolean {

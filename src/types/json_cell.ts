@@ -40,6 +40,7 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   bytes: "Bytes",
   file: "File",
   interval: "Text",
+  jsonpath: "Text",
   unknown: "Text",
 };
 

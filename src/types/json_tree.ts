@@ -94,7 +94,10 @@ function checkedString(text: string): string {
   );
 }
 
-function canonicalNumber(text: string): string {
+/**
+ * Returns a number without exponent, as JSONB keeps it. @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function canonicalNumber(text: string): string {
   if (text.length <= NUMBER_DIGITS_MAX && /^(?:0|-?[1-9]\d*)(?:\.\d+)?$/.test(text)) return text;
   const digits = text.length <= NUMBER_DIGITS_MAX ? digitsFromText(text) : undefined;
   if (digits !== undefined && digits.scale <= NUMBER_DIGITS_MAX) {

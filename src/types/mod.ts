@@ -49,9 +49,11 @@ export {
   INTERVAL,
   isInteger,
   isNumeric,
+  isStringKind,
   JSON_ROW,
   JSON_TEXT,
   JSONB,
+  JSONPATH,
   SMALLINT,
   sameType,
   TEXT,
@@ -77,11 +79,13 @@ export {
   roundMicros,
   roundTimestamp,
   splitTimestamp,
+  textFromDate,
 } from "./datetime.ts";
 export {
   addWhole,
   compareWhole,
   DECIMAL_TOO_LONG,
+  type DecimalDigits,
   decimalFromText,
   decimalShape,
   digitsFromText,
@@ -101,7 +105,7 @@ export {
 } from "./decimal.ts";
 export { deferredTexts, takeLater } from "./deferred_texts.ts";
 export { excerpt } from "./excerpt.ts";
-export { finiteDouble, finiteFloat, shortestFloat } from "./float_text.ts";
+export { doubleFromText, finiteDouble, finiteFloat, shortestFloat } from "./float_text.ts";
 export {
   fitInteger,
   fitsInteger,
@@ -119,7 +123,7 @@ export {
   negateInterval,
   scaleInterval,
 } from "./interval.ts";
-export { intervalFromText } from "./interval_text.ts";
+export { intervalFromText, textFromClock } from "./interval_text.ts";
 export {
   cellMakerFor,
   dataTypeWord,
@@ -146,6 +150,7 @@ export {
 } from "./json_text.ts";
 export {
   canonicalJson,
+  canonicalNumber,
   compareJson,
   isJsonArray,
   isJsonObject,
@@ -154,6 +159,15 @@ export {
   jsonTree,
   textFromJson,
 } from "./json_tree.ts";
+export { parseJsonPath } from "./jsonpath_parser.ts";
+export {
+  isCondition,
+  type JsonPath,
+  type PathArithmetic,
+  type PathComparison,
+  type PathPart,
+  type PathPredicate,
+} from "./jsonpath_syntax.ts";
 export { valueFromNumberText } from "./number_literal.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
 export {

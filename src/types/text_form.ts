@@ -33,6 +33,7 @@ import { type IntegerKind, integerFromText } from "./integer.ts";
 import { intervalFromText, textFromClock, textFromInterval } from "./interval_text.ts";
 import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
+import { canonicalPath } from "./jsonpath_text.ts";
 import type { Interval, Value, Whole } from "./value.ts";
 
 /**
@@ -65,6 +66,8 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
       return embeddingFromText(type.dimensions, text);
     case "interval":
       return intervalFromText(text);
+    case "jsonpath":
+      return canonicalPath(text);
     case "array":
       return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
     case "file":

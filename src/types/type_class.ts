@@ -17,6 +17,7 @@ export type TypeClass =
   | "bytes"
   | "embedding"
   | "array"
+  | "jsonpath"
   | "unknown";
 
 export function typeClass(type: DataType): TypeClass {
@@ -74,6 +75,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   embedding: "embedding",
   file: "json",
   interval: "interval",
+  jsonpath: "text",
   array: "array",
   unknown: "unknown",
 };

@@ -285,17 +285,6 @@ test.each([
 });
 
 test.each([
-  ["SELECT jsonb_path_exists('{}'::jsonb, '$.a')", "function jsonb_path_exists"],
-  ["SELECT jsonb_path_match('{}'::jsonb, '$.a')", "function jsonb_path_match"],
-  ["SELECT jsonb_path_query_array('{}'::jsonb, '$.a')", "function jsonb_path_query_array"],
-  ["SELECT * FROM jsonb_path_query('{}'::jsonb, '$.a')", "function jsonb_path_query"],
-])("UNSUPPORTED_FEATURE names what a later version has: %s", async (sql, construct) => {
-  const { error } = await engine.ask(sql, { namespace: "app" });
-  expect(error?.code).toBe("UNSUPPORTED_FEATURE");
-  expect(error?.message).toBe(`Cannot run ${construct}: not available yet`);
-});
-
-test.each([
   ["SELECT uper('x')", "did you mean upper?"],
   ["SELECT strng_agg(name, ',') FROM people", "did you mean string_agg?"],
   ["SELECT row_numbr() OVER () FROM people", "did you mean row_number?"],

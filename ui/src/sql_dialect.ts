@@ -23,7 +23,7 @@ export const KEYWORDS: string =
 
 export const TYPES: string =
   "bigint bigserial binary blob bool boolean bytea bytes char clob date datetime dec decimal double " +
-  "embedding file float float4 float8 int int2 int4 int8 integer interval json jsonb mediumint " +
+  "embedding file float float4 float8 int int2 int4 int8 integer interval json jsonb jsonpath mediumint " +
   "numeric nvarchar precision real serial smallint smallserial string text time timestamp " +
   "timestamptz tinyint uuid varbinary varchar vector";
 
@@ -35,7 +35,8 @@ export const FUNCTIONS: string =
   "exp first_value floor gcd gen_random_uuid generate_series greatest initcap inner_product " +
   "json_agg json_array_length json_build_array json_build_object json_each " +
   "json_extract_path_text json_get json_get_int json_get_str json_object_keys json_typeof " +
-  "jsonb_agg jsonb_build_object jsonb_pretty jsonb_set jsonb_strip_nulls l1_distance " +
+  "jsonb_agg jsonb_build_object jsonb_path_exists jsonb_path_query " +
+  "jsonb_path_query_array jsonb_pretty jsonb_set jsonb_strip_nulls l1_distance " +
   "l2_distance lag last_value lcm lead least left length ln log lower lpad ltrim make_date " +
   "make_interval make_time make_timestamp max md5 median min mod mode now nth_value ntile " +
   "nullif octet_length percent_rank percentile_cont percentile_disc pg_typeof pi power random " +

@@ -396,7 +396,6 @@ export function unknownFunction(
     isWindowName(name) ||
     isTableFunction(name) ||
     name === "row_to_json";
-  if (!isKnown && FUNCTIONS_TO_COME.has(name)) return notAvailable(node, `function ${name}`);
   const what = isKnown ? "it does not take these types" : "there is none";
   const near = isKnown ? undefined : nearestName(name, knownFunctions());
   const hint =
@@ -406,14 +405,6 @@ export function unknownFunction(
     ...(hint === undefined ? {} : { hint }),
   });
 }
-
-/** Functions that the contract reserves for a later version. */
-const FUNCTIONS_TO_COME: ReadonlySet<string> = new Set([
-  "jsonb_path_exists",
-  "jsonb_path_match",
-  "jsonb_path_query",
-  "jsonb_path_query_array",
-]);
 
 function knownFunctions(): string[] {
   return [

@@ -359,6 +359,7 @@ export function requireKeyType(
 ): void {
   switch (type.kind) {
     case "json":
+    case "jsonpath":
     case "embedding":
     case "file":
       throw new DatabaseError(

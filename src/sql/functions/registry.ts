@@ -26,6 +26,7 @@ import { ID_FUNCTIONS } from "./ids.ts";
 import { JSON_FUNCTIONS } from "./json/json.ts";
 import { JSON_BUILD_FUNCTIONS } from "./json/json_build_functions.ts";
 import { JSON_EDIT_FUNCTIONS } from "./json/json_edit.ts";
+import { PATH_FUNCTIONS } from "./jsonpath/path_functions.ts";
 import { MATH_FUNCTIONS } from "./math.ts";
 import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
@@ -55,6 +56,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
     ...MATH_FUNCTIONS,
     ...MATH_DEGREES_FUNCTIONS,
     ...MATH_DOUBLE_FUNCTIONS,
+    ...PATH_FUNCTIONS,
     ...PATTERN_FUNCTIONS,
     ...SEQUENCE_FUNCTIONS,
     ...SESSION_FUNCTIONS,
@@ -93,10 +95,9 @@ export function functionNames(): string[] {
   return [...FUNCTIONS.keys()].toSorted();
 }
 
-/** Returns the names of a function's parameters if it takes named arguments. */
-export function parameterNames(name: string): readonly string[] | undefined {
-  return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined)
-    ?.parameterNames;
+/** Returns the form of a function that takes named arguments, if there is one. */
+export function namedForm(name: string): Signature | undefined {
+  return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined);
 }
 
 /**

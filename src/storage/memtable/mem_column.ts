@@ -14,6 +14,7 @@ import {
   type DataType,
   elementsOf,
   isArrayValue,
+  isStringKind,
   physicalKind,
   type Row,
   type Value,
@@ -58,7 +59,7 @@ export class MemColumn {
   constructor(columnId: number, type: DataType) {
     this.columnId = columnId;
     this.type = type;
-    this.#kind = isText(type) ? "text" : physicalKind(type);
+    this.#kind = isStringKind(type.kind) ? "text" : physicalKind(type);
     if (this.#kind === "text") {
       this.#text = new ByteWriter(TEXT_BYTES_MIN, { isShared: true });
     }
@@ -332,11 +333,6 @@ export class MemColumn {
       length,
     );
   }
-}
-
-/** Types whose values are strings. */
-function isText({ kind }: DataType): boolean {
-  return kind === "text" || kind === "json" || kind === "uuid" || kind === "file";
 }
 
 /**

@@ -64,6 +64,7 @@ export class IndexOrder {
 function isIndexable(type: DataType): boolean {
   switch (type.kind) {
     case "json":
+    case "jsonpath":
     case "embedding":
     case "file":
     case "interval":

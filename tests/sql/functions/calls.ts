@@ -15,6 +15,7 @@ import {
   INTERVAL,
   JSON_TEXT,
   JSONB,
+  JSONPATH,
   TEXT,
   TIMESTAMP,
   textFromValue,
@@ -98,6 +99,9 @@ export function js(written: string): Argument {
 }
 export function jsb(written: string): Argument {
   return of(JSONB, written);
+}
+export function path(written: string): Argument {
+  return of(JSONPATH, written);
 }
 export function ints(written: string): Argument {
   return of(INTS, written);

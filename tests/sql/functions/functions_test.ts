@@ -8,7 +8,7 @@ import { join } from "node:path";
 import {
   functionExists,
   functionNames,
-  parameterNames,
+  namedForm,
   resolveFunction,
 } from "../../../src/sql/functions/registry.ts";
 import {
@@ -41,6 +41,7 @@ import {
   num as n,
   nullOf,
   of,
+  path,
   span,
   texts,
   ts,
@@ -437,6 +438,12 @@ const JSON_CASES: readonly Case[] = [
   ["jsonb_insert", [jsb("[0,1]"), texts("{1}"), jsb("9"), true], "[0, 1, 9]"],
   ["jsonb_insert", [jsb('{"a":1}'), texts("{b}"), jsb("9")], '{"a": 1, "b": 9}'],
   ["json_strip_nulls", [js('{"a":null, "b":[null,{"c":null}]}')], '{"b":[null,{}]}'],
+  ...["", "_tz"].flatMap((zone): Case[] => [
+    [`jsonb_path_exists${zone}`, [jsb("[1, 2]"), path("$[*] ? (@ > 1)")], "true"],
+    [`jsonb_path_match${zone}`, [jsb("[1, 2]"), path("$[*] > 2")], "false"],
+    [`jsonb_path_query_array${zone}`, [jsb("[1, 2]"), path("$[0] + $n"), jsb('{"n":1}')], "[2]"],
+    [`jsonb_path_query_first${zone}`, [jsb("[1, 2]"), path("-$[*]")], "-1"],
+  ]),
   ["jsonb_strip_nulls", [jsb('{"a":null,"b":[null,{"c":null}]}')], '{"b": [null, {}]}'],
   [
     "jsonb_pretty",
@@ -713,8 +720,8 @@ test("uuid_v7 begins with the milliseconds of the clock", () => {
   expect(Number.parseInt(hex, 16)).toBe(Math.floor(CALL.clockMicros() / 1000));
 });
 
-test("parameterNames are there where a function takes named arguments", () => {
-  expect(parameterNames("make_interval")).toEqual([
+test("namedForm names the parameters where a function takes named arguments", () => {
+  expect(namedForm("make_interval")?.parameterNames).toEqual([
     "years",
     "months",
     "weeks",
@@ -723,7 +730,7 @@ test("parameterNames are there where a function takes named arguments", () => {
     "mins",
     "secs",
   ]);
-  expect(parameterNames("abs")).toBeUndefined();
+  expect(namedForm("abs")).toBeUndefined();
 });
 
 test("volatility is as the contract says", () => {

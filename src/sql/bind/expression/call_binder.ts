@@ -2,10 +2,10 @@
  * Binds calls: scalar functions, aggregates, and forms that look like calls.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { casterFor, type DataType, INT, isInteger, type Value } from "../../../types/mod.ts";
+import { casterFor, type DataType, isInteger, type Value } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
-import { functionExists, parameterNames, resolveFunction } from "../../functions/registry.ts";
+import { functionExists, namedForm, resolveFunction } from "../../functions/registry.ts";
 import {
   NEXTVAL,
   NUMBERING_FUNCTIONS,
@@ -13,7 +13,7 @@ import {
   SEQUENCE_FUNCTIONS_BY_NAME,
 } from "../../functions/sequences.ts";
 import { SETTING_FUNCTIONS, SLEEP } from "../../functions/session.ts";
-import { isTableFunction } from "../../functions/table/table_functions.ts";
+import { isTableFunction, namedTableForm } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
 import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type ExpressionContext, unknownFunction } from "../binding.ts";
@@ -28,6 +28,7 @@ import { operandsOf } from "./binary_forms.ts";
 import { castToCommonType } from "./casts.ts";
 import { bindFunctionalCast } from "./functional_casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
+import { boundInOrder, checkNames } from "./named_arguments.ts";
 import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
@@ -36,7 +37,7 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
   const { name, schema } = call.function;
   if (schema !== undefined && schema !== SYSTEM_SCHEMA)
     throw unknownFunction(`${schema}.${name}`, [], call);
-  if (call.argNames !== undefined) checkNames(call);
+  if (call.argNames !== undefined) checkNames(call, namedForm(name) ?? namedTableForm(name));
   if (call.over !== undefined) return bindWindowCall(call, context, bind);
   switch (name) {
     case "coalesce": {
@@ -101,7 +102,7 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
     : SEQUENCE_FUNCTIONS_BY_NAME.has(name)
       ? (node, at) => bind(withoutRegclass(node), at)
       : bind;
-  const args = bindArguments(call, context, bindArgument);
+  const args = boundInOrder(call, namedForm(name), (argument) => bindArgument(argument, context));
   const [value, other] = args;
   if (name === "nullif" && value !== undefined && other !== undefined && args.length === 2) {
     return bindNullif(value, other, call);
@@ -223,71 +224,4 @@ function keepsType(own: DataType, compared: DataType): boolean {
 
 function isMoment({ kind }: DataType): boolean {
   return kind === "date" || kind === "timestamp" || kind === "datetime";
-}
-
-/**
- * Refuses argument names in a call of a function that has no named parameters.
- *
- * @throws {DatabaseError} FUNCTION_NOT_FOUND
- */
-function checkNames(call: ExprCall): void {
-  const name = call.argNames?.find((given) => given !== undefined);
-  if (name === undefined || parameterNames(call.function.name) !== undefined) return;
-  throw unknownParameter(call, name, []);
-}
-
-/**
- * Binds the arguments of a scalar function call in the order of its parameters. An argument that
- * names its parameter, as in `make_interval(days => 3)`, is moved to the position of the parameter;
- * omitted parameters before it are 0.
- */
-function bindArguments(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression[] {
-  return inOrder(call).map((argument) =>
-    argument === undefined ? { kind: "constant", type: INT, value: 0 } : bind(argument, context),
-  );
-}
-
-/**
- * Returns the arguments in parameter order.
- * @throws {DatabaseError} FUNCTION_NOT_FOUND, unless names and parameters agree.
- */
-function inOrder(call: ExprCall): readonly (Expr | undefined)[] {
-  const { argNames = [], args } = call;
-  if (!argNames.some((name) => name !== undefined)) return args;
-  const parameters = parameterNames(call.function.name) ?? [];
-  const ordered: (Expr | undefined)[] = [];
-  let isNamed = false;
-  for (const [i, argument] of args.entries()) {
-    const name = argNames[i];
-    if (name === undefined && isNamed)
-      throw misused(call, "an argument without a name follows one");
-    isNamed ||= name !== undefined;
-    const index = name === undefined ? i : parameters.indexOf(name);
-    if (index === -1) throw unknownParameter(call, name ?? "", parameters);
-    if (ordered[index] !== undefined) throw misused(call, `"${name ?? ""}" is given twice`);
-    ordered[index] = argument;
-  }
-  return Array.from(ordered);
-}
-
-function misused(call: ExprCall, why: string): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot call ${call.function.name}: ${why}`, {
-    position: call._location.start,
-  });
-}
-
-function unknownParameter(
-  call: ExprCall,
-  name: string,
-  parameters: readonly string[],
-): DatabaseError {
-  const hint =
-    parameters.length === 0
-      ? "give its arguments in their order, without names"
-      : `its parameters are ${parameters.join(", ")}`;
-  return new DatabaseError(
-    "FUNCTION_NOT_FOUND",
-    `Cannot call ${call.function.name}: it has no parameter named "${name}"`,
-    { position: call._location.start, hint },
-  );
 }

@@ -23,6 +23,7 @@ import {
   type IntervalLimit,
   JSON_TEXT,
   JSONB,
+  JSONPATH,
   SMALLINT,
   TEXT,
   TIME,
@@ -64,6 +65,7 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["uuid", UUID],
   ["file", FILE],
   ["interval", INTERVAL],
+  ["jsonpath", JSONPATH],
 ]);
 
 const TIMES: ReadonlyMap<string, DataType> = new Map<string, DataType>([

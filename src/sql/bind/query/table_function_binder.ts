@@ -10,10 +10,14 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
 import { BIGINT, type DataType, typeName } from "../../../types/mod.ts";
-import { resolveFunction } from "../../functions/registry.ts";
+import { namedForm, resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
-import { isTableFunction, resolveTableFunction } from "../../functions/table/table_functions.ts";
+import {
+  isTableFunction,
+  namedTableForm,
+  resolveTableFunction,
+} from "../../functions/table/table_functions.ts";
 import type {
   AstNode,
   Expr,
@@ -34,6 +38,7 @@ import type { BoundTableFunction } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
+import { boundInOrder, checkNames } from "../expression/named_arguments.ts";
 import { resolveType } from "../expression/types.ts";
 
 /** A call in FROM, before its columns are renamed. */
@@ -85,7 +90,9 @@ function bindOneCall(
     throw notAvailable(item, `table function ${name}`);
   }
   if (name === SLEEP) throw sleepInFrom(item);
-  const args = schema === undefined ? item.args.map((arg) => bind(arg, context)) : [];
+  const form = namedTableForm(name) ?? namedForm(name);
+  checkNames(item, form);
+  const args = schema === undefined ? boundInOrder(item, form, (arg) => bind(arg, context)) : [];
   const shown = schema === undefined ? name : `${schema}.${name}`;
   const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
   const alone = alias ?? name;
@@ -216,7 +223,7 @@ function expandedColumns(
       { position },
     );
   }
-  const args = call.args.map((arg) => bind(arg, context));
+  const args = boundInOrder(call, namedTableForm(name), (arg) => bind(arg, context));
   const { columns, made } = boundCall(name, args, call);
   const found: ExpansionCall = {
     made,

@@ -13,6 +13,7 @@ import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
   compareTexts,
   type DataType,
+  isStringKind,
   isTextType,
   physicalKind,
   type RowNumbers,
@@ -183,14 +184,6 @@ export class PagedColumn {
 }
 
 function formOf(type: DataType): ColumnForm {
-  switch (type.kind) {
-    case "text":
-    case "unknown":
-    case "uuid":
-    case "json":
-    case "file":
-      return "text";
-    default:
-      return physicalKind(type);
-  }
+  const isText = type.kind === "unknown" || isStringKind(type.kind);
+  return isText ? "text" : physicalKind(type);
 }

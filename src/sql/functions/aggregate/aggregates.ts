@@ -90,7 +90,13 @@ function averageType(type: DataType): DataType | undefined {
   return isNumeric(type) ? DOUBLE : undefined;
 }
 
-const UNORDERED: ReadonlySet<string> = new Set(["boolean", "json", "file", "embedding"]);
+const UNORDERED: ReadonlySet<string> = new Set([
+  "boolean",
+  "json",
+  "jsonpath",
+  "file",
+  "embedding",
+]);
 
 function resolveExtreme(wanted: "min" | "max"): Resolver {
   return ofOne((type) => {

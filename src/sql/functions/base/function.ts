@@ -98,6 +98,13 @@ export interface Signature {
   readonly optionalCount?: number;
   /** The type of any further arguments. */
   readonly variadic?: ParameterType;
+  /** The parameter names, for calls such as `make_interval(days => 3)`. */
+  readonly parameterNames?: readonly string[];
+  /**
+   * The texts of omitted parameters before a named one, by their position. Without a text, such a
+   * parameter is 0.
+   */
+  readonly omittedTexts?: readonly (string | undefined)[];
 }
 
 /**
@@ -128,10 +135,6 @@ export interface Overload extends Signature {
   evaluate(values: readonly Value[], call: CallDeps, types: readonly DataType[]): Value;
   /** Evaluates a whole column; present if the overload has a loop for it. */
   readonly evaluateVector?: VectorFunction;
-  /**
-   * The parameter names, for calls such as `make_interval(days => 3)`. Omitted parameters are 0.
-   */
-  readonly parameterNames?: readonly string[];
   /**
    * For a result whose type depends on more than argument types, as in `round(x, 2)`: returns
    * replacements for `result` and `evaluate`. A constant is undefined if the argument is not known

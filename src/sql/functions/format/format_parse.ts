@@ -92,8 +92,16 @@ type FieldPiece = DatePiece & { kind: "field" };
  * Reads a moment from a text.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
-export function momentFromFormat(text: string, pattern: string): ParsedMoment {
+export function momentFromFormat(text: string, pattern: string): ReadMoment {
   return new FormatReader(text, pattern).read();
+}
+
+/** A moment, and how much of the text and the pattern it took. */
+export interface ReadMoment extends ParsedMoment {
+  /** The offset behind the last character that was read. */
+  readonly end: number;
+  /** Whether the text had something for every field of the pattern. */
+  readonly isComplete: boolean;
 }
 
 class FormatReader {
@@ -110,8 +118,9 @@ class FormatReader {
     this.#fields = new MomentFields(text, pattern);
   }
 
-  read(): ParsedMoment {
+  read(): ReadMoment {
     const pieces = piecesOf(this.#pattern);
+    let readCount = 0;
     for (const [index, piece] of pieces.entries()) {
       if (this.#at >= this.#text.length) break;
       if (piece.kind === "field" || index === 0) this.#skipSpace();
@@ -126,8 +135,10 @@ class FormatReader {
       if (piece.ordinal !== undefined) this.#at += 2;
       this.#surplus = 0;
       this.#skipSpace();
+      readCount += 1;
     }
-    return this.#fields.moment();
+    const fieldCount = pieces.filter(({ kind }) => kind === "field").length;
+    return { ...this.#fields.moment(), end: this.#at, isComplete: readCount === fieldCount };
   }
 
   #skipSpace(): void {

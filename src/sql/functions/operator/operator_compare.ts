@@ -90,6 +90,7 @@ function comparisonOf(left: DataType, right: DataType): OperandComparison | unde
 function comparedType(left: DataType, right: DataType): DataType | undefined {
   const type = commonType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
+  if (type?.kind === "jsonpath") return undefined;
   // JSON text is compared by its value, as is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type?.kind === "text") return TEXT;

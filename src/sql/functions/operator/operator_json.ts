@@ -32,6 +32,7 @@ import {
   jsonWithoutPath,
   remembered,
 } from "../json/json_math.ts";
+import { PATH_EXISTS, PATH_MATCHES } from "../jsonpath/path_functions.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -66,12 +67,9 @@ export function resolveJson(op: string, left: DataType, right: DataType): Operat
     case "-":
       return isJson(left) ? resolveRemoval(right) : undefined;
     case "#-":
-      if (!isJson(left) || !(isTextArray(right) || right.kind === "unknown")) return undefined;
-      return binaryForm([JSONB, TEXT_ARRAY], JSONB, (json, path) =>
-        onTree(json, (node) => jsonWithoutPath(node, textsOf(path))),
-      );
+      return isJson(left) ? resolvePathRemoval(right) : undefined;
     default:
-      return undefined;
+      return isJson(left) ? resolveJsonPath(op, right) : undefined;
   }
 }
 
@@ -192,4 +190,17 @@ function resolveRemoval(right: DataType): OperatorForm | undefined {
   return binaryForm([JSONB, TEXT], JSONB, (json, key) =>
     onTree(json, (node) => jsonWithoutKeys(node, [key as string])),
   );
+}
+
+function resolvePathRemoval(path: DataType): OperatorForm | undefined {
+  if (!isTextArray(path) && path.kind !== "unknown") return undefined;
+  return binaryForm([JSONB, TEXT_ARRAY], JSONB, (json, steps) =>
+    onTree(json, (node) => jsonWithoutPath(node, textsOf(steps))),
+  );
+}
+
+function resolveJsonPath(op: string, path: DataType): OperatorForm | undefined {
+  if (path.kind !== "jsonpath" && path.kind !== "unknown") return undefined;
+  if (op === "@?") return PATH_EXISTS;
+  return op === "@@" ? PATH_MATCHES : undefined;
 }

@@ -78,33 +78,36 @@ const REPEAT_MAX = 255;
 
 interface RegexFlags {
   readonly ignoreCase: boolean;
-  /**
-   * Whether `.` and complemented brackets stop at newlines, and `^` and `$` match at line
-   * boundaries.
-   */
-  readonly byLine: boolean;
+  /** Whether `.` and complemented brackets stop at newlines. */
+  readonly stopsAtNewlines: boolean;
+  /** Whether `^` and `$` match at line boundaries. */
+  readonly findsLines: boolean;
 }
 
 /**
- * Reads flags: `i` ignores case, `c` does not, `n` and `m` match by line, `s` does not. The caller
- * handles `g`.
+ * Reads flags: `i` ignores case, `c` does not; `n` and `m` match by line in both respects, `p` only
+ * stops at newlines, `w` only finds lines, `s` does neither. The caller handles `g`.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
 function flagsFromText(text: string, given: RegexFlags): RegexFlags {
-  let { ignoreCase, byLine } = given;
+  let { ignoreCase, stopsAtNewlines, findsLines } = given;
   for (const flag of text) {
     if (flag === "i" || flag === "c") ignoreCase = flag === "i";
-    else if (flag === "n" || flag === "m" || flag === "s") byLine = flag !== "s";
-    else if (flag !== "g") {
+    else if ("nmpws".includes(flag)) {
+      stopsAtNewlines = "nmp".includes(flag);
+      findsLines = "nmw".includes(flag);
+    } else if (flag !== "g") {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot use ${excerpt(flag)} as a flag of a regular expression: expected i, c, n, m, s or g`,
+        `Cannot use ${excerpt(flag)} as a flag of a regular expression: expected i, c, n, m, p, w, s or g`,
       );
     }
   }
-  return { ignoreCase, byLine };
+  return { ignoreCase, stopsAtNewlines, findsLines };
 }
+
+const NO_FLAGS: RegexFlags = { ignoreCase: false, stopsAtNewlines: false, findsLines: false };
 
 /** Parses a pattern. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function parseRegex(pattern: string, flags: string): RegexSyntax {
@@ -129,7 +132,7 @@ class RegexParser {
         `Cannot use the regular expression: it has ${pattern.length} characters, but should have at most ${PATTERN_LENGTH_MAX}`,
       );
     }
-    let read = flagsFromText(flags, { ignoreCase: false, byLine: false });
+    let read = flagsFromText(flags, NO_FLAGS);
     const embedded = /^\(\?([a-z]+)\)/.exec(pattern);
     if (embedded !== null) {
       read = flagsFromText(embedded[1] ?? "", read);
@@ -203,7 +206,7 @@ class RegexParser {
 
   #atom(): RegexNode {
     const character = String.fromCodePoint(this.pattern.codePointAt(this.#at) ?? 0);
-    const { byLine } = this.#flags;
+    const { findsLines, stopsAtNewlines } = this.#flags;
     switch (character) {
       case "(":
         return this.#group();
@@ -217,13 +220,13 @@ class RegexParser {
         throw this.#malformed("a quantifier follows no character");
       case ".":
         this.#at += 1;
-        return { kind: "set", set: byLine ? invertedSet(NEWLINE_SET) : EVERY_CHARACTER };
+        return { kind: "set", set: stopsAtNewlines ? invertedSet(NEWLINE_SET) : EVERY_CHARACTER };
       case "^":
         this.#at += 1;
-        return { kind: "assert", assertion: byLine ? "lineStart" : "start" };
+        return { kind: "assert", assertion: findsLines ? "lineStart" : "start" };
       case "$":
         this.#at += 1;
-        return { kind: "assert", assertion: byLine ? "lineEnd" : "end" };
+        return { kind: "assert", assertion: findsLines ? "lineEnd" : "end" };
       default:
         this.#at += character.length;
         return this.#literal(character.codePointAt(0) ?? 0);
@@ -274,11 +277,11 @@ class RegexParser {
   }
 
   #setOf(set: CharacterSet, isInverted: boolean): CharacterSet {
-    const { ignoreCase, byLine } = this.#flags;
+    const { ignoreCase, stopsAtNewlines } = this.#flags;
     if (ignoreCase) this.#spend(Math.min(CASES_COST, sizeOfSet(set)));
     const cased = ignoreCase ? withBothCases(set) : set;
     if (!isInverted) return cased;
-    const excluded = byLine ? unionOfSets([cased, NEWLINE_SET]) : cased;
+    const excluded = stopsAtNewlines ? unionOfSets([cased, NEWLINE_SET]) : cased;
     return invertedSet(excluded);
   }
 

@@ -20,6 +20,7 @@ import {
   type Whole,
 } from "../../../types/mod.ts";
 import { fromText } from "../array.ts";
+import type { Signature } from "../base/function.ts";
 import {
   groupsOf,
   matchesOf,
@@ -31,6 +32,7 @@ import { bestFit } from "../registry.ts";
 import { addToTimestamp } from "../time/time_math.ts";
 import { oneColumn, type TableForm, type TableFunction } from "./table_function.ts";
 import { JSON_TABLE_FUNCTIONS } from "./table_function_json.ts";
+import { PATH_TABLE_FUNCTIONS } from "./table_function_path.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -163,6 +165,7 @@ const FUNCTIONS: ReadonlyMap<string, TableFunction> = new Map(
     { name: "regexp_split_to_table", forms: [PATTERN_PARTS] },
     { name: "regexp_matches", forms: [MATCHES] },
     ...JSON_TABLE_FUNCTIONS,
+    ...PATH_TABLE_FUNCTIONS,
   ].map((each) => [each.name, each] as const),
 );
 
@@ -173,6 +176,11 @@ export function isTableFunction(name: string): boolean {
 
 export function tableFunctionNames(): readonly string[] {
   return [...FUNCTIONS.keys()];
+}
+
+/** Returns the form of a table function that takes named arguments, if there is one. */
+export function namedTableForm(name: string): Signature | undefined {
+  return FUNCTIONS.get(name)?.forms.find((each) => each.parameterNames !== undefined);
 }
 
 /**

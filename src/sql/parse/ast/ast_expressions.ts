@@ -259,6 +259,7 @@ export type SymbolOperator =
   | "?&"
   | "&&"
   | "@@"
+  | "@?"
   | "~"
   | "~*"
   | "!~"

@@ -1,0 +1,79 @@
+/**
+ * Arguments that name their parameter, as in `make_interval(days => 3)`: they are moved to the
+ * position of the parameter.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { INT, UNKNOWN } from "../../../types/mod.ts";
+import type { Signature } from "../../functions/base/function.ts";
+import type { Expr, ExprCall } from "../../parse/ast/ast.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+
+/**
+ * Refuses argument names in a call of a function that has no named parameters.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
+export function checkNames(call: ExprCall, form: Signature | undefined): void {
+  const name = call.argNames?.find((given) => given !== undefined);
+  if (name === undefined || form?.parameterNames !== undefined) return;
+  throw unknownParameter(call, name, []);
+}
+
+/**
+ * Binds the arguments of a call in the order of the parameters. Omitted parameters before a named
+ * one have the value that the form defines.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND, unless names and parameters agree; INVALID_QUERY
+ */
+export function boundInOrder(
+  call: ExprCall,
+  form: Signature | undefined,
+  bind: (argument: Expr) => BoundExpression,
+): BoundExpression[] {
+  return inOrder(call, form?.parameterNames ?? []).map((argument, i) => {
+    if (argument !== undefined) return bind(argument);
+    const text = form?.omittedTexts?.[i];
+    if (text !== undefined) return { kind: "constant", type: UNKNOWN, value: text };
+    return { kind: "constant", type: INT, value: 0 };
+  });
+}
+
+function inOrder(call: ExprCall, parameters: readonly string[]): readonly (Expr | undefined)[] {
+  const { argNames = [], args } = call;
+  if (!argNames.some((name) => name !== undefined)) return args;
+  const ordered: (Expr | undefined)[] = [];
+  let isNamed = false;
+  for (const [i, argument] of args.entries()) {
+    const name = argNames[i];
+    if (name === undefined && isNamed)
+      throw misused(call, "an argument without a name follows one");
+    isNamed ||= name !== undefined;
+    const index = name === undefined ? i : parameters.indexOf(name);
+    if (index === -1) throw unknownParameter(call, name ?? "", parameters);
+    if (ordered[index] !== undefined) throw misused(call, `"${name ?? ""}" is given twice`);
+    ordered[index] = argument;
+  }
+  return Array.from(ordered);
+}
+
+function misused(call: ExprCall, why: string): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot call ${call.function.name}: ${why}`, {
+    position: call._location.start,
+  });
+}
+
+function unknownParameter(
+  call: ExprCall,
+  name: string,
+  parameters: readonly string[],
+): DatabaseError {
+  const hint =
+    parameters.length === 0
+      ? "give its arguments in their order, without names"
+      : `its parameters are ${parameters.join(", ")}`;
+  return new DatabaseError(
+    "FUNCTION_NOT_FOUND",
+    `Cannot call ${call.function.name}: it has no parameter named "${name}"`,
+    { position: call._location.start, hint },
+  );
+}

@@ -1,0 +1,53 @@
+/** The methods of JSON paths that make one item of another. */
+import { DatabaseError } from "../../../base/errors.ts";
+import { doubleFromText, excerpt } from "../../../types/mod.ts";
+import { numberOf, PathFault, type PathItem } from "./path_items.ts";
+import { momentFromIso, momentFromTemplate, type PathMoment } from "./path_moments.ts";
+import { absolute, numberOfDouble, wholeNumber } from "./path_numbers.ts";
+
+/** @throws {PathFault} */
+export function numericMethod(name: "abs" | "ceiling" | "floor", item: PathItem): PathItem {
+  const number = numberOf(item);
+  if (number === undefined) throw new PathFault(`.${name}() needs a number`);
+  if (name === "abs") return { number: absolute(number) };
+  return { number: wholeNumber(number, name === "floor" ? "down" : "up") };
+}
+
+/** A number stays as it is if a double can hold it; a string is read as a double. */
+export function doubleOf(item: PathItem): PathItem {
+  const number = numberOf(item);
+  if (number !== undefined) {
+    checkedDouble(number);
+    return item;
+  }
+  if (typeof item !== "string") throw new PathFault(".double() needs a number or a string");
+  return { number: numberOfDouble(checkedDouble(item)) };
+}
+
+/** @throws {PathFault} */
+function checkedDouble(text: string): number {
+  try {
+    return doubleFromText(text, "double precision");
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new PathFault(`.double() cannot read ${excerpt(text)} as double precision`);
+  }
+}
+
+/** @throws {PathFault} */
+export function datetimeOf(item: PathItem, template: string | undefined): PathMoment {
+  if (typeof item !== "string") throw new PathFault(".datetime() needs a string");
+  if (template === undefined) {
+    const moment = momentFromIso(item);
+    if (moment !== undefined) return moment;
+    throw new PathFault(
+      `.datetime() cannot read ${excerpt(item)}: it is no date, time or timestamp of ISO 8601`,
+    );
+  }
+  try {
+    return momentFromTemplate(item, template);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new PathFault(error.message, error.code);
+  }
+}

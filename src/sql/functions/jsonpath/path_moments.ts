@@ -1,0 +1,152 @@
+/**
+ * Dates and times among the items of a JSON path, which `.datetime()` makes of strings.
+ *
+ * A moment with a zone keeps it, for its text. A comparison of a moment with a zone and one without
+ * depends on the session's time zone, which is UTC here, so only the functions with `_tz` make it.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { excerpt, roundMicros, textFromClock, textFromDate } from "../../../types/mod.ts";
+import { momentFromFormat } from "../format/format_parse.ts";
+import { piecesOf } from "../format/format_pattern.ts";
+
+/** A date, a time of day, or both, with or without a zone. */
+export class PathMoment {
+  readonly days: number | undefined;
+  /** Microseconds since the start of the day, in the zone of the moment. */
+  readonly micros: number | undefined;
+  /** The zone, in minutes ahead of UTC. */
+  readonly offsetMinutes: number | undefined;
+
+  constructor(parts: {
+    days?: number | undefined;
+    micros?: number | undefined;
+    offsetMinutes?: number | undefined;
+  }) {
+    this.days = parts.days;
+    this.micros = parts.micros;
+    this.offsetMinutes = parts.offsetMinutes;
+  }
+
+  get typeName(): string {
+    if (this.micros === undefined) return "date";
+    const zone = this.offsetMinutes === undefined ? "without" : "with";
+    return `${this.days === undefined ? "time" : "timestamp"} ${zone} time zone`;
+  }
+
+  /** Returns the ISO 8601 text. */
+  get text(): string {
+    const date = this.days === undefined ? "" : textFromDate(this.days);
+    if (this.micros === undefined) return date;
+    const zone = this.offsetMinutes === undefined ? "" : zoneText(this.offsetMinutes);
+    return `${date}${date === "" ? "" : "T"}${textFromClock(this.micros)}${zone}`;
+  }
+}
+
+const MICROS_PER_MINUTE = 60_000_000;
+const MICROS_PER_DAY = 86_400_000_000;
+
+function zoneText(minutes: number): string {
+  const size = Math.abs(minutes);
+  return `${minutes < 0 ? "-" : "+"}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}`;
+}
+
+function twoDigits(part: number): string {
+  return part.toString().padStart(2, "0");
+}
+
+const DATE = String.raw`(\d{1,6})-(\d{1,2})-(\d{1,2})`;
+const CLOCK = String.raw`(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?(?:\s*([+-])(\d{1,2})(?::(\d{1,2}))?)?`;
+const ISO = new RegExp(String.raw`^\s*(?:${DATE}(?:(?:T|\s+)${CLOCK})?|${CLOCK})\s*$`);
+
+/** Reads the ISO 8601 form of a date, a time or both; undefined for any other text. */
+export function momentFromIso(text: string): PathMoment | undefined {
+  const match = ISO.exec(text);
+  if (match === null) return undefined;
+  const [, year, month, day, ...clocks] = match;
+  const clock = clocks[0] === undefined ? clocks.slice(7) : clocks.slice(0, 7);
+  const days = year === undefined ? undefined : daysOf(Number(year), Number(month), Number(day));
+  const time = clockOf(clock);
+  const isWrong = (year !== undefined && days === undefined) || time === undefined;
+  return isWrong ? undefined : new PathMoment({ days, ...time });
+}
+
+function daysOf(year: number, month: number, day: number): number | undefined {
+  const padded = `${year.toString().padStart(4, "0")}-${month}-${day}`;
+  try {
+    return momentFromFormat(padded, "YYYY-MM-DD").days;
+  } catch (error) {
+    // The text has the form of a date, but there is no such day.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns nothing for a date alone, and undefined for a time that does not exist. */
+function clockOf(
+  parts: readonly (string | undefined)[],
+): { micros?: number; offsetMinutes?: number } | undefined {
+  const [hour, minute, second, fraction = "", sign, zoneHours, zoneMinutes = "0"] = parts;
+  if (hour === undefined) return {};
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
+  const seconds = (Number(hour) * 60 + Number(minute)) * 60 + Number(second);
+  const micros = seconds * 1_000_000 + Number(fraction.padEnd(6, "0"));
+  if (sign === undefined) return { micros };
+  if (Number(zoneHours) > 15 || Number(zoneMinutes) > 59) return undefined;
+  const minutes = Number(zoneHours) * 60 + Number(zoneMinutes);
+  return { micros, offsetMinutes: sign === "-" ? 0 - minutes : minutes };
+}
+
+/** Fields of a template that belong to neither a time nor a zone belong to a date. */
+const CLOCK_FIELD = /^(?:HH|MI$|SS|MS$|US$|FF\d|[AP]\.?M\.?$)/;
+
+/** Reads a text by a template of to_timestamp. @throws {DatabaseError} INVALID_VALUE, … */
+export function momentFromTemplate(text: string, template: string): PathMoment {
+  const { days, micros, offsetMicros, end, isComplete } = momentFromFormat(text, template);
+  if (text.slice(end).trim() !== "" || !isComplete) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot read ${excerpt(text)} by ${excerpt(template)}: ${isComplete ? "text is left over" : "the text is too short"}`,
+    );
+  }
+  const fields = piecesOf(template).flatMap((piece) => (piece.kind === "field" ? piece.field : []));
+  const hasZone = fields.some((field) => field === "TZH" || field === "TZM");
+  const hasClock = hasZone || fields.some((field) => CLOCK_FIELD.test(field));
+  const hasDate = fields.some((field) => !CLOCK_FIELD.test(field) && !field.startsWith("TZ"));
+  return new PathMoment({
+    days: hasDate ? days : undefined,
+    micros: hasClock ? roundMicros(micros, 6) : undefined,
+    offsetMinutes: hasZone ? Math.round(offsetMicros / MICROS_PER_MINUTE) : undefined,
+  });
+}
+
+/**
+ * Compares two moments.
+ *
+ * @returns undefined if a time is compared with a date.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if the answer depends on the zone of the session, and
+ *   the function has no `_tz`.
+ */
+export function compareMoments(
+  left: PathMoment,
+  right: PathMoment,
+  usesZone: boolean,
+): number | undefined {
+  if ((left.days === undefined) !== (right.days === undefined)) return undefined;
+  const isMixed = (left.offsetMinutes === undefined) !== (right.offsetMinutes === undefined);
+  if (isMixed && !usesZone) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot compare ${left.typeName} with ${right.typeName} in a JSON path: one has a time zone, the other has none`,
+      { hint: "jsonb_path_query_tz and kin read a moment without a time zone in UTC" },
+    );
+  }
+  const order = (left.days ?? 0) - (right.days ?? 0);
+  const between = order * MICROS_PER_DAY + universalMicros(left) - universalMicros(right);
+  if (between !== 0 || left.days !== undefined) return between;
+  // Two times at one moment are ordered by their zones.
+  return (right.offsetMinutes ?? 0) - (left.offsetMinutes ?? 0);
+}
+
+function universalMicros({ micros = 0, offsetMinutes = 0 }: PathMoment): number {
+  return micros - offsetMinutes * MICROS_PER_MINUTE;
+}
