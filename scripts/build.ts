@@ -52,7 +52,7 @@ function compile(target: string): string {
   // Bun embeds an entry that is not a module unchanged.
   const entries = [
     "src/main.ts",
-    "src/threads/segment_worker.ts",
+    "src/segment_worker.ts",
     "src/reader_thread.ts",
     "src/backup/restore_worker.ts",
     UI_PACK_PATH,

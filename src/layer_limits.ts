@@ -62,6 +62,7 @@ export function storeOptions({ cluster, limits, performance, storage }: Config):
 export function segmentThreads({ performance }: Config): SegmentThreadOptions {
   const { memory_bytes: bytes } = performance;
   return {
+    entry: new URL("./segment_worker.ts", import.meta.url),
     garbageBytesMax: Math.min(64 * MIB, shareOf(bytes, 1 / 16)),
     isSingle: bytes < 512 * MIB,
   };

@@ -54,6 +54,21 @@ export interface CheckEntry {
 /** The state of an index: see `IndexState` in `storage/`. Only a ready one may be read. */
 export type IndexEntryState = "building" | "checking" | "ready";
 
+/** A condition over the columns of a table. */
+export interface IndexCondition {
+  /** SQL text with unqualified column names. Rewritten when a column is renamed. */
+  readonly sql: string;
+  /** The ids of the columns that it reads. */
+  readonly reads: readonly number[];
+}
+
+/** An immutable expression over the columns of a table. */
+export interface IndexExpression extends IndexCondition {
+  /** The id of the expression, which no column has. From the counter of the column ids. */
+  readonly columnId: number;
+  readonly type: DataType;
+}
+
 /**
  * A secondary index or a UNIQUE constraint, which is also an index. An index is sorted in ascending
  * order by every column, with NULL last, and can be read backwards.
@@ -63,13 +78,15 @@ export interface IndexEntry {
   readonly indexId: number;
   /** Unique among the indexes, constraints and keys of the namespace. */
   readonly name: string;
-  /** The ids of the columns, in key order. */
+  /** The ids of the parts of the key, in key order: of columns, or of `expressions`. */
   readonly columnIds: readonly number[];
+  /** The parts of the key that are expressions. Absent if all are columns. */
+  readonly expressions?: readonly IndexExpression[];
   readonly isUnique: boolean;
   /** Whether the index was defined as a UNIQUE constraint. */
   readonly isConstraint: boolean;
-  /** A condition as SQL text: only rows that meet it are in the index. Absent for all rows. */
-  readonly where?: string;
+  /** Only rows that meet this condition are in the index. Absent for all rows. */
+  readonly where?: IndexCondition;
   readonly state: IndexEntryState;
   /** The seq of the definition that began to refuse duplicates; absent for that of the table. */
   readonly enforcedSeq?: number;

@@ -17,8 +17,10 @@ export type {
   FileEntry,
   FilesOf,
   ForeignKeyEntry,
+  IndexCondition,
   IndexEntry,
   IndexEntryState,
+  IndexExpression,
   NamespaceEntry,
   OnDeleteAction,
   Role,
@@ -37,6 +39,7 @@ export type {
   ViewTable,
   WebhookEntry,
 } from "./entries.ts";
+export { computesFrom, dependsOn, type IndexPart, indexPartsOf } from "./index_parts.ts";
 export type { JournalEntry } from "./journal.ts";
 export {
   type SegmentRecord,

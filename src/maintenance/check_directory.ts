@@ -16,7 +16,7 @@ import {
   catalogPathOf,
   checkCatalog,
 } from "../catalog/mod.ts";
-import { tableNamesOf } from "../sql/mod.ts";
+import { storedIndexOf, tableNamesOf } from "../sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -30,6 +30,7 @@ import {
   type Finding,
   holdsRows,
   type IndexOutline,
+  indexColumnsOf,
   type ListedBlob,
   type LogCheck,
   noteFinding,
@@ -247,9 +248,9 @@ function checkIndexesOf(
   );
   const indexesOf = (tableId: number): IndexOutline[] => {
     const { columns = [], indexes = [] } = catalog?.tableById(tableId) ?? {};
-    return indexes.map(({ columnIds, indexId }) => ({
-      indexId,
-      columns: columnIds.flatMap((id) => columns.filter(({ columnId }) => columnId === id)),
+    return indexes.map((index) => ({
+      indexId: index.indexId,
+      columns: indexColumnsOf(columns, storedIndexOf({ columns }, index)),
     }));
   };
   return checkIndexes({ disk, paths, entries, indexesOf }, files);

@@ -49,3 +49,4 @@ export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { reservationAt } from "./snowflake_ids.ts";
 export type { IndexOutline } from "./table/index_builder.ts";
+export { indexColumnsOf } from "./table/table_index.ts";

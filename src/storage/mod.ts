@@ -20,6 +20,7 @@ export type {
   IndexScanOptions,
   IndexSpan,
   IndexState,
+  StoredExpression,
   StoredIndex,
 } from "./contract/index_reads.ts";
 export {
@@ -31,6 +32,14 @@ export {
   type NewJob,
   runJob,
 } from "./contract/job_list.ts";
+export {
+  canComputeKeys,
+  computedKey,
+  type IndexColumn,
+  type KeyComputation,
+  type KeyExpression,
+  setKeyCompiler,
+} from "./contract/key_expressions.ts";
 export type {
   Manifest,
   ManifestChange,
@@ -93,3 +102,4 @@ export type { LocalStoreOptions } from "./local_store_options.ts";
 export { ReplicaStore } from "./replica/replica_store.ts";
 export { Storages } from "./storages.ts";
 export { refusalFor } from "./table/open_segment.ts";
+export { indexColumnsOf } from "./table/table_index.ts";

@@ -3,6 +3,7 @@
  * and report its failures.
  */
 export { type MessageThread, startThread, type ThreadEvents } from "./message_thread.ts";
+export { serveSegmentJobs } from "./segment_jobs.ts";
 export { type SegmentThreadOptions, SegmentThreads } from "./segment_threads.ts";
 export { type CancelFlag, isRaised, watchedFlag } from "./thread_cancel.ts";
 export { errorFromFailure, failureFrom, type ThreadFailure } from "./thread_failure.ts";

@@ -19,7 +19,7 @@ import type {
   SegmentWork,
 } from "../storage/mod.ts";
 import { type MessageThread, startThread } from "./message_thread.ts";
-import type { Answer, HeapAnswer, JobMessage, Work } from "./segment_worker.ts";
+import type { Answer, HeapAnswer, JobMessage, Work } from "./segment_jobs.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
@@ -30,8 +30,8 @@ const IDLE_MS = 30_000;
 const GARBAGE_BYTES_MAX: number = 64 * 2 ** 20;
 
 export interface SegmentThreadOptions {
-  /** The module that the threads run: `segment_worker.ts`, or a replacement. */
-  readonly entry?: URL;
+  /** The module that the threads run. It calls `serveSegmentJobs`. */
+  readonly entry: URL;
   /** A thread collects its arrays when they have grown by this many bytes. */
   readonly garbageBytesMax?: number;
   /** True if flushes and merges share one thread, because there is no memory for two at a time. */
@@ -42,7 +42,7 @@ export class SegmentThreads implements SegmentWork {
   readonly #flushes: JobLine;
   readonly #merges: JobLine;
 
-  constructor(clock: Clock, options: SegmentThreadOptions = {}) {
+  constructor(clock: Clock, options: SegmentThreadOptions) {
     this.#flushes = new JobLine(clock, options);
     this.#merges = options.isSingle === true ? this.#flushes : new JobLine(clock, options);
   }
@@ -93,13 +93,7 @@ class JobLine {
   /** Settles when the last queued job has ended, and never fails. */
   #line: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    clock: Clock,
-    {
-      entry = new URL("./segment_worker.ts", import.meta.url),
-      garbageBytesMax = GARBAGE_BYTES_MAX,
-    }: SegmentThreadOptions,
-  ) {
+  constructor(clock: Clock, { entry, garbageBytesMax = GARBAGE_BYTES_MAX }: SegmentThreadOptions) {
     this.#clock = clock;
     this.#entry = entry;
     this.#garbageBytesMax = garbageBytesMax;

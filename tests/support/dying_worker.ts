@@ -4,7 +4,7 @@
  */
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { flushSteps } from "../../src/storage/mod.ts";
-import type { JobMessage } from "../../src/threads/segment_worker.ts";
+import type { JobMessage } from "../../src/threads/segment_jobs.ts";
 
 declare const self: Worker;
 

@@ -17,6 +17,8 @@ import { programMissing, testUnless } from "../support/requirements.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 import { until } from "../support/until.ts";
 
+const ENTRY = new URL("../../src/segment_worker.ts", import.meta.url);
+
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]);
 
 const directories: string[] = [];
@@ -32,7 +34,7 @@ function newDirectory(): string {
 }
 
 async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalStore> {
-  const segmentWork = new SegmentThreads(systemClock);
+  const segmentWork = new SegmentThreads(systemClock, { entry: ENTRY });
   return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], segmentWork });
 }
 
@@ -115,7 +117,7 @@ test("jobs wait in line, and a runner that was closed starts again", async () =>
   const store = await open(directory, manifest);
   await fill(store, 3);
   const job = jobFor(directory, manifest);
-  const segmentWork = new SegmentThreads(systemClock);
+  const segmentWork = new SegmentThreads(systemClock, { entry: ENTRY });
   const outcomes = await Promise.all([
     segmentWork.merge(job, () => false),
     segmentWork.merge(
@@ -142,7 +144,7 @@ test("damage and disk errors of the other thread are errors here, and the thread
   const job = jobFor(directory, manifest);
   const [first, second] = job.sources;
   if (first === undefined || second === undefined) throw new Error("There should be two segments");
-  const segmentWork = new SegmentThreads(systemClock);
+  const segmentWork = new SegmentThreads(systemClock, { entry: ENTRY });
   const failure = (changed: Partial<MergeJob>): Promise<unknown> =>
     segmentWork.merge({ ...job, ...changed }, () => false).catch((error: unknown) => error);
 
@@ -242,7 +244,7 @@ testUnless(programMissing("prlimit", "util-linux"))(
       import { openSync } from "node:fs";
       import { systemClock } from "${source}/base/clock.ts";
       import { SegmentThreads } from "${source}/threads/segment_threads.ts";
-      const threads = new SegmentThreads(systemClock);
+      const threads = new SegmentThreads(systemClock, { entry: new URL("${ENTRY.href}") });
       try {
         for (;;) openSync("/dev/null", "r");
       } catch {}

@@ -8,6 +8,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import { systemRandom } from "../../../src/base/random.ts";
 import { parseConfig } from "../../../src/config/mod.ts";
 import { type Database, openDatabase } from "../../../src/database.ts";
+import { segmentThreads } from "../../../src/layer_limits.ts";
 import { SHARED_OWNER } from "../../../src/storage/mod.ts";
 import { SegmentThreads } from "../../../src/threads/segment_threads.ts";
 import type { Row } from "../../../src/types/mod.ts";
@@ -49,14 +50,15 @@ function rowOf(id: number): Row {
 /** Opens the directory of a stopped server, with threads that write segments. */
 export async function openStopped(dataPath: string): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}`;
-  return await openDatabase(parseConfig(toml, "scale.toml", {}).config, {
+  const { config } = parseConfig(toml, "scale.toml", {});
+  return await openDatabase(config, {
     disk: bunDisk,
     clock: systemClock,
     random: systemRandom,
     log: silentLog,
     jwtSecret: () => new Uint8Array(32).fill(7),
     version: "0.0.0",
-    segmentWork: new SegmentThreads(systemClock),
+    segmentWork: new SegmentThreads(systemClock, segmentThreads(config)),
     onFatal: (cause) => {
       throw cause;
     },

@@ -1,5 +1,5 @@
 /** Analyses bound expressions for the binder, planner and compiler. */
-import { isTimeWord, sameType, textFromValue } from "../../types/mod.ts";
+import { type DataType, isInteger, isTimeWord, sameType, textFromValue } from "../../types/mod.ts";
 import { sameTree } from "../parse/ast/tree_parts.ts";
 import type { BoundExpression, BoundSort, BoundSubquery } from "./bound_expressions.ts";
 
@@ -292,7 +292,8 @@ export function sameExpression(left: BoundExpression, right: BoundExpression): b
   });
 }
 
-function sameForm(left: BoundExpression, right: BoundExpression): boolean {
+/** Whether two expressions of one kind are the same, except for their operands. */
+export function sameForm(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind === "subquery" && right.kind === "subquery") {
     return sameQuery(left.subquery, right.subquery);
   }
@@ -393,4 +394,25 @@ export function holdsTimeWord(expression: BoundExpression): boolean {
     if (typeof value === "string" && isTimeWord(value)) return true;
   }
   return childrenOf(expression).some(holdsTimeWord);
+}
+
+/**
+ * Returns the operand of a cast that changes neither the stored form of a value nor its order: to a
+ * wider integer, to a moment with or without a zone, to a text without a limit. Returns other
+ * expressions as they are.
+ */
+export function withoutIdleCast(expression: BoundExpression): BoundExpression {
+  if (expression.kind !== "cast") return expression;
+  const { isNumericIdentity, isSameText, operand, type } = expression;
+  const isIdle = isSameText === true || (isNumericIdentity && areOfOneScale(operand.type, type));
+  return isIdle ? operand : expression;
+}
+
+/** Whether integers or moments of two types are stored and compared in the same form. */
+export function areOfOneScale(one: DataType, other: DataType): boolean {
+  return (isInteger(one) && isInteger(other)) || (isMoment(one) && isMoment(other));
+}
+
+function isMoment({ kind }: DataType): boolean {
+  return kind === "timestamp" || kind === "datetime";
 }

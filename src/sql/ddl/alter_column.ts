@@ -5,7 +5,7 @@
  * has to be rewritten: storage converts older values when it reads them.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
+import { type ColumnEntry, computesFrom, type TableEntry } from "../../catalog/mod.ts";
 import { castValue, type DataType, sameType, typeName } from "../../types/mod.ts";
 import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
 import { isSerial, resolveType } from "../bind/expression/types.ts";
@@ -219,6 +219,14 @@ function setType(
       "DEPENDENT_OBJECTS",
       `Cannot change the type of column "${name}" of ${nameOf(table)}: column "${computed.name}" is computed from it`,
       { position, hint: "ALTER COLUMN … DROP EXPRESSION first" },
+    );
+  }
+  const index = table.indexes?.find((each) => computesFrom(each, columnId));
+  if (index !== undefined) {
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot change the type of column "${name}" of ${nameOf(table)}: index "${index.name}" computes values from it`,
+      { position, hint: "drop the index, and create it again afterwards" },
     );
   }
   requireReferable(table, column, { altering, position, to });

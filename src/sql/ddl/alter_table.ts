@@ -12,6 +12,7 @@ import {
   changedTableOptions,
   checkColumnName,
   type ForeignKeyEntry,
+  type IndexEntry,
   keyNameOf,
   resetTableOptions,
   type TableEntry,
@@ -465,6 +466,23 @@ function renameColumn(
       ...check,
       sql: renamedIn(check.sql, { from, to }),
     })),
+    ...(table.indexes === undefined
+      ? {}
+      : { indexes: table.indexes.map((index) => withRenamed(index, { from, to })) }),
+  };
+}
+
+/** Returns an index whose expressions and condition name a column anew. */
+function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexEntry {
+  const { expressions, where } = index;
+  const renamed = <T extends { readonly sql: string }>(each: T): T => ({
+    ...each,
+    sql: renamedIn(each.sql, names),
+  });
+  return {
+    ...index,
+    ...(expressions === undefined ? {} : { expressions: expressions.map(renamed) }),
+    ...(where === undefined ? {} : { where: renamed(where) }),
   };
 }
 

@@ -9,7 +9,9 @@
  */
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
 import { repeatedly } from "../../base/repeatedly.ts";
+import { SEQ_ZERO } from "../../base/seq.ts";
 import {
   type Catalog,
   checkObjectName,
@@ -33,6 +35,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { referencesLosing, refuseReferring } from "./foreign_keys.ts";
 import { firstStateOf, indexNamed, takenNames, withIndex } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { RowInspection } from "./row_inspection.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
 /** The interval at which a build checks whether its request was killed. */
@@ -95,9 +98,10 @@ export function createIndex(
   const planned = (): TableEntry => {
     const table = findTable(deps, named, { namespace, node: named, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
-    const columns = node.columns.map(({ column }) => column);
+    const columns = node.columns.map(({ part }) => part);
     const position = node._location.start;
-    const written = { columns, name, isUnique, isConstraint: false, position };
+    const { where } = node;
+    const written = { columns, where, name, isUnique, isConstraint: false, position };
     const state = firstStateOf(store, table.tableId);
     return withIndex(table, written, { catalog, state });
   };
@@ -339,6 +343,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   const { indexId, job, tableId } = built;
   const { store } = deps;
   job.start();
+  await inspectKeys(deps, built);
   const stopped = (): JobEnd => ({
     status: job.isCancelled && !deps.jobs.isClosing ? "cancelled" : "skipped",
   });
@@ -356,6 +361,22 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   if (checked === undefined) return stopped();
   setIndex(deps, tableId, { ...checked, state: "ready" });
   return { status: "completed", message: `index ${index.name} is ready` };
+}
+
+/**
+ * Computes the keys of existing rows, if they are computed. New rows are checked when they are
+ * written.
+ *
+ * @throws {DatabaseError} The error of computing a key.
+ */
+async function inspectKeys(deps: IndexDeps, { indexId, tableId }: Built): Promise<void> {
+  const { catalog, clock, store } = deps;
+  const table = catalog.tableById(tableId);
+  const index = table?.indexes?.find((each) => each.indexId === indexId);
+  if (table === undefined || (index?.expressions ?? index?.where) === undefined) return;
+  const demands = [{ kind: "index", indexId, position: 0 } as const];
+  const inspection = new RowInspection({ table, next: table, demands, store });
+  await inspection.inspect({ after: SEQ_ZERO, upTo: store.appliedSeq }, pauser(clock));
 }
 
 function indexOf(

@@ -5,8 +5,11 @@ import { DatabaseError } from "../../base/errors.ts";
 import { INDEXES_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
 import {
   type Catalog,
+  type ColumnEntry,
   checkObjectName,
+  dependsOn,
   type IndexEntry,
+  type IndexExpression,
   keyNameOf,
   NAME_LENGTH_MAX,
   type TableEntry,
@@ -16,15 +19,18 @@ import type {
   ColumnConstraint,
   CreateColumnDef,
   CreateTableStatement,
+  IndexedExpression,
   Name,
   TableConstraint,
 } from "../parse/ast/ast.ts";
+import { indexCondition, indexExpression } from "./index_expressions.ts";
 import { holdsRows } from "./row_inspection.ts";
 import { requireKeyType } from "./table_elements.ts";
 
 /** An index or a UNIQUE constraint, as written. */
 export interface WrittenIndex {
-  readonly columns: readonly Name[];
+  readonly columns: readonly (Name | IndexedExpression)[];
+  readonly where?: IndexedExpression | undefined;
   /** Undefined if the name is derived from the table and columns. */
   readonly name: Name | undefined;
   readonly isUnique: boolean;
@@ -66,7 +72,7 @@ export function withIndex<Table extends IndexedTable>(
       { position },
     );
   }
-  const columnIds = columnIdsOf(table, written);
+  const { columnIds, expressions } = partsOf(table, written);
   if (name !== undefined) checkObjectName("index", name.name, { position: name._location.start });
   const isTaken = takenNames(table, catalog);
   if (name !== undefined && isTaken(name.name)) {
@@ -80,11 +86,14 @@ export function withIndex<Table extends IndexedTable>(
     indexId: table.nextColumnId,
     name: name?.name ?? automaticName(table, written, isTaken),
     columnIds,
+    ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
     isConstraint,
+    ...(written.where === undefined ? {} : { where: indexCondition(table, written.where) }),
     state,
   };
-  return { ...table, indexes: [...indexes, index], nextColumnId: table.nextColumnId + 1 };
+  const nextColumnId = table.nextColumnId + 1 + expressions.length;
+  return { ...table, indexes: [...indexes, index], nextColumnId };
 }
 
 /** Returns a new table with the UNIQUE constraints of its definition, in their order. */
@@ -130,8 +139,8 @@ export function withoutIndexesOf<Table extends IndexedTable>(
   columnId: number,
 ): Table {
   const { indexes } = table;
-  if (indexes?.some(({ columnIds }) => columnIds.includes(columnId)) !== true) return table;
-  return { ...table, indexes: indexes.filter(({ columnIds }) => !columnIds.includes(columnId)) };
+  if (indexes?.some((index) => dependsOn(index, columnId)) !== true) return table;
+  return { ...table, indexes: indexes.filter((index) => !dependsOn(index, columnId)) };
 }
 
 /** Finds an index by name in a namespace. */
@@ -147,28 +156,50 @@ export function indexNamed(
   return undefined;
 }
 
-function columnIdsOf(
-  { columns }: IndexedTable,
-  { columns: names, isUnique, position }: WrittenIndex,
-): number[] {
-  const distinct = new Set(names.map(({ name }) => name));
-  if (distinct.size < names.length || names.length > KEY_COLUMNS_MAX) {
+/** Returns the ids of the parts of the key, and the expressions among the parts. */
+function partsOf(
+  table: IndexedTable,
+  { columns: parts, isUnique, position }: WrittenIndex,
+): { readonly columnIds: readonly number[]; readonly expressions: readonly IndexExpression[] } {
+  const distinct = new Set(parts.map(textOfPart));
+  if (distinct.size < parts.length || parts.length > KEY_COLUMNS_MAX) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot define the ${isUnique ? "unique " : ""}index: it must have 1 to ${KEY_COLUMNS_MAX} different columns`,
       { position },
     );
   }
-  return names.map(({ _location, name }) => {
-    const column = columns.find((each) => each.name === name);
-    if (column === undefined) {
-      throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
-        position: _location.start,
-      });
-    }
-    requireKeyType(column, { position: _location.start, what: "an index" });
-    return column.columnId;
+  const expressions: IndexExpression[] = [];
+  const columnIds = parts.map((part): number => {
+    const name = columnNameIn(part);
+    if (name !== undefined) return indexedColumn(table, name).columnId;
+    if (!("expr" in part)) return 0;
+    const columnId = table.nextColumnId + 1 + expressions.length;
+    expressions.push({ columnId, ...indexExpression(table, part) });
+    return columnId;
   });
+  return { columnIds, expressions };
+}
+
+function textOfPart(part: Name | IndexedExpression): string {
+  return columnNameIn(part)?.name ?? ("source" in part ? `(${part.source})` : "");
+}
+
+/** Returns the column that a part names, also in parentheses. */
+function columnNameIn(part: Name | IndexedExpression): Name | undefined {
+  if ("name" in part) return part;
+  return part.expr.type === "ref" ? { name: part.expr.name, _location: part._location } : undefined;
+}
+
+function indexedColumn({ columns }: IndexedTable, { _location, name }: Name): ColumnEntry {
+  const column = columns.find((each) => each.name === name);
+  if (column === undefined) {
+    throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
+      position: _location.start,
+    });
+  }
+  requireKeyType(column, { position: _location.start, what: "an index" });
+  return column;
 }
 
 /**
@@ -208,6 +239,13 @@ export function takenNames(
   return (name) => taken.has(name) || catalog.view(namespace, name) !== undefined;
 }
 
+/** The name of a column or a function; "expr" for other expressions. */
+function shortNameOf(part: Name | IndexedExpression): string {
+  const column = columnNameIn(part);
+  if (column !== undefined || !("expr" in part)) return column?.name ?? "";
+  return part.expr.type === "call" ? part.expr.function.name : "expr";
+}
+
 /** The name that PostgreSQL would also choose, unless it is too long. */
 function automaticName(
   { name: tableName }: IndexedTable,
@@ -215,7 +253,7 @@ function automaticName(
   isTaken: (name: string) => boolean,
 ): string {
   const ending = isConstraint ? "key" : "idx";
-  const wanted = [tableName, ...columns.map(({ name }) => name)].join("_");
+  const wanted = [tableName, ...columns.map(shortNameOf)].join("_");
   for (let number = 0; ; number += 1) {
     const end = `_${ending}${number === 0 ? "" : number}`;
     const name = `${wanted.slice(0, NAME_LENGTH_MAX - end.length)}${end}`;

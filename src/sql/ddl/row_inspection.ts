@@ -6,10 +6,11 @@
  * takes many ticks, in which other requests run. Rows that they write are above the bound and are
  * checked in the tick in which the definition changes.
  */
+import { defined } from "../../base/assert.ts";
 import { DatabaseError, type ErrorCode } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
-import type { ScanBatch, Store } from "../../storage/mod.ts";
+import { type IndexColumn, indexColumnsOf, type ScanBatch, type Store } from "../../storage/mod.ts";
 import {
   type Batch,
   casterFor,
@@ -24,6 +25,8 @@ import { StatementBinding } from "../bind/binding.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { bindCondition } from "../bind/expression/expression_binder.ts";
 import { columnIdsIn } from "../bind/walk.ts";
+import { compileKeyExpression } from "../execute/build/key_computation.ts";
+import { storedIndexOf } from "../execute/build/stored_index.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
@@ -33,7 +36,8 @@ import { parseExpression } from "../parse/parser.ts";
 export type RowDemand =
   | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
   | { readonly kind: "form"; readonly columnId: number; readonly position: number }
-  | { readonly kind: "check"; readonly name: string; readonly position: number };
+  | { readonly kind: "check"; readonly name: string; readonly position: number }
+  | { readonly kind: "index"; readonly indexId: number; readonly position: number };
 
 export interface InspectionOptions {
   /** The current definition, under which the rows are stored. */
@@ -41,8 +45,8 @@ export interface InspectionOptions {
   /** The next definition. */
   readonly next: TableEntry;
   readonly demands: readonly RowDemand[];
-  /** The context for expressions that do not depend on the caller. */
-  readonly context: ExecutionContext;
+  /** The context for checks, which do not depend on the caller. */
+  readonly context?: ExecutionContext;
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
@@ -152,7 +156,7 @@ export class RowInspection {
       if (!(error instanceof DatabaseError) || !QUOTING.has(error.code)) throw error;
       throw new DatabaseError(
         error.code,
-        `Cannot alter table ${nameOf(this.#options.next)}: an expression of the statement fails for an existing row`,
+        `Cannot alter table ${nameOf(this.#options.next)}: an expression of the definition fails for an existing row`,
         { position, hint: "change or delete such rows first" },
       );
     }
@@ -170,6 +174,22 @@ export class RowInspection {
         index += 1;
         return asType(vector, stored, column);
       }),
+    };
+  }
+
+  /** Computes the keys of an index, to see that this fails for no row. */
+  #indexJudge(indexId: number, position: number): Judge {
+    const computations = keyColumnsOf(this.#options.next, indexId).flatMap(({ expression }) =>
+      expression === undefined ? [] : { expression, compute: compileKeyExpression(expression) },
+    );
+    return (batch) => {
+      for (const { compute, expression } of computations) {
+        const read = expression.reads.map(({ columnId }) => {
+          const at = this.#columns.findIndex((column) => column.columnId === columnId);
+          return batch.columns[at] ?? constVector(null, batch.rowCount);
+        });
+        this.#unquoted(position, () => compute(read, batch.rowCount));
+      }
     };
   }
 
@@ -191,8 +211,9 @@ export class RowInspection {
         bindCondition(parseExpression(check.sql), checkContext),
         layout,
       );
+      const given = defined(context, "checks have a context");
       return (batch) => {
-        const held = this.#unquoted(position, () => valuesOf(evaluate(batch, context)));
+        const held = this.#unquoted(position, () => valuesOf(evaluate(batch, given)));
         if (!held.includes(false)) return;
         throw new DatabaseError(
           "CHECK_VIOLATION",
@@ -201,6 +222,7 @@ export class RowInspection {
         );
       };
     }
+    if (demand.kind === "index") return this.#indexJudge(demand.indexId, position);
     const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
     const column = this.#columns[at];
     // Reading a value already proves that it can be represented.
@@ -244,7 +266,17 @@ export function columnsNamedIn(sql: string, table: TableEntry): ReadonlySet<stri
   return new Set(columns.filter(({ id }) => ids.has(id)).map(({ name }) => name));
 }
 
+function keyColumnsOf(table: TableEntry, indexId: number): readonly IndexColumn[] {
+  const index = table.indexes?.find((each) => each.indexId === indexId);
+  return index === undefined ? [] : indexColumnsOf(table.columns, storedIndexOf(table, index));
+}
+
 function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
+  if (demand.kind === "index") {
+    return keyColumnsOf(next, demand.indexId).flatMap(
+      ({ expression }) => expression?.reads.map(({ columnId }) => columnId) ?? [],
+    );
+  }
   if (demand.kind !== "check") return [demand.columnId];
   const check = next.checks.find(({ name }) => name === demand.name);
   if (check === undefined) return [];

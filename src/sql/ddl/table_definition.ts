@@ -4,6 +4,7 @@
 import { HOUR_MS } from "../../base/clock.ts";
 import { type Catalog, flushPolicyFrom, type TableEntry } from "../../catalog/mod.ts";
 import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
+import { storedIndexOf } from "../execute/build/stored_index.ts";
 import { OWN_TABLES } from "../own_tables/own_tables.ts";
 
 /** The values for tables that set no option of their own. */
@@ -43,14 +44,7 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
       missing,
     })),
     keyColumnIds: table.primaryKey,
-    indexes: table.indexes?.map(({ columnIds, enforcedSeq, indexId, isUnique, name, state }) => ({
-      indexId,
-      name,
-      columnIds,
-      isUnique,
-      state,
-      enforcedSeq,
-    })),
+    indexes: table.indexes?.map((index) => storedIndexOf(table, index)),
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
     // A STREAM table has no such option: its rows expire before compression would pay off.
     compression: table.kind === "stream" ? "none" : compression,

@@ -354,7 +354,7 @@ const UNSCALAR: ReadonlySet<DataType["kind"]> = new Set(["embedding", "file", "u
 
 /** @throws {DatabaseError} INVALID_DEFINITION if a column cannot be in a key or an index. */
 export function requireKeyType(
-  { name, type }: ColumnEntry,
+  { name, type }: Pick<ColumnEntry, "name" | "type">,
   { position, what }: { position: number; what: string },
 ): void {
   switch (type.kind) {

@@ -7,22 +7,28 @@
  * sequence of its own, and a copied DEFAULT takes numbers from the sequence that it names.
  */
 import type { Principal } from "../../auth/mod.ts";
-import type { Catalog, ColumnEntry, IndexEntry, TableEntry } from "../../catalog/mod.ts";
+import {
+  type Catalog,
+  type ColumnEntry,
+  type IndexEntry,
+  indexPartsOf,
+  type TableEntry,
+} from "../../catalog/mod.ts";
 import { typeName } from "../../types/mod.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
   CreateColumnDef,
   CreateTableStatement,
+  IndexedExpression,
   LikedPart,
-  Name,
   TableLike,
 } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
-import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
+import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type IndexedTable, withIndex } from "./index_elements.ts";
-import { unqualified } from "./table_rename.ts";
+import { unqualified } from "./unqualified.ts";
 
 interface LikeCaller {
   readonly deps: NameDeps;
@@ -151,11 +157,18 @@ function withIndexes<Table extends IndexedTable>(
   catalog: Pick<Catalog, "tables" | "view">,
 ): Table {
   const plain = (source.indexes ?? []).filter(({ isConstraint }) => !isConstraint);
-  return plain.reduce((next, { columnIds, isUnique }) => {
-    const columns = columnNames(source, columnIds).map((name): Name => ({ name, _location }));
+  const written = (sql: string): IndexedExpression => {
+    return { expr: parseExpression(sql), source: sql, _location };
+  };
+  return plain.reduce((next, index) => {
+    const { isUnique } = index;
+    const columns = indexPartsOf(source, index).map(({ isExpression, name }) =>
+      isExpression ? written(name) : { name, _location },
+    );
+    const where = index.where && written(index.where.sql);
     const position = _location.start;
-    const index = { columns, name: undefined, isUnique, isConstraint: false, position };
-    return withIndex(next, index, { catalog, state: "ready" });
+    const copy = { columns, where, name: undefined, isUnique, isConstraint: false, position };
+    return withIndex(next, copy, { catalog, state: "ready" });
   }, table);
 }
 
@@ -188,7 +201,8 @@ function withComments<Table extends IndexedTable>(
 }
 
 function shapeOf(of: Pick<TableEntry, "columns">, index: IndexEntry): string {
-  return JSON.stringify([index.isConstraint, index.isUnique, columnNames(of, index.columnIds)]);
+  const parts = indexPartsOf(of, index).map(({ name }) => name);
+  return JSON.stringify([index.isConstraint, index.isUnique, parts, index.where?.sql]);
 }
 
 function commentOn<T extends { readonly comment?: string | undefined }>(

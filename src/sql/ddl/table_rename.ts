@@ -15,16 +15,13 @@ import {
 } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type {
-  Expr,
   Name,
   TableAlterationRename,
   TableAlterationRenameConstraint,
 } from "../parse/ast/ast.ts";
-import { partsOf } from "../parse/ast/tree_parts.ts";
-import { parseExpression } from "../parse/parser.ts";
-import { nameText } from "../parse/print/print_expressions.ts";
 import { takenNames } from "./index_elements.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { unqualified } from "./unqualified.ts";
 
 /** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
 export function renamedTable(
@@ -52,30 +49,7 @@ export function renamedTable(
         ? column
         : { ...column, generatedSql: unqualified(column.generatedSql) },
     ),
-    ...(table.indexes === undefined
-      ? {}
-      : {
-          indexes: table.indexes.map((index) =>
-            index.where === undefined ? index : { ...index, where: unqualified(index.where) },
-          ),
-        }),
   };
-}
-
-/** Returns an expression over one table whose columns are written without the table's name. */
-export function unqualified(sql: string): string {
-  const places: { start: number; end: number; name: string }[] = [];
-  for (const part of partsOf(parseExpression(sql))) {
-    const node: Partial<Expr> = part;
-    if (node.type !== "ref" || node.table === undefined || node._location === undefined) continue;
-    if (node.name !== undefined) places.push({ ...node._location, name: node.name });
-  }
-  return places
-    .toSorted((left, right) => right.start - left.start)
-    .reduce(
-      (text, { end, name, start }) => text.slice(0, start) + nameText(name) + text.slice(end),
-      sql,
-    );
 }
 
 /** Returns the views in whose text a renamed table has its former name from now on. */

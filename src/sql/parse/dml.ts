@@ -107,11 +107,15 @@ function parseConflictTarget(cursor: Cursor): OnConflictAction["on"] {
     const constraint = cursor.name("a constraint");
     return { type: "on constraint", constraint, _location: cursor.since(start) };
   }
-  if (!cursor.is("(")) return undefined;
-  const exprs = cursor
-    .nameList("a column")
-    .map(({ name, _location }) => ({ type: "ref", name, _location }) as const);
-  return { type: "on expr", exprs, _location: cursor.since(start) };
+  if (!cursor.accept("(")) return undefined;
+  const exprs: Expr[] = [];
+  do {
+    exprs.push(cursor.grammar.expression(cursor));
+    requireListed(cursor, exprs.length, "parts of a key");
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  const where = cursor.accept("where") ? cursor.grammar.expression(cursor) : undefined;
+  return { type: "on expr", exprs, where, _location: cursor.since(start) };
 }
 
 /** `c = e, (a, b) = (…)`. */

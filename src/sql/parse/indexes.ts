@@ -6,10 +6,17 @@ import type {
   CreateIndexStatement,
   DropIndexStatement,
   IndexedColumn,
+  IndexedExpression,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
-import { acceptBehaviour, acceptIfExists, acceptIfNotExists, parseQNames } from "./ddl.ts";
+import {
+  acceptBehaviour,
+  acceptIfExists,
+  acceptIfNotExists,
+  parseQNames,
+  parseSourced,
+} from "./ddl.ts";
 import { Token } from "./text/lexer.ts";
 
 /** Parses the rest after `CREATE [UNIQUE] INDEX`. */
@@ -34,8 +41,9 @@ export function parseCreateIndex(
   } while (cursor.accept(","));
   cursor.expect(")");
   refuseClauses(cursor);
+  const where = cursor.accept("where") ? parseIndexedExpression(cursor) : undefined;
   const _location = cursor.since(start);
-  return { type: "create index", isUnique, ifNotExists, name, table, columns, _location };
+  return { type: "create index", isUnique, ifNotExists, name, table, columns, where, _location };
 }
 
 /** Parses the rest after `ALTER INDEX`. */
@@ -63,21 +71,30 @@ function acceptMethod(cursor: Cursor): void {
 }
 
 function parseIndexedColumn(cursor: Cursor): IndexedColumn {
-  const isCall = cursor.kindAhead(0) === Token.word && cursor.isAhead(1, "(");
-  if (cursor.is("(") || isCall) {
-    cursor.refuse(
-      "expressions in an index",
-      "store the value in a separate column, and index that column",
-    );
-  }
-  const column = cursor.name("a column");
+  const part = parseIndexedPart(cursor);
   if (cursor.is("collate")) {
     cursor.refuse("COLLATE of an index", 'text compares by code point, as COLLATE "C"');
   }
   acceptOperatorClass(cursor);
   const order = cursor.acceptOneOf("asc", "desc");
   const nulls = cursor.accept("nulls") ? cursor.expectOneOf("first", "last") : undefined;
-  return { column, order, nulls };
+  return { part, order, nulls };
+}
+
+/** A column, a call, or an expression in parentheses. */
+function parseIndexedPart(cursor: Cursor): IndexedColumn["part"] {
+  if (cursor.accept("(")) {
+    const part = parseIndexedExpression(cursor);
+    cursor.expect(")");
+    return part;
+  }
+  const isCall = cursor.kindAhead(0) === Token.word && cursor.isAhead(1, "(");
+  return isCall ? parseIndexedExpression(cursor) : cursor.name("a column");
+}
+
+function parseIndexedExpression(cursor: Cursor): IndexedExpression {
+  const start = cursor.token;
+  return { ...parseSourced(cursor), _location: cursor.since(start) };
 }
 
 /** The operator classes of btree, all of which order values as an index does here. */
@@ -99,11 +116,6 @@ function refuseClauses(cursor: Cursor): void {
       return cursor.refuse(
         "INCLUDE of an index",
         "leave it out: an index always finds the whole row",
-      );
-    case "where":
-      return cursor.refuse(
-        "WHERE of an index",
-        "a unique index accepts any number of NULL: keep a column that is NULL in the other rows",
       );
     case "with":
       return cursor.refuse("WITH (…) of an index");

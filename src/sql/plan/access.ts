@@ -9,10 +9,16 @@
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import { type DataType, isInteger, isNumberType, isTextType } from "../../types/mod.ts";
+import { isNumberType, isTextType } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
-import { conjunctsOf, isVolatile, readsColumn, sameExpression } from "../bind/walk.ts";
+import {
+  conjunctsOf,
+  isVolatile,
+  readsColumn,
+  sameExpression,
+  withoutIdleCast,
+} from "../bind/walk.ts";
 import type { Condition } from "./conditions.ts";
 import type { KeyPart, PlannedRange, SoughtKeys } from "./plan.ts";
 
@@ -345,24 +351,10 @@ export function beginningIn(condition: BoundExpression): PlannedRange | undefine
   return isPlain ? { ...open, beginning: value } : { ...open, like: value };
 }
 
-/**
- * Returns the column in a comparison. A cast that changes neither the stored form of a value nor
- * its order is ignored: a wider integer, a moment with or without a zone, a text without a limit.
- */
+/** Returns the column in a comparison. */
 export function storedColumnId(expression: BoundExpression): number | undefined {
-  if (expression.kind === "column") return expression.column.origin?.columnId;
-  if (expression.kind !== "cast" || expression.operand.kind !== "column") return undefined;
-  const { isNumericIdentity, isSameText, operand, type } = expression;
-  const isSame = isSameText === true || (isNumericIdentity && isOfOneScale(operand.type, type));
-  return isSame ? operand.column.origin?.columnId : undefined;
-}
-
-function isOfOneScale(from: DataType, to: DataType): boolean {
-  return (isInteger(from) && isInteger(to)) || (isMoment(from) && isMoment(to));
-}
-
-function isMoment({ kind }: DataType): boolean {
-  return kind === "timestamp" || kind === "datetime";
+  const compared = withoutIdleCast(expression);
+  return compared.kind === "column" ? compared.column.origin?.columnId : undefined;
 }
 
 function isFixed(expression: BoundExpression): boolean {

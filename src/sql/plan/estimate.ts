@@ -172,7 +172,9 @@ const INDEXED_SHARE = 1 / 100;
 function rowsByIndex(access: IndexAccess, rows: number): number {
   const count = keyCountOf(access.keys);
   if (isUniqueAccess(access)) return Math.min(count, rows);
-  const depth = depthOf(access) + Math.min(1, access.edges.length + access.beginnings.length);
+  const { beginnings, edges, endsAtNull } = access;
+  const isBounded = edges.length + beginnings.length > 0 || endsAtNull;
+  const depth = depthOf(access) + Number(isBounded);
   return Math.min(rows, count * rows * INDEXED_SHARE ** depth);
 }
 

@@ -11,9 +11,10 @@
  */
 import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
+import { asKeysOf, excludesNull, guardsFor, withoutCondition } from "../bind/change/index_terms.ts";
 import { conjunctsOf, sameExpression } from "../bind/walk.ts";
 import { beginningIn, boundIn, equalityIn, keyCountOf, soughtKeysOf } from "./access.ts";
-import type { Condition } from "./conditions.ts";
+import { type Condition, expressionsOf } from "./conditions.ts";
 import type { IndexAccess, IndexEdge, KeyPart, SoughtKeys } from "./plan.ts";
 
 /** The maximum number of indexes that a run compares. Each takes a few microseconds. */
@@ -23,13 +24,14 @@ const NO_KEYS: SoughtKeys = [[]];
 
 /** Returns the indexes that conditions restrict, the most promising one first. */
 export function indexesFor(
-  { indexes = [] }: TableEntry,
+  table: TableEntry,
   conditions: readonly Condition[],
 ): readonly IndexAccess[] | undefined {
+  const { indexes = [] } = table;
   if (indexes.length === 0 || conditions.length === 0) return undefined;
   const found = indexes
-    .filter(isReadable)
-    .flatMap((index) => accessBy(index, conditions) ?? [])
+    .filter(({ state }) => state === "ready")
+    .flatMap((index) => accessBy(table, index, conditions) ?? [])
     .toSorted((left, right) => promiseOf(right) - promiseOf(left));
   return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
 }
@@ -46,13 +48,13 @@ export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
 
 /** Whether an access finds at most one row for each of its keys. */
 export function isUniqueAccess(access: IndexAccess): boolean {
-  const { index } = access;
-  return index.isUnique && depthOf(access) === index.columnIds.length;
+  const { guards, index } = access;
+  return index.isUnique && guards.length === 0 && depthOf(access) === index.columnIds.length;
 }
 
 /** Returns the access to all keys of an index. */
 export function wholeOf(index: IndexEntry): IndexAccess {
-  return { index, keys: NO_KEYS, edges: [], beginnings: [] };
+  return { index, keys: NO_KEYS, edges: [], beginnings: [], guards: [], endsAtNull: false };
 }
 
 /**
@@ -72,14 +74,19 @@ function isSingle({ constants, items, lists }: KeyPart): boolean {
 
 /**
  * Returns the key of a unique index, in key order, if a condition consists of one equality for each
- * of its columns.
+ * of its columns, and of the condition of the index.
  */
 export function uniqueKeyIn(
+  table: TableEntry,
   condition: BoundExpression,
-  { columnIds, isUnique }: IndexEntry,
+  { guards, index }: IndexAccess,
 ): readonly BoundExpression[] | undefined {
-  const equalities = conjunctsOf(condition).map(equalityIn);
-  if (!isUnique || equalities.length !== columnIds.length) return undefined;
+  const { columnIds, isUnique } = index;
+  if (!isUnique || guards.length > 0) return undefined;
+  const equalities = withoutCondition(table, index, conjunctsOf(condition)).map((each) =>
+    equalityIn(asKeysOf(each, { table, index }, [])),
+  );
+  if (equalities.length !== columnIds.length) return undefined;
   const key = columnIds.flatMap(
     (columnId) => equalities.find((each) => each?.columnId === columnId)?.value ?? [],
   );
@@ -92,8 +99,18 @@ function promiseOf(access: IndexAccess): number {
   return 2 * depthOf(access) + Math.min(1, edges.length + beginnings.length);
 }
 
-function accessBy(index: IndexEntry, conditions: readonly Condition[]): IndexAccess | undefined {
-  const { columnIds } = index;
+function accessBy(
+  table: TableEntry,
+  index: IndexEntry,
+  written: readonly Condition[],
+): IndexAccess | undefined {
+  const { columnIds, where } = index;
+  const needed = guardsFor(table, index, expressionsOf(written));
+  if (needed === undefined) return undefined;
+  const guards = [...needed];
+  const conditions = written.map((condition) => {
+    return { ...condition, expression: asKeysOf(condition.expression, { table, index }, guards) };
+  });
   let keys = NO_KEYS;
   for (let depth = columnIds.length; depth > 0; depth -= 1) {
     const listed = soughtKeysOf(columnIds.slice(0, depth), conditions);
@@ -107,7 +124,16 @@ function accessBy(index: IndexEntry, conditions: readonly Condition[]): IndexAcc
     .flatMap(({ expression }) => beginningIn(expression) ?? [])
     .filter(({ columnId }) => columnId === rest[0]);
   const isOpen = keys === NO_KEYS && edges.length + beginnings.length === 0;
-  return isOpen ? undefined : { index, keys, edges, beginnings };
+  const endsAtNull = where !== undefined && isNeverNull(table, index);
+  if (isOpen && !endsAtNull) return undefined;
+  return { index, keys, edges, beginnings, guards, endsAtNull };
+}
+
+/** Whether no row that meets the condition of an index has NULL in its first column. */
+function isNeverNull(table: TableEntry, index: IndexEntry): boolean {
+  const [first = 0] = index.columnIds;
+  const column = table.columns.find(({ columnId }) => columnId === first);
+  return column?.notNull === true || excludesNull(table, index, first);
 }
 
 /** Returns the bound that a condition sets on the first of some columns of an index. */

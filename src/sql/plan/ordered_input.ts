@@ -7,10 +7,11 @@
  * different column unless that column contains NULL or strings with equal prefixes in many lengths,
  * or the transaction has staged rows.
  */
-import type { TableEntry } from "../../catalog/mod.ts";
+import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
-import { isVolatile } from "../bind/walk.ts";
+import { asKeysOf } from "../bind/change/index_terms.ts";
+import { isVolatile, mapChildren } from "../bind/walk.ts";
 import { depthOf, isReadable, isUniqueAccess, wholeOf, withinSingle } from "./index_access.ts";
 import type { AggregateNode, IndexAccess, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
@@ -72,11 +73,15 @@ export function indexOrderOf(
   const [first] = indexes;
   // The minimum number of rows, because sorting a few rows is faster.
   if (first !== undefined && isUniqueAccess(first)) return undefined;
-  const sorted = keys.map((key) => ({ ...key, columnId: columnBelow(input, key.expression) }));
+  const below = keys.map((key) => expressionBelow(input, key.expression));
   let best: OrderedIndex | undefined;
-  for (const index of (table.indexes ?? []).filter(isReadable)) {
+  for (const index of table.indexes ?? []) {
     const known = indexes.find((access) => access.index === index);
+    if (known === undefined && !isReadable(index)) continue;
     const access = known === undefined ? wholeOf(index) : withinSingle(known);
+    const sorted = keys.map((key, at) => {
+      return { ...key, columnId: partOfIndex(below[at], { table, index }) };
+    });
     const order = orderBy(access, sorted, table);
     if (order !== undefined && (best === undefined || isBetter(order, best))) best = order;
   }
@@ -136,7 +141,23 @@ function orderBy(
     }
     keyCount += 1;
   }
-  return isDescending === undefined ? undefined : { access, isDescending, keyCount };
+  if (isDescending === undefined) return undefined;
+  // The rows outside of the index are the last ones in its order, so they would be read first.
+  const isReadLast = !isDescending || fixed.size > 0 || access.endsAtNull;
+  if (access.index.where !== undefined && !isReadLast) return undefined;
+  return { access, isDescending, keyCount };
+}
+
+/** Returns the part of an index that has the values of an expression over its table. */
+function partOfIndex(
+  expression: BoundExpression | undefined,
+  place: { readonly table: TableEntry; readonly index: IndexEntry },
+): number | undefined {
+  if (expression === undefined) return undefined;
+  const guards: BoundExpression[] = [];
+  const part = asKeysOf(expression, place, guards);
+  if (part.kind !== "column" || guards.length > 0) return undefined;
+  return part.column.origin?.columnId;
 }
 
 /** Whether NULL comes after all values, or before them in descending order. */
@@ -148,14 +169,19 @@ function hasNullsLikeIndex(
   return columns.some((column) => column.columnId === columnId && column.notNull);
 }
 
-/** Returns the table column whose values an expression over some rows has. */
-function columnBelow(input: PlanNode, expression: BoundExpression): number | undefined {
-  const column = expression.kind === "column" ? expression.column : undefined;
-  if (column === undefined) return undefined;
-  if (input.kind === "filter") return columnBelow(input.input, expression);
-  if (input.kind !== "project") return column.origin?.columnId;
-  const below = input.expressions[input.columns.findIndex(({ id }) => id === column.id)];
-  return below === undefined ? undefined : columnBelow(input.input, below);
+/**
+ * Returns an expression over the columns of the scan below some rows that has the values of an
+ * expression over those rows.
+ */
+function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExpression {
+  if (input.kind === "filter") return expressionBelow(input.input, expression);
+  if (input.kind !== "project") return expression;
+  const below = (part: BoundExpression): BoundExpression => {
+    if (part.kind !== "column") return mapChildren(part, below);
+    const at = input.columns.findIndex(({ id }) => id === part.column.id);
+    return input.expressions[at] ?? part;
+  };
+  return expressionBelow(input.input, below(expression));
 }
 
 /**

@@ -73,6 +73,13 @@ export interface IndexAccess {
   readonly edges: readonly IndexEdge[];
   /** The prefix of the strings in the column after the columns with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
+  /** Conditions on the values of a run, without which the run cannot use the index. */
+  readonly guards: readonly BoundExpression[];
+  /**
+   * Whether the rows with NULL in the first column are outside of the index. They are the last ones
+   * in its order.
+   */
+  readonly endsAtNull: boolean;
 }
 
 export interface ScanNode {

@@ -9,7 +9,7 @@ import type { Principal } from "../../auth/mod.ts";
 import { millisecondsText } from "../../base/number_text.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
-import { type DataType, type Row, TEXT } from "../../types/mod.ts";
+import { type Row, TEXT } from "../../types/mod.ts";
 import type { BoundTableFunction } from "../bind/bound.ts";
 import type { BoundExpression, BoundSort, BoundWindowCall } from "../bind/bound_expressions.ts";
 import type { Measured, Profile } from "../execute/context/profile.ts";
@@ -323,8 +323,6 @@ class Explainer {
         : nameText(
             table.columns.find((column) => column.columnId === columnId)?.name ?? `#${columnId}`,
           );
-    const typeOf = (columnId: number): DataType =>
-      table.columns.find((column) => column.columnId === columnId)?.type ?? TEXT;
     const keys =
       key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`) ??
       (sought === undefined ? undefined : [this.#listed(sought)]);
@@ -356,9 +354,7 @@ class Explainer {
       table: `${table.namespace}.${table.name}`,
       access,
       ...(keys === undefined ? {} : { key: keys.join(" AND ") }),
-      ...(indexes === undefined
-        ? {}
-        : { index: textOfIndexes(indexes, { textOf: text, nameOf, typeOf }) }),
+      ...(indexes === undefined ? {} : { index: textOfIndexes(table, indexes, { textOf: text }) }),
       ...(listed === undefined ? {} : { prefix: listed }),
       ...(bounds.length === 0 ? {} : { ranges: bounds.join(" AND ") }),
       ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),

@@ -3,34 +3,45 @@
  *
  *     t_room_ts (room = 3 AND ts > now()) or t_author (author any of 2)
  */
-import type { DataType } from "../../types/mod.ts";
+import { type IndexPart, indexPartsOf, type TableEntry } from "../../catalog/mod.ts";
+import { type DataType, UNKNOWN } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
 import { keyCountOf } from "../plan/access.ts";
 import { depthOf } from "../plan/index_access.ts";
 import type { IndexAccess, IndexEdge, KeyPart, SoughtKeys } from "../plan/plan.ts";
 
 interface Texts {
   readonly textOf: (expression: BoundExpression) => string;
-  readonly nameOf: (columnId: number) => string;
-  readonly typeOf: (columnId: number) => DataType;
 }
 
-export function textOfIndexes(indexes: readonly IndexAccess[], texts: Texts): string {
+export function textOfIndexes(
+  table: TableEntry,
+  indexes: readonly IndexAccess[],
+  texts: Texts,
+): string {
   return indexes
-    .map((access) => `${access.index.name} (${textOfAccess(access, texts)})`)
+    .map((access) => {
+      const keys = textOfAccess(table, access, texts);
+      return keys === "" ? access.index.name : `${access.index.name} (${keys})`;
+    })
     .join(" or ");
 }
 
-function textOfAccess(access: IndexAccess, texts: Texts): string {
-  const { columnIds } = access.index;
-  const names = columnIds.map(texts.nameOf);
+function textOfAccess(table: TableEntry, access: IndexAccess, texts: Texts): string {
+  const parts = indexPartsOf(table, access.index);
+  const names = parts.map(shownName);
   const depth = depthOf(access);
   const rest = names.slice(depth);
   return [
-    ...(depth === 0 ? [] : [textOfKeys(access.keys, columnIds.slice(0, depth), texts)]),
+    ...(depth === 0 ? [] : [textOfKeys(access.keys, parts.slice(0, depth), texts)]),
     ...access.edges.map((edge) => textOfEdge(edge, rest, texts)),
     ...access.beginnings.map((each) => textOfBeginning(each, rest[0], texts)),
   ].join(" AND ");
+}
+
+function shownName({ isExpression, name }: IndexPart): string {
+  return isExpression ? name : nameText(name);
 }
 
 function textOfBeginning(
@@ -44,14 +55,13 @@ function textOfBeginning(
   ].join(" AND ");
 }
 
-function textOfKeys(keys: SoughtKeys, columnIds: readonly number[], texts: Texts): string {
-  const names = columnIds.map(texts.nameOf);
+function textOfKeys(keys: SoughtKeys, columns: readonly IndexPart[], texts: Texts): string {
+  const names = columns.map(shownName);
   const [parts = []] = keys;
   if (keys.length > 1) return `${listed(names)} any of ${keyCountOf(keys)}`;
   return parts
     .map((part, i) => {
-      const columnId = columnIds[i] ?? 0;
-      const value = textOfValue(part, { columnId, ...texts });
+      const value = textOfValue(part, columns[i]?.type ?? UNKNOWN, texts);
       if (value !== undefined) return `${names[i]} = ${value}`;
       const [list] = part.lists;
       if (list !== undefined) return `${names[i]} any of the elements of ${texts.textOf(list)}`;
@@ -63,12 +73,13 @@ function textOfKeys(keys: SoughtKeys, columnIds: readonly number[], texts: Texts
 /** Returns the only value of a part, or undefined if there may be several. */
 function textOfValue(
   { constants, items, lists }: KeyPart,
-  { columnId, textOf, typeOf }: Texts & { columnId: number },
+  type: DataType,
+  { textOf }: Texts,
 ): string | undefined {
   if (items.length + constants.length !== 1 || lists.length > 0) return undefined;
   const [item] = items;
   const [value = null] = constants;
-  return textOf(item ?? { kind: "constant", type: typeOf(columnId), value });
+  return textOf(item ?? { kind: "constant", type, value });
 }
 
 function textOfEdge(

@@ -2,7 +2,7 @@
  * `system.indexes`: the primary key and the secondary indexes of each table that the caller may
  * see.
  */
-import { type Catalog, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import { type Catalog, indexPartsOf, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
 import { BOOLEAN, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { visibleTables } from "./show_rows.ts";
@@ -53,10 +53,12 @@ function rowsOf(table: TableEntry): Row[] {
   return [
     ...key,
     ...indexes.map((index): Row => {
-      const { columnIds, isConstraint, isUnique, state } = index;
-      const columns = listOf(table, columnIds);
+      const { isConstraint, isUnique, state, where } = index;
+      const columns = indexPartsOf(table, index)
+        .map(({ isExpression, name: part }) => (isExpression ? `(${part})` : part))
+        .join(", ");
       const unique = isUnique ? "UNIQUE " : "";
-      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name} (${columns})`;
+      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name} (${columns})${where === undefined ? "" : ` WHERE ${where.sql}`}`;
       return [
         namespace,
         name,

@@ -316,7 +316,9 @@ function referencedOf(
   const { indexes = [], primaryKey } = table;
   const isSame = (others: readonly number[]): boolean =>
     others.length === ids.length && others.every((id) => ids.includes(id));
-  const unique = indexes.find(({ columnIds, isUnique }) => isUnique && isSame(columnIds));
+  const unique = indexes.find(
+    ({ columnIds, isUnique, where }) => isUnique && where === undefined && isSame(columnIds),
+  );
   return isSame(primaryKey) || unique === undefined
     ? { name: keyNameOf(table), columnIds: primaryKey }
     : unique;

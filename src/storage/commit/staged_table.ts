@@ -283,7 +283,7 @@ function takesKey(
 ): boolean {
   if (version.isDeleted) return false;
   return table.enforcedIndexes.some((index) => {
-    const values = index.order.columns.map(({ columnId }) => table.valueAt(version, columnId));
+    const values = index.order.columns.map((column) => table.keyValueAt(version, column));
     if (values.includes(null)) return false;
     return memIndexOf(own, index).newestOf(owner, keyOfValues(values)) !== -1;
   });

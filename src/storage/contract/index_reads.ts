@@ -8,7 +8,7 @@
  *   way.
  */
 import type { Seq } from "../../base/seq.ts";
-import type { Row } from "../../types/mod.ts";
+import type { DataType, Row } from "../../types/mod.ts";
 import type { OrderedScan } from "./store.ts";
 
 /**
@@ -20,14 +20,30 @@ import type { OrderedScan } from "./store.ts";
  */
 export type IndexState = "building" | "checking" | "ready";
 
+/** A computed part of the key of an index. */
+export interface StoredExpression {
+  readonly columnId: number;
+  /** The name of the part, for messages. */
+  readonly name: string;
+  readonly sql: string;
+  readonly type: DataType;
+  /** The ids of the columns that it reads. */
+  readonly readIds: readonly number[];
+}
+
 /** The properties of an index that the store needs. */
 export interface StoredIndex {
   /** Never reused within a table. */
   readonly indexId: number;
   /** The name of the index or its constraint, for messages. */
   readonly name: string;
-  /** Columns of the table, in the order of the key. At least one. */
+  /** The parts of the key in its order, columns of the table or expressions. At least one. */
   readonly columnIds: readonly number[];
+  /**
+   * The parts of the key that are computed. The id of such a part is either an id that no column
+   * has, or that of the column whose value it has in the rows that belong to the index.
+   */
+  readonly expressions?: readonly StoredExpression[] | undefined;
   /**
    * Whether no two live rows of one owner may have the same values. Rows with a NULL among them are
    * never equal.

@@ -10,13 +10,15 @@
  * - Sorted rows leave nothing out.
  */
 import { defined } from "../../base/assert.ts";
-import type { Row, Value } from "../../types/mod.ts";
+import { type Row, slice, type Value, valuesOf } from "../../types/mod.ts";
 import { type Key, keyOfValues } from "../contract/key.ts";
-import type { IndexOrder } from "../segment/index_order.ts";
+import { computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
+import type { StoredColumn } from "../contract/store.ts";
+import { type IndexOrder, prefixOf } from "../segment/index_order.ts";
 import { sortByKey } from "../segment/index_sort.ts";
 import { fillPrefixes, TieSorter } from "../segment/index_ties.ts";
 import { KeyRows } from "./key_rows.ts";
-import { newGrowth } from "./mem_column.ts";
+import { type MemColumn, newGrowth } from "./mem_column.ts";
 import type { MemPartition } from "./mem_partition.ts";
 import type { Memtable } from "./memtable.ts";
 
@@ -24,6 +26,12 @@ const NONE = -1;
 
 /** Approximate memory of a row in an index, in bytes. */
 const INDEXED_ROW_BYTES = 24;
+
+/** Approximate memory of a computed value, in bytes. */
+const COMPUTED_BYTES = 32;
+
+/** Rows for which an expression is computed in one go. */
+const COMPUTED_ROWS = 2048;
 
 /** The rows of one owner in the order of their keys, in runs that are sorted separately. */
 interface SortedOwner {
@@ -41,6 +49,8 @@ export class MemIndex {
   #older: Int32Array = new Int32Array(0);
   readonly #olderGrowth = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
   readonly #sorted = new Map<number, SortedOwner>();
+  /** The values of each part of the key that is an expression, from row 0 on. */
+  readonly #computed = new Map<IndexColumn, Value[]>();
   /** Rows from 0 up to this number are in the index. */
   #count = 0;
 
@@ -50,7 +60,9 @@ export class MemIndex {
   }
 
   get byteCount(): number {
-    return this.#count * INDEXED_ROW_BYTES;
+    let bytes = this.#count * INDEXED_ROW_BYTES;
+    for (const values of this.#computed.values()) bytes += values.length * COMPUTED_BYTES;
+    return bytes;
   }
 
   /**
@@ -92,6 +104,11 @@ export class MemIndex {
 
   /** Removes the newest row of the memtable, if it is in the index. */
   pop(row: number): void {
+    this.#forget(row);
+    for (const values of this.#computed.values()) values.length = Math.min(values.length, row);
+  }
+
+  #forget(row: number): void {
     if (row >= this.#count) return;
     this.#count = row;
     const owner = this.#memtable.owners[row] ?? 0;
@@ -127,8 +144,40 @@ export class MemIndex {
 
   /** Returns the value of a row in a column, counted within the key. */
   valueAt(at: number, row: number): Value {
-    const columnId = this.order.columns[at]?.columnId ?? 0;
-    return defined(this.#memtable.column(columnId), "an indexed column is there").valueAt(row);
+    const column = defined(this.order.columns[at], "a part of the key");
+    if (column.expression !== undefined) return this.#computedUpTo(row, column)[row] ?? null;
+    return this.#columnOf(column).valueAt(row);
+  }
+
+  #columnOf({ columnId }: StoredColumn): MemColumn {
+    return defined(this.#memtable.column(columnId), "an indexed column is there");
+  }
+
+  /** Returns the values of an expression for all rows up to a row, or more. */
+  #computedUpTo(row: number, column: IndexColumn): readonly Value[] {
+    const { expression } = column;
+    let values = this.#computed.get(column);
+    if (values === undefined) this.#computed.set(column, (values = []));
+    if (expression === undefined) return values;
+    while (values.length <= row) {
+      const start = values.length;
+      const end = Math.min(start + COMPUTED_ROWS, this.#memtable.rowCount);
+      const read = expression.reads.map((each) => slice(this.#columnOf(each).vector(), start, end));
+      for (const value of valuesOf(computedKeys(expression, read, end - start))) values.push(value);
+    }
+    return values;
+  }
+
+  /** Fills in the prefixes of the keys of some rows. */
+  #fillPrefixes(prefixes: Float64Array, rows: Uint32Array): void {
+    const first = defined(this.order.columns[0], "an index has a column");
+    if (first.expression === undefined) {
+      fillPrefixes(prefixes, this.#columnOf(first).vector(), { rows });
+      return;
+    }
+    for (let at = 0; at < rows.length; at += 1) {
+      prefixes[at] = prefixOf(this.valueAt(0, rows[at] ?? 0));
+    }
   }
 
   /** Returns an owner's rows in runs, each in the order of keys. */
@@ -162,10 +211,8 @@ export class MemIndex {
   }
 
   #sortedRun(rows: Uint32Array): Uint32Array {
-    const columnId = this.order.columns[0]?.columnId ?? 0;
-    const vector = defined(this.#memtable.vector(columnId), "an indexed column is there");
     const keys = new Float64Array(rows.length);
-    fillPrefixes(keys, vector, { rows });
+    this.#fillPrefixes(keys, rows);
     for (const _ of sortByKey(keys, rows));
     const ties = new TieSorter(this.order, (at, row) => this.valueAt(at, row));
     for (const _ of ties.sort(keys, rows, 0));

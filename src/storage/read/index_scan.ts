@@ -18,7 +18,13 @@ import type { RowSpan } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { SegmentIndex } from "../table/segment_index.ts";
 import type { StoredTable } from "../table/table.ts";
-import { isLiveAt, lookupIndex, memIndexOf, type TableIndex } from "../table/table_index.ts";
+import {
+  columnsReadBy,
+  isLiveAt,
+  lookupIndex,
+  memIndexOf,
+  type TableIndex,
+} from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { columnTypeOf } from "./segment_scan.ts";
@@ -177,7 +183,7 @@ class IndexScan implements OrderedScan {
     this.#options = options;
     this.#order = index.order;
     this.#step = isDescending ? -1 : 1;
-    this.#watch = new DefinitionWatch(table, [...columnIds, ...index.stored.columnIds]);
+    this.#watch = new DefinitionWatch(table, [...columnIds, ...columnsReadBy(index)]);
     this.#pinned = [...table.segments];
     for (const segment of this.#pinned) segment.pin();
     this.#spanIndex = isDescending ? spans.length - 1 : 0;

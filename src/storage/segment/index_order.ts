@@ -14,7 +14,7 @@ import {
   type Row,
   type Value,
 } from "../../types/mod.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { IndexColumn } from "../contract/key_expressions.ts";
 
 /** The number of bytes of a string that its prefix contains. */
 const PREFIX_BYTES = 6;
@@ -23,11 +23,11 @@ const encoder = new TextEncoder();
 
 export class IndexOrder {
   /** The columns of the index, in key order. */
-  readonly columns: readonly StoredColumn[];
+  readonly columns: readonly IndexColumn[];
   readonly #comparators: readonly Comparator[];
   readonly #areNumbers: readonly boolean[];
 
-  constructor(columns: readonly StoredColumn[]) {
+  constructor(columns: readonly IndexColumn[]) {
     this.columns = columns;
     this.#comparators = columns.map(({ type }) => comparatorFor(type));
     this.#areNumbers = columns.map(({ type }) => isNumber(type));

@@ -5,6 +5,7 @@
 import { defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { Value, Vector } from "../../types/mod.ts";
+import { computedKey, computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
 import type { StoredColumn } from "../contract/store.ts";
 import { converted, convertVector, formOf } from "../memtable/convert.ts";
 import { type IndexEntries, type IndexFilePlace, indexFilePieces } from "../segment/index_file.ts";
@@ -17,7 +18,7 @@ import type { SegmentReader } from "../segment/reader.ts";
 export interface IndexOutline {
   readonly indexId: number;
   /** The columns of the index, in key order. */
-  readonly columns: readonly StoredColumn[];
+  readonly columns: readonly IndexColumn[];
 }
 
 /** An index to write to a file. */
@@ -49,7 +50,7 @@ export function* buildIndex(
     yield;
   }
   const ties = new TieSorter(new IndexOrder(columns), (at, row) =>
-    storedValue(reader, defined(columns[at], "a column of the index"), row),
+    keyValueOf(reader, defined(columns[at], "a column of the index"), row),
   );
   for (let index = 0; index < reader.ownerCount; index += 1) {
     const { end, start } = reader.ownerAt(index);
@@ -62,7 +63,7 @@ export function* buildIndex(
 }
 
 /** Counts the bytes with which every string in a column begins; 0 for other types. */
-function* commonBytesOf(reader: SegmentReader, column: StoredColumn): Generator<void, number> {
+function* commonBytesOf(reader: SegmentReader, column: IndexColumn): Generator<void, number> {
   if (column.type.kind !== "text") return 0;
   let common: CommonBytes | undefined;
   for (let group = 0; group < reader.groupCount && common?.count !== 0; group += 1) {
@@ -108,7 +109,7 @@ function indexPlaceOf(
 }
 
 /** Returns a value of a row of a segment, in the current form of its column. */
-export function storedValue(
+function storedValue(
   reader: Pick<SegmentReader, "columnType" | "valueAt">,
   { columnId, missing, type }: StoredColumn,
   row: number,
@@ -119,12 +120,27 @@ export function storedValue(
   return converted(value, formOf(storedType), type);
 }
 
-/** Returns the values of a column in a group; undefined if the file lacks the column. */
-function groupVector(
-  reader: SegmentReader,
-  { columnId, missing, type }: StoredColumn,
-  group: number,
-): Vector {
+/** Returns the value of a row of a segment in a part of the keys of an index. */
+export function keyValueOf(
+  reader: Pick<SegmentReader, "columnType" | "valueAt">,
+  column: IndexColumn,
+  row: number,
+): Value {
+  const { expression } = column;
+  if (expression === undefined) return storedValue(reader, column, row);
+  return computedKey(
+    expression,
+    expression.reads.map((each) => storedValue(reader, each, row)),
+  );
+}
+
+/** Returns the values of a part of the keys of an index in a group. */
+function groupVector(reader: SegmentReader, column: IndexColumn, group: number): Vector {
+  const { columnId, expression, missing, type } = column;
+  if (expression !== undefined) {
+    const read = expression.reads.map((each) => groupVector(reader, each, group));
+    return computedKeys(expression, read, reader.groupRows(group));
+  }
   const vector = reader.column(columnId, group);
   const storedType = reader.columnType(columnId);
   if (vector === undefined || storedType === undefined) {

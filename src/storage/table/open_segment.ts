@@ -23,7 +23,7 @@ import type { PreparedReplacements } from "../deletions/prepared_replacements.ts
 import { ColumnOrders } from "../segment/column_orders.ts";
 import type { IndexEntries } from "../segment/index_file.ts";
 import type { SegmentReader } from "../segment/reader.ts";
-import { buildIndex, storedValue } from "./index_builder.ts";
+import { buildIndex, keyValueOf } from "./index_builder.ts";
 import { LivePages } from "./live_pages.ts";
 import { SegmentIndex } from "./segment_index.ts";
 import type { TableIndex } from "./table_index.ts";
@@ -199,7 +199,7 @@ export class OpenSegment {
     const entries = file ?? this.guard(() => finished(buildIndex(reader, { columns })));
     const index = new SegmentIndex(entries, order, (at, row) => {
       const column = defined(columns[at], "a column of the index");
-      return this.guard(() => storedValue(this.reader, column, row));
+      return this.guard(() => keyValueOf(this.reader, column, row));
     });
     this.#indexes.set(indexId, { index, close: () => file?.close() });
     return index;

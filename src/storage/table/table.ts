@@ -15,6 +15,7 @@ import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
+import { computedKey, type IndexColumn } from "../contract/key_expressions.ts";
 import type { SegmentEntry, TableState } from "../contract/manifest.ts";
 import { type LookupOptions, type StoredColumn, type TableDefinition } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
@@ -497,6 +498,15 @@ export class StoredTable {
     const storedType = cursor.typeOf(columnId);
     if (column === undefined || storedType === undefined) return value;
     return converted(value, formOf(storedType), column.type);
+  }
+
+  /** Returns the value of a version in a part of the keys of an index. */
+  keyValueAt(cursor: VersionCursor, { columnId, expression }: IndexColumn): Value {
+    if (expression === undefined) return this.valueAt(cursor, columnId);
+    return computedKey(
+      expression,
+      expression.reads.map((each) => this.valueAt(cursor, each.columnId)),
+    );
   }
 
   /** Keeps a replacement that could not be recorded in the segment of the replaced version. */

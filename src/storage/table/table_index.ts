@@ -6,6 +6,7 @@ import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
 import type { IndexLookupOptions, StoredIndex } from "../contract/index_reads.ts";
 import { type Key, keyOfValues } from "../contract/key.ts";
+import type { IndexColumn } from "../contract/key_expressions.ts";
 import type { StoredColumn, TableDefinition } from "../contract/store.ts";
 import type { MemIndex } from "../memtable/mem_index.ts";
 import type { Memtable } from "../memtable/memtable.ts";
@@ -21,16 +22,37 @@ export interface TableIndex {
 }
 
 /** Returns the indexes of a definition. */
-export function tableIndexesOf({ columns, indexes = [] }: TableDefinition): TableIndex[] {
+export function tableIndexesOf(definition: TableDefinition): TableIndex[] {
+  const { columns, indexes = [] } = definition;
   return indexes.map((stored) => ({
     stored,
-    order: new IndexOrder(
-      stored.columnIds.map((id): StoredColumn => {
-        const column = columns.find(({ columnId }) => columnId === id);
-        return defined(column, "an indexed column is a column of the table");
-      }),
-    ),
+    order: new IndexOrder(indexColumnsOf(columns, stored)),
   }));
+}
+
+/** Returns the parts of the keys of an index. */
+export function indexColumnsOf(
+  columns: readonly StoredColumn[],
+  { columnIds, expressions = [] }: Pick<StoredIndex, "columnIds" | "expressions">,
+): IndexColumn[] {
+  const columnOf = (id: number): StoredColumn => {
+    const column = columns.find(({ columnId }) => columnId === id);
+    return defined(column, "an index reads columns of its table");
+  };
+  return columnIds.map((id): IndexColumn => {
+    const computed = expressions.find(({ columnId }) => columnId === id);
+    if (computed === undefined) return columnOf(id);
+    const { columnId, name, readIds, sql, type } = computed;
+    const expression = { sql, type, reads: readIds.map(columnOf) };
+    return { columnId, name, type, missing: null, expression };
+  });
+}
+
+/** Returns the ids of the columns whose values the keys of an index depend on. */
+export function columnsReadBy({ order }: TableIndex): number[] {
+  return order.columns.flatMap(
+    ({ columnId, expression }) => expression?.reads.map((each) => each.columnId) ?? columnId,
+  );
 }
 
 /** Whether an index is in force: it refuses new duplicates. */

@@ -3,14 +3,17 @@
  * both the stored and the proposed row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { type IndexEntry, keyNameOf, type TableEntry } from "../../../catalog/mod.ts";
+import { type IndexEntry, indexPartsOf, keyNameOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { OnConflictAction } from "../../parse/ast/ast.ts";
+import { expressionToSql } from "../../parse/print/print_queries.ts";
 import type { ExpressionContext } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
-import { bindCondition } from "../expression/expression_binder.ts";
+import { bindCondition, bindExpression } from "../expression/expression_binder.ts";
 import { queriesAround } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
+import { conjunctsOf } from "../walk.ts";
 import { type BoundSet, bindSets, type DmlDeps, nameOf, type Target } from "./dml_target.ts";
+import { asKeysOf, guardsFor, indexContext } from "./index_terms.ts";
 
 /**
  * The keys whose conflicts are handled: the primary key, a unique index, or all of them. Other
@@ -93,23 +96,55 @@ function targetOf({ on, _location }: OnConflictAction, table: TableEntry): Confl
       { position: on._location.start },
     );
   }
-  const named = on.exprs.map(({ name }) => name);
-  const isNamed = (columnIds: readonly number[]): boolean => {
-    const names = namesOf(table, columnIds);
-    return new Set(named).size === names.length && names.every((name) => named.includes(name));
+  const context = indexContext(table);
+  const parts = on.exprs.map((expr) => bindExpression(expr, context));
+  const conditions = on.where === undefined ? [] : conjunctsOf(bindCondition(on.where, context));
+  const isMeant = (index: IndexEntry): boolean => {
+    const named = new Set(parts.map((part) => partIn(part, { table, index })));
+    const hasAll = index.columnIds.every((id) => named.has(id));
+    return hasAll && named.size === index.columnIds.length;
   };
-  if (isNamed(table.primaryKey)) return "key";
-  const index = unique.find(({ columnIds }) => isNamed(columnIds));
+  const named = new Set(parts.map(columnOf));
+  const isKey = table.primaryKey.every((id) => named.has(id));
+  if (isKey && named.size === table.primaryKey.length) return "key";
+  // An index over all rows refuses more than one with a condition.
+  const index =
+    unique.find((each) => each.where === undefined && isMeant(each)) ??
+    unique.find((each) => isMeant(each) && guardsFor(table, each, conditions)?.length === 0);
   if (index !== undefined) return index;
-  const keys = [table.primaryKey, ...unique.map(({ columnIds }) => columnIds)];
-  const listed = keys.map((columnIds) => `(${namesOf(table, columnIds).join(", ")})`).join(" or ");
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use ON CONFLICT (${named.join(", ")}): the target must be the primary key or the columns of a unique index: ${listed}`,
+    `Cannot use ON CONFLICT (${on.exprs.map(expressionToSql).join(", ")}): the target must be the primary key or the columns of a unique index: ${targetsOf(table, unique)}`,
     { position: _location.start },
   );
 }
 
-function namesOf({ columns }: TableEntry, columnIds: readonly number[]): string[] {
-  return columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name ?? "");
+function columnOf(part: BoundExpression): number | undefined {
+  return part.kind === "column" ? part.column.origin?.columnId : undefined;
+}
+
+/** Returns the part of an index that an expression stands for. */
+function partIn(
+  part: BoundExpression,
+  place: { readonly table: TableEntry; readonly index: IndexEntry },
+): number | undefined {
+  const guards: BoundExpression[] = [];
+  const id = columnOf(asKeysOf(part, place, guards));
+  return guards.length === 0 ? id : undefined;
+}
+
+/** Lists the targets that ON CONFLICT may name. */
+function targetsOf(table: TableEntry, unique: readonly IndexEntry[]): string {
+  const key = table.columns.filter(({ columnId }) => table.primaryKey.includes(columnId));
+  const keys = [
+    `(${key.map(({ name }) => name).join(", ")})`,
+    ...unique.map((index) => {
+      const parts = indexPartsOf(table, index).map(({ isExpression, name }) =>
+        isExpression ? `(${name})` : name,
+      );
+      const where = index.where === undefined ? "" : ` WHERE ${index.where.sql}`;
+      return `(${parts.join(", ")})${where}`;
+    }),
+  ];
+  return keys.join(" or ");
 }

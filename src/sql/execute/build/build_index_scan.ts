@@ -9,7 +9,7 @@
  * once a row needs the value.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
+import { type IndexEntry, indexPartsOf, type TableEntry } from "../../../catalog/mod.ts";
 import {
   DELETED_COLUMN_ID,
   type IndexBound,
@@ -52,11 +52,13 @@ export function compileIndexes({
   // The parts of a divided query share the row groups of the table.
   if (indexes.length === 0 || isDivided || withTombstones) return undefined;
   const choices = indexes.map((access) => {
-    return { index: access.index, spansOf: compileSpans(table, access) };
+    const spansOf = compileSpans(table, access);
+    return { index: access.index, spansOf, mayUse: compileGuards(access) };
   });
   return (options) => {
     let best: OrderedScan | undefined;
-    for (const { index, spansOf } of choices) {
+    for (const { index, mayUse, spansOf } of choices) {
+      if (!mayUse(options.context)) continue;
       const spans = attempted(() => spansOf(options.context));
       const scan = spans && openIndex(options, { index, spans, isDescending: false });
       if (scan === undefined) continue;
@@ -116,14 +118,18 @@ export interface SpanUse {
   readonly skipsNull?: boolean;
 }
 
+/** Compiles the test whether a run may use an index. */
+export function compileGuards({ guards }: IndexAccess): (context: ExecutionContext) => boolean {
+  if (guards.length === 0) return () => true;
+  const tests = guards.map(compileScalar);
+  return (context) => tests.every((test) => attempted(() => test(context)) === true);
+}
+
 /** Compiles the ranges of keys that an access allows. */
-export function compileSpans(
-  table: TableEntry,
-  access: IndexAccess,
-  { skipsNull = false }: SpanUse = {},
-): SpansOf {
+export function compileSpans(table: TableEntry, access: IndexAccess, use: SpanUse = {}): SpansOf {
   const types = typesOf(table, access.index);
   const depth = depthOf(access);
+  const skipsNull = use.skipsNull === true || (access.endsAtNull && depth === 0);
   const keyTypes = types.slice(0, depth);
   const rest = types.slice(depth);
   const keysOf = compileSought(access.keys, keyTypes);
@@ -160,9 +166,8 @@ export function openByKeys(
 }
 
 /** Returns the types of the columns of an index. */
-export function typesOf({ columns }: TableEntry, { columnIds }: IndexEntry): readonly DataType[] {
-  const types = new Map(columns.map(({ columnId, type }) => [columnId, type]));
-  return columnIds.flatMap((columnId) => types.get(columnId) ?? []);
+export function typesOf(table: TableEntry, index: IndexEntry): readonly DataType[] {
+  return indexPartsOf(table, index).map(({ type }) => type);
 }
 
 function compareRows(comparators: readonly Comparator[], left: Row, right: Row): number {

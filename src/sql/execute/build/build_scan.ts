@@ -41,6 +41,7 @@ import { ORDERED_SHARE_MAX, OrderedTableScan } from "../sort/ordered_table_scan.
 import { attempted } from "./attempt.ts";
 import { type BeginningSpan, compileBeginning } from "./beginnings.ts";
 import {
+  compileGuards,
   compileIndexes,
   compileSpans,
   openByKeys,
@@ -93,7 +94,7 @@ function keyBelow(
   if (input.kind !== "filter" || input.input.kind !== "scan") return undefined;
   const { indexes: [access] = [], table, withTombstones } = input.input;
   if (access === undefined || withTombstones) return undefined;
-  const key = uniqueKeyIn(input.condition, access.index);
+  const key = uniqueKeyIn(table, input.condition, access);
   return key === undefined ? undefined : { table, key, index: access.index };
 }
 
@@ -304,7 +305,9 @@ export function buildIndexOrder(
 ): (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined {
   const optionsOf = scanOptions(node, {});
   const spansOf = compileSpans(node.table, access, use);
+  const mayUse = compileGuards(access);
   return (context, rowsWanted) => {
+    if (!mayUse(context)) return undefined;
     const options = optionsOf(context);
     // Rows that a transaction has staged are not ordered.
     if (context.staged?.hasStaged(node.table.tableId) === true) return undefined;

@@ -8,6 +8,7 @@ import { KEY_BYTES_MAX } from "../../../base/limits.ts";
 import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
   type Batch,
+  constVector,
   type DataType,
   isNullAt,
   partOf,
@@ -30,10 +31,13 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
+import { storedIndexOf } from "./stored_index.ts";
 
 type DefaultValue = (context: ExecutionContext) => Value;
 
+/** A CHECK, or an expression of an index, which is never false but may fail. */
 interface Check {
+  readonly kind: "check" | "index";
   readonly name: string;
   /** The names of the columns that the check reads, in the order of the table. */
   readonly columns: readonly string[];
@@ -78,7 +82,7 @@ export class TableRuntime {
     this.filePositions = this.types.flatMap(({ kind }, i) => (kind === "file" ? [i] : []));
     this.#defaults = table.columns.map((column) => compileDefault(column));
     this.#notNull = table.columns.flatMap(({ notNull }, i) => (notNull ? [i] : []));
-    this.#checks = compileChecks(table);
+    this.#checks = [...compileChecks(table), ...compileKeys(table)];
     this.#generated = compileGenerated(table);
     this.#hasLongKey = this.keyTypes.some(({ kind }) => kind === "text" || kind === "bytes");
   }
@@ -218,8 +222,8 @@ export class TableRuntime {
     );
   }
 
-  #failed({ name }: Check, cause: DatabaseError): DatabaseError {
-    return withPlace(cause, `check "${name}" of ${nameOf(this.table)}`);
+  #failed({ kind, name }: Check, cause: DatabaseError): DatabaseError {
+    return withPlace(cause, `${kind} "${name}" of ${nameOf(this.table)}`);
   }
 
   #faultOfKey(row: Row): DatabaseError | undefined {
@@ -329,6 +333,31 @@ function compileGenerated(table: TableEntry): GeneratedColumn[] {
   });
 }
 
+/** Compiles the expressions of indexes, which must not fail for any row. */
+function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
+  const computed = indexes.filter(
+    ({ expressions, where }) => expressions !== undefined || where !== undefined,
+  );
+  if (computed.length === 0) return [];
+  const { layout, scope } = checkScope({ columns, name });
+  return computed.flatMap((index) =>
+    (storedIndexOf({ columns }, index).expressions ?? []).map(({ sql }): Check => {
+      const statement = new StatementBinding([]);
+      const context = { statement, scope, clause: "an index", sink: undefined };
+      const key = compileExpression(bindExpression(parseExpression(sql), context), layout);
+      return {
+        kind: "index",
+        name: index.name,
+        columns: [],
+        evaluate: (batch, execution) => {
+          key(batch, execution);
+          return constVector(true, batch.rowCount);
+        },
+      };
+    }),
+  );
+}
+
 function compileChecks(table: TableEntry): Check[] {
   const { columns, layout, scope } = checkScope(table);
   return table.checks.map(({ name, sql }) => {
@@ -338,6 +367,7 @@ function compileChecks(table: TableEntry): Check[] {
     assert(columns.length === table.columns.length, "a check can read every column");
     const read = columnIdsIn(condition);
     return {
+      kind: "check",
       name,
       columns: columns.flatMap((column) => (read.has(column.id) ? [column.name] : [])),
       evaluate: compileExpression(condition, layout),
@@ -346,7 +376,13 @@ function compileChecks(table: TableEntry): Check[] {
 }
 
 /** The columns of a table in the scope of CHECK, also under the name of the table. */
-export function checkScope({ columns, name: alias }: Pick<TableEntry, "columns" | "name">): {
+export function checkScope({
+  columns,
+  name: alias,
+}: {
+  readonly columns: readonly Pick<ColumnEntry, "name" | "type">[];
+  readonly name: string;
+}): {
   columns: readonly BoundColumn[];
   layout: ReadonlyMap<number, number>;
   scope: Scope;

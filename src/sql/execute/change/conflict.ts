@@ -23,13 +23,7 @@ import { keyTextOf } from "../keys/key_text.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { type Evaluation, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
 import { duplicateKey, type RowChange, storedRowWithSeq } from "./row_changes.ts";
-import {
-  duplicateIn,
-  keyIn,
-  rowHolding,
-  type UniqueIndex,
-  uniqueIndexesOf,
-} from "./unique_index.ts";
+import { duplicateIn, rowHolding, type UniqueIndex, uniqueIndexesOf } from "./unique_index.ts";
 
 /** Decides the outcome of proposed rows; `touched` contains the keys of the earlier rows. */
 export type ConflictProgram = (
@@ -187,7 +181,7 @@ function keyFor(index: UniqueIndex | undefined, row: Row, runtime: TableRuntime)
     const key = runtime.keyOf(row);
     return [{ key, index, text: keyTextOf(runtime.keyTypes, key) }];
   }
-  const key = keyIn(index, row);
+  const key = index.keyOf(row);
   if (key === undefined) return [];
   return [{ key, index, text: `${index.entry.indexId}/${keyTextOf(index.types, key)}` }];
 }

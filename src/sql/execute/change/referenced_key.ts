@@ -33,10 +33,17 @@ export function referencedKeyOf(
     const { keyPositions: positions, keyTypes: types } = runtime;
     return { columnIds: table.primaryKey, positions, types, index: undefined };
   }
-  const index = uniqueIndexesOf(runtime).find(({ entry }) =>
-    isSameSet(referencedIds, entry.columnIds),
+  const index = uniqueIndexesOf(runtime).find(
+    ({ entry }) => entry.where === undefined && isSameSet(referencedIds, entry.columnIds),
   );
-  if (index !== undefined) return { ...index, columnIds: index.entry.columnIds, index };
+  if (index !== undefined) {
+    const { entry, types } = index;
+    const { columnIds } = entry;
+    const positions = columnIds.map((id) =>
+      table.columns.findIndex(({ columnId }) => columnId === id),
+    );
+    return { columnIds, positions, types, index };
+  }
   throw new DatabaseError(
     "SERIALIZATION_FAILURE",
     "Cannot check a foreign key: the unique index to which it refers was dropped meanwhile",

@@ -3,20 +3,31 @@
  * row, and finds the row with a key among the stored rows and the staged rows of the transaction.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import type { IndexEntry } from "../../../catalog/mod.ts";
-import { SEQ_COLUMN_ID, shownKey } from "../../../storage/mod.ts";
+import {
+  type IndexEntry,
+  type IndexPart,
+  indexPartsOf,
+  type TableEntry,
+} from "../../../catalog/mod.ts";
+import { computedKey, indexColumnsOf, SEQ_COLUMN_ID, shownKey } from "../../../storage/mod.ts";
 import type { DataType, Row, Value } from "../../../types/mod.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
+import { storedIndexOf } from "../build/stored_index.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { ownerOf } from "../operators/scan.ts";
 
-/** A unique index, and the positions of its columns in a row. */
+/** A unique index, and its keys in rows. */
 export interface UniqueIndex {
   readonly entry: IndexEntry;
-  readonly positions: readonly number[];
+  readonly parts: readonly IndexPart[];
   readonly types: readonly DataType[];
+  /**
+   * Returns the key of a row, or undefined if the key contains NULL and so equals no other key. The
+   * keys of rows outside of an index contain NULL.
+   */
+  readonly keyOf: (row: Row) => Row | undefined;
 }
 
 const indexesOf = new WeakMap<TableRuntime, readonly UniqueIndex[]>();
@@ -25,26 +36,40 @@ const indexesOf = new WeakMap<TableRuntime, readonly UniqueIndex[]>();
 export function uniqueIndexesOf(runtime: TableRuntime): readonly UniqueIndex[] {
   let indexes = indexesOf.get(runtime);
   if (indexes === undefined) {
-    const { table, types } = runtime;
+    const { table } = runtime;
     indexes = (table.indexes ?? []).flatMap((entry): UniqueIndex[] => {
       if (!entry.isUnique || entry.state !== "ready") return [];
-      const positions = entry.columnIds.map((id) =>
-        table.columns.findIndex(({ columnId }) => columnId === id),
-      );
-      return [{ entry, positions, types: positions.flatMap((at) => types[at] ?? []) }];
+      const parts = indexPartsOf(table, entry);
+      const keyOf = compileKey(table, entry);
+      return [{ entry, parts, types: parts.map(({ type }) => type), keyOf }];
     });
     indexesOf.set(runtime, indexes);
   }
   return indexes;
 }
 
-/**
- * Returns the key of a row in an index, or undefined if the key contains NULL and so equals no
- * other key.
- */
-export function keyIn({ positions }: Pick<UniqueIndex, "positions">, row: Row): Row | undefined {
-  const key = positions.map((position) => row[position] ?? null);
-  return key.includes(null) ? undefined : key;
+function compileKey(table: TableEntry, entry: IndexEntry): UniqueIndex["keyOf"] {
+  const stored = storedIndexOf(table, entry);
+  const parts = indexColumnsOf(table.columns, stored).map(
+    ({ columnId, expression }): ((row: Row) => Value) => {
+      if (expression === undefined) {
+        const position = table.columns.findIndex((column) => column.columnId === columnId);
+        return (row) => row[position] ?? null;
+      }
+      const positions = expression.reads.map((read) =>
+        table.columns.findIndex((column) => column.columnId === read.columnId),
+      );
+      return (row) =>
+        computedKey(
+          expression,
+          positions.map((position) => row[position] ?? null),
+        );
+    },
+  );
+  return (row) => {
+    const key = parts.map((valueIn) => valueIn(row));
+    return key.includes(null) ? undefined : key;
+  };
 }
 
 /** A key to find in a unique index. */
@@ -112,7 +137,7 @@ export function requireFreeKeys(
 ): void {
   const own = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
   for (const index of uniqueIndexesOf(runtime)) {
-    const key = keyIn(index, row);
+    const key = index.keyOf(row);
     if (key === undefined) continue;
     const asked = { index, key, owner, except: own };
     if (rowHolding(runtime, asked, context) !== undefined) throw duplicateIn(runtime, asked, isNew);
@@ -125,10 +150,8 @@ export function duplicateIn(
   { index, key }: AskedKey,
   isNew: boolean,
 ): DatabaseError {
-  const columns = index.positions.flatMap((position) => table.columns[position] ?? []);
-  const values: readonly Value[] = key;
   return new DatabaseError(
     "DUPLICATE_KEY",
-    `Cannot ${isNew ? "insert into" : "update"} ${nameOf(table)}: ${shownKey(columns, values)} already exists in unique index "${index.entry.name}"`,
+    `Cannot ${isNew ? "insert into" : "update"} ${nameOf(table)}: ${shownKey(index.parts, key)} already exists in unique index "${index.entry.name}"`,
   );
 }

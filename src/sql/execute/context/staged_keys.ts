@@ -6,11 +6,12 @@ import type { DataType, Row } from "../../../types/mod.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import type { StagedRow } from "./transaction.ts";
 
-/** The columns of an index, and their types. */
+/** The keys of an index, and the types of their values. */
 export interface StagedIndex {
   readonly id: number;
-  readonly positions: readonly number[];
   readonly types: readonly DataType[];
+  /** Returns the key of a row, or undefined if the key contains NULL. */
+  readonly keyOf: (row: Row) => Row | undefined;
 }
 
 /** The staged rows that have each key of an index. */
@@ -64,9 +65,7 @@ function add({ holders, index }: KnownKeys, primary: string, staged: StagedRow):
 }
 
 /** Returns the index key of a live row as text, or undefined if the key contains NULL. */
-function textOf({ positions, types }: StagedIndex, staged: StagedRow): string | undefined {
-  if (staged.isDeleted) return undefined;
-  const { row }: { row: Row } = staged;
-  const key = positions.map((position) => row[position] ?? null);
-  return key.includes(null) ? undefined : keyTextOf(types, key);
+function textOf({ keyOf, types }: StagedIndex, staged: StagedRow): string | undefined {
+  const key = staged.isDeleted ? undefined : keyOf(staged.row);
+  return key === undefined ? undefined : keyTextOf(types, key);
 }

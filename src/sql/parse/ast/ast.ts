@@ -19,7 +19,7 @@
  */
 import type { AdminStatement } from "./ast_admin.ts";
 import type { DefinitionStatement } from "./ast_definitions.ts";
-import type { CallOver, Expr, ExprCall, ExprRef } from "./ast_expressions.ts";
+import type { CallOver, Expr, ExprCall } from "./ast_expressions.ts";
 import type { AckStatement, ConsumeStatement } from "./ast_topics.ts";
 
 export type * from "./ast_admin.ts";
@@ -386,10 +386,12 @@ export interface OnConflictAction extends AstNode {
   readonly where?: Expr | undefined;
 }
 
-/** The target columns, each a plain ref. */
+/** The parts of the key of an index, and a condition that its rows meet. */
 export interface OnConflictOnExpr extends AstNode {
   readonly type: "on expr";
-  readonly exprs: readonly ExprRef[];
+  /** A column is a plain ref. */
+  readonly exprs: readonly Expr[];
+  readonly where?: Expr | undefined;
 }
 
 export interface OnConflictOnConstraint extends AstNode {

@@ -213,11 +213,19 @@ export interface CreateIndexStatement extends AstNode {
   readonly name?: Name | undefined;
   readonly table: QName;
   readonly columns: readonly IndexedColumn[];
+  /** The condition on the rows of the index. */
+  readonly where?: IndexedExpression | undefined;
+}
+
+/** An expression or a condition of an index, and its text. */
+export interface IndexedExpression extends AstNode {
+  readonly expr: Expr;
+  readonly source: string;
 }
 
 /** The order of a column is accepted, but an index can be read in both directions anyway. */
 export interface IndexedColumn {
-  readonly column: Name;
+  readonly part: Name | IndexedExpression;
   readonly order?: "asc" | "desc" | undefined;
   readonly nulls?: "first" | "last" | undefined;
 }

@@ -26,7 +26,7 @@ import type {
 } from "../ast/ast.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
-import { queryText } from "./print_queries.ts";
+import { expressionToSql, queryText } from "./print_queries.ts";
 import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
 import { topicText, webhookText } from "./print_topics.ts";
 
@@ -131,16 +131,18 @@ function indexText(
     const ie = flag(statement.ifExists, "IF EXISTS ");
     return `DROP INDEX ${ie}${qnames(statement.names)}${behaviour(statement.cascade)}`;
   }
-  const { columns, ifNotExists, isUnique, name, table } = statement;
+  const { columns, ifNotExists, isUnique, name, table, where } = statement;
   const unique = isUnique ? "UNIQUE " : "";
   const ine = flag(ifNotExists, "IF NOT EXISTS ");
   const named = name === undefined ? "" : `${nameText(name.name)} `;
-  const list = columns.map(({ column, nulls, order }) => {
-    const parts = [nameText(column.name), order ?? "", nulls === undefined ? "" : `nulls ${nulls}`];
-    const [first = "", ...rest] = parts.filter((part) => part !== "");
+  const list = columns.map(({ nulls, order, part }) => {
+    const key = "name" in part ? nameText(part.name) : `(${expressionToSql(part.expr)})`;
+    const parts = [key, order ?? "", nulls === undefined ? "" : `nulls ${nulls}`];
+    const [first = "", ...rest] = parts.filter((word) => word !== "");
     return [first, ...rest.map((word) => word.toUpperCase())].join(" ");
   });
-  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})`;
+  const condition = where === undefined ? "" : ` WHERE ${expressionToSql(where.expr)}`;
+  return `CREATE ${unique}INDEX ${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${condition}`;
 }
 
 function otherText(statement: OtherDefinition): string {

@@ -340,7 +340,7 @@ function conflictText({ on, do: action, where }: OnConflictAction): string {
       ? ""
       : on.type === "on constraint"
         ? ` ON CONSTRAINT ${nameText(on.constraint.name)}`
-        : ` (${listText(on.exprs)})`;
+        : ` (${listText(on.exprs)})${on.where === undefined ? "" : ` WHERE ${expressionToSql(on.where)}`}`;
   if (action === "do nothing") return ` ON CONFLICT${target} DO NOTHING`;
   const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
   return ` ON CONFLICT${target} DO UPDATE SET ${setsText(action.sets)}${filter}`;

@@ -88,6 +88,10 @@ const Effect = {
   type: 4,
   /** The word begins a statement whose literals may be lifted. */
   begin: 5,
+  /** Literals stay up to the DO of ON CONFLICT, because they tell which index is meant. */
+  target: 6,
+  /** The word ends the target of ON CONFLICT. */
+  action: 7,
 } as const;
 
 const WORDS_BY_EFFECT: readonly (readonly [string, number])[] = [
@@ -107,6 +111,8 @@ const WORDS_BY_EFFECT: readonly (readonly [string, number])[] = [
   ],
   ["insert update delete execute", Effect.begin],
   ["filter", Effect.none],
+  ["conflict", Effect.target],
+  ["do", Effect.action],
 ];
 
 const EFFECT_OF = new Map<string, number>(
@@ -154,6 +160,8 @@ class Normalizer {
   #end = 0;
   #before: number = Before.nothing;
   #lifts = false;
+  // Whether the token is between ON CONFLICT and DO.
+  #isInTarget = false;
   readonly #outerLifts: boolean[] = [];
   // The index of the preceding word in `WORDS`, or -1. It is needed because the ON of DISTINCT ON
   // does not begin a condition.
@@ -237,13 +245,20 @@ class Normalizer {
     switch (effect) {
       case Effect.lift:
         // The condition of FILTER is part of a call that may have to equal another call.
-        this.#lifts = !PLAIN_BEFORE.has(wordBefore);
+        this.#lifts = !(this.#isInTarget || PLAIN_BEFORE.has(wordBefore));
         return this.#take(end, Before.operator);
       case Effect.keep:
         this.#lifts = false;
         return this.#take(end, Before.operator);
       case Effect.operator:
         return this.#take(end, Before.operator);
+      case Effect.target:
+        this.#lifts = false;
+        this.#isInTarget = true;
+        return this.#take(end, Before.word);
+      case Effect.action:
+        this.#isInTarget = false;
+        return this.#take(end, Before.word);
       case Effect.type:
         return this.#take(end, Before.typeWord);
       default:

@@ -1,6 +1,6 @@
 /**
- * The entry point of the threads that write segments. It runs one job at a time, as
- * `segment_threads.ts` sends them, and answers each with its outcome.
+ * Runs the jobs of a thread that writes segments. They come one at a time, as `segment_threads.ts`
+ * sends them, and each is answered with its outcome.
  *
  * A job is cancelled through a flag in shared memory, because this thread reads no message while it
  * works.
@@ -11,6 +11,7 @@ import { systemClock } from "../base/clock.ts";
 import { collectArrays, IdleCollection } from "../base/garbage.ts";
 import { memoryUsage } from "../base/memory_usage.ts";
 import {
+  canComputeKeys,
   type FlushJob,
   type FlushOutcome,
   flushSteps,
@@ -48,13 +49,31 @@ declare const self: Worker;
 
 const collection = new IdleCollection(systemClock);
 
-self.addEventListener("message", (event: MessageEvent<JobMessage>) => {
-  const answer = answerTo(event.data);
-  const told: HeapAnswer = { ...answer, heapBytes: memoryUsage().heapTotal };
-  self.postMessage(told, movedWith(answer));
-  collectArrays(event.data.garbageBytesMax);
+/**
+ * Serves the jobs that arrive from now on.
+ *
+ * @param loadKeys Lets this thread compute the expressions in the keys of indexes. It is called
+ *   before the first job with such an index, because most databases have none.
+ */
+export function serveSegmentJobs(loadKeys: () => Promise<void>): void {
+  self.addEventListener("message", ({ data }: MessageEvent<JobMessage>) => {
+    if (canComputeKeys() || !computesKeys(data.work)) perform(data);
+    else void loadKeys().then(() => perform(data));
+  });
+}
+
+function computesKeys({ job, kind }: Work): boolean {
+  const outputs = kind === "index" ? [job.output] : job.indexes;
+  return outputs.some(({ columns }) => columns.some(({ expression }) => expression !== undefined));
+}
+
+function perform(message: JobMessage): void {
+  const answered = answerTo(message);
+  const told: HeapAnswer = { ...answered, heapBytes: memoryUsage().heapTotal };
+  self.postMessage(told, movedWith(answered));
+  collectArrays(message.garbageBytesMax);
   collection.noteWork();
-});
+}
 
 function answerTo({ cancelled, garbageBytesMax, work }: JobMessage): Answer {
   const isCancelled = (): boolean => isRaised(cancelled);

@@ -1,0 +1,45 @@
+/** Describes the parts of the keys of an index: columns of its table, and expressions. */
+import type { DataType } from "../types/mod.ts";
+import type { IndexEntry, TableEntry } from "./entries.ts";
+
+/** A part of the keys of an index. */
+export interface IndexPart {
+  /** The id of the column, or the id that the index gave to the expression. */
+  readonly columnId: number;
+  /** The name of the column, or the text of the expression. */
+  readonly name: string;
+  readonly type: DataType;
+  readonly isExpression: boolean;
+}
+
+/** Returns the parts of the keys of an index, in key order. */
+export function indexPartsOf(
+  { columns }: Pick<TableEntry, "columns">,
+  { columnIds, expressions = [] }: Pick<IndexEntry, "columnIds" | "expressions">,
+): readonly IndexPart[] {
+  return columnIds.flatMap((id): IndexPart[] => {
+    const computed = expressions.find(({ columnId }) => columnId === id);
+    const part = computed ?? columns.find(({ columnId }) => columnId === id);
+    if (part === undefined) return [];
+    const name = "sql" in part ? part.sql : part.name;
+    return [{ columnId: id, name, type: part.type, isExpression: computed !== undefined }];
+  });
+}
+
+/** Whether the keys or the rows of an index depend on a column. */
+export function dependsOn(
+  { columnIds, expressions = [], where }: IndexEntry,
+  columnId: number,
+): boolean {
+  return (
+    columnIds.includes(columnId) ||
+    expressions.some(({ reads }) => reads.includes(columnId)) ||
+    where?.reads.includes(columnId) === true
+  );
+}
+
+/** Whether the values that an index stores for a column are computed from several columns. */
+export function computesFrom(index: IndexEntry, columnId: number): boolean {
+  const { columnIds, where } = index;
+  return dependsOn(index, columnId) && (where !== undefined || !columnIds.includes(columnId));
+}

@@ -1,0 +1,76 @@
+/**
+ * Checks the expressions and conditions of indexes: each gives the same value for a row at any time
+ * and for any caller, so that an index can be made again from its rows.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { IndexCondition, IndexExpression, TableEntry } from "../../catalog/mod.ts";
+import { type DataType, TEXT } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { bindCondition, bindExpression } from "../bind/expression/expression_binder.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { childrenOf, columnIdsIn, holdsTimeWord } from "../bind/walk.ts";
+import { checkScope } from "../execute/build/table_runtime.ts";
+import type { IndexedExpression } from "../parse/ast/ast.ts";
+import { requireKeyType } from "./table_elements.ts";
+import { unqualified } from "./unqualified.ts";
+
+type Columns = Pick<TableEntry, "columns" | "name">;
+
+/** Checks the expression of a part of a key. @throws {DatabaseError} */
+export function indexExpression(
+  table: Columns,
+  node: IndexedExpression,
+): Omit<IndexExpression, "columnId"> {
+  const bound = boundIn(table, node, bindExpression);
+  const type: DataType = bound.type.kind === "unknown" ? TEXT : bound.type;
+  const sql = unqualified(node.source);
+  requireKeyType({ name: sql, type }, { position: node._location.start, what: "an index" });
+  return { sql, reads: readBy(table, bound), type };
+}
+
+/** Checks the condition of an index. @throws {DatabaseError} */
+export function indexCondition(table: Columns, node: IndexedExpression): IndexCondition {
+  const bound = boundIn(table, node, bindCondition);
+  return { sql: unqualified(node.source), reads: readBy(table, bound) };
+}
+
+function boundIn(
+  table: Columns,
+  { _location, expr }: IndexedExpression,
+  bind: typeof bindExpression,
+): BoundExpression {
+  const { scope } = checkScope(table);
+  const statement = new StatementBinding([]);
+  const bound = bind(expr, { statement, scope, clause: "an index", sink: undefined });
+  readLiterals(statement.literals);
+  const fault = holdsTimeWord(bound) ? "it contains a relative time" : mutableIn(bound);
+  if (fault === undefined) return bound;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot define the index: ${fault}, so its value for a row may change`,
+    {
+      position: _location.start,
+      hint: "use functions that depend on their arguments alone",
+    },
+  );
+}
+
+/** Names the first part of an expression whose value does not depend on the row alone. */
+function mutableIn(bound: BoundExpression): string | undefined {
+  if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a query";
+  if (bound.kind === "call" && bound.volatility !== "immutable") {
+    return `${bound.name} is not immutable`;
+  }
+  for (const child of childrenOf(bound)) {
+    const fault = mutableIn(child);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+/** Returns the ids of the columns that an expression reads. */
+function readBy({ columns }: Columns, bound: BoundExpression): readonly number[] {
+  const positions = columnIdsIn(bound);
+  return columns.flatMap(({ columnId }, position) => (positions.has(position) ? [columnId] : []));
+}

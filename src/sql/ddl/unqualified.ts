@@ -1,0 +1,21 @@
+/** Rewrites expressions that are stored with a table, so that a rename leaves them as they are. */
+import type { Expr } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+
+/** Returns an expression over one table whose columns are written without the table's name. */
+export function unqualified(sql: string): string {
+  const places: { start: number; end: number; name: string }[] = [];
+  for (const part of partsOf(parseExpression(sql))) {
+    const node: Partial<Expr> = part;
+    if (node.type !== "ref" || node.table === undefined || node._location === undefined) continue;
+    if (node.name !== undefined) places.push({ ...node._location, name: node.name });
+  }
+  return places
+    .toSorted((left, right) => right.start - left.start)
+    .reduce(
+      (text, { end, name, start }) => text.slice(0, start) + nameText(name) + text.slice(end),
+      sql,
+    );
+}

@@ -1,0 +1,42 @@
+/**
+ * Compiles the expressions in the keys of indexes, for the store of this thread and for statements
+ * that write rows.
+ */
+import { type KeyComputation, type KeyExpression, setKeyCompiler } from "../../../storage/mod.ts";
+import { StatementBinding } from "../../bind/binding.ts";
+import { castTo } from "../../bind/expression/casts.ts";
+import { bindExpression } from "../../bind/expression/expression_binder.ts";
+import type { CallDeps } from "../../functions/base/function.ts";
+import { parseExpression } from "../../parse/parser.ts";
+import { Effort } from "../context/effort.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { compileExpression } from "../evaluate/expression.ts";
+import { checkScope } from "./table_runtime.ts";
+
+/** An immutable expression without queries reads nothing else of its context. */
+const CONTEXT = {
+  call: {} as CallDeps,
+  effort: new Effort({
+    context: { checkTime: () => undefined, monotonicMs: () => 0 },
+    bytesMax: Number.POSITIVE_INFINITY,
+  }),
+  slots: [],
+} as unknown as ExecutionContext;
+
+/** Compiles an expression over the columns that it reads, in their order. */
+export function compileKeyExpression({ reads, sql, type }: KeyExpression): KeyComputation {
+  const { layout, scope } = checkScope({ columns: reads, name: "" });
+  const node = parseExpression(sql);
+  const context = {
+    statement: new StatementBinding([]),
+    scope,
+    clause: "an index",
+    sink: undefined,
+  };
+  const bound = castTo(bindExpression(node, context), { to: type, mode: "assignment", node });
+  const evaluate = compileExpression(bound, layout);
+  return (columns, rowCount) => evaluate({ rowCount, columns }, CONTEXT);
+}
+
+// Each thread that loads SQL can compute keys.
+setKeyCompiler(compileKeyExpression);

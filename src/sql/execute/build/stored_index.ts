@@ -1,0 +1,38 @@
+/** Translates the catalog's entry of an index into the store's definition. */
+import { type IndexEntry, indexPartsOf, type TableEntry } from "../../../catalog/mod.ts";
+import type { StoredExpression, StoredIndex } from "../../../storage/mod.ts";
+import { nameText } from "../../parse/print/print_expressions.ts";
+
+/** Returns the store's definition of an index. */
+export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEntry): StoredIndex {
+  const { columnIds, enforcedSeq, indexId, isUnique, name, state } = index;
+  const expressions = storedExpressionsOf(table, index);
+  return {
+    indexId,
+    name,
+    columnIds,
+    ...(expressions.length === 0 ? {} : { expressions }),
+    isUnique,
+    state,
+    enforcedSeq,
+  };
+}
+
+/**
+ * Returns the computed parts of the keys of an index. Rows outside of an index with a condition are
+ * in its files too, with NULL in each part of their keys.
+ */
+function storedExpressionsOf(
+  table: Pick<TableEntry, "columns">,
+  index: IndexEntry,
+): readonly StoredExpression[] {
+  const { expressions = [], where } = index;
+  return indexPartsOf(table, index).flatMap(({ columnId, name, type }): StoredExpression[] => {
+    const expression = expressions.find((each) => each.columnId === columnId);
+    if (expression === undefined && where === undefined) return [];
+    const value = expression === undefined ? nameText(name) : `(${expression.sql}\n)`;
+    const readIds = new Set([...(expression?.reads ?? [columnId]), ...(where?.reads ?? [])]);
+    const sql = where === undefined ? value : `CASE WHEN (${where.sql}\n) THEN ${value} END`;
+    return [{ columnId, name, sql, type, readIds: [...readIds] }];
+  });
+}

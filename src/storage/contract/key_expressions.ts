@@ -1,0 +1,108 @@
+/**
+ * Expressions in the keys of an index. The store keeps their text, and the layer that knows SQL
+ * computes their values.
+ *
+ * - An expression is immutable: the value of a row depends on the row alone. Each thread can
+ *   therefore compute it at any time, and an index can be made again from its rows.
+ * - An expression that fails for a row has the value NULL there. The layer above refuses such rows
+ *   when they are written, so only rows from before the index can fail.
+ */
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  constVector,
+  type DataType,
+  type Row,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import type { StoredColumn } from "./store.ts";
+
+/** An expression over columns of a table, as plain data. */
+export interface KeyExpression {
+  readonly sql: string;
+  readonly type: DataType;
+  /** The columns that it reads. */
+  readonly reads: readonly StoredColumn[];
+}
+
+/** A part of the keys of an index: a column of the table, or an expression. */
+export interface IndexColumn extends StoredColumn {
+  readonly expression?: KeyExpression | undefined;
+}
+
+/**
+ * Computes the values of an expression for some rows from the columns that it reads.
+ *
+ * @throws {DatabaseError} If the expression fails for any of the rows.
+ */
+export type KeyComputation = (columns: readonly Vector[], rowCount: number) => Vector;
+
+export type KeyCompiler = (expression: KeyExpression) => KeyComputation;
+
+let compile: KeyCompiler | undefined;
+const compiled = new WeakMap<KeyExpression, KeyComputation>();
+
+/** Sets the compiler of this thread. */
+export function setKeyCompiler(compiler: KeyCompiler): void {
+  compile = compiler;
+}
+
+/** Whether this thread can compute expressions. */
+export function canComputeKeys(): boolean {
+  return compile !== undefined;
+}
+
+/** Computes the values of an expression, NULL where it fails. */
+export function computedKeys(
+  expression: KeyExpression,
+  columns: readonly Vector[],
+  rowCount: number,
+): Vector {
+  const compute = computationOf(expression);
+  try {
+    return compute(columns, rowCount);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+  }
+  // The error does not tell which row failed.
+  const values: Value[] = [];
+  for (let row = 0; row < rowCount; row += 1) {
+    values.push(
+      computedKey(
+        expression,
+        columns.map((column) => valueAt(column, row)),
+      ),
+    );
+  }
+  return vectorFromValues(expression.type, values);
+}
+
+/** Computes the value of an expression from the values that it reads, NULL if it fails. */
+export function computedKey(expression: KeyExpression, row: Row): Value {
+  const compute = computationOf(expression);
+  const columns = expression.reads.map(({ type }, at) => {
+    const value = row[at] ?? null;
+    return value === null ? constVector(null, 1) : vectorFromValues(type, [value]);
+  });
+  try {
+    return valueAt(compute(columns, 1), 0);
+  } catch (error) {
+    if (error instanceof DatabaseError) return null;
+    throw error;
+  }
+}
+
+function computationOf(expression: KeyExpression): KeyComputation {
+  let compute = compiled.get(expression);
+  if (compute === undefined) {
+    compute = defined(
+      compile,
+      "a thread with indexes over expressions can compute them",
+    )(expression);
+    compiled.set(expression, compute);
+  }
+  return compute;
+}
