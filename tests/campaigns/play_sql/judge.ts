@@ -10,7 +10,17 @@ export type Counts = Record<Verdict, number>;
 const NOT_PLAYED =
   /\bpg_(?:class|attribute|proc|type|constraint|index|depend|stat\w*|trigger|rewrite|inherits|namespace|am|opclass|operator|indexes|tables|views|roles|settings|get_\w+|relation\w*|total_\w+|locks|cursors|prepared_\w+)\b|^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b/i;
 /** The codes and reasons of a feature that does not exist. */
-const OMISSIONS: ReadonlySet<string> = new Set(["UNSUPPORTED_FEATURE", "not_implemented"]);
+const OMISSIONS: ReadonlySet<string> = new Set([
+  "UNSUPPORTED_FEATURE",
+  "not_implemented",
+  "invalid_option",
+]);
+
+/** Messages about limits of types that docs/sql.md lists. */
+const DOCUMENTED_LIMITS = [
+  /year must be between|no such day in the years|years before 1 are out of range/,
+  /is not between 1 and 38|beyond the range of the type|must fit 32 bits/,
+];
 
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
 const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
@@ -51,7 +61,7 @@ export class Judge {
   #verdict(sql: string, ours: Played, theirs: Played): Verdict {
     if (ours.kind === "failure") {
       if (theirs.kind === "failure") return "alike";
-      return OMISSIONS.has(ours.code) || this.#namesOmitted(sql) ? "omitted" : "refused";
+      return isOmission(ours) || this.#namesOmitted(sql) ? "omitted" : "refused";
     }
     if (theirs.kind === "failure") return this.#namesOmitted(sql) ? "omitted" : "accepted";
     const hasRows = QUERY.test(sql) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
@@ -63,6 +73,11 @@ export class Judge {
     const words = sql.match(/"[^"]+"|[A-Za-z_][\w.]*/g) ?? [];
     return words.some((word) => this.#omitted.has(bare(word)));
   }
+}
+
+/** Whether a failure tells of a feature or a range of values that does not exist here. */
+function isOmission({ code, message }: { code: string; message: string }): boolean {
+  return OMISSIONS.has(code) || DOCUMENTED_LIMITS.some((limit) => limit.test(message));
 }
 
 function bare(name: string): string {
