@@ -35,6 +35,8 @@ export interface ColumnEntry {
    * call of nextval.
    */
   readonly identity?: "always" | "by default";
+  /** Whether it is the hidden key of a table without a primary key: see `declared_keys.ts`. */
+  readonly isHidden?: true;
   /** The expression of GENERATED ALWAYS AS (…) STORED as SQL text with column names. */
   readonly generatedSql?: string;
   /** The column's value in rows that were written before it was added. */
@@ -85,6 +87,10 @@ export interface IndexEntry {
   readonly isUnique: boolean;
   /** Whether the index was defined as a UNIQUE constraint. */
   readonly isConstraint: boolean;
+  /** Whether it is the primary key of a table that was created without one. */
+  readonly isPrimary?: true;
+  /** The columns that became NOT NULL with this primary key, until its build has succeeded. */
+  readonly madeNotNull?: readonly number[];
   /** Only rows that meet this condition are in the index. Absent for all rows. */
   readonly where?: IndexCondition;
   readonly state: IndexEntryState;

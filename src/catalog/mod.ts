@@ -9,6 +9,14 @@ export {
 } from "./catalog_database.ts";
 export { CATALOG_FILE, CATALOG_SIDE_FILES, catalogPathOf } from "./catalog_path.ts";
 export { type CatalogCheck, checkCatalog } from "./check_catalog.ts";
+export {
+  declaredKeyOf,
+  HIDDEN_KEY_NAME,
+  hasHiddenKey,
+  hiddenKey,
+  keyNameOf,
+  shownColumnsOf,
+} from "./declared_keys.ts";
 export type {
   AccessLevel,
   CheckEntry,
@@ -53,7 +61,6 @@ export {
   DEFAULT_NAMESPACE,
   isReservedNamespace,
   isSystemNamespace,
-  keyNameOf,
   NAME_LENGTH_MAX,
   newUserIdFault,
 } from "./names.ts";

@@ -7,7 +7,6 @@
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
-import type { TableEntry } from "./entries.ts";
 
 /** The namespace that always exists and contains ordinary tables. */
 export const DEFAULT_NAMESPACE = "default";
@@ -90,11 +89,6 @@ export function checkColumnName(
       details,
     );
   }
-}
-
-/** The name of the primary key among the constraints of a table. */
-export function keyNameOf({ keyName, name }: Pick<TableEntry, "keyName" | "name">): string {
-  return keyName ?? `${name}_pkey`;
 }
 
 /** Returns true if a text can be a user id. Login, setup and SQL share this test. */

@@ -25,7 +25,7 @@ export interface ScopeRelation {
   readonly namespace: string | undefined;
   /** The columns that `*` selects. */
   readonly columns: readonly BoundColumn[];
-  /** The `_seq` and `_deleted` columns of a stored table. */
+  /** The `_seq` and `_deleted` columns of a stored table, after its hidden key. */
   readonly systemColumns: readonly BoundColumn[];
   /**
    * The value of a table function, to which the alias alone refers unless a column has its name.

@@ -95,7 +95,8 @@ function setNotNull(
 
 function dropNotNull(table: TableEntry, column: ColumnEntry, node: AstNode): TableEntry {
   if (!column.notNull) return table;
-  if (table.primaryKey.includes(column.columnId)) {
+  const added = table.indexes?.find(({ isPrimary }) => isPrimary === true)?.columnIds ?? [];
+  if ([...table.primaryKey, ...added].includes(column.columnId)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
       `Cannot allow NULL in column "${column.name}" of ${nameOf(table)}: it is part of the key`,

@@ -15,6 +15,7 @@ import {
   type IndexEntry,
   keyNameOf,
   resetTableOptions,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
@@ -44,6 +45,7 @@ import type {
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
+import { requireNoKey, withPrimaryKey } from "./added_key.ts";
 import { alterColumn, modifyColumn, withQualifiedDefault } from "./alter_column.ts";
 import { type Alterer, Altering, type ChangedSequences } from "./altering.ts";
 import {
@@ -191,7 +193,8 @@ function addColumns(
 ): TableEntry {
   if (additions.length === 0) return table;
   const { demands } = altering;
-  const columns = [...table.columns];
+  const columns = [...shownColumnsOf(table)];
+  const hidden = table.columns.slice(columns.length);
   const checks = [...table.checks];
   const names = new Set(columns.map(({ name }) => name.toLowerCase()));
   const added = new Map<number, CreateColumnDef>();
@@ -205,13 +208,8 @@ function addColumns(
         position,
       });
     }
-    if (column.constraints?.some(({ type }) => type === "primary key") === true) {
-      throw new DatabaseError(
-        "INVALID_DEFINITION",
-        `Cannot add column "${name}" as a key: the primary key of a table is fixed`,
-        { position },
-      );
-    }
+    const isKey = column.constraints?.some(({ type }) => type === "primary key") === true;
+    if (isKey) requireNoKey(table, position);
     const made = newColumn(column, { columnId: nextColumnId, kind: table.kind });
     columns.push(withQualifiedDefault(made, altering, position));
     added.set(nextColumnId, column);
@@ -225,7 +223,8 @@ function addColumns(
   }
   if (nextColumnId === table.nextColumnId) return table;
   const kept = checks.length === table.checks.length ? table.checks : checks;
-  return completed({ ...table, columns, checks: kept, nextColumnId }, added, altering);
+  const all = [...columns, ...hidden];
+  return completed({ ...table, columns: all, checks: kept, nextColumnId }, added, altering);
 }
 
 /** Gives added columns their sequences, the values of existing rows, and their foreign keys. */
@@ -251,7 +250,13 @@ function completed(
   );
   const unique = [...added.values()].flatMap(uniqueOfColumn);
   const indexed = withUnique({ ...numbered, columns }, unique, altering.deps);
-  return addForeignKeys(indexed, keys, altering);
+  const keyed = [...added.values()].reduce((next, column) => {
+    const key = column.constraints?.find(({ type }) => type === "primary key");
+    return key === undefined
+      ? next
+      : withPrimaryKey(next, { ...key, columns: [column.name] }, altering);
+  }, indexed);
+  return addForeignKeys(keyed, keys, altering);
 }
 
 /** Sets the value that existing rows have in a new column: its default, evaluated once. */
@@ -331,7 +336,7 @@ function dropColumn(
       },
     );
   }
-  if (table.columns.length === 1) {
+  if (shownColumnsOf(table).length === 1) {
     throw new DatabaseError(
       "INVALID_OPERATION",
       `Cannot drop column "${name}": it is the only one`,
@@ -527,15 +532,9 @@ function addConstraint(
 ): TableEntry {
   const { demands } = altering;
   const position = _location.start;
-  if (constraint.type === "primary key") {
-    throw new DatabaseError(
-      "INVALID_DEFINITION",
-      `Cannot add a key to ${nameOf(table)}: the primary key of a table is fixed`,
-      { position, hint: "create a table with that key and copy the rows with INSERT … SELECT" },
-    );
-  }
   if (constraint.type === "foreign key") return addForeignKeys(table, [constraint], altering);
   checkConstraintNames([constraint]);
+  if (constraint.type === "primary key") return withPrimaryKey(table, constraint, altering);
   if (constraint.type !== "check") {
     return withUnique(table, uniqueOfTable(constraint), altering.deps);
   }
@@ -560,11 +559,11 @@ function dropConstraint(
   altering: Altering,
 ): TableEntry {
   const position = _location.start;
-  if (name === keyNameOf(table) && table.primaryKey.length > 0) {
+  if (name === keyNameOf(table)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop constraint "${name}": it is the key of ${nameOf(table)}`,
-      { position },
+      `Cannot drop constraint "${name}": ${nameOf(table)} was created with it as its primary key`,
+      { position, hint: "create a table without it, and copy the rows with INSERT … SELECT" },
     );
   }
   const without = withoutForeignKeys(table, (key) => key.name === name);

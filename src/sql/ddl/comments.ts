@@ -5,7 +5,7 @@
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import { type Catalog, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import { type Catalog, keyNameOf, shownColumnsOf, type TableEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { findSequence } from "../names/sequences.ts";
 import {
@@ -218,9 +218,12 @@ function withColumnComment(
   column: Name,
   comment: string | undefined,
 ): TableEntry {
-  const columns = withComment(table.columns, column.name, comment);
-  if (columns !== undefined) return { ...table, columns };
-  throw notFound("column", table, { named: column, known: table.columns });
+  const known = shownColumnsOf(table);
+  const columns = withComment(known, column.name, comment);
+  if (columns !== undefined) {
+    return { ...table, columns: [...columns, ...table.columns.slice(known.length)] };
+  }
+  throw notFound("column", table, { named: column, known });
 }
 
 function withConstraintComment(
@@ -229,7 +232,7 @@ function withConstraintComment(
   comment: string | undefined,
 ): TableEntry {
   const { name } = constraint;
-  if (table.primaryKey.length > 0 && name === keyNameOf(table)) {
+  if (name === keyNameOf(table)) {
     return { ...table, keyComment: comment };
   }
   const checks = withComment(table.checks, name, comment);

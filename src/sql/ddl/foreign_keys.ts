@@ -15,9 +15,11 @@ import {
   type Catalog,
   type ColumnEntry,
   checkObjectName,
+  declaredKeyOf,
   type ForeignKeyEntry,
   keyNameOf,
   NAME_LENGTH_MAX,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
@@ -36,6 +38,7 @@ export type ReferringTable = Pick<
   | "columns"
   | "foreignKeys"
   | "indexes"
+  | "keyComment"
   | "keyName"
   | "kind"
   | "name"
@@ -151,7 +154,7 @@ function requireKinds(child: ReferringTable, parent: ReferringTable, position: n
 }
 
 function columnNamed(table: ReferringTable, { name, _location }: Name): ColumnEntry {
-  const column = table.columns.find((each) => each.name === name);
+  const column = shownColumnsOf(table).find((each) => each.name === name);
   if (column !== undefined) return column;
   throw new DatabaseError(
     "COLUMN_NOT_FOUND",
@@ -162,16 +165,24 @@ function columnNamed(table: ReferringTable, { name, _location }: Name): ColumnEn
 
 /** Returns the columns that a foreign key refers to, in the order of the referring columns. */
 function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): ColumnEntry[] {
-  const key = parent.primaryKey.flatMap(
+  const declared = declaredKeyOf(parent);
+  const key = (declared?.columnIds ?? []).flatMap(
     (columnId) => parent.columns.find((column) => column.columnId === columnId) ?? [],
   );
-  if (node.referenced === undefined) return key;
+  if (node.referenced === undefined) {
+    if (key.length > 0) return key;
+    const { name, namespace } = parent;
+    throw invalid(
+      node._location.start,
+      `${namespace}.${name} has no primary key, so it should name the columns of a unique index`,
+    );
+  }
   const named = node.referenced.map((name) => columnNamed(parent, name));
   const ids = named.map(({ columnId }) => columnId);
   if (isReferable(ids, parent)) return named;
   throw invalid(
     node._location.start,
-    `the columns that it refers to should be the primary key of ${parent.namespace}.${parent.name} (${key.map(({ name }) => name).join(", ")}) or those of a unique index that is ready`,
+    `the columns that it refers to should be the primary key of ${parent.namespace}.${parent.name}${key.length === 0 ? "" : ` (${key.map(({ name }) => name).join(", ")})`} or those of a unique index that is ready`,
   );
 }
 
@@ -249,7 +260,7 @@ function nameFor(
   const taken = new Set([
     ...table.checks.map(({ name }) => name),
     ...(table.foreignKeys ?? []).map(({ name }) => name),
-    ...(table.primaryKey.length > 0 ? [keyNameOf(table)] : []),
+    keyNameOf(table),
   ]);
   if (constraintName !== undefined) {
     const { name } = constraintName;

@@ -256,10 +256,7 @@ function tableOfKey(
 ): TableEntry | undefined {
   return catalog
     .tables()
-    .find(
-      (table) =>
-        table.namespace === namespace && table.primaryKey.length > 0 && keyNameOf(table) === name,
-    );
+    .find((table) => table.namespace === namespace && keyNameOf(table) === name);
 }
 
 /** Continues the builds that a stop interrupted. */
@@ -321,7 +318,16 @@ export async function finishIndexes(
 function dropUnfinished(deps: IndexDeps, tableId: number, indexId: number): void {
   const table = deps.catalog.tableById(tableId);
   if (table === undefined || indexOf(deps, { tableId, indexId })?.state === "ready") return;
-  changeTable(deps, withoutIndex(table, indexId));
+  const { madeNotNull } = indexOf(deps, { tableId, indexId }) ?? {};
+  const without = withoutIndex(table, indexId);
+  if (madeNotNull === undefined) {
+    changeTable(deps, without);
+    return;
+  }
+  const columns = table.columns.map((column) =>
+    madeNotNull.includes(column.columnId) ? { ...column, notNull: false } : column,
+  );
+  changeTable(deps, { ...without, columns, schemaVersion: table.schemaVersion + 1 });
 }
 
 function endedEarly(name: string, isStopping: boolean): DatabaseError {

@@ -12,6 +12,7 @@ import {
   type IndexExpression,
   keyNameOf,
   NAME_LENGTH_MAX,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
@@ -35,6 +36,7 @@ export interface WrittenIndex {
   readonly name: Name | undefined;
   readonly isUnique: boolean;
   readonly isConstraint: boolean;
+  readonly isPrimary?: true;
   readonly position: number;
 }
 
@@ -63,7 +65,7 @@ export function withIndex<Table extends IndexedTable>(
   written: WrittenIndex,
   { catalog, state }: { catalog: Pick<Catalog, "tables" | "view">; state: IndexEntry["state"] },
 ): Table {
-  const { isConstraint, isUnique, name, position } = written;
+  const { isConstraint, isPrimary, isUnique, name, position } = written;
   const { indexes = [] } = table;
   if (indexes.length >= INDEXES_MAX) {
     throw new DatabaseError(
@@ -90,6 +92,7 @@ export function withIndex<Table extends IndexedTable>(
     isUnique,
     isConstraint,
     ...(written.where === undefined ? {} : { where: indexCondition(table, written.where) }),
+    ...(isPrimary === true && { isPrimary }),
     state,
   };
   const nextColumnId = table.nextColumnId + 1 + expressions.length;
@@ -159,7 +162,7 @@ export function indexNamed(
 /** Returns the ids of the parts of the key, and the expressions among the parts. */
 function partsOf(
   table: IndexedTable,
-  { columns: parts, isUnique, position }: WrittenIndex,
+  { columns: parts, isPrimary, isUnique, position }: WrittenIndex,
 ): { readonly columnIds: readonly number[]; readonly expressions: readonly IndexExpression[] } {
   const distinct = new Set(parts.map(textOfPart));
   if (distinct.size < parts.length || parts.length > KEY_COLUMNS_MAX) {
@@ -169,10 +172,11 @@ function partsOf(
       { position },
     );
   }
+  const what = isPrimary ? "a primary key" : "an index";
   const expressions: IndexExpression[] = [];
   const columnIds = parts.map((part): number => {
     const name = columnNameIn(part);
-    if (name !== undefined) return indexedColumn(table, name).columnId;
+    if (name !== undefined) return indexedColumn(table, name, what).columnId;
     if (!("expr" in part)) return 0;
     const columnId = table.nextColumnId + 1 + expressions.length;
     expressions.push({ columnId, ...indexExpression(table, part) });
@@ -191,14 +195,14 @@ function columnNameIn(part: Name | IndexedExpression): Name | undefined {
   return part.expr.type === "ref" ? { name: part.expr.name, _location: part._location } : undefined;
 }
 
-function indexedColumn({ columns }: IndexedTable, { _location, name }: Name): ColumnEntry {
-  const column = columns.find((each) => each.name === name);
+function indexedColumn(table: IndexedTable, { _location, name }: Name, what: string): ColumnEntry {
+  const column = shownColumnsOf(table).find((each) => each.name === name);
   if (column === undefined) {
     throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
       position: _location.start,
     });
   }
-  requireKeyType(column, { position: _location.start, what: "an index" });
+  requireKeyType(column, { position: _location.start, what });
   return column;
 }
 
@@ -210,8 +214,8 @@ export function withFreeKeyName<Table extends IndexedTable>(
   table: Table,
   catalog: Pick<Catalog, "tables" | "view">,
 ): Table {
-  if (table.primaryKey.length === 0 || table.keyName !== undefined) return table;
   const usual = keyNameOf(table);
+  if (usual === undefined || table.keyName !== undefined) return table;
   const isTaken = takenNames({ ...table, primaryKey: [] }, catalog);
   if (!isTaken(usual)) return table;
   for (let number = 1; ; number += 1) {
@@ -232,7 +236,8 @@ export function takenNames(
   const taken = new Set<string>();
   for (const table of [own, ...others]) {
     taken.add(table.name);
-    if (table.primaryKey.length > 0) taken.add(keyNameOf(table));
+    const keyName = keyNameOf(table);
+    if (keyName !== undefined) taken.add(keyName);
     for (const { name } of table.indexes ?? []) taken.add(name);
   }
   for (const { name } of own.checks) taken.add(name);
@@ -249,11 +254,12 @@ function shortNameOf(part: Name | IndexedExpression): string {
 /** The name that PostgreSQL would also choose, unless it is too long. */
 function automaticName(
   { name: tableName }: IndexedTable,
-  { columns, isConstraint }: WrittenIndex,
+  { columns, isConstraint, isPrimary }: WrittenIndex,
   isTaken: (name: string) => boolean,
 ): string {
-  const ending = isConstraint ? "key" : "idx";
-  const wanted = [tableName, ...columns.map(shortNameOf)].join("_");
+  const ending = isPrimary ? "pkey" : isConstraint ? "key" : "idx";
+  const named = isPrimary ? [] : columns.map(shortNameOf);
+  const wanted = [tableName, ...named].join("_");
   for (let number = 0; ; number += 1) {
     const end = `_${ending}${number === 0 ? "" : number}`;
     const name = `${wanted.slice(0, NAME_LENGTH_MAX - end.length)}${end}`;

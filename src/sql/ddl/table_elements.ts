@@ -8,6 +8,7 @@ import {
   type ColumnEntry,
   checkColumnName,
   checkObjectName,
+  hiddenKey,
   keyNameOf,
   type OptionSetting,
   type TableEntry,
@@ -66,19 +67,6 @@ export function newTable(
   const columns = node.columns.map((column, i) => newColumn(column, { columnId: i + 1, kind }));
   checkNames(node.columns);
   const key = keyOf(node);
-  if (key === undefined && kind !== "stream") {
-    throw new DatabaseError(
-      "INVALID_DEFINITION",
-      `Cannot create table ${tableName}: a ${kind.toUpperCase()} table needs a PRIMARY KEY`,
-      {
-        position: node._location.start,
-        hint:
-          node.likes === undefined
-            ? "id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID()"
-            : "LIKE … INCLUDING INDEXES copies the key, too",
-      },
-    );
-  }
   const primaryKey = (key?.columns ?? []).map(({ name, _location }) => {
     const column = columns.find((entry) => entry.name === name);
     if (column === undefined) {
@@ -108,16 +96,32 @@ export function newTable(
   for (const constraint of node.constraints ?? []) {
     if (constraint.type === "check") checks.push(newCheck(constraint, checked));
   }
+  const numberings = node.columns.flatMap((column, i) => numberingOf(column, i + 1) ?? []);
+  const nextColumnId = columns.length + 1;
+  if (key === undefined && kind !== "stream") {
+    return {
+      columns: [...columns, hiddenKey(nextColumnId)],
+      primaryKey: [nextColumnId],
+      checks,
+      nextColumnId: nextColumnId + 1,
+      numberings,
+    };
+  }
   return {
     columns: columns.map((column) =>
-      primaryKey.includes(column.columnId) ? { ...column, notNull: true } : column,
+      primaryKey.includes(column.columnId) ? withoutNull(column) : column,
     ),
     primaryKey,
     ...named,
     checks,
-    nextColumnId: columns.length + 1,
-    numberings: node.columns.flatMap((column, i) => numberingOf(column, i + 1) ?? []),
+    nextColumnId,
+    numberings,
   };
+}
+
+/** Returns a column that refuses NULL. */
+export function withoutNull(column: ColumnEntry): ColumnEntry {
+  return { ...column, notNull: true };
 }
 
 /** Builds a column of CREATE TABLE or ADD COLUMN. */
@@ -222,7 +226,7 @@ export function newCheck(
   }
   const named = columnName ?? onlyColumnIn(condition, columns);
   const wanted = check.constraintName?.name ?? automaticName(tableName, named);
-  const isKey = (name: string): boolean => table.primaryKey.length > 0 && name === keyNameOf(table);
+  const isKey = (name: string): boolean => name === keyNameOf(table);
   const taken = new Set(checks.map((entry) => entry.name));
   const isTaken = (name: string): boolean => taken.has(name) || isKey(name);
   if (check.constraintName !== undefined) {

@@ -10,8 +10,10 @@ import type { Principal } from "../../auth/mod.ts";
 import {
   type Catalog,
   type ColumnEntry,
+  declaredKeyOf,
   type IndexEntry,
   indexPartsOf,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { typeName } from "../../types/mod.ts";
@@ -80,17 +82,20 @@ function likedTable(node: TableLike, { deps, namespace, principal }: LikeCaller)
  * Returns the definitions of a table for a new table, with the position of LIKE in the statement.
  */
 function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): CreateTableStatement {
-  const parts = table.columns.map((column) => columnText(table, column, { copies, caller }));
+  const parts = shownColumnsOf(table).map((column) =>
+    columnText(table, column, { copies, caller }),
+  );
   if (copies("constraints")) {
     for (const { name, sql } of table.checks) {
       parts.push(`CONSTRAINT ${nameText(name)} CHECK (${unqualified(sql)})`);
     }
   }
   if (copies("indexes")) {
-    const { indexes = [], primaryKey } = table;
-    if (primaryKey.length > 0) parts.push(`PRIMARY KEY (${columnsText(table, primaryKey)})`);
-    for (const { columnIds, isConstraint } of indexes) {
-      if (isConstraint) parts.push(`UNIQUE (${columnsText(table, columnIds)})`);
+    const key = declaredKeyOf(table);
+    if (key !== undefined) parts.push(`PRIMARY KEY (${columnsText(table, key.columnIds)})`);
+    for (const { columnIds, isConstraint, isPrimary } of table.indexes ?? []) {
+      if (isConstraint && isPrimary !== true)
+        parts.push(`UNIQUE (${columnsText(table, columnIds)})`);
     }
   }
   // The limits apply to requests: these definitions were accepted before.

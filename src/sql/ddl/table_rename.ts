@@ -31,7 +31,8 @@ export function renamedTable(
 ): TableEntry {
   const position = to._location.start;
   checkObjectName("table", to.name, { position });
-  const { namespace, primaryKey } = table;
+  const { namespace } = table;
+  const keyName = keyNameOf(table);
   if (to.name === table.name || isRelation(catalog, namespace, to.name)) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
@@ -42,7 +43,7 @@ export function renamedTable(
   return {
     ...table,
     name: to.name,
-    ...(primaryKey.length === 0 ? {} : { keyName: keyNameOf(table) }),
+    ...(keyName === undefined ? {} : { keyName }),
     checks: table.checks.map((check) => ({ ...check, sql: unqualified(check.sql) })),
     columns: table.columns.map((column) =>
       column.generatedSql === undefined
@@ -78,8 +79,8 @@ export function renamedConstraint(
 ): TableEntry {
   const position = to._location.start;
   checkObjectName("constraint", to.name, { position });
-  const { checks, foreignKeys = [], indexes = [], primaryKey } = table;
-  const isKey = primaryKey.length > 0 && keyNameOf(table) === constraint.name;
+  const { checks, foreignKeys = [], indexes = [] } = table;
+  const isKey = keyNameOf(table) === constraint.name;
   const unique = indexes.filter(({ isConstraint }) => isConstraint);
   const others = [...checks, ...foreignKeys, ...unique];
   if (!isKey && others.every(({ name }) => name !== constraint.name)) {

@@ -33,27 +33,16 @@ export function indexViews({ catalog }: { readonly catalog: Catalog }): [string,
 
 function rowsOf(table: TableEntry): Row[] {
   const { indexes = [], name, namespace, primaryKey } = table;
+  const keyName = keyNameOf(table);
+  const keyColumns = listOf(table, primaryKey);
   const key: Row[] =
-    primaryKey.length === 0
+    keyName === undefined
       ? []
-      : [
-          [
-            namespace,
-            name,
-            keyNameOf(table),
-            listOf(table, primaryKey),
-            true,
-            true,
-            true,
-            "ready",
-            null,
-            null,
-          ],
-        ];
+      : [[namespace, name, keyName, keyColumns, true, true, true, "ready", null, null]];
   return [
     ...key,
     ...indexes.map((index): Row => {
-      const { isConstraint, isUnique, state, where } = index;
+      const { isConstraint, isPrimary = false, isUnique, state, where } = index;
       const columns = indexPartsOf(table, index)
         .map(({ isExpression, name: part }) => (isExpression ? `(${part})` : part))
         .join(", ");
@@ -65,7 +54,7 @@ function rowsOf(table: TableEntry): Row[] {
         index.name,
         columns,
         isUnique,
-        false,
+        isPrimary,
         isConstraint,
         state,
         definition,

@@ -5,9 +5,10 @@ import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import {
   type Catalog,
   type ColumnEntry,
+  declaredKeyOf,
   type ForeignKeyEntry,
   type IndexEntry,
-  keyNameOf,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -85,7 +86,7 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
       namespace: table.namespace,
       name: table.name,
       type: "BASE TABLE",
-      columns: [...table.columns, ...systemColumnsOf(table)],
+      columns: [...shownColumnsOf(table), ...systemColumnsOf(table)],
     }),
   );
   const views = viewsSeenBy(deps, principal).map(
@@ -241,14 +242,17 @@ function constraintRow(
   return [namespace, constraint, namespace, name, ...more];
 }
 
-/** Returns the name of the key. STREAM tables may have no key. */
-function keyName(table: TableEntry): string[] {
-  return table.primaryKey.length === 0 ? [] : [keyNameOf(table)];
+/** Returns the primary key in a list, which is empty without one. */
+function keyOf(table: TableEntry): readonly Pick<IndexEntry, "columnIds" | "name">[] {
+  const key = declaredKeyOf(table);
+  return key === undefined ? [] : [key];
 }
 
 /** Returns the UNIQUE constraints in force. */
 function uniqueOf({ indexes = [] }: TableEntry): readonly IndexEntry[] {
-  return indexes.filter(({ isConstraint, state }) => isConstraint && state === "ready");
+  return indexes.filter(
+    ({ isConstraint, isPrimary, state }) => isConstraint && isPrimary !== true && state === "ready",
+  );
 }
 
 function tableConstraints({ catalog }: SchemaViewDeps): SystemView {
@@ -261,7 +265,7 @@ function tableConstraints({ catalog }: SchemaViewDeps): SystemView {
     ],
     (call) =>
       visibleTables(catalog, principalOf(call)).flatMap((table): Row[] => {
-        const keys = keyName(table).map((name) =>
+        const keys = keyOf(table).map(({ name }) =>
           constraintRow(table, name, "PRIMARY KEY", "NO", "NO"),
         );
         const unique = uniqueOf(table).map(({ name }) =>
@@ -290,12 +294,19 @@ function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {
     (call) =>
       visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
         [
-          ...keyName(table).map((name) => ({ name, columnIds: table.primaryKey, order: [] })),
-          ...uniqueOf(table).map(({ columnIds, name }) => ({ name, columnIds, order: [] })),
+          ...[...keyOf(table), ...uniqueOf(table)].map(({ columnIds, name }) => ({
+            name,
+            columnIds,
+            order: [],
+          })),
           ...(table.foreignKeys ?? []).map(({ columnIds, name, referencedIds, tableId }) => {
             const parent = catalog.tableById(tableId);
-            const order = parent === undefined ? [] : referencedOf(parent, referencedIds).columnIds;
-            return { name, columnIds, order: referencedIds.map((id) => order.indexOf(id) + 1) };
+            const order = parent && referencedOf(parent, referencedIds)?.columnIds;
+            return {
+              name,
+              columnIds,
+              order: referencedIds.map((id) => (order?.indexOf(id) ?? -1) + 1),
+            };
           }),
         ].flatMap(({ columnIds, name, order }) =>
           columnIds.map((columnId, i) => {
@@ -312,16 +323,13 @@ function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {
 function referencedOf(
   table: TableEntry,
   ids: readonly number[],
-): Pick<IndexEntry, "columnIds" | "name"> {
-  const { indexes = [], primaryKey } = table;
-  const isSame = (others: readonly number[]): boolean =>
-    others.length === ids.length && others.every((id) => ids.includes(id));
-  const unique = indexes.find(
-    ({ columnIds, isUnique, where }) => isUnique && where === undefined && isSame(columnIds),
+): Pick<IndexEntry, "columnIds" | "name"> | undefined {
+  const unique = (table.indexes ?? []).filter(
+    ({ isUnique, where }) => isUnique && where === undefined,
   );
-  return isSame(primaryKey) || unique === undefined
-    ? { name: keyNameOf(table), columnIds: primaryKey }
-    : unique;
+  return [...keyOf(table), ...unique].find(
+    ({ columnIds }) => columnIds.length === ids.length && columnIds.every((id) => ids.includes(id)),
+  );
 }
 
 function timingOf({ isDeferrable, isDeferred }: ForeignKeyEntry): [string, string] {
@@ -351,7 +359,7 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
             key.name,
             CATALOG,
             parent?.namespace ?? null,
-            parent === undefined ? null : referencedOf(parent, key.referencedIds).name,
+            (parent && referencedOf(parent, key.referencedIds)?.name) ?? null,
             key.isFull ? "FULL" : "NONE",
             key.onUpdate.toUpperCase(),
             key.onDelete.toUpperCase(),
@@ -378,7 +386,7 @@ function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
           of.columns
             .filter(({ columnId }) => ids.includes(columnId))
             .map((column) => [of.namespace, of.name, column.name, table.namespace, name]);
-        const own = keyName(table).flatMap((name) => used(table, table.primaryKey, name));
+        const own = keyOf(table).flatMap(({ columnIds, name }) => used(table, columnIds, name));
         const foreign = (table.foreignKeys ?? []).flatMap((key) => {
           const parent = catalog.tableById(key.tableId);
           return parent === undefined ? [] : used(parent, key.referencedIds, key.name);

@@ -8,7 +8,9 @@ import {
   type Catalog,
   type ColumnEntry,
   DEFAULT_NAMESPACE,
+  declaredKeyOf,
   ROOT_USER_ID,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -250,7 +252,7 @@ export function describeViewRows(shown: { readonly columns: readonly PlainColumn
 
 /** Returns the declared columns, then the system columns. */
 export function describeRows(table: TableEntry): Row[] {
-  const declared = table.columns.map((column, i) => describeColumn(column, i + 1, table));
+  const declared = shownColumnsOf(table).map((column, i) => describeColumn(column, i + 1, table));
   const system: Row[] = [
     ["_seq", declared.length + 1, -1, "bigint", false, false, null, null, table.schemaVersion],
     ["_deleted", declared.length + 2, -2, "boolean", false, false, null, null, table.schemaVersion],
@@ -258,13 +260,9 @@ export function describeRows(table: TableEntry): Row[] {
   return [...declared, ...(table.kind === "stream" ? system.slice(0, 1) : system)];
 }
 
-function describeColumn(
-  column: ColumnEntry,
-  ordinal: number,
-  { primaryKey, schemaVersion }: TableEntry,
-): Row {
+function describeColumn(column: ColumnEntry, ordinal: number, table: TableEntry): Row {
   const { columnId, comment, name, notNull, type } = column;
-  const isKey = primaryKey.includes(columnId);
+  const isKey = declaredKeyOf(table)?.columnIds.includes(columnId) === true;
   return [
     name,
     ordinal,
@@ -274,7 +272,7 @@ function describeColumn(
     isKey,
     shownDefault(column) ?? null,
     comment ?? null,
-    schemaVersion,
+    table.schemaVersion,
   ];
 }
 

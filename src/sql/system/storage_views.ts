@@ -4,9 +4,10 @@
 import {
   accessLevelOf,
   type Catalog,
+  declaredKeyOf,
   type FileEntry,
   type FilesOf,
-  keyNameOf,
+  shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -143,8 +144,8 @@ function schemasView(catalog: Catalog): SystemView {
   );
 }
 
-function columnsOf({ columns }: TableEntry): object[] {
-  return columns.map((column) => ({
+function columnsOf(table: TableEntry): object[] {
+  return shownColumnsOf(table).map((column) => ({
     column_id: column.columnId,
     name: column.name,
     data_type: typeName(column.type),
@@ -155,27 +156,15 @@ function columnsOf({ columns }: TableEntry): object[] {
 }
 
 function constraintsOf(table: TableEntry): object[] {
-  const { checks, columns, foreignKeys, primaryKey } = table;
-  const keyColumns = primaryKey.map((id) => columns.find(({ columnId }) => columnId === id)?.name);
-  const keys =
-    primaryKey.length === 0
-      ? []
-      : [
-          {
-            name: keyNameOf(table),
-            type: "PRIMARY KEY",
-            columns: keyColumns,
-            comment: table.keyComment,
-          },
-        ];
-  const unique = (table.indexes ?? []).filter(({ isConstraint }) => isConstraint);
+  const { checks, columns, foreignKeys } = table;
+  const key = declaredKeyOf(table);
+  const unique = (table.indexes ?? []).filter((each) => each.isConstraint && each !== key);
   return [
-    ...keys,
-    ...unique.map(({ columnIds, comment, name }) => ({
-      name,
-      type: "UNIQUE",
-      columns: columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name),
-      comment,
+    ...(key === undefined ? unique : [key, ...unique]).map((each) => ({
+      name: each.name,
+      type: each === key ? "PRIMARY KEY" : "UNIQUE",
+      columns: each.columnIds.map((id) => columns.find(({ columnId }) => columnId === id)?.name),
+      comment: each.comment,
     })),
     ...checks.map(({ comment, name, sql }) => ({ name, type: "CHECK", check: sql, comment })),
     ...(foreignKeys ?? []).map(({ comment, name, columnIds, isValidated, onDelete, tableId }) => ({

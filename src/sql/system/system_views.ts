@@ -4,7 +4,7 @@
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { accessLevelOf, type Catalog } from "../../catalog/mod.ts";
+import { accessLevelOf, type Catalog, declaredKeyOf, shownColumnsOf } from "../../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -393,8 +393,8 @@ function columnsView(catalog: Catalog): SystemView {
     ],
     () =>
       catalog.tables().flatMap((table) =>
-        table.columns.map((column, i): Row => {
-          const keyPosition = table.primaryKey.indexOf(column.columnId);
+        shownColumnsOf(table).map((column, i): Row => {
+          const keyPosition = declaredKeyOf(table)?.columnIds.indexOf(column.columnId) ?? -1;
           return [
             table.namespace,
             table.name,

@@ -19,7 +19,6 @@ const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   [`id INT PRIMARY KEY${", CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
   [`id INT PRIMARY KEY${" CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
   ["", "INVALID_SQL"],
-  ["id INT", "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, id TEXT", "INVALID_DEFINITION"],
   [`id INT PRIMARY KEY, "ID" TEXT`, "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, b INT PRIMARY KEY", "INVALID_DEFINITION"],

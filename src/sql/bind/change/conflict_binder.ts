@@ -3,7 +3,14 @@
  * both the stored and the proposed row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { type IndexEntry, indexPartsOf, keyNameOf, type TableEntry } from "../../../catalog/mod.ts";
+import {
+  declaredKeyOf,
+  type IndexEntry,
+  indexPartsOf,
+  keyNameOf,
+  shownColumnsOf,
+  type TableEntry,
+} from "../../../catalog/mod.ts";
 import type { OnConflictAction } from "../../parse/ast/ast.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
 import type { ExpressionContext } from "../binding.ts";
@@ -92,7 +99,7 @@ function targetOf({ on, _location }: OnConflictAction, table: TableEntry): Confl
     const isCheck = table.checks.some((check) => check.name === name);
     throw new DatabaseError(
       isCheck ? "INVALID_QUERY" : "OBJECT_NOT_FOUND",
-      `Cannot ${isCheck ? "use" : "find"} constraint "${name}": the key of ${nameOf(table)} is ${keyNameOf(table)}`,
+      `Cannot ${isCheck ? "use" : "find"} constraint "${name}": the key of ${nameOf(table)} is ${declaredKeyOf(table)?.name ?? "not declared"}`,
       { position: on._location.start },
     );
   }
@@ -135,9 +142,9 @@ function partIn(
 
 /** Lists the targets that ON CONFLICT may name. */
 function targetsOf(table: TableEntry, unique: readonly IndexEntry[]): string {
-  const key = table.columns.filter(({ columnId }) => table.primaryKey.includes(columnId));
+  const key = shownColumnsOf(table).filter(({ columnId }) => table.primaryKey.includes(columnId));
   const keys = [
-    `(${key.map(({ name }) => name).join(", ")})`,
+    ...(key.length === 0 ? [] : [`(${key.map(({ name }) => name).join(", ")})`]),
     ...unique.map((index) => {
       const parts = indexPartsOf(table, index).map(({ isExpression, name }) =>
         isExpression ? `(${name})` : name,
@@ -146,5 +153,5 @@ function targetsOf(table: TableEntry, unique: readonly IndexEntry[]): string {
       return `(${parts.join(", ")})${where}`;
     }),
   ];
-  return keys.join(" or ");
+  return keys.length === 0 ? "there is none" : keys.join(" or ");
 }

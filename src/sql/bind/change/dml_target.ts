@@ -269,10 +269,11 @@ export function columnNamed(
   action: "write" | "alter",
 ): ColumnEntry {
   const column = table.columns.find((entry) => entry.name === name);
-  if (column !== undefined) return column;
+  if (column !== undefined && column.isHidden !== true) return column;
   const position = _location.start;
-  if (isSystemColumn(name)) {
-    const reason = action === "write" ? "the server assigns it" : "every table has it";
+  if (column !== undefined || isSystemColumn(name)) {
+    const isEverywhere = action === "alter" && column === undefined;
+    const reason = isEverywhere ? "every table has it" : "the server assigns it";
     throw new DatabaseError(
       "SYSTEM_COLUMN",
       `Cannot ${action} column "${name}" of ${nameOf(table)}: ${reason}`,

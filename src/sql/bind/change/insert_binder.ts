@@ -5,7 +5,12 @@
  * the type to which each value is cast. For this reason, a source is bound in two steps.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
+import {
+  type ColumnEntry,
+  declaredKeyOf,
+  shownColumnsOf,
+  type TableEntry,
+} from "../../../catalog/mod.ts";
 import { isNumeric, TEXT } from "../../../types/mod.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import type {
@@ -87,7 +92,11 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
   if (given.type === "copy source") return bindCopy(insert, given, { target, deps });
   const source = yield* bindSource(given, deps);
   const { width } = source;
-  const targets = listed ?? table.columns.slice(0, width).map((_, position) => position);
+  const targets =
+    listed ??
+    shownColumnsOf(table)
+      .slice(0, width)
+      .map((_, position) => position);
   if (width !== targets.length) {
     const more = width > targets.length ? "more" : "fewer";
     throw new DatabaseError(
@@ -120,7 +129,8 @@ function bindCopy(
 ): BoundInsert {
   const { table } = target;
   const targets =
-    columns?.map((name) => positionOf(table, name)) ?? table.columns.map((_, position) => position);
+    columns?.map((name) => positionOf(table, name)) ??
+    shownColumnsOf(table).map((_, position) => position);
   const forced = [options.forceNotNull, options.forceNull, options.forceQuote];
   for (const name of forced.flatMap((named) => (named === "all" ? [] : named))) {
     if (targets.includes(positionOf(table, name))) continue;
@@ -175,7 +185,15 @@ function conflictOf(
   }: Pick<Filled, "table" | "targets"> & { readonly _location: InsertStatement["_location"] },
 ): OnConflictAction | undefined {
   if (onConflict === "error") return undefined;
-  const key = table.columns.filter(({ columnId }) => table.primaryKey.includes(columnId));
+  const keyIds = declaredKeyOf(table)?.columnIds ?? [];
+  if (keyIds.length === 0 && onConflict === "update") {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot copy into ${nameOf(table)} with ON_CONFLICT update: it has no primary key`,
+      { position: _location.start },
+    );
+  }
+  const key = table.columns.filter(({ columnId }) => keyIds.includes(columnId));
   const copied = targets.flatMap((position) => table.columns[position] ?? []);
   const sets = copied.flatMap((column): SetColumn[] => {
     if (key.includes(column)) return [];

@@ -5,7 +5,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
-import type { TableEntry } from "../../../catalog/mod.ts";
+import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../../types/mod.ts";
 import type {
@@ -278,11 +278,16 @@ export interface TableInScope {
 /** Returns a stored table as a relation. The caller has recorded the required right. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
   const { alias, isAliased, names, node, statement } = options;
-  checkNames(names, table.columns.length, node);
-  const columns = table.columns.map(({ columnId, name, type }, i) =>
+  const shown = shownColumnsOf(table);
+  checkNames(names, shown.length, node);
+  const columns = shown.map(({ columnId, name, type }, i) =>
     statement.newColumn({ name: names?.[i]?.name ?? name, type, origin: { table, columnId } }),
   );
+  const hidden = table.columns.slice(shown.length);
   const allSystemColumns = [
+    ...hidden.map(({ columnId, name, type }) =>
+      statement.newColumn({ name, type, origin: { table, columnId } }),
+    ),
     statement.newColumn({
       name: "_seq",
       type: BIGINT,

@@ -6,7 +6,9 @@
  * expression that is not in a row's set is NULL in that row, so all later clauses read the same
  * columns, whatever the set.
  */
+
 import { DatabaseError } from "../../../base/errors.ts";
+import { declaredKeyOf } from "../../../catalog/mod.ts";
 import { INT } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
@@ -325,12 +327,12 @@ export class GroupedBlock {
       [...columns, ...systemColumns].some((column) => column.id === id),
     );
     if (relation === undefined) return false;
-    const { primaryKey } = origin.table;
-    if (primaryKey.length === 0) return false;
-    return primaryKey.every((keyId) => {
-      const key = relation.columns.find((column) => column.origin?.columnId === keyId);
+    const key = declaredKeyOf(origin.table);
+    if (key === undefined) return false;
+    return key.columnIds.every((keyId) => {
+      const part = relation.columns.find((column) => column.origin?.columnId === keyId);
       const position = this.#columns.findIndex(
-        ({ expression }) => expression.kind === "column" && expression.column.id === key?.id,
+        ({ expression }) => expression.kind === "column" && expression.column.id === part?.id,
       );
       if (position === -1) return false;
       return this.#sets === undefined || this.#sets.every((set) => set.includes(position));

@@ -5,8 +5,10 @@
  * Aggregates and window calls in the select list, HAVING and ORDER BY become columns of the block.
  * `grouping_binder.ts` decides which other columns may be read after grouping.
  */
+
 import { DatabaseError } from "../../../base/errors.ts";
 import { runToCompletion } from "../../../base/steps.ts";
+import { HIDDEN_KEY_NAME } from "../../../catalog/mod.ts";
 import type {
   Expr,
   ExprRef,
@@ -293,7 +295,8 @@ function starColumns(
   }
   const columns = relation?.columns ?? scope.visible;
   if (!withSystemColumns || star.isDeclared === true) return columns;
-  return [...columns, ...((relation ?? scope.relations[0])?.systemColumns ?? [])];
+  const { systemColumns = [] } = relation ?? scope.relations[0] ?? {};
+  return [...columns, ...systemColumns.filter(({ name }) => name !== HIDDEN_KEY_NAME)];
 }
 
 function tooManyOutputs({ _location }: Expr): DatabaseError {

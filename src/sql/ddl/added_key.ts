@@ -1,0 +1,73 @@
+/**
+ * ADD PRIMARY KEY on a table that was created without a primary key.
+ *
+ * The new key is a unique index over columns that become NOT NULL. The hidden key of the table
+ * stays the key of the store, so no row is written again, and the index is built while others
+ * write.
+ */
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { hasHiddenKey, type TableEntry } from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import type { AstNode, Name } from "../parse/ast/ast.ts";
+import type { Altering } from "./altering.ts";
+import { firstStateOf, withIndex } from "./index_elements.ts";
+import { withoutNull } from "./table_elements.ts";
+
+interface AddedKey extends AstNode {
+  readonly columns: readonly Name[];
+  readonly constraintName?: Name | undefined;
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION if a table can have no other primary key. */
+export function requireNoKey(table: TableEntry, position: number): void {
+  const isPrimary = table.indexes?.some((index) => index.isPrimary === true) === true;
+  if (hasHiddenKey(table) && !isPrimary) return;
+  const isStream = table.kind === "stream";
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot add a primary key to ${nameOf(table)}: ${isStream ? "the key of a STREAM table is fixed" : "it has one already"}`,
+    { position, hint: "create a table with that key, and copy the rows with INSERT … SELECT" },
+  );
+}
+
+/**
+ * Returns the table with a primary key, whose index is still to be built if the table has rows.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION if it has one already, and the errors of an index.
+ */
+export function withPrimaryKey(
+  table: TableEntry,
+  { _location, columns, constraintName }: AddedKey,
+  altering: Altering,
+): TableEntry {
+  const { demands, deps } = altering;
+  const position = _location.start;
+  requireNoKey(table, position);
+  const state = firstStateOf(deps.store, table.tableId);
+  const written = {
+    columns,
+    name: constraintName,
+    isUnique: true,
+    isConstraint: true,
+    isPrimary: true,
+    position,
+  } as const;
+  const { indexes: all = [], ...next } = withIndex(table, written, {
+    catalog: deps.catalog,
+    state,
+  });
+  const index = defined(all.at(-1), "the index has been added");
+  const nullable = table.columns.filter(
+    ({ columnId, notNull }) => index.columnIds.includes(columnId) && !notNull,
+  );
+  const madeNotNull = nullable.map(({ columnId }) => columnId);
+  for (const columnId of madeNotNull) demands.push({ kind: "not null", columnId, position });
+  return {
+    ...next,
+    columns: table.columns.map((column) =>
+      madeNotNull.includes(column.columnId) ? withoutNull(column) : column,
+    ),
+    indexes: [...all.slice(0, -1), { ...index, madeNotNull }],
+  };
+}
