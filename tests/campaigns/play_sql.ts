@@ -5,7 +5,7 @@
  *     bun tests/campaigns/play_sql.ts --data src/test/regress src/test/regress/sql/*.sql
  *
  * The scripts are not part of this project: unpack them from PostgreSQL's source. They run in the
- * given order in one session, as `parallel_schedule` has them. A statement counts as
+ * given order, each in a session of its own, as `parallel_schedule` has them. A statement counts as
  *
  *     alike      both sides give the same rows, or both refuse;
  *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
@@ -60,6 +60,8 @@ for (const [reason, count] of [...reasons].toSorted(([, a], [, b]) => b - a).sli
 }
 
 async function playFile(file: string): Promise<void> {
+  await postgres.begin();
+  tidemark.begin();
   const queries = noCounts();
   const others = noCounts();
   for (const statement of statementsOf(readFileSync(file, "utf8"), environment)) {

@@ -16,19 +16,25 @@ const STATEMENT_MS_MAX = 20_000;
 const ANSWER_MS_MAX = 25_000;
 
 export interface PostgresPlayer extends AsyncDisposable {
+  /** Begins a new session. */
+  readonly begin: () => Promise<void>;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
 }
 
 export async function openPostgresPlayer(): Promise<PostgresPlayer> {
   const postgres = await startPostgres();
   let session = new Session(postgres.url);
+  const begin = async (): Promise<void> => {
+    await session.end();
+    session = new Session(postgres.url);
+  };
   return {
+    begin,
     async play(statement) {
       const played = await session.play(statement);
       if (played !== undefined) return played;
       // The statement left psql waiting, for example inside of a string.
-      await session.end();
-      session = new Session(postgres.url);
+      await begin();
       return { kind: "failure", code: "57014", message: "psql did not answer" };
     },
     async [Symbol.asyncDispose]() {

@@ -16,6 +16,8 @@ const KEPT_SETTINGS =
   /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output)\b/i;
 
 export interface TidemarkPlayer extends AsyncDisposable {
+  /** Forgets the settings and the transaction of the script before. */
+  readonly begin: () => void;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
   /** Runs a query again, with its columns cast to text, which gives PostgreSQL's forms. */
   readonly playAsText: (sql: string) => Promise<Played>;
@@ -23,8 +25,11 @@ export interface TidemarkPlayer extends AsyncDisposable {
 
 export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
   const server = await startReadyServer({ config: { limits: { queries_per_sec_per_user: 0 } } });
-  const player = new Player(server);
+  let player = new Player(server);
   return {
+    begin: () => {
+      player = new Player(server);
+    },
     play: (statement) => player.play(statement),
     playAsText: (sql) => player.playAsText(sql),
     [Symbol.asyncDispose]: () => server.stop(),
