@@ -16,6 +16,7 @@ import { conditionsOfState } from "./write_cases/conditions.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
 import { EDGES } from "./write_cases/edges.ts";
+import { ENUMS } from "./write_cases/enums.ts";
 import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
@@ -52,6 +53,7 @@ const files = [
   ...JSON_DOCUMENTS,
   ...ARRAYS_STORED,
   DATE_WORDS,
+  ENUMS,
   JSON_PARTS,
   JSON_PATHS,
 ].filter(({ name }) => only === undefined || name === only);

@@ -68,6 +68,7 @@ export async function functionsPage(): Promise<string> {
   await using engine = await TestEngine.open({ clock: systemClock });
   await engine.run("CREATE NAMESPACE app; CREATE SHARED TABLE app.t (id SERIAL PRIMARY KEY)");
   await engine.run("INSERT INTO app.t VALUES (1)");
+  await engine.run("CREATE TYPE app.mood AS ENUM ('sad', 'ok', 'happy')");
   const parts: string[] = [];
   for (const { entries, title } of groups) {
     const rows: string[][] = [];

@@ -24,7 +24,10 @@ const SAMPLES: Readonly<Record<string, string>> = {
   default_text: "'initial'",
   delete: "DELETE FROM app.t",
   delimiter: "'|'",
+  do_block:
+    "'BEGIN CREATE TYPE app.mood AS ENUM (''ok''); EXCEPTION WHEN duplicate_object THEN null; END'",
   encoding: "'UTF8'",
+  enum_type: "app.mood",
   expression: "b",
   filesystem: "filesystem",
   from_seq_id: "from_seq_id",

@@ -7,7 +7,7 @@
  * `catalog_database.ts` implements this interface.
  */
 import type { Seq } from "../base/seq.ts";
-import type { Whole } from "../types/mod.ts";
+import type { DataType, Whole } from "../types/mod.ts";
 import type {
   Erasure,
   FileEntry,
@@ -18,6 +18,7 @@ import type {
   StorageEntry,
   TableEntry,
   TopicEntry,
+  TypeEntry,
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
@@ -165,6 +166,24 @@ export interface Catalog {
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
   /** Returns how far a sequence is used. */
   sequenceMark(sequence: SequenceEntry): SequenceMark;
+
+  type(namespace: string, name: string): TypeEntry | undefined;
+  /** Returns the data type of a name; undefined if no type has it. */
+  definedType(namespace: string, name: string): DataType | undefined;
+  /** Ordered by namespace and name. */
+  types(): readonly TypeEntry[];
+  /**
+   * Creates a type. Its id comes from `nextTableId`.
+   * @throws {DatabaseError} ALREADY_EXISTS
+   */
+  createType(entry: TypeEntry): void;
+  /**
+   * Replaces the type with the same typeId, whose labels keep their positions.
+   * @throws {DatabaseError} ALREADY_EXISTS
+   */
+  changeType(entry: TypeEntry): void;
+  /** Drops either all of the types or no type. No column may have one of them. */
+  dropTypes(entries: readonly TypeEntry[]): void;
 
   /** Returns a storage; undefined also for `local`, which is the data directory. */
   storage(storageId: string): StorageEntry | undefined;

@@ -9,7 +9,7 @@ import type { Clock } from "../base/clock.ts";
 import { isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
-import type { Whole } from "../types/mod.ts";
+import type { DataType, Whole } from "../types/mod.ts";
 import { Accounts } from "./accounts.ts";
 import type { Catalog, Dependents, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
@@ -23,6 +23,7 @@ import type {
   StorageEntry,
   TableEntry,
   TopicEntry,
+  TypeEntry,
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
@@ -270,6 +271,30 @@ export class CatalogDatabase implements Catalog {
 
   dropSequences(entries: readonly SequenceEntry[]): void {
     this.#definitions.dropSequences(entries);
+  }
+
+  type(namespace: string, name: string): TypeEntry | undefined {
+    return this.#definitions.type(namespace, name);
+  }
+
+  definedType(namespace: string, name: string): DataType | undefined {
+    return this.#definitions.definedType(namespace, name);
+  }
+
+  types(): readonly TypeEntry[] {
+    return this.#definitions.types();
+  }
+
+  createType(entry: TypeEntry): void {
+    this.#definitions.createType(entry);
+  }
+
+  changeType(entry: TypeEntry): void {
+    this.#definitions.changeType(entry);
+  }
+
+  dropTypes(entries: readonly TypeEntry[]): void {
+    this.#definitions.dropTypes(entries);
   }
 
   nextNumber(sequence: SequenceEntry): Whole {

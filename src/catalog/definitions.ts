@@ -1,6 +1,6 @@
 /**
- * The definitions of namespaces, tables, views, topics and sequences, in memory for reading and in
- * SQLite for durability.
+ * The definitions of namespaces, tables, views, topics, sequences and types, in memory for reading
+ * and in SQLite for durability.
  *
  * Invariants:
  * - `default` always exists.
@@ -15,13 +15,17 @@ import { assert, defined } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
+import type { DataType } from "../types/mod.ts";
 import type { Dependents } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
+import { DefinedTypes } from "./defined_types.ts";
 import type {
+  IndexEntry,
   NamespaceEntry,
   SequenceEntry,
   TableEntry,
   TopicEntry,
+  TypeEntry,
   ViewEntry,
 } from "./entries.ts";
 import type { FileList } from "./file_list.ts";
@@ -60,6 +64,7 @@ export class Definitions {
   readonly #views: NamedEntries<ViewEntry>;
   readonly #topics: NamedEntries<TopicEntry>;
   readonly #sequences: NamedEntries<SequenceEntry>;
+  readonly #types: DefinedTypes;
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #byId = new Map<number, TableEntry>();
   /** The current definition of each table. */
@@ -93,6 +98,7 @@ export class Definitions {
       table: "sequences",
       idOf: ({ sequenceId }) => sequenceId,
     });
+    this.#types = new DefinedTypes(file);
     this.numbers = new SequenceNumbers({
       clock,
       marks: { store: (marks) => file.transaction(() => this.#putMarks(marks)) },
@@ -167,12 +173,12 @@ export class Definitions {
     this.#namespaceOrThrow(name, "drop");
     assert(name !== DEFAULT_NAMESPACE, "the default namespace always exists");
     const tableCount = this.#byName.get(name)?.size ?? 0;
-    const others = [...this.views(), ...this.topics(), ...this.sequences()];
+    const others = [...this.views(), ...this.topics(), ...this.sequences(), ...this.types()];
     const held = tableCount + others.filter(({ namespace }) => namespace === name).length;
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it contains ${held} table(s), views, topics and sequences`,
+        `Cannot drop namespace ${name}: it contains ${held} table(s), views, topics, sequences and types`,
         { hint: "use CASCADE to drop them too" },
       );
     }
@@ -394,6 +400,46 @@ export class Definitions {
     dependents.remember();
   }
 
+  type(namespace: string, name: string): TypeEntry | undefined {
+    return this.#types.entries.named(namespace, name);
+  }
+
+  definedType(namespace: string, name: string): DataType | undefined {
+    return this.#types.named(namespace, name);
+  }
+
+  types(): readonly TypeEntry[] {
+    return this.#types.entries.all();
+  }
+
+  createType(entry: TypeEntry): void {
+    const { typeId } = entry;
+    this.#namespaceOrThrow(entry.namespace, `create type ${entry.name} in`);
+    this.#refuseTaken(entry, "create");
+    this.#change(() => {
+      this.#counters.store("next_table_id", typeId + 1);
+      this.#types.entries.put(entry);
+    });
+    this.#noteId(typeId);
+    this.#types.remember(entry);
+  }
+
+  changeType(entry: TypeEntry): void {
+    const before = defined(this.#types.entries.byId(entry.typeId), "the type to change exists");
+    if (before.name !== entry.name || before.namespace !== entry.namespace) {
+      this.#refuseTaken(entry, "rename");
+    }
+    this.#change(() => this.#types.entries.put(entry));
+    this.#types.entries.forget([before]);
+    this.#types.remember(entry);
+  }
+
+  dropTypes(entries: readonly TypeEntry[]): void {
+    if (entries.length === 0) return;
+    this.#change(() => this.#types.entries.remove(entries));
+    this.#types.forget(entries);
+  }
+
   #putMarks(marks: readonly SequenceMark[]): void {
     for (const mark of marks) {
       putSealed(this.#file, "sequence_marks", { key: mark.sequenceId, value: mark });
@@ -502,7 +548,7 @@ export class Definitions {
 
   /** Adds a definition to memory that is newer than all earlier ones of its table. */
   #remember(record: DefinitionRecord): void {
-    const entry = tableFromJson(record.table);
+    const entry = tableFromJson(record.table, this.#types);
     const last = this.#records.get(entry.tableId);
     if (last !== undefined && pathOf(last.table) !== pathOf(entry)) {
       this.#formerNames = [...this.#formerNames, { ...last, toSeq: record.fromSeq }];
@@ -543,13 +589,14 @@ export class Definitions {
     return [record.definitionId];
   }
 
-  /** Tables, views, topics and sequences share one set of names. */
+  /** Tables, views, topics, sequences and types share one set of names. */
   #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
     const taken =
       this.table(namespace, name) ??
       this.view(namespace, name) ??
       this.topic(namespace, name) ??
-      this.sequence(namespace, name);
+      this.sequence(namespace, name) ??
+      this.type(namespace, name);
     if (taken === undefined) return;
     throw new DatabaseError(
       "ALREADY_EXISTS",
@@ -603,11 +650,27 @@ function jsonFromTable(entry: TableEntry): TableJson {
   };
 }
 
-function tableFromJson(json: TableJson): TableEntry {
+function tableFromJson(json: TableJson, types: DefinedTypes): TableEntry {
   return {
     ...json,
-    columns: json.columns.map((column) => ({ ...column, missing: valueFromJson(column.missing) })),
+    columns: json.columns.map((column) => ({
+      ...column,
+      type: types.current(column.type),
+      missing: valueFromJson(column.missing),
+    })),
+    ...(json.indexes === undefined
+      ? {}
+      : { indexes: json.indexes.map((index) => withCurrentTypes(index, types)) }),
   };
+}
+
+function withCurrentTypes(index: IndexEntry, types: DefinedTypes): IndexEntry {
+  if (index.expressions === undefined) return index;
+  const expressions = index.expressions.map((each) => ({
+    ...each,
+    type: types.current(each.type),
+  }));
+  return { ...index, expressions };
 }
 
 /** Encoded so that no two pairs have the same text, since either part may contain any character. */

@@ -3,7 +3,7 @@
  * statement makes a new entry and raises the catalog version, so a reader may keep an entry for the
  * duration of a statement.
  */
-import type { DataType, Value } from "../types/mod.ts";
+import type { DataType, EnumLabel, Value } from "../types/mod.ts";
 
 export type TableKind = "user" | "shared" | "stream";
 
@@ -255,6 +255,21 @@ export interface SequenceEntry {
   readonly cache: number;
   /** The column with which it is dropped. */
   readonly ownedBy?: SequenceOwner;
+  /** The text of COMMENT ON; absent if there is none. */
+  readonly comment?: string | undefined;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** An enum type. Its values on disk are the positions of its labels. */
+export interface TypeEntry {
+  /** Unique among tables, views, topics, sequences and types. */
+  readonly typeId: number;
+  readonly namespace: string;
+  readonly name: string;
+  /** The labels in their order. */
+  readonly labels: readonly EnumLabel[];
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

@@ -75,6 +75,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  `
+  CREATE TABLE types (type_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  `,
 ];
 
 /** The version that this server writes. */

@@ -42,6 +42,7 @@ export type {
   TopicOperation,
   TopicPayload,
   TopicSource,
+  TypeEntry,
   UserEntry,
   ViewEntry,
   ViewTable,

@@ -23,6 +23,7 @@ export type ObjectKind =
   | "view"
   | "topic"
   | "sequence"
+  | "type"
   | "webhook"
   | "storage"
   | "index"

@@ -27,6 +27,7 @@ const KEY_COLUMNS = {
   topics: "topic_id",
   sequences: "sequence_id",
   sequence_marks: "sequence_id",
+  types: "type_id",
   journal: "id",
 } as const;
 

@@ -18,6 +18,7 @@ import {
   DECIMAL_PRECISION_MAX,
   isInteger,
   isNumeric,
+  sameType,
   typeName,
 } from "./data_type.ts";
 import { decimalFromText } from "./decimal.ts";
@@ -137,6 +138,7 @@ function findAnyCast(wanted: Wanted): FoundCast {
   }
   if (to.kind === "text") return castToText(from, to.lengthMax, mode);
   if (from.kind === "text") return castFromText(wanted);
+  if (from.kind === "enum" || to.kind === "enum") return sameType(from, to) ? "same" : undefined;
   if (isNumeric(from) && isNumeric(to)) return castNumber(from, to, mode);
   if (typeClass(from) === "json") return castFromJson(from, to, mode);
   const time = castTime(from, to, mode);

@@ -5,6 +5,7 @@
  * type. `unknown` is a type of expressions only: of an untyped literal, of NULL, and of a parameter
  * before its context is known.
  */
+import { type EnumType, enumName } from "./enum_type.ts";
 
 export type DataType =
   | { readonly kind: "boolean" }
@@ -35,6 +36,7 @@ export type DataType =
   | { readonly kind: "interval" }
   /** A path into JSON documents, in its canonical text. */
   | { readonly kind: "jsonpath" }
+  | { readonly kind: "enum"; readonly enumType: EnumType }
   | { readonly kind: "array"; readonly element: DataType }
   /**
    * `isNull` marks a literal NULL, which has no digits to keep; `isJson` a list or an object among
@@ -89,6 +91,8 @@ export function sameType(left: DataType, right: DataType): boolean {
       return right.kind === "json" && left.binary === right.binary;
     case "embedding":
       return right.kind === "embedding" && left.dimensions === right.dimensions;
+    case "enum":
+      return isSameEnum(left, right);
     case "array":
       return right.kind === "array" && sameType(left.element, right.element);
     case "timestamp":
@@ -98,6 +102,10 @@ export function sameType(left: DataType, right: DataType): boolean {
     default:
       return true;
   }
+}
+
+function isSameEnum(left: DataType & { kind: "enum" }, right: DataType): boolean {
+  return right.kind === "enum" && left.enumType.typeId === right.enumType.typeId;
 }
 
 export function isInteger(type: DataType): boolean {
@@ -151,6 +159,8 @@ export function typeName(type: DataType): string {
       return "bytea";
     case "embedding":
       return `embedding(${type.dimensions})`;
+    case "enum":
+      return enumName(type.enumType);
     case "array":
       return `${typeName(type.element)}[]`;
     case "unknown":

@@ -41,6 +41,7 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   file: "File",
   interval: "Text",
   jsonpath: "Text",
+  enum: "Text",
   unknown: "Text",
 };
 
@@ -71,6 +72,7 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
     case "embedding":
       return (value) => (value === null ? null : Array.from(value as Float32Array, shortestFloat));
     case "interval":
+    case "enum":
       return (value) => (value === null ? null : textFromValue(type, value));
     case "array":
       return arrayCellMaker(cellMakerFor(type.element));

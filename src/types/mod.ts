@@ -104,6 +104,7 @@ export {
   truncateScale,
 } from "./decimal.ts";
 export { deferredTexts, takeLater } from "./deferred_texts.ts";
+export { type EnumLabel, type EnumType, enumName } from "./enum_type.ts";
 export { excerpt } from "./excerpt.ts";
 export { doubleFromText, finiteDouble, finiteFloat, shortestFloat } from "./float_text.ts";
 export {

@@ -21,6 +21,7 @@ import {
   timestampFromText,
 } from "./datetime.ts";
 import { decimalFromText, textFromDecimal } from "./decimal.ts";
+import { enumFromText, textFromEnum } from "./enum_type.ts";
 import { excerpt } from "./excerpt.ts";
 import {
   doubleFromText,
@@ -68,6 +69,8 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
       return intervalFromText(text);
     case "jsonpath":
       return canonicalPath(text);
+    case "enum":
+      return enumFromText(type.enumType, text);
     case "array":
       return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
     case "file":
@@ -147,6 +150,8 @@ export function textFromValue(type: DataType, value: Value): string {
       return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
     case "interval":
       return textFromInterval(value as Interval);
+    case "enum":
+      return textFromEnum(type.enumType, value as number);
     case "array": {
       const { element } = type;
       return textFromArray(value as ArrayValue, (item) => outputText(element, item));

@@ -13,6 +13,7 @@ export type TypeClass =
   | "moment"
   | "time"
   | "interval"
+  | "enum"
   | "uuid"
   | "bytes"
   | "embedding"
@@ -76,6 +77,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   file: "json",
   interval: "interval",
   jsonpath: "text",
+  enum: "double",
   array: "array",
   unknown: "unknown",
 };

@@ -62,7 +62,8 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
     return element === undefined ? undefined : { kind: "array", element };
   }
   if (left.kind === "text") return sameType(left, right) ? left : TEXT;
-  if (left.kind === "embedding") return sameType(left, right) ? left : undefined;
+  if (left.kind === "embedding" || left.kind === "enum")
+    return sameType(left, right) ? left : undefined;
   if (left.kind === right.kind) {
     if (left.kind === "json" && right.kind === "json") return left.binary ? left : right;
     return sameDigits(left, right) ? left : withoutDigits(left);

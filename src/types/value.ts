@@ -17,6 +17,7 @@
  *     embedding(n)                 Float32Array of n finite numbers
  *     file                         string: the file reference as JSON text
  *     interval                     Interval
+ *     enum                         number, the position of its label in the order of the type
  *     array                        array of values of the element type, or of arrays with the same
  *                                  dimensions (see `array_shape.ts`)
  *     NULL of any type             null

@@ -8,7 +8,7 @@
  *     boolean                                          bool
  *     smallint, int, date                              i32
  *     bigint, timestamp, datetime, time, decimal       f64, or any when a value needs bigint
- *     float, double                                    f64
+ *     float, double, enum                              f64
  *     text, json, uuid, file                           utf8, dict or any
  *     every type                                       const, any
  *
@@ -126,6 +126,7 @@ export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
     case "decimal":
     case "float":
     case "double":
+    case "enum":
       return "f64";
     default:
       return "any";

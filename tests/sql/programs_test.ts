@@ -171,6 +171,79 @@ test("a shop, in the forms of SQLAlchemy, Knex and Rails", async () => {
   ]);
 });
 
+test("enum types, in the forms of Drizzle, Prisma, Sequelize, SQLAlchemy and TypeORM", async () => {
+  await play("chat", [
+    [
+      `DO $$ BEGIN
+ CREATE TYPE "status" AS ENUM('draft', 'shown');
+EXCEPTION
+ WHEN duplicate_object THEN null;
+END $$;
+`,
+    ],
+    [`CREATE TYPE "chat"."visibility" AS ENUM('all', 'members');`],
+    [
+      `CREATE TABLE "posts" ("id" serial PRIMARY KEY NOT NULL, "status" "status" DEFAULT 'draft' NOT NULL,
+        "seen_by" "chat"."visibility" DEFAULT 'all'::"chat"."visibility", "was" "status"[] DEFAULT '{}' NOT NULL)`,
+    ],
+    [`ALTER TYPE "status" ADD VALUE 'hidden' BEFORE 'shown'`],
+    [`ALTER TABLE "posts" ADD COLUMN "next" "status"`],
+    [
+      'insert into "posts" ("id", "status", "next") values (default, \'shown\', default) returning "id", "status", "next"',
+      [[1, "shown", null]],
+    ],
+    [
+      'update "posts" set "was" = array[\'draft\', \'hidden\']::"status"[] where "status" = \'shown\'',
+    ],
+    ['select "id", "was" from "posts" where "status" > \'hidden\'', [[1, ["draft", "hidden"]]]],
+    [
+      `DO 'BEGIN CREATE TYPE "chat"."enum_Users_role" AS ENUM(''guest'', ''admin''); EXCEPTION WHEN duplicate_object THEN null; END';`,
+    ],
+    [
+      `DO 'BEGIN CREATE TYPE "chat"."enum_Users_role" AS ENUM(''guest'', ''admin''); EXCEPTION WHEN duplicate_object THEN null; END';`,
+    ],
+    [
+      `CREATE TABLE IF NOT EXISTS "Users" ("id" SERIAL, "role" "chat"."enum_Users_role" NOT NULL DEFAULT 'guest',
+        "createdAt" TIMESTAMP WITH TIME ZONE NOT NULL, PRIMARY KEY ("id"))`,
+    ],
+    [
+      `INSERT INTO "Users" ("id","role","createdAt") VALUES (DEFAULT,'admin','2024-01-01 00:00:00.000 +00:00')
+        RETURNING "id","role"`,
+      [[1, "admin"]],
+    ],
+    [`ALTER TYPE "chat"."enum_Users_role" ADD VALUE IF NOT EXISTS 'owner' AFTER 'admin';`],
+    [`SELECT "id" FROM "Users" AS "User" WHERE "User"."role" IN ('admin', 'owner')`, [[1]]],
+    ['DROP TABLE IF EXISTS "Users" CASCADE;'],
+    ['DROP TYPE IF EXISTS "chat"."enum_Users_role";'],
+    [`CREATE TYPE "chat"."shape_kind_enum" AS ENUM('round', 'flat')`],
+    [
+      `CREATE TABLE "shape" ("id" SERIAL NOT NULL, "kind" "chat"."shape_kind_enum" NOT NULL DEFAULT 'round',
+        CONSTRAINT "PK_shape" PRIMARY KEY ("id"))`,
+    ],
+    [
+      'INSERT INTO "shape"("id", "kind") VALUES (DEFAULT, DEFAULT) RETURNING "id", "kind"',
+      [[1, "round"]],
+    ],
+    ['DROP TABLE "shape"'],
+    ['DROP TYPE "chat"."shape_kind_enum"'],
+    ["CREATE TYPE level AS ENUM ('low', 'high')"],
+    ["CREATE TABLE alarms (id SERIAL NOT NULL, level level NOT NULL, PRIMARY KEY (id))"],
+    ["INSERT INTO alarms (level) VALUES ('high') RETURNING alarms.id", [[1]]],
+    [
+      "SELECT alarms.id, alarms.level FROM alarms WHERE alarms.level = CAST('high' AS level) ORDER BY alarms.level DESC",
+      [[1, "high"]],
+    ],
+    ["CREATE TYPE \"Kind\" AS ENUM ('ONE', 'TWO');"],
+    [
+      'CREATE TABLE "Thing" ("id" SERIAL NOT NULL, "kind" "Kind" NOT NULL DEFAULT \'ONE\', CONSTRAINT "Thing_pkey" PRIMARY KEY ("id"))',
+    ],
+    [
+      'INSERT INTO "chat"."Thing" ("kind") VALUES (CAST(\'TWO\'::text AS "chat"."Kind")) RETURNING "chat"."Thing"."id", "chat"."Thing"."kind"::text',
+      [[1, "TWO"]],
+    ],
+  ]);
+});
+
 test("a chat, in the forms of Drizzle, Kysely, Prisma, Sequelize and TypeORM", async () => {
   await play("chat", [
     [

@@ -14,6 +14,7 @@ import {
   type Batch,
   cellMakerFor,
   type DataType,
+  type EnumType,
   textsOf,
   type Value,
   type Vector,
@@ -56,6 +57,20 @@ const SHAPES_MAX = 256;
 
 const shapes = new Map<string, WireRowShape>();
 
+const enumNumbers = new WeakMap<EnumType, number>();
+let enumCount = 0;
+
+/** Types of two databases in one process may have the same id, so an object counts as itself. */
+function enumNumberOf(type: EnumType): number {
+  let number = enumNumbers.get(type);
+  if (number === undefined) {
+    enumCount += 1;
+    number = enumCount;
+    enumNumbers.set(type, number);
+  }
+  return number;
+}
+
 /** Returns the shape of a plan's rows. Equal shapes are the same object. */
 export function rowShapeOf(plan: LivePlan): WireRowShape {
   const { fields, fieldTypes, projections, seqFieldIndex } = plan;
@@ -63,7 +78,9 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   const parts = fields.map(({ name }, index) => {
     return [name, fieldTypes[index], projections[index]?.column ?? -1] as const;
   });
-  const key = JSON.stringify([seqFieldIndex, parts]);
+  const key = JSON.stringify([seqFieldIndex, parts], (name, value: unknown) =>
+    name === "enumType" ? enumNumberOf(value as EnumType) : value,
+  );
   let shape = shapes.get(key);
   if (shape === undefined) {
     const made = parts.map(([name, type, column]): ShapeField => {

@@ -4,10 +4,12 @@
  * A type can only grow, so that every stored value can be represented in the new type and no row
  * has to be rewritten: storage converts older values when it reads them.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import { type ColumnEntry, computesFrom, type TableEntry } from "../../catalog/mod.ts";
 import { castValue, type DataType, sameType, typeName } from "../../types/mod.ts";
 import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
 import { isSerial, resolveType } from "../bind/expression/types.ts";
 import { referencesTo } from "../names/references.ts";
 import { qualifiedDefault } from "../names/sequences.ts";
@@ -19,7 +21,6 @@ import type {
   TableAlterationAlterColumn,
   TableAlterationModifyColumn,
 } from "../parse/ast/ast.ts";
-import { parseExpression } from "../parse/parser.ts";
 import type { Alterer, Altering } from "./altering.ts";
 import { areAlike } from "./foreign_keys.ts";
 import { generatedFrom } from "./generated_columns.ts";
@@ -238,7 +239,7 @@ function setType(
       : castValue(column.missing, { from, to, mode: "explicit", nowMicros: 0 });
   if (defaultSql !== undefined) {
     requireFit({ what: "its DEFAULT", name, position }, () => {
-      checkDefault(parseExpression(defaultSql), { name, type: to });
+      checkDefault(parseStored(defaultSql, [{ type: to }]), { name, type: to });
     });
   }
   const counted = countedType(to);
@@ -252,7 +253,11 @@ function setType(
   for (const check of table.checks) {
     if (!columnsNamedIn(check.sql, table).has(name)) continue;
     requireFit({ what: `check "${check.name}"`, name, position }, () => {
-      const node = { type: "check", expr: parseExpression(check.sql), source: check.sql } as const;
+      const node = {
+        type: "check",
+        expr: parseStored(check.sql, next.columns),
+        source: check.sql,
+      } as const;
       newCheck({ ...node, _location: definition._location }, next);
     });
     demands.push({ kind: "check", name: check.name, position });

@@ -6,6 +6,7 @@
  * longer read, a renamed one keeps its id, and older values are converted to a wider type on
  * reading.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type ColumnEntry,
@@ -23,11 +24,13 @@ import { StatementBinding } from "../bind/binding.ts";
 import { errorInCell } from "../bind/cell_error.ts";
 import { columnNamed, isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
 import { Scope } from "../bind/scope.ts";
 import { isVolatile } from "../bind/walk.ts";
 import { compileDefaultSql } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext, IncomingReference } from "../execute/context/execution_context.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
+import { requireKnownTypes } from "../names/types.ts";
 import type {
   AlterTableStatement,
   ConstraintForeignKey,
@@ -110,6 +113,8 @@ export function alteredTable(
   const { referring, validations } = altering;
   const others = { droppedSequences, marks, referring, sequences, validations };
   if (next === table && !changesSequences) return { next: undefined, demands: [], ...others };
+  const { catalog } = alterer.deps;
+  requireKnownTypes(next, { catalog, position: node._location.start });
   // Options are not part of the schema; columns and constraints are.
   const changesSchema =
     next.name !== table.name ||
@@ -279,7 +284,7 @@ function withMissing(
     clause: "DEFAULT",
     sink: undefined,
   };
-  if (isVolatile(bindExpression(parseExpression(defaultSql), context))) {
+  if (isVolatile(bindExpression(parseStored(defaultSql, [column]), context))) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot add column "${name}": its DEFAULT gives a different value for each row, and the table has rows`,

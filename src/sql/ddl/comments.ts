@@ -2,6 +2,7 @@
  * COMMENT ON: a text in the entry of an object, which its definition does not depend on. It is no
  * part of the schema of a table, so it raises no schema version and ends no live query.
  */
+
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -15,6 +16,7 @@ import {
   visibleTable,
   visibleView,
 } from "../names/table_names.ts";
+import { findType } from "../names/types.ts";
 import type { CommentStatement, Name } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
@@ -67,6 +69,7 @@ function tableOf(
 ): TableEntry | undefined {
   switch (kind) {
     case "namespace":
+    case "type":
     case "view":
       return undefined;
     case "index":
@@ -123,6 +126,10 @@ function changeOf(node: CommentStatement, caller: CommentCaller, deps: CommentDe
     case "sequence": {
       const entry = findSequence(catalog, name, caller.namespace);
       return () => catalog.changeSequence({ ...entry, comment });
+    }
+    case "type": {
+      const entry = findType(catalog, name, caller.namespace);
+      return () => catalog.changeType({ ...entry, comment });
     }
     case "view": {
       deps.systemViews.refuse(name, { ...caller, action: "comment on", ifExists: undefined });

@@ -119,6 +119,7 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
     case "create view":
     case "create sequence":
     case "alter sequence":
+    case "create type":
     case "create topic":
     case "alter topic":
     case "drop topic":
@@ -133,7 +134,14 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
     case "drop table":
     case "drop view":
     case "drop sequence":
+    case "drop type":
       return node.names;
+    case "alter type":
+      return node.change.type === "rename"
+        ? [node.name, { ...node.name, name: node.change.to.name }]
+        : [node.name];
+    case "do":
+      return relationsDefinedBy(node.statement);
     default:
       return [];
   }

@@ -25,6 +25,7 @@ import {
   type ViewEntry,
 } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import {
   checkCancelled,
@@ -36,6 +37,7 @@ import { referencesTo } from "../names/references.ts";
 import { columnsTakingFrom, type NumberedColumn, sequencesOf } from "../names/sequences.ts";
 import { findTable, requireHolder, visibleTable, visibleView } from "../names/table_names.ts";
 import { refuseTopicName } from "../names/topics.ts";
+import { requireKnownTypes } from "../names/types.ts";
 import { dependentsOf, refuseDependents } from "../names/views.ts";
 import type {
   AlterIndexStatement,
@@ -45,10 +47,12 @@ import type {
   CreateExtensionStatement,
   CreateIndexStatement,
   CreateTableStatement,
+  DoStatement,
   DropIndexStatement,
   DropTableStatement,
   QName,
   Statement,
+  TypeDefinition,
 } from "../parse/ast/ast.ts";
 import type { StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
@@ -99,6 +103,13 @@ import { withLikedParts, withLikes } from "./table_likes.ts";
 import { viewsAfterRename } from "./table_rename.ts";
 import { alterTopic, createTopic, type TopicDefinitionDeps } from "./topic_definitions.ts";
 import { requireSourcesKept, topicsWith, topicsWithout } from "./topic_sources.ts";
+import {
+  alterType,
+  authorizeType,
+  createType,
+  dropTypes,
+  isTypeDefinition,
+} from "./type_definitions.ts";
 import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
 import {
   alterWebhook,
@@ -132,7 +143,9 @@ type SmallDefinition =
   | CreateExtensionStatement
   | CreateIndexStatement
   | AlterIndexStatement
-  | DropIndexStatement;
+  | DropIndexStatement
+  | TypeDefinition
+  | DoStatement;
 
 /** The dependencies of definitions. */
 export interface DefinitionDeps
@@ -191,9 +204,13 @@ export class DefinitionStatements {
       case "drop table":
         this.#authorizeDrop(node, principal, namespace);
         return;
+      case "do":
+        this.authorize(node.statement, principal, namespace);
+        return;
       default:
+        if (isTypeDefinition(node)) authorizeType(node, { principal, namespace }, catalog);
         // Storages, topics and webhooks: the kind of the statement alone decides.
-        requireRight(node, principal);
+        else requireRight(node, principal);
     }
   }
 
@@ -249,6 +266,7 @@ export class DefinitionStatements {
 
   /** Returns a definition that is bound against the catalog of this tick. */
   #bound(node: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
+    withTypes(node, typesIn(this.#deps.catalog, namespace));
     switch (node.type) {
       case "create namespace":
         return createNamespace(node, principal, this.#deps);
@@ -314,6 +332,14 @@ export class DefinitionStatements {
         return commentOn(node, { principal, namespace }, this.#deps);
       case "create extension":
         return createExtension(node);
+      case "create type":
+        return createType(node, { principal, namespace }, this.#deps);
+      case "alter type":
+        return alterType(node, { principal, namespace }, this.#deps);
+      case "drop type":
+        return dropTypes(node, { principal, namespace }, this.#deps);
+      case "do":
+        return this.#boundTolerant(node, principal, namespace);
       case "create index":
         return createIndex(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "alter index":
@@ -324,6 +350,27 @@ export class DefinitionStatements {
           { principal, namespace, dropReference: this.#dropReference },
           this.#deps,
         );
+    }
+  }
+
+  /** Binds a definition that changes nothing if what it defines exists already. */
+  #boundTolerant(
+    { statement }: DoStatement,
+    principal: Principal,
+    namespace: string,
+  ): BoundDefinition {
+    try {
+      const change = this.#bound(statement, principal, namespace);
+      return async () => {
+        try {
+          return await change();
+        } catch (error) {
+          return passedOver(error);
+        }
+      };
+    } catch (error) {
+      const message = passedOver(error);
+      return () => message;
     }
   }
 
@@ -341,7 +388,8 @@ export class DefinitionStatements {
     const isTaken =
       catalog.table(inNamespace, name) !== undefined ||
       catalog.view(inNamespace, name) !== undefined ||
-      catalog.sequence(inNamespace, name) !== undefined;
+      catalog.sequence(inNamespace, name) !== undefined ||
+      catalog.type(inNamespace, name) !== undefined;
     refuseTopicName(catalog, "table", { namespace: inNamespace, name, position });
     if (isTaken) {
       if (written.ifNotExists === true) return () => `Table ${inNamespace}.${name} already exists`;
@@ -367,6 +415,7 @@ export class DefinitionStatements {
       withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
     // Refuses columns that cannot be numbered, indexed or refer before anything runs.
     const tried = withSequences(numbered, numberings, maker).table;
+    requireKnownTypes(tried, { catalog, position });
     withForeignKeys(indexed(tried), keys, alterer);
     return () => {
       store.requireFreeSpace();
@@ -738,4 +787,10 @@ function requireKind(kind: string | undefined, table: TableEntry, node: Statemen
     `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${table.kind.toUpperCase()}`,
     { position: node._location.start },
   );
+}
+
+/** Returns the answer to a definition whose object exists already. @throws Any other error. */
+function passedOver(error: unknown): string {
+  if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;
+  return `Nothing done: ${error.message}`;
 }

@@ -1,6 +1,7 @@
 /**
  * GENERATED ALWAYS AS (…) STORED: which expressions compute a column, and what depends on them.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -8,11 +9,11 @@ import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/expression/casts.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { columnIdsIn, holdsTimeWord, isImmutable } from "../bind/walk.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
 import type { CreateColumnDef, Expr } from "../parse/ast/ast.ts";
-import { parseExpression } from "../parse/parser.ts";
 
 /**
  * Requires that an expression can compute a column: it is immutable, fits the type of the column,
@@ -52,7 +53,7 @@ export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
   return table.columns.filter(
     ({ generatedSql, type }) =>
       generatedSql !== undefined &&
-      columnIdsIn(boundIn(table, parseExpression(generatedSql), type)).has(position),
+      columnIdsIn(boundIn(table, parseStored(generatedSql, table.columns), type)).has(position),
   );
 }
 

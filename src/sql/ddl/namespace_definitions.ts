@@ -1,6 +1,7 @@
 /**
  * CREATE, ALTER and DROP NAMESPACE. `definitions.ts` drops the contents of a namespace.
  */
+
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -13,11 +14,13 @@ import {
   type SequenceEntry,
   type TableEntry,
   type TopicEntry,
+  type TypeEntry,
   type ViewEntry,
 } from "../../catalog/mod.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
+import { columnsOfType } from "../names/types.ts";
 import { dependentsOf } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
@@ -147,13 +150,14 @@ export function dropNamespace(
   }
   findNamespace(catalog, name, node.name);
   const position = node.name._location.start;
-  const { sequences, tables, topics, views } = heldBy(name, catalog);
-  const heldCount = sequences.length + tables.length + topics.length + views.length;
+  const { sequences, tables, topics, types, views } = heldBy(name, catalog);
+  const heldCount = sequences.length + tables.length + topics.length + types.length + views.length;
   if (heldCount > 0 && node.cascade !== "cascade") {
     const free = sequences.filter(({ ownedBy }) => ownedBy === undefined);
     const others = [
       ...(topics.length === 0 ? [] : [` and ${topics.length} topic(s)`]),
       ...(free.length === 0 ? [] : [` and ${free.length} sequence(s)`]),
+      ...(types.length === 0 ? [] : [` and ${types.length} type(s)`]),
     ].join("");
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
@@ -163,6 +167,7 @@ export function dropNamespace(
   }
   refuseDeadLetterTopics(catalog, topics, position);
   refuseNumberedElsewhere(name, catalog, { sequences, position });
+  refuseTypesUsedElsewhere(name, catalog, { types, position });
   return async () => {
     await dropHeld(name, deps, steps);
     // Another statement may have dropped it first.
@@ -195,7 +200,10 @@ async function dropHeld(
     catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
     if (tables.length === 0) {
       // Dropping a table has already dropped its own sequences.
-      catalog.dropSequences(heldBy(name, catalog).sequences);
+      const { sequences, types } = heldBy(name, catalog);
+      catalog.dropSequences(sequences);
+      refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });
+      catalog.dropTypes(types);
       return;
     }
     for (const { tableId } of tables) {
@@ -223,10 +231,28 @@ function refuseNumberedElsewhere(
   );
 }
 
+/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+function refuseTypesUsedElsewhere(
+  name: string,
+  catalog: Catalog,
+  { position, types }: { types: readonly TypeEntry[]; position: number | undefined },
+): void {
+  const elsewhere = types
+    .flatMap((type) => columnsOfType(catalog, type))
+    .filter((column) => !column.startsWith(`${name}.`));
+  if (elsewhere.length === 0) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot drop namespace ${name}: columns in other namespaces have its types: ${elsewhere.join(", ")}`,
+    { ...(position === undefined ? {} : { position }), hint: "drop those columns first" },
+  );
+}
+
 interface Contents {
   readonly sequences: readonly SequenceEntry[];
   readonly tables: readonly TableEntry[];
   readonly topics: readonly TopicEntry[];
+  readonly types: readonly TypeEntry[];
   readonly views: readonly ViewEntry[];
 }
 
@@ -235,6 +261,7 @@ function heldBy(name: string, catalog: Catalog): Contents {
     sequences: catalog.sequences().filter(({ namespace }) => namespace === name),
     tables: catalog.tables().filter(({ namespace }) => namespace === name),
     topics: catalog.topics().filter(({ namespace }) => namespace === name),
+    types: catalog.types().filter(({ namespace }) => namespace === name),
     views: catalog.views().filter(({ namespace }) => namespace === name),
   };
 }

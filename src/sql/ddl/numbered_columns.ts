@@ -140,13 +140,14 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
   };
 }
 
-/** Whether something that shares its name with sequences exists. */
+/** Whether something that shares its name with sequences and types exists. */
 export function isRelation(catalog: Catalog, namespace: string, name: string): boolean {
   return (
     catalog.table(namespace, name) !== undefined ||
     catalog.view(namespace, name) !== undefined ||
     catalog.topic(namespace, name) !== undefined ||
-    catalog.sequence(namespace, name) !== undefined
+    catalog.sequence(namespace, name) !== undefined ||
+    catalog.type(namespace, name) !== undefined
   );
 }
 

@@ -1,12 +1,14 @@
 /**
- * OWNER TO of tables, views and sequences, and CREATE EXTENSION, as dumps contain them. Neither
- * changes anything: they are answered if what they ask for is so already, and refused if not.
+ * OWNER TO of tables, views, sequences and types, and CREATE EXTENSION, as dumps contain them.
+ * Neither changes anything: they are answered if what they ask for is so already, and refused if
+ * not.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { findSequence } from "../names/sequences.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
+import { findType } from "../names/types.ts";
 import type { AlterOwnerStatement, CreateExtensionStatement } from "../parse/ast/ast.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
@@ -18,8 +20,8 @@ interface OwnerCall {
 }
 
 /**
- * A table, a view or a sequence belongs to its namespace. An owner is accepted who has the rights
- * of one: the owner of the namespace, or the caller, who may alter the object.
+ * A table, a view, a sequence or a type belongs to its namespace. An owner is accepted who has the
+ * rights of one: the owner of the namespace, or the caller, who may alter the object.
  *
  * @throws {DatabaseError} USER_NOT_FOUND, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, …
  */
@@ -68,6 +70,10 @@ function kindOf(
   const { catalog, systemViews } = deps;
   const { name, schema = namespace } = node;
   const place = { namespace: schema, name };
+  if (kind === "type") {
+    findType(catalog, node, namespace);
+    return kind;
+  }
   systemViews.refuse(node, { namespace, principal, action: "alter", ifExists });
   const isTable = visibleTable(catalog, place, principal) !== undefined;
   const isView = visibleView(deps, place, principal) !== undefined;

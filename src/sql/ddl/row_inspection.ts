@@ -24,13 +24,13 @@ import {
 import { StatementBinding } from "../bind/binding.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { bindCondition } from "../bind/expression/expression_binder.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { compileKeyExpression } from "../execute/build/key_computation.ts";
 import { storedIndexOf } from "../execute/build/stored_index.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
-import { parseExpression } from "../parse/parser.ts";
 
 /** A condition from one action of a statement, with its position. */
 export type RowDemand =
@@ -208,7 +208,7 @@ export class RowInspection {
         sink: undefined,
       };
       const evaluate = compileExpression(
-        bindCondition(parseExpression(check.sql), checkContext),
+        bindCondition(parseStored(check.sql, this.#columns), checkContext),
         layout,
       );
       const given = defined(context, "checks have a context");
@@ -262,7 +262,7 @@ export function holdsRows(store: Store, tableId: number): boolean {
 export function columnsNamedIn(sql: string, table: TableEntry): ReadonlySet<string> {
   const { columns, scope } = checkScope(table);
   const context = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
-  const ids = columnIdsIn(bindCondition(parseExpression(sql), context));
+  const ids = columnIdsIn(bindCondition(parseStored(sql, table.columns), context));
   return new Set(columns.filter(({ id }) => ids.has(id)).map(({ name }) => name));
 }
 

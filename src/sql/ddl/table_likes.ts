@@ -6,6 +6,7 @@
  * NOT NULL is always copied and a foreign key never, as in PostgreSQL. A copied identity gets a
  * sequence of its own, and a copied DEFAULT takes numbers from the sequence that it names.
  */
+
 import type { Principal } from "../../auth/mod.ts";
 import {
   type Catalog,
@@ -17,6 +18,7 @@ import {
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { typeName } from "../../types/mod.ts";
+import { parseStored, typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
   CreateColumnDef,
@@ -26,7 +28,7 @@ import type {
   TableLike,
 } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
-import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
+import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type IndexedTable, withIndex } from "./index_elements.ts";
@@ -101,7 +103,8 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
   // The limits apply to requests: these definitions were accepted before.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
-  return relocated(statement as CreateTableStatement, node._location);
+  const copy = relocated(statement as CreateTableStatement, node._location);
+  return withTypes(copy, typesOf(table.columns));
 }
 
 function columnText(
@@ -163,7 +166,7 @@ function withIndexes<Table extends IndexedTable>(
 ): Table {
   const plain = (source.indexes ?? []).filter(({ isConstraint }) => !isConstraint);
   const written = (sql: string): IndexedExpression => {
-    return { expr: parseExpression(sql), source: sql, _location };
+    return { expr: parseStored(sql, source.columns), source: sql, _location };
   };
   return plain.reduce((next, index) => {
     const { isUnique } = index;

@@ -5,9 +5,11 @@
  * - A source ends when its table, or a column that its condition reads, is dropped. Its topic keeps
  *   the messages that can still be read, and their offsets.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../../catalog/mod.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
 import { topicNameOf, topicsOf } from "../names/topics.ts";
 import type { AlterTableStatement, Expr } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
@@ -68,7 +70,7 @@ function requireFit(
   { after, node, topic }: { after: TableEntry; node: AlterTableStatement; topic: TopicEntry },
 ): void {
   try {
-    checkTopicFilter(parseExpression(text), after);
+    checkTopicFilter(parseStored(text, after.columns), after);
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
     throw new DatabaseError(

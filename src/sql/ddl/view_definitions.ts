@@ -319,7 +319,7 @@ export function dropViews(
 
 /** Returns the answer to DROP. @param missing Names that IF EXISTS skipped. */
 export function droppedMessage(
-  kind: "index" | "sequence" | "table" | "view",
+  kind: "index" | "sequence" | "table" | "type" | "view",
   { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
 ): string {
   const parts: string[] = [];

@@ -21,6 +21,7 @@ import { ARRAY_FUNCTIONS } from "./array.ts";
 import type { Overload, ParameterType, ScalarFunction, Signature } from "./base/function.ts";
 import { BYTES_FUNCTIONS } from "./bytes.ts";
 import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
+import { ENUM_FUNCTIONS } from "./enums.ts";
 import { FORMAT_FUNCTIONS } from "./format/format.ts";
 import { ID_FUNCTIONS } from "./ids.ts";
 import { JSON_FUNCTIONS } from "./json/json.ts";
@@ -48,6 +49,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
     ...CONDITIONAL_FUNCTIONS,
     ...DATETIME_FUNCTIONS,
     ...DATETIME_MAKE_FUNCTIONS,
+    ...ENUM_FUNCTIONS,
     ...FORMAT_FUNCTIONS,
     ...ID_FUNCTIONS,
     ...JSON_BUILD_FUNCTIONS,

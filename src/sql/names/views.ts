@@ -11,6 +11,7 @@ import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { Requirement, SystemView } from "../bind/bound.ts";
+import { typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, ViewRelation } from "../bind/query/select_deps.ts";
 import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
@@ -30,7 +31,7 @@ export function depsOf(catalog: Catalog, systemView: ViewDeps["systemView"]): Vi
 
 const queries = new WeakMap<ViewEntry, SelectStatement>();
 
-function queryOf(entry: ViewEntry): SelectStatement {
+function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   let query = queries.get(entry);
   if (query === undefined) {
     // Current limits apply only to requests: the text of the view was accepted when the view was
@@ -39,7 +40,8 @@ function queryOf(entry: ViewEntry): SelectStatement {
     query = parseStatements(entry.sql, limits)[0] as SelectStatement;
     queries.set(entry, query);
   }
-  return query;
+  const columns = entry.tables.flatMap(({ tableId }) => catalog.tableById(tableId)?.columns ?? []);
+  return withTypes(query, typesOf(columns));
 }
 
 /** Returns a view as a relation for FROM. */
@@ -50,7 +52,7 @@ export function viewRelation(
 ): ViewRelation {
   return {
     name: `${entry.namespace}.${entry.name}`,
-    query: queryOf(entry),
+    query: queryOf(entry, deps),
     columnNames: entry.columnNames,
     shown,
     source: sourceIn(entry, deps),

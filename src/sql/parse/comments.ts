@@ -26,6 +26,7 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
     "schema",
     "sequence",
     "table",
+    "type",
     "view",
   );
   switch (word) {
@@ -50,6 +51,7 @@ const ARTICLES = {
   index: "an index",
   sequence: "a sequence",
   table: "a table",
+  type: "a type",
   view: "a view",
 } as const satisfies Partial<Record<CommentedKind, string>>;
 
@@ -61,6 +63,7 @@ const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "schema">([
   "schema",
   "sequence",
   "table",
+  "type",
   "view",
 ]);
 
@@ -70,6 +73,6 @@ function refuseKind(cursor: Cursor): void {
   const kind = cursor.nameText(cursor.token).toUpperCase();
   cursor.refuse(
     `COMMENT ON ${kind}`,
-    "comments are on tables, columns, views, indexes, sequences, constraints and namespaces",
+    "comments are on tables, columns, views, indexes, sequences, types, constraints and namespaces",
   );
 }

@@ -47,6 +47,7 @@ import {
   parseDropTopic,
 } from "./topics.ts";
 import { parseSavepoint, parseTransaction } from "./transactions.ts";
+import { parseAlterType, parseCreateType, parseDo, parseDropType } from "./types.ts";
 import { parseAlterUser, parseCreateUser, parseDropUser } from "./users.ts";
 import { parseAlterWebhook, parseCreateWebhook, parseDropWebhook } from "./webhooks.ts";
 
@@ -84,6 +85,7 @@ const STATEMENTS = new Map<string, Parse>([
   ["reset", parseReset],
   ["discard", parseDiscard],
   ["show", parseShow],
+  ["do", parseDo],
   ["describe", parseDescribe],
   ["desc", parseDescribe],
   ["storage", parseStorage],
@@ -108,7 +110,7 @@ export function parseStatement(cursor: Cursor): Statement {
     cursor.couldBe("values", "begin", "commit", "rollback", "explain", "show", "describe", "set");
     cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
     cursor.couldBe("clear", "consume", "ack", "copy", "grant", "truncate", "savepoint", "release");
-    cursor.couldBe("comment", "prepare", "execute", "deallocate");
+    cursor.couldBe("comment", "prepare", "execute", "deallocate", "do");
   }
   return cursor.unexpected("a statement");
 }
@@ -148,6 +150,7 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   const isUnique = cursor.acceptAll("unique", "index");
   if (isUnique || cursor.accept("index")) return parseCreateIndex(cursor, start, isUnique);
   if (cursor.accept("extension")) return parseCreateExtension(cursor, start);
+  if (cursor.accept("type")) return parseCreateType(cursor, start);
   refuseObject(cursor, "CREATE");
   cursor.couldBe("table", "index", "unique");
   switch (
@@ -185,6 +188,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseAlterTable(cursor, start, kind);
   if (cursor.accept("index")) return parseAlterIndex(cursor, start);
+  if (cursor.accept("type")) return parseAlterType(cursor, start);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -220,6 +224,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseDropTable(cursor, start, kind);
   if (cursor.accept("index")) return parseDropIndex(cursor, start);
+  if (cursor.accept("type")) return parseDropType(cursor, start);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

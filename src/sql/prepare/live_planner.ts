@@ -2,6 +2,7 @@
  * Plans live queries: decides which queries can be followed, and makes the plan that snapshot,
  * replay and live delivery share.
  */
+
 import type { Principal } from "../../auth/mod.ts";
 import { mayRead } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -13,6 +14,7 @@ import { StatementBinding } from "../bind/binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
+import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { bindSelect } from "../bind/query/select_binder.ts";
 import {
@@ -94,6 +96,7 @@ export function planLiveQuery(
   const node = liveSelect(request.sql, { limits, parameterCount: types.length });
   const statement = new StatementBinding(types, { watch: watchOf(ledger, deps) });
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
+  withTypes(node, typesIn(catalog, namespace));
   const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
   const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, dmlDeps));
   requireNoGap(statement.usedParameters, types.length);

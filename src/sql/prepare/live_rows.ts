@@ -7,10 +7,12 @@
  *
  * The fields of the live query are not computed here; the receiver of the rows does that.
  */
+
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { BIGINT, type DataType, type Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
+import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import type { Expr, SelectedColumn, SelectFromStatement } from "../parse/ast/ast.ts";
 import { parseRequest } from "../parse/parser.ts";
 import type { PlanNode } from "../plan/plan.ts";
@@ -62,6 +64,7 @@ export function liveRowsStatement(
   assert(live?.type === "select", "a live query was parsed before");
   const types = [...ownTypes, BIGINT, BIGINT];
   const node = nodeOf(live, query, { isOfSeqs, parameterCount: ownTypes.length });
+  withTypes(node, typesIn(deps.catalog, namespace));
   const statement = new StatementBinding(types);
   const prepared = prepare(node, {
     deps: dmlDepsOf(deps, { namespace, principal, statement }),

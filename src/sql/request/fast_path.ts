@@ -9,6 +9,7 @@
  * halved its time. Such reads and plain INSERTs therefore create no operators, no closures per row,
  * and no promise that nothing waits for.
  */
+
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,6 +20,7 @@ import type { QueryStat } from "../activity/query_stats.ts";
 import { textOfKey } from "../activity/query_text.ts";
 import type { MemoryGate } from "../admission/memory_gate.ts";
 import { StatementBinding } from "../bind/binding.ts";
+import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { hasFaultyLiteral, readLiterals } from "../bind/expression/untyped_literals.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
@@ -287,7 +289,8 @@ export class FastPath {
     if (key === undefined) return undefined;
     const parsed = parseNormalized(request.sql, key.normalized, parseLimitsOf(limits));
     const node = parsed?.statement;
-    return node !== undefined && isQueryNode(node) ? { node, types } : undefined;
+    if (node === undefined || !isQueryNode(node)) return undefined;
+    return { node: withTypes(node, typesIn(this.#deps.catalog, namespace)), types };
   }
 
   /**
@@ -331,6 +334,7 @@ export class FastPath {
     const { parameterCount, statement: node } = parsed;
     if (!isQueryNode(node) || copySourceNode(node) !== undefined) return undefined;
     if (parameterCount !== types.length) return undefined;
+    withTypes(node, typesIn(this.#deps.catalog, namespace));
     const statement = new StatementBinding(types, {
       statistics: statisticsOf(this.#deps),
       watch: watchOf(ledger, this.#deps),

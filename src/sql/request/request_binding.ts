@@ -4,6 +4,7 @@
  *
  * Invariant: few statements are kept bound at a time, however many a text has.
  */
+
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, isDenial } from "../../base/errors.ts";
@@ -11,6 +12,7 @@ import { runToCompletion } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
+import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { DefinedNames } from "../ddl/defined_names.ts";
 import type { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -225,6 +227,7 @@ export class RequestBinding {
     const { node } = unit;
     const { administration, definitions, ledger, principal, deps } = this.#options;
     const rows = rowsNode(node);
+    withTypes(node, typesIn(deps.catalog, this.namespace));
     if (node.type === "select for") {
       lockedTables(node, { deps, namespace: this.namespace, principal: runsAs });
     }

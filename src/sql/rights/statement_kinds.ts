@@ -31,6 +31,7 @@ import type {
   CreateWebhookStatement,
   DescribeStatement,
   DescribeTopicStatement,
+  DoStatement,
   DropIndexStatement,
   DropNamespaceStatement,
   DropSequenceStatement,
@@ -53,6 +54,7 @@ import type {
   StorageCheckStatement,
   StorageTableStatement,
   SubscribeStatement,
+  TypeDefinition,
 } from "../parse/ast/ast.ts";
 
 /** A statement that lists system information. */
@@ -82,6 +84,8 @@ export type DefiningStatement =
   | CreateSequenceStatement
   | AlterSequenceStatement
   | DropSequenceStatement
+  | TypeDefinition
+  | DoStatement
   | AlterOwnerStatement
   | CommentStatement
   | CreateExtensionStatement
@@ -205,6 +209,10 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "create sequence": DEFINITION,
   "alter sequence": DEFINITION,
   "drop sequence": DEFINITION,
+  "create type": DEFINITION,
+  "alter type": DEFINITION,
+  "drop type": DEFINITION,
+  do: DEFINITION,
   "alter owner": DEFINITION,
   "comment on": DEFINITION,
   "create extension": { right: "rows", home: "ddl", work: "other" },

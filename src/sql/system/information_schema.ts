@@ -22,6 +22,7 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
+import { enumTypeOf } from "../bind/expression/type_names.ts";
 import { type ShownView, visibleViews } from "../names/views.ts";
 import { sequencesOfSchema } from "./sequence_views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
@@ -178,6 +179,7 @@ function columnsOfSchema(deps: SchemaViewDeps): SystemView {
       ["numeric_precision", INT],
       ["numeric_scale", INT],
       ["datetime_precision", INT],
+      ["udt_schema", TEXT],
       ["udt_name", TEXT],
       ["is_identity", TEXT],
       ["identity_generation", TEXT],
@@ -429,12 +431,13 @@ function columnRow(
     ordinal,
     identity === undefined ? (defaultSql ?? null) : null,
     notNull ? "NO" : "YES",
-    type.kind === "array" ? "ARRAY" : typeName(type).replace(/\(.*\)/, ""),
+    dataTypeOf(type),
     type.kind === "text" ? (type.lengthMax ?? null) : null,
     precision,
     scale,
     timeDigits(type),
-    type.kind === "array" ? `_${elementName(type.element)}` : type.kind,
+    enumTypeOf(type)?.namespace ?? "pg_catalog",
+    udtName(type),
     identity === undefined ? "NO" : "YES",
     identity?.toUpperCase() ?? null,
     generatedSql === undefined ? "NEVER" : "ALWAYS",
@@ -451,8 +454,20 @@ function identityOf({
   return identity ?? (generatedAlways && generatedSql === undefined ? "always" : undefined);
 }
 
+function dataTypeOf(type: DataType): string {
+  if (type.kind === "array") return "ARRAY";
+  return type.kind === "enum" ? "USER-DEFINED" : typeName(type).replace(/\(.*\)/, "");
+}
+
+function udtName(type: DataType): string {
+  if (type.kind === "array") return `_${elementName(type.element)}`;
+  return type.kind === "enum" ? type.enumType.name : type.kind;
+}
+
 /** Returns PostgreSQL's internal name of a type, which the name of its array type repeats. */
-function elementName({ kind }: DataType): string {
+function elementName(type: DataType): string {
+  const { kind } = type;
+  if (kind === "enum") return type.enumType.name;
   return ELEMENT_NAMES[kind] ?? kind;
 }
 

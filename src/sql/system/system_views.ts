@@ -33,6 +33,7 @@ import { type SystemTable, shownDefault, systemTables } from "./show_rows.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, type ColumnList, microsOf, OPEN, portionedView, view } from "./system_view.ts";
 import { topicViews } from "./topic_views.ts";
+import { typesView } from "./type_views.ts";
 import { webhookViews } from "./webhook_views.ts";
 
 /** The views of the system, by namespace and name. */
@@ -117,6 +118,7 @@ function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> 
     ["system.tables", tablesView(catalog, () => [...views.keys()])],
     ["system.columns", columnsView(catalog)],
     ["system.sequences", sequencesView(catalog)],
+    ["system.types", typesView(catalog)],
     ["system.segments", segmentsView(environment)],
     ...indexViews(environment),
     ...jobViews(environment),

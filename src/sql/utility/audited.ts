@@ -72,6 +72,8 @@ function subjectOf(
       const userId = node.name.currentUser === true ? principal.userId : node.name.name;
       return { target: userId, subject: userId };
     }
+    case "do":
+      return subjectOf(node.statement, { namespace, principal });
     case "alter owner":
       return { target: `${node.name.schema ?? namespace}.${node.name.name}` };
     case "comment on": {
@@ -96,6 +98,8 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "alter index":
     case "create sequence":
     case "alter sequence":
+    case "create type":
+    case "alter type":
     case "create topic":
     case "alter topic":
     case "drop topic":
@@ -110,13 +114,8 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "drop index":
     case "drop view":
     case "drop sequence":
+    case "drop type":
       return node.names.map(pathOf).join(", ");
-    case "kill":
-      return `${node.target} ${node.id}`;
-    case "backup":
-      return node.target;
-    case "restore":
-      return node.source;
     default:
       return unqualifiedTarget(node);
   }
@@ -124,6 +123,12 @@ function targetOf(node: Statement, namespace: string): string | undefined {
 
 function unqualifiedTarget(node: Statement): string | undefined {
   switch (node.type) {
+    case "kill":
+      return `${node.target} ${node.id}`;
+    case "backup":
+      return node.target;
+    case "restore":
+      return node.source;
     case "create namespace":
     case "alter namespace":
     case "drop namespace":

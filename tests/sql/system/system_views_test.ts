@@ -58,7 +58,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   "information_schema.columns":
     "table_catalog, table_schema, table_name, column_name, ordinal_position i, column_default, " +
     "is_nullable, data_type, character_maximum_length i, numeric_precision i, numeric_scale i, " +
-    "datetime_precision i, udt_name, is_identity, identity_generation, is_generated, " +
+    "datetime_precision i, udt_schema, udt_name, is_identity, identity_generation, is_generated, " +
     "generation_expression",
   "information_schema.views": "table_catalog, table_schema, table_name, view_definition",
   "information_schema.table_constraints": `${CONSTRAINT}, constraint_type, is_deferrable, initially_deferred`,
@@ -88,6 +88,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   "system.sequences":
     "namespace_id, sequence_name, data_type, start_value b, min_value b, max_value b, " +
     "increment_by b, cycle B, cache_size b, last_value b, owned_by, sequence_comment",
+  "system.types": 'namespace_id, type_name, labels {"Array":"Text"}, type_comment',
   "system.indexes":
     "namespace_id, table_name, index_name, columns, is_unique B, is_primary B, is_constraint B, " +
     "state, definition, index_comment",

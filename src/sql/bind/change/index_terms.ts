@@ -18,11 +18,11 @@ import {
   sameType,
   type Value,
 } from "../../../types/mod.ts";
-import { parseExpression } from "../../parse/parser.ts";
 import { type ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression, ComparisonOperator } from "../bound_expressions.ts";
 import { MIRRORED } from "../expression/binary_forms.ts";
 import { bindCondition, bindExpression } from "../expression/expression_binder.ts";
+import { parseStored } from "../expression/type_names.ts";
 import { Scope } from "../scope.ts";
 import {
   areOfOneScale,
@@ -74,12 +74,14 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
     keys: expressions.map(({ columnId, sql, type }) => {
       const column = { id: columnId, name: sql, type, origin: { table, columnId } };
       return {
-        term: bindExpression(parseExpression(sql), context),
+        term: bindExpression(parseStored(sql, table.columns), context),
         standIn: { kind: "column", type, column },
       };
     }),
     where:
-      where === undefined ? [] : conjunctsOf(bindCondition(parseExpression(where.sql), context)),
+      where === undefined
+        ? []
+        : conjunctsOf(bindCondition(parseStored(where.sql, table.columns), context)),
   };
 }
 

@@ -98,7 +98,7 @@ const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
 ]);
 
 export function isSerial(definition: DataTypeDef): boolean {
-  return definition.kind !== "array" && SERIALS.has(definition.name);
+  return definition.kind !== "array" && isBuiltInType(definition) && SERIALS.has(definition.name);
 }
 
 /**
@@ -112,6 +112,15 @@ export function resolveType(definition: DataTypeDef): DataType {
   if (definition.kind === "array") {
     return arrayTypeOf(resolveType(definition.arrayOf));
   }
+  if (definition.definedType !== undefined) {
+    if (definition.config === undefined) return definition.definedType;
+    throw invalid(definition, "it takes no size");
+  }
+  if (!isBuiltInType(definition)) throw unsupported(definition);
+  return builtInType(definition);
+}
+
+function builtInType(definition: BasicDataTypeDef): DataType {
   const { name } = definition;
   const [first, second] = definition.config ?? [];
   const simple = SIMPLE.get(name) ?? SERIALS.get(name);
@@ -141,6 +150,27 @@ export function resolveType(definition: DataTypeDef): DataType {
     default:
       throw unsupported(definition);
   }
+}
+
+/** Types with rules of their own for the numbers in parentheses. */
+const SIZED: ReadonlySet<string> = new Set([
+  "float",
+  "decimal",
+  "numeric",
+  "dec",
+  "embedding",
+  "vector",
+]);
+
+/** Whether a name means a type of the server, and not one that CREATE TYPE defines. */
+export function isBuiltInType({
+  name,
+  schema,
+}: Pick<BasicDataTypeDef, "name" | "schema">): boolean {
+  if (schema !== undefined && schema !== "pg_catalog") return false;
+  return (
+    SIMPLE.has(name) || SERIALS.has(name) || TIMES.has(name) || TEXTS.has(name) || SIZED.has(name)
+  );
 }
 
 /** Returns the type of an array of such elements; an array of arrays has further dimensions. */
@@ -240,7 +270,8 @@ function invalid(definition: BasicDataTypeDef, what: string): DatabaseError {
 }
 
 function unsupported(definition: BasicDataTypeDef): DatabaseError {
-  const { name } = definition;
+  const { schema } = definition;
+  const name = schema === undefined ? definition.name : `${schema}.${definition.name}`;
   const isSized = SIMPLE.has(name);
   const instead = insteadOfType(name) ?? nearestName(name, typeNames());
   const hint = isSized

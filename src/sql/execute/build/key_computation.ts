@@ -6,8 +6,8 @@ import { type KeyComputation, type KeyExpression, setKeyCompiler } from "../../.
 import { StatementBinding } from "../../bind/binding.ts";
 import { castTo } from "../../bind/expression/casts.ts";
 import { bindExpression } from "../../bind/expression/expression_binder.ts";
+import { parseStored } from "../../bind/expression/type_names.ts";
 import type { CallDeps } from "../../functions/base/function.ts";
-import { parseExpression } from "../../parse/parser.ts";
 import { Effort } from "../context/effort.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "../evaluate/expression.ts";
@@ -26,7 +26,7 @@ const CONTEXT = {
 /** Compiles an expression over the columns that it reads, in their order. */
 export function compileKeyExpression({ reads, sql, type }: KeyExpression): KeyComputation {
   const { layout, scope } = checkScope({ columns: reads, name: "" });
-  const node = parseExpression(sql);
+  const node = parseStored(sql, reads);
   const context = {
     statement: new StatementBinding([]),
     scope,

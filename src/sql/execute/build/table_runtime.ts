@@ -2,6 +2,7 @@
  * The compiled defaults, checks and key with which a table is written, created once for each
  * definition.
  */
+
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { KEY_BYTES_MAX } from "../../../base/limits.ts";
@@ -23,10 +24,10 @@ import { isFaultOfValue } from "../../bind/cell_error.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
 import { castTo } from "../../bind/expression/casts.ts";
 import { bindCondition, bindExpression } from "../../bind/expression/expression_binder.ts";
+import { parseStored } from "../../bind/expression/type_names.ts";
 import { Scope } from "../../bind/scope.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
-import { parseExpression } from "../../parse/parser.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
@@ -307,7 +308,7 @@ function compileDefault({ defaultSql, type }: ColumnEntry): DefaultValue | undef
 
 /** Compiles the DEFAULT of a column. */
 export function compileDefaultSql(sql: string, type: DataType): DefaultValue {
-  const node = parseExpression(sql);
+  const node = parseStored(sql, [{ type }]);
   return compileScalar(castTo(bindDefault(node), { to: type, mode: "assignment", node }));
 }
 
@@ -325,7 +326,7 @@ function compileGenerated(table: TableEntry): GeneratedColumn[] {
   const { layout, scope } = checkScope(table);
   return table.columns.flatMap(({ generatedSql, name, type }, position): GeneratedColumn[] => {
     if (generatedSql === undefined) return [];
-    const node = parseExpression(generatedSql);
+    const node = parseStored(generatedSql, table.columns);
     const statement = new StatementBinding([]);
     const context = { statement, scope, clause: "GENERATED", sink: undefined };
     const bound = castTo(bindExpression(node, context), { to: type, mode: "assignment", node });
@@ -344,7 +345,7 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
     (storedIndexOf({ columns }, index).expressions ?? []).map(({ sql }): Check => {
       const statement = new StatementBinding([]);
       const context = { statement, scope, clause: "an index", sink: undefined };
-      const key = compileExpression(bindExpression(parseExpression(sql), context), layout);
+      const key = compileExpression(bindExpression(parseStored(sql, columns), context), layout);
       return {
         kind: "index",
         name: index.name,
@@ -363,7 +364,7 @@ function compileChecks(table: TableEntry): Check[] {
   return table.checks.map(({ name, sql }) => {
     const statement = new StatementBinding([]);
     const context = { statement, scope, clause: "CHECK", sink: undefined };
-    const condition = bindCondition(parseExpression(sql), context);
+    const condition = bindCondition(parseStored(sql, table.columns), context);
     assert(columns.length === table.columns.length, "a check can read every column");
     const read = columnIdsIn(condition);
     return {

@@ -14,9 +14,10 @@
  * - An expression is at most {@linkcode EXPRESSION_DEPTH_MAX} nodes deep, so recursion is safe.
  *
  * This file contains names, queries, DML and the union of statements, and exports the others:
- * `ast_expressions.ts`, `ast_definitions.ts`, `ast_sequences.ts`, `ast_topics.ts` and
- * `ast_admin.ts`.
+ * `ast_expressions.ts`, `ast_definitions.ts`, `ast_sequences.ts`, `ast_types.ts`, `ast_topics.ts`
+ * and `ast_admin.ts`.
  */
+import type { DataType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
 import type { DefinitionStatement } from "./ast_definitions.ts";
 import type { CallOver, Expr, ExprCall } from "./ast_expressions.ts";
@@ -27,6 +28,7 @@ export type * from "./ast_definitions.ts";
 export type * from "./ast_expressions.ts";
 export type * from "./ast_sequences.ts";
 export type * from "./ast_topics.ts";
+export type * from "./ast_types.ts";
 
 /**
  * The maximum depth of an expression tree. Deeper text is INVALID_SQL, so tree walks never overflow
@@ -86,6 +88,8 @@ export interface BasicDataTypeDef extends QName {
   readonly config?: readonly number[] | undefined;
   /** Own: `INTERVAL '1' DAY TO HOUR` has ["day", "hour"]; `INTERVAL '1' DAY` has ["day"]. */
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
+  /** Own: the type of a name that CREATE TYPE has defined, once the name is resolved. */
+  readonly definedType?: DataType | undefined;
 }
 
 export type IntervalFieldWord = "year" | "month" | "day" | "hour" | "minute" | "second";

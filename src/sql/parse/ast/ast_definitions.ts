@@ -14,6 +14,7 @@ import type {
 } from "./ast.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
 import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
+import type { DoStatement, TypeDefinition } from "./ast_types.ts";
 
 /** Statements that change definitions. */
 export type DefinitionStatement =
@@ -38,6 +39,8 @@ export type DefinitionStatement =
   | CommentStatement
   | CreateExtensionStatement
   | SequenceDefinition
+  | TypeDefinition
+  | DoStatement
   | TopicDefinition
   | WebhookDefinition;
 
@@ -45,7 +48,7 @@ export type DefinitionStatement =
 export interface UserName extends Name {
   /**
    * Whether CURRENT_USER was written, or SESSION_USER or CURRENT_ROLE for a new owner; `name` is
-   * then that word. Only ALTER USER and OWNER TO of a table, a view or a sequence allow it.
+   * then that word. Only ALTER USER and OWNER TO of a table, a view, a sequence or a type allow it.
    */
   readonly currentUser?: true | undefined;
 }
@@ -252,6 +255,7 @@ export type CommentedKind =
   | "namespace"
   | "sequence"
   | "table"
+  | "type"
   | "view";
 
 export interface CommentStatement extends AstNode {
@@ -265,11 +269,11 @@ export interface CommentStatement extends AstNode {
   readonly comment?: string | undefined;
 }
 
-/** `ALTER TABLE | VIEW | SEQUENCE … OWNER TO user`. */
+/** `ALTER TABLE | VIEW | SEQUENCE | TYPE … OWNER TO user`. */
 export interface AlterOwnerStatement extends AstNode {
   readonly type: "alter owner";
   /** A view and a sequence may also be called a table, as dumps of older servers do. */
-  readonly kind: "sequence" | "table" | "view";
+  readonly kind: "sequence" | "table" | "type" | "view";
   readonly name: QName;
   readonly ifExists?: true | undefined;
   readonly owner: UserName;

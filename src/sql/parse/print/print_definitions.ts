@@ -16,6 +16,7 @@ import type {
   CreateTableStatement,
   CreateUserStatement,
   DefinitionStatement,
+  DoStatement,
   DropIndexStatement,
   Name,
   QName,
@@ -23,12 +24,14 @@ import type {
   TableAlteration,
   TableConstraint,
   TableLike,
+  TypeDefinition,
 } from "../ast/ast.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
 import { topicText, webhookText } from "./print_topics.ts";
+import { typeText } from "./print_types.ts";
 
 function flag(condition: true | undefined, text: string): string {
   return condition === true ? text : "";
@@ -188,6 +191,21 @@ function otherText(statement: OtherDefinition): string {
       return webhookText(statement);
     case "drop storage":
       return `DROP STORAGE ${flag(statement.ifExists, "IF EXISTS ")}${nameText(statement.name.name)}`;
+    default:
+      return smallText(statement);
+  }
+}
+
+function smallText(
+  statement: Parameters<typeof indexText>[0] | TypeDefinition | DoStatement,
+): string {
+  switch (statement.type) {
+    case "create type":
+    case "alter type":
+    case "drop type":
+      return typeText(statement);
+    case "do":
+      return `DO ${stringText(`BEGIN ${definitionText(statement.statement)}; EXCEPTION WHEN duplicate_object THEN null; END`)}`;
     default:
       return indexText(statement);
   }

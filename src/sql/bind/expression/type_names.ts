@@ -1,0 +1,81 @@
+/**
+ * Resolves the names of types that CREATE TYPE has defined, once for each tree: the nodes of a tree
+ * keep their types, also in a reader, which has no catalog.
+ *
+ * The names in a statement mean types of the catalog. A text that a table or a view stores, such as
+ * a DEFAULT, can only name types that its columns have, so it needs no catalog either.
+ */
+import type { Catalog, ColumnEntry } from "../../../catalog/mod.ts";
+import type { DataType, EnumType } from "../../../types/mod.ts";
+import type { BasicDataTypeDef, DataTypeDef, Expr, QName } from "../../parse/ast/ast.ts";
+import { partsOf } from "../../parse/ast/tree_parts.ts";
+import type { Mutable } from "../../parse/cursor.ts";
+import { parseExpression } from "../../parse/parser.ts";
+import { isBuiltInType } from "./types.ts";
+
+export type TypeFinder = (name: Pick<QName, "name" | "schema">) => DataType | undefined;
+
+/**
+ * Returns how names in a statement are resolved; undefined if the catalog has no types.
+ *
+ * @param namespace The namespace of unqualified names.
+ */
+export function typesIn(
+  catalog: Pick<Catalog, "definedType" | "types">,
+  namespace: string,
+): TypeFinder | undefined {
+  if (catalog.types().length === 0) return undefined;
+  return ({ name, schema = namespace }) => catalog.definedType(schema, name);
+}
+
+/** Returns how names in a text are resolved that is stored with columns. */
+export function typesOf(columns: readonly Pick<ColumnEntry, "type">[]): TypeFinder | undefined {
+  const types = columns.flatMap(({ type }) => enumTypeOf(type) ?? []);
+  if (types.length === 0) return undefined;
+  return ({ name, schema }) => {
+    const found = types.find(
+      (each) => each.name === name && (schema === undefined || each.namespace === schema),
+    );
+    return found === undefined ? undefined : { kind: "enum", enumType: found };
+  };
+}
+
+/** Returns the enum type of values or of the elements of arrays. */
+export function enumTypeOf(type: DataType): EnumType | undefined {
+  if (type.kind === "array") return enumTypeOf(type.element);
+  return type.kind === "enum" ? type.enumType : undefined;
+}
+
+/** Parses a text that is stored with the columns of a table. */
+export function parseStored(sql: string, columns: readonly Pick<ColumnEntry, "type">[]): Expr {
+  return withTypes(parseExpression(sql), typesOf(columns));
+}
+
+/** Resolves the names of types in a tree, in place. A name that is not found stays as it is. */
+export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | undefined): Tree {
+  if (find === undefined) return tree;
+  for (const node of typeNamesIn(tree)) {
+    const type = find(node);
+    if (type !== undefined) (node as Mutable<BasicDataTypeDef>).definedType = type;
+  }
+  return tree;
+}
+
+/** Returns the names of types in a tree that are not built in. */
+export function typeNamesIn(tree: object): BasicDataTypeDef[] {
+  const found: BasicDataTypeDef[] = [];
+  for (const part of partsOf(tree)) {
+    const { arrayOf, dataType, to, type }: TypeHolder = part;
+    for (const node of [arrayOf, dataType, type === "cast" ? to : undefined]) {
+      if (node !== undefined && node.kind !== "array" && !isBuiltInType(node)) found.push(node);
+    }
+  }
+  return found;
+}
+
+interface TypeHolder {
+  readonly arrayOf?: DataTypeDef;
+  readonly dataType?: DataTypeDef;
+  readonly to?: DataTypeDef;
+  readonly type?: unknown;
+}

@@ -1,0 +1,295 @@
+/**
+ * CREATE TYPE, ALTER TYPE and DROP TYPE of enum types.
+ */
+import { type Principal, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
+import type { EnumLabel } from "../../types/mod.ts";
+import { isBuiltInType } from "../bind/expression/types.ts";
+import { requireHolder } from "../names/table_names.ts";
+import { columnsOfType, findType, textsNaming, textsWithLabel } from "../names/types.ts";
+import type {
+  AddLabel,
+  AlterTypeStatement,
+  CreateTypeStatement,
+  DropTypeStatement,
+  LabelNode,
+  TypeDefinition,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { isRelation } from "./numbered_columns.ts";
+import { droppedMessage } from "./view_definitions.ts";
+
+type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+/** The caller, and the namespace of unqualified names. */
+interface TypeCaller {
+  readonly principal: Principal;
+  readonly namespace: string;
+}
+
+/** As in PostgreSQL. */
+const LABEL_BYTES_MAX = 63;
+
+const LABELS_MAX = 1000;
+
+export function isTypeDefinition(node: { readonly type: string }): node is TypeDefinition {
+  return node.type === "create type" || node.type === "alter type" || node.type === "drop type";
+}
+
+/** @throws {DatabaseError} PERMISSION_DENIED */
+export function authorizeType(
+  node: TypeDefinition,
+  { namespace, principal }: TypeCaller,
+  catalog: Catalog,
+): void {
+  const isDrop = node.type === "drop type";
+  for (const { name, schema = namespace } of isDrop ? node.names : [node.name]) {
+    const holder = catalog.namespace(schema);
+    requireRun(principal, isDrop ? "removeTable" : "defineTable", {
+      action: `${node.type} ${schema}.${name}`,
+      position: node._location.start,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, LIMIT_EXCEEDED, … */
+export function createType(
+  node: CreateTypeStatement,
+  { namespace, principal }: TypeCaller,
+  { catalog, clock, store }: TypeDeps,
+): BoundDefinition {
+  const { name, schema = namespace, _location } = node.name;
+  const position = _location.start;
+  requireHolder(catalog, schema, node.name);
+  requireFreeName(catalog, { namespace: schema, name, position }, "create");
+  const labels: EnumLabel[] = [];
+  for (const label of node.labels) {
+    requireFreeLabel(labels, label, "create");
+    labels.push({ label: label.label, position: labels.length + 1 });
+  }
+  return () => {
+    store.requireFreeSpace();
+    const nowMs = clock.nowMs();
+    catalog.createType({
+      typeId: catalog.nextTableId(),
+      namespace: schema,
+      name,
+      labels,
+      createdBy: principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    });
+    return `Type ${schema}.${name} created`;
+  };
+}
+
+/** @throws {DatabaseError} */
+function requireFreeName(
+  catalog: Catalog,
+  { name, namespace, position }: { namespace: string; name: string; position: number },
+  action: "create" | "rename",
+): void {
+  checkObjectName("type", name, { position });
+  if (isBuiltInType({ name })) {
+    throw new DatabaseError(
+      "RESERVED_NAME",
+      `Cannot use "${name}" as a type name: it is built in`,
+      {
+        position,
+      },
+    );
+  }
+  if (!isRelation(catalog, namespace, name)) return;
+  throw new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot ${action} type ${namespace}.${name}: it already exists`,
+    { position },
+  );
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED */
+function requireFreeLabel(
+  labels: readonly EnumLabel[],
+  { _location, label }: LabelNode,
+  action: "add" | "create" | "rename",
+): void {
+  const position = _location.start;
+  if (Buffer.byteLength(label) > LABEL_BYTES_MAX || label.includes("\u0000")) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot use "${label}" as a label: it should have at most ${LABEL_BYTES_MAX} bytes, none of them 0`,
+      { position },
+    );
+  }
+  if (labels.length >= LABELS_MAX && action !== "rename") {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot define label "${label}": a type has at most ${LABELS_MAX}`,
+      { position },
+    );
+  }
+  if (labels.every((each) => each.label !== label)) return;
+  throw new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot define label "${label}": the type has it already`,
+    {
+      position,
+    },
+  );
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, … */
+export function alterType(
+  node: AlterTypeStatement,
+  { namespace }: TypeCaller,
+  { catalog, clock, store }: TypeDeps,
+): BoundDefinition {
+  const changed = (): TypeEntry | undefined =>
+    alteredType(node, findType(catalog, node.name, namespace), catalog);
+  changed();
+  return () => {
+    if (node.change.type === "add value") store.requireFreeSpace();
+    const { name, namespace: schema } = findType(catalog, node.name, namespace);
+    // Another statement may have changed the type since.
+    const entry = changed();
+    if (entry === undefined) return `Type ${schema}.${name} has the label already`;
+    catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
+    return `Type ${schema}.${name} altered`;
+  };
+}
+
+/** Returns undefined if nothing changes. @throws {DatabaseError} */
+function alteredType(
+  { change }: AlterTypeStatement,
+  entry: TypeEntry,
+  catalog: Catalog,
+): TypeEntry | undefined {
+  const { labels } = entry;
+  switch (change.type) {
+    case "add value": {
+      const { ifNotExists, label } = change;
+      const isThere = labels.some((each) => each.label === label.label);
+      if (isThere && ifNotExists === true) return undefined;
+      requireFreeLabel(labels, label, "add");
+      return { ...entry, labels: withLabel(labels, change) };
+    }
+    case "rename value": {
+      const at = labelAt(labels, change.from);
+      const { _location, label } = change.from;
+      refuseNamed(`label "${label}" of type ${entry.namespace}.${entry.name}`, {
+        naming: textsWithLabel(catalog, entry, label),
+        position: _location.start,
+      });
+      requireFreeLabel(labels, change.to, "rename");
+      const renamed = { position: labels[at]?.position ?? 0, label: change.to.label };
+      return { ...entry, labels: labels.with(at, renamed) };
+    }
+    case "rename": {
+      const { _location, name } = change.to;
+      const { namespace } = entry;
+      requireFreeName(catalog, { namespace, name, position: _location.start }, "rename");
+      refuseNamed(`type ${namespace}.${entry.name}`, {
+        naming: textsNaming(catalog, entry),
+        position: _location.start,
+      });
+      return { ...entry, name };
+    }
+  }
+}
+
+/** Refuses to rename what stored texts name. @throws {DatabaseError} DEPENDENT_OBJECTS */
+function refuseNamed(
+  what: string,
+  { naming, position }: { naming: readonly string[]; position: number },
+): void {
+  if (naming.length === 0) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot rename ${what}: its name is in a DEFAULT, a condition or a query of ${naming.join(", ")}`,
+    { position, hint: "drop that text, rename, and define it again" },
+  );
+}
+
+function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode): number {
+  const at = labels.findIndex((each) => each.label === label);
+  if (at !== -1) return at;
+  throw new DatabaseError("INVALID_VALUE", `Cannot find label "${label}" in the type`, {
+    position: _location.start,
+  });
+}
+
+/** Puts a label between others: half-way between their positions. @throws {DatabaseError} */
+function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): readonly EnumLabel[] {
+  const at =
+    place === undefined
+      ? labels.length
+      : labelAt(labels, place.neighbour) + (place.side === "after" ? 1 : 0);
+  const before = labels[at - 1]?.position;
+  const after = labels[at]?.position;
+  const position =
+    before === undefined
+      ? (after ?? 2) - 1
+      : after === undefined
+        ? Math.floor(before) + 1
+        : (before + after) / 2;
+  if (position === before || position === after) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot add label "${label.label}" there: too many labels were added in the same place`,
+      { position: label._location.start, hint: "add it elsewhere, or create a new type" },
+    );
+  }
+  return labels.toSpliced(at, 0, { label: label.label, position });
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */
+export function dropTypes(
+  node: DropTypeStatement,
+  { namespace }: TypeCaller,
+  { catalog }: TypeDeps,
+): BoundDefinition {
+  const missing: string[] = [];
+  const types = node.names.flatMap((name): TypeEntry[] => {
+    const { schema = namespace } = name;
+    if (node.ifExists === true && catalog.type(schema, name.name) === undefined) {
+      missing.push(`${schema}.${name.name}`);
+      return [];
+    }
+    return [findType(catalog, name, namespace)];
+  });
+  const requireUnused = (): void => {
+    for (const type of types) refuseUsed(type, node, catalog);
+  };
+  requireUnused();
+  return () => {
+    requireUnused();
+    catalog.dropTypes(types);
+    const dropped = types.map((type) => `${type.namespace}.${type.name}`);
+    return droppedMessage("type", { dropped, missing });
+  };
+}
+
+/** @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */
+function refuseUsed(type: TypeEntry, node: DropTypeStatement, catalog: Catalog): void {
+  const users = [
+    ...columnsOfType(catalog, type).map((column) => `column ${column}`),
+    ...textsNaming(catalog, type),
+  ];
+  if (users.length === 0) return;
+  const position = node._location.start;
+  const what = `Cannot drop type ${type.namespace}.${type.name}`;
+  if (node.cascade === "cascade") {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `${what} with CASCADE: ${users.length} object(s) use it, such as ${users[0]}`,
+      { position, hint: "drop the columns first" },
+    );
+  }
+  throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: ${users.join(", ")} use it`, {
+    position,
+    hint: "drop the columns first",
+  });
+}

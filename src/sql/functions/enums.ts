@@ -1,0 +1,78 @@
+/**
+ * Functions of enum types. Their arguments give only the type, so all of them may be NULL.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type DataType,
+  type EnumLabel,
+  type EnumType,
+  enumName,
+  type Value,
+} from "../../types/mod.ts";
+import { firstType, functionsNamed, overload } from "./base/define.ts";
+import type { ScalarFunction, Specialised } from "./base/function.ts";
+
+/** Returns an overload for enum types only. */
+function ofEnum(
+  parameters: readonly ["same"] | readonly ["same", "same"],
+  result: (type: DataType) => DataType,
+  evaluate: (type: EnumType, values: readonly Value[]) => Value,
+): ScalarFunction["overloads"][number] {
+  return {
+    ...overload(
+      parameters,
+      (types) => result(firstType(types)),
+      () => null,
+      { seesNull: true },
+    ),
+    specialise: ([type]): Specialised | undefined => {
+      if (type?.kind !== "enum") return undefined;
+      const { enumType } = type;
+      return { result: result(type), evaluate: (values) => evaluate(enumType, values) };
+    },
+  };
+}
+
+function same(type: DataType): DataType {
+  return type;
+}
+
+function arrayOf(element: DataType): DataType {
+  return { kind: "array", element };
+}
+
+/** Returns the values between two, both included; without an end, up to the end of the order. */
+function valuesBetween({ labels }: EnumType, [first = null, last = null]: readonly Value[]): Value {
+  return labels
+    .map(({ position }) => position)
+    .filter(
+      (position) =>
+        (first === null || position >= Number(first)) &&
+        (last === null || position <= Number(last)),
+    );
+}
+
+/** @throws {DatabaseError} INVALID_OPERATION */
+function endOf(type: EnumType, label: EnumLabel | undefined): Value {
+  if (label !== undefined) return label.position;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot take the first or last value of ${enumName(type)}: the type has no values`,
+  );
+}
+
+export const ENUM_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["enum_first"],
+    ofEnum(["same"], same, (type) => endOf(type, type.labels[0])),
+  ),
+  ...functionsNamed(
+    ["enum_last"],
+    ofEnum(["same"], same, (type) => endOf(type, type.labels.at(-1))),
+  ),
+  ...functionsNamed(
+    ["enum_range"],
+    ofEnum(["same"], arrayOf, (type) => valuesBetween(type, [])),
+    ofEnum(["same", "same"], arrayOf, valuesBetween),
+  ),
+];

@@ -1,0 +1,155 @@
+/**
+ * Resolves the names of types in statements, and finds the columns and texts that name a type.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import type { Catalog, ColumnEntry, TableEntry, TypeEntry } from "../../catalog/mod.ts";
+import { enumTypeOf, parseStored, typeNamesIn } from "../bind/expression/type_names.ts";
+import type { QName } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
+import { findNamespace } from "./table_names.ts";
+
+/**
+ * @param current The namespace of unqualified names.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND
+ */
+export function findType(
+  catalog: Pick<Catalog, "namespace" | "type" | "types">,
+  node: QName,
+  current: string,
+): TypeEntry {
+  const { name, schema: namespace = current } = node;
+  const type = catalog.type(namespace, name);
+  if (type !== undefined) return type;
+  findNamespace(catalog, namespace, node);
+  const shown = `${namespace}.${name}`;
+  const known = catalog.types().map((each) => `${each.namespace}.${each.name}`);
+  const near = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find type "${shown}"`, {
+    position: node._location.start,
+    hint: near === undefined ? "system.types lists them" : `did you mean ${near}?`,
+  });
+}
+
+/** Returns the columns that have a type, or arrays of it, as "namespace.table.column". */
+export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: TypeEntry): string[] {
+  return catalog
+    .tables()
+    .flatMap((table) =>
+      table.columns
+        .filter((column) => enumTypeOf(column.type)?.typeId === typeId)
+        .map((column) => `${table.namespace}.${table.name}.${column.name}`),
+    );
+}
+
+/** Returns what holds a text that names a type: tables, views and topics. */
+export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): string[] {
+  return textsWhere(catalog, (tree) =>
+    typeNamesIn(tree).some(
+      (node) => node.name === name && (node.schema === undefined || node.schema === namespace),
+    ),
+  );
+}
+
+/** Returns what holds a text in which a label of a type may be written. */
+export function textsWithLabel(
+  catalog: TextHolders,
+  { typeId }: TypeEntry,
+  label: string,
+): string[] {
+  const tableIds = new Set(
+    catalog
+      .tables()
+      .filter(({ columns }) => columns.some(({ type }) => enumTypeOf(type)?.typeId === typeId))
+      .map(({ tableId }) => tableId),
+  );
+  return textsWhere(catalog, (tree, read) => {
+    if (!read.some((tableId) => tableIds.has(tableId))) return false;
+    return [...partsOf(tree)].some(
+      (part: { type?: unknown; value?: unknown }) => part.type === "string" && part.value === label,
+    );
+  });
+}
+
+type TextHolders = Pick<Catalog, "tables" | "topics" | "views">;
+
+/**
+ * @param holds Whether a tree is wanted. Its second argument are the tables that the text is about.
+ */
+function textsWhere(
+  catalog: TextHolders,
+  holds: (tree: object, tableIds: readonly number[]) => boolean,
+): string[] {
+  const inTables = catalog
+    .tables()
+    .filter((table) =>
+      storedTexts(table).some(({ sql }) => holds(parseExpression(sql), [table.tableId])),
+    );
+  // The limits apply to requests: these texts were accepted before.
+  const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
+  const inViews = catalog.views().filter(({ sql, tables }) => {
+    const tableIds = tables.map(({ tableId }) => tableId);
+    return holds(parseStatements(sql, limits), tableIds);
+  });
+  const inTopics = catalog
+    .topics()
+    .filter(({ sources }) =>
+      sources.some(
+        ({ tableId, where }) => where !== undefined && holds(parseExpression(where), [tableId]),
+      ),
+    );
+  return [
+    ...inTables.map((table) => `table ${table.namespace}.${table.name}`),
+    ...inViews.map((view) => `view ${view.namespace}.${view.name}`),
+    ...inTopics.map((topic) => `topic ${topic.namespace}.${topic.name}`),
+  ];
+}
+
+/**
+ * Requires that the texts of a table can be read without the catalog: a DEFAULT names no type but
+ * that of its column, and other texts name types of the columns that they may read.
+ *
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+export function requireKnownTypes(
+  table: StoringTable,
+  { catalog, position }: { catalog: Pick<Catalog, "types">; position: number },
+): void {
+  const names = new Set(catalog.types().map(({ name }) => name));
+  if (names.size === 0) return;
+  const trees = storedTexts(table).map(({ columns, sql }) => parseStored(sql, columns));
+  for (const unknown of trees.flatMap(typeNamesIn)) {
+    if (unknown.definedType !== undefined || !names.has(unknown.name)) continue;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot store an expression that names type "${unknown.name}": a DEFAULT may name the type of its column, and a CHECK the types of columns of the table`,
+      { position },
+    );
+  }
+}
+
+type StoringTable = Pick<TableEntry, "checks" | "columns" | "indexes">;
+
+interface StoredText {
+  readonly sql: string;
+  /** The columns whose types it may name. */
+  readonly columns: readonly ColumnEntry[];
+}
+
+/** Returns the expressions that are stored with a table. */
+function storedTexts({ checks, columns, indexes = [] }: StoringTable): StoredText[] {
+  const texts: StoredText[] = checks.map(({ sql }) => ({ sql, columns }));
+  for (const column of columns) {
+    const { defaultSql, generatedSql } = column;
+    if (defaultSql !== undefined) texts.push({ sql: defaultSql, columns: [column] });
+    if (generatedSql !== undefined) texts.push({ sql: generatedSql, columns });
+  }
+  for (const { expressions = [], where } of indexes) {
+    for (const { reads, sql } of [...expressions, ...(where === undefined ? [] : [where])]) {
+      const read = columns.filter(({ columnId }) => reads.includes(columnId));
+      texts.push({ sql, columns: read });
+    }
+  }
+  return texts;
+}

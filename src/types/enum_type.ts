@@ -1,0 +1,76 @@
+/**
+ * Enum types: lists of labels that are ordered as their type declares them.
+ *
+ * A value is the position of its label in that order, a number that never changes. A label between
+ * two others gets a number between theirs, so that values on disk keep their meaning.
+ *
+ * The catalog replaces the labels of a type in place, so that plans, live queries and topics that
+ * hold the type know new labels at once. A number is never given to another label.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { excerpt } from "./excerpt.ts";
+
+export interface EnumLabel {
+  readonly label: string;
+  /** The value of the label. */
+  readonly position: number;
+}
+
+export interface EnumType {
+  readonly typeId: number;
+  namespace: string;
+  name: string;
+  /** The labels in their order. */
+  labels: readonly EnumLabel[];
+}
+
+interface Lookup {
+  readonly positions: ReadonlyMap<string, number>;
+  readonly labels: ReadonlyMap<number, string>;
+}
+
+const lookups = new WeakMap<readonly EnumLabel[], Lookup>();
+
+function lookupOf({ labels }: EnumType): Lookup {
+  let lookup = lookups.get(labels);
+  if (lookup === undefined) {
+    lookup = {
+      positions: new Map(labels.map(({ label, position }) => [label, position])),
+      labels: new Map(labels.map(({ label, position }) => [position, label])),
+    };
+    lookups.set(labels, lookup);
+  }
+  return lookup;
+}
+
+/** The name of an enum type in messages: with its namespace, unless that is the default one. */
+export function enumName({ name, namespace }: EnumType): string {
+  return namespace === "default" ? quoted(name) : `${quoted(namespace)}.${quoted(name)}`;
+}
+
+function quoted(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name}"`;
+}
+
+/** Labels in an error message. */
+const SHOWN_MAX = 10;
+
+/** @throws {DatabaseError} INVALID_VALUE */
+export function enumFromText(type: EnumType, text: string): number {
+  const position = lookupOf(type).positions.get(text);
+  if (position !== undefined) return position;
+  const shown = type.labels.slice(0, SHOWN_MAX).map(({ label }) => excerpt(label));
+  const more = type.labels.length > SHOWN_MAX ? ", …" : "";
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read ${excerpt(text)} as ${enumName(type)}: ` +
+      (shown.length === 0
+        ? "the type has no values"
+        : `the values of the type are ${shown.join(", ")}${more}`),
+  );
+}
+
+/** Returns the label of a value. A value of a type that was dropped has none, and is a number. */
+export function textFromEnum(type: EnumType, position: number): string {
+  return lookupOf(type).labels.get(position) ?? String(position);
+}

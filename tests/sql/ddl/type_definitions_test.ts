@@ -1,0 +1,241 @@
+/**
+ * CREATE, ALTER and DROP TYPE: which names and labels are refused, who may run them, what keeps a
+ * type alive, and that everything that holds a type knows its new labels. The answers that equal
+ * those of PostgreSQL are cases: `tests/sql/cases/enums.slt`.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    `CREATE NAMESPACE app; CREATE NAMESPACE other;
+     CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;
+     CREATE TYPE app.mood AS ENUM ('sad', 'ok');
+     CREATE SHARED TABLE app.people (id INT PRIMARY KEY, m app.mood NOT NULL DEFAULT 'ok'::app.mood)
+       WITH (ACCESS_LEVEL = 'PUBLIC');
+     INSERT INTO app.people VALUES (1, 'sad')`,
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function failure(sql: string, as = "root"): Promise<string> {
+  const before = engine.userId;
+  engine.userId = as;
+  const { error } = await engine.ask(sql);
+  engine.userId = before;
+  return `${error?.code}: ${error?.message}`;
+}
+
+describe("a type is refused:", () => {
+  test.each([
+    [
+      "CREATE TYPE app.mood AS ENUM ('x')",
+      "ALREADY_EXISTS: Cannot create type app.mood: it already exists",
+    ],
+    [
+      "CREATE TYPE app.people AS ENUM ('x')",
+      "ALREADY_EXISTS: Cannot create type app.people: it already exists",
+    ],
+    [
+      "CREATE SHARED TABLE app.mood (id INT PRIMARY KEY)",
+      "ALREADY_EXISTS: Cannot create table app.mood: it already exists",
+    ],
+    [
+      "CREATE SEQUENCE app.mood",
+      "ALREADY_EXISTS: Cannot create sequence app.mood: it already exists",
+    ],
+    [
+      "CREATE TYPE app.text AS ENUM ('x')",
+      'RESERVED_NAME: Cannot use "text" as a type name: it is built in',
+    ],
+    ["CREATE TYPE nowhere.t AS ENUM ('x')", "NAMESPACE_NOT_FOUND: namespace nowhere not found"],
+    [
+      `CREATE TYPE app.t AS ENUM ('${"ä".repeat(32)}')`,
+      "INVALID_DEFINITION: .* it should have at most 63 bytes",
+    ],
+    [
+      `CREATE TYPE app.t AS ENUM (${Array.from({ length: 1001 }, (_, i) => `'l${i}'`).join()})`,
+      'LIMIT_EXCEEDED: Cannot define label "l1000": a type has at most 1000',
+    ],
+    ["CREATE TYPE app.t AS (a INT)", "UNSUPPORTED_FEATURE: Cannot use CREATE TYPE of rows"],
+    [
+      "CREATE TYPE app.t AS RANGE (subtype = int4)",
+      "UNSUPPORTED_FEATURE: Cannot use CREATE TYPE of ranges",
+    ],
+    ["CREATE TYPE app.t", "UNSUPPORTED_FEATURE: Cannot use CREATE TYPE of a base type"],
+    [
+      "ALTER TYPE app.mood SET SCHEMA other",
+      "UNSUPPORTED_FEATURE: Cannot use SET SCHEMA of a type",
+    ],
+    ["ALTER TYPE app.nope ADD VALUE 'x'", 'OBJECT_NOT_FOUND: Cannot find type "app.nope"'],
+    [
+      "ALTER TYPE app.mood RENAME TO people",
+      "ALREADY_EXISTS: Cannot rename type app.people: it already exists",
+    ],
+    [
+      "ALTER TYPE app.mood RENAME TO feeling",
+      "DEPENDENT_OBJECTS: Cannot rename type app.mood: its name is in a DEFAULT, a condition or a query of table app.people",
+    ],
+    [
+      "DROP TYPE app.mood",
+      "DEPENDENT_OBJECTS: Cannot drop type app.mood: column app.people.m, table app.people use it",
+    ],
+    [
+      "DROP TYPE app.mood CASCADE",
+      "UNSUPPORTED_FEATURE: Cannot drop type app.mood with CASCADE: 2 object",
+    ],
+    [
+      "CREATE SHARED TABLE app.t (id INT PRIMARY KEY, x TEXT DEFAULT 'sad'::app.mood)",
+      'INVALID_DEFINITION: Cannot store an expression that names type "mood"',
+    ],
+    [
+      "ALTER TABLE app.people ALTER COLUMN m TYPE TEXT",
+      "UNSUPPORTED_FEATURE: Cannot change column",
+    ],
+    [
+      "SELECT 'sad'::app.moot",
+      'UNSUPPORTED_TYPE: Cannot use type "app.moot": there is no such type',
+    ],
+    ["SELECT 'sad'::app.mood(3)", 'INVALID_DEFINITION: Cannot use type "mood": it takes no size'],
+    [
+      "INSERT INTO app.people VALUES (9, 'angry')",
+      'INVALID_VALUE: Cannot read "angry" as app.mood: the values of the type are "sad", "ok" \\(column "m"\\)',
+    ],
+  ])("%s", async (sql, message) => {
+    expect(await failure(sql)).toMatch(new RegExp(`^${message}`));
+    expect(await engine.rows("SELECT * FROM app.people WHERE m = 'sad'")).toHaveLength(1);
+  });
+
+  test("by a user without the right", async () => {
+    expect(await failure("CREATE TYPE app.t AS ENUM ('x')", "ann")).toMatch(/^PERMISSION_DENIED/);
+    expect(await failure("ALTER TYPE app.mood ADD VALUE 'x'", "ann")).toMatch(/^PERMISSION_DENIED/);
+    expect(await failure("DROP TYPE app.mood", "ann")).toMatch(/^PERMISSION_DENIED/);
+    expect(await failure("SELECT m FROM app.people WHERE m > 'sad'::app.mood", "ann")).toBe(
+      "undefined: undefined",
+    );
+  });
+});
+
+test("labels fit between others until their place is full", async () => {
+  await engine.run("CREATE TYPE app.dense AS ENUM ('first', 'last')");
+  let count = 0;
+  let message = "";
+  for (; message === ""; count += 1) {
+    const { error } = await engine.ask(`ALTER TYPE app.dense ADD VALUE 'l${count}' AFTER 'first'`);
+    message = error?.message ?? "";
+  }
+  expect(count).toBeGreaterThan(50);
+  expect(message).toMatch(/^Cannot add label "l\d+" there: too many labels were added in the same/);
+  await engine.run(
+    "ALTER TYPE app.dense ADD VALUE 'end'; ALTER TYPE app.dense ADD VALUE 'begin' BEFORE 'first'",
+  );
+  const [[range] = []] = await engine.rows("SELECT enum_range(NULL::app.dense)");
+  expect((range as string[]).slice(0, 3)).toEqual(["begin", "first", `l${count - 2}`]);
+  expect((range as string[]).slice(-3)).toEqual(["l0", "last", "end"]);
+});
+
+test("a view and a cached plan know a renamed and an added label", async () => {
+  await engine.run(
+    `CREATE TYPE app.state AS ENUM ('open', 'closed');
+     CREATE SHARED TABLE app.jobs (id INT PRIMARY KEY, s app.state DEFAULT 'open', CHECK (s <> 'open'::app.state OR id > 0));
+     CREATE VIEW app.open_jobs AS SELECT id, s FROM app.jobs WHERE s = 'open'::app.state;
+     INSERT INTO app.jobs (id) VALUES (1); INSERT INTO app.jobs VALUES (2, 'closed')`,
+  );
+  const all = "SELECT s FROM app.jobs ORDER BY s";
+  expect(await engine.rows(all)).toEqual([["open"], ["closed"]]);
+  await engine.run(
+    "ALTER TYPE app.state RENAME VALUE 'closed' TO 'done'; ALTER TYPE app.state ADD VALUE 'paused' BEFORE 'done'",
+  );
+  await engine.run("INSERT INTO app.jobs VALUES (3, 'paused')");
+  expect(await engine.rows(all)).toEqual([["open"], ["paused"], ["done"]]);
+  expect(await engine.rows("SELECT * FROM app.open_jobs")).toEqual([[1, "open"]]);
+});
+
+test("a label that is named in a stored text keeps a type from a rename of that label", async () => {
+  await engine.run(
+    `CREATE TYPE app.tone AS ENUM ('low', 'high');
+     CREATE SHARED TABLE app.notes (id INT PRIMARY KEY, t app.tone DEFAULT 'low')`,
+  );
+  expect(await failure("ALTER TYPE app.tone RENAME VALUE 'low' TO 'deep'")).toBe(
+    'DEPENDENT_OBJECTS: Cannot rename label "low" of type app.tone: its name is in a DEFAULT, a condition or a query of table app.notes',
+  );
+});
+
+test("DROP NAMESPACE drops its types, but not those that other namespaces use", async () => {
+  await engine.run(
+    `CREATE NAMESPACE gone; CREATE TYPE gone.t AS ENUM ('x');
+     CREATE SHARED TABLE other.uses (id INT PRIMARY KEY, t gone.t)`,
+  );
+  expect(await failure("DROP NAMESPACE gone")).toMatch(/^DEPENDENT_OBJECTS: .* and 1 type\(s\)/);
+  expect(await failure("DROP NAMESPACE gone CASCADE")).toMatch(
+    /^DEPENDENT_OBJECTS: .* columns in other namespaces have its types: other.uses.t/,
+  );
+  await engine.run("ALTER TABLE other.uses DROP COLUMN t; DROP NAMESPACE gone CASCADE");
+  expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'gone'")).toEqual([]);
+});
+
+test("types are shown with their labels and comments, and belong to their namespace", async () => {
+  await engine.run(
+    "CREATE TYPE other.size AS ENUM ('S', 'L'); COMMENT ON TYPE other.size IS 'of shirts'",
+  );
+  await engine.run("ALTER TYPE other.size OWNER TO root");
+  expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'other'")).toEqual([
+    ["other", "size", ["S", "L"], "of shirts"],
+  ]);
+  await engine.run(
+    "CREATE SHARED TABLE other.shirts (id INT PRIMARY KEY, s other.size, ss other.size[])",
+  );
+  expect(
+    await engine.rows(
+      "SELECT data_type, udt_schema, udt_name FROM information_schema.columns WHERE table_name = 'shirts' AND column_name LIKE 's%' ORDER BY column_name",
+    ),
+  ).toEqual([
+    ["USER-DEFINED", "other", "size"],
+    ["ARRAY", "other", "_size"],
+  ]);
+  await engine.run("CREATE TABLE other.copied (LIKE other.shirts INCLUDING ALL)");
+  await engine.run("INSERT INTO other.copied VALUES (1, 'L', '{S,L}')");
+  expect(await engine.rows("SELECT s, ss FROM other.copied")).toEqual([["L", ["S", "L"]]]);
+});
+
+describe("DO", () => {
+  test.each([
+    "DO $$ BEGIN CREATE TYPE app.once AS ENUM ('a'); EXCEPTION WHEN duplicate_object THEN null; END $$",
+    "DO 'BEGIN CREATE TYPE app.once AS ENUM(''a''); EXCEPTION WHEN duplicate_object THEN null; END'",
+    "DO $x$\nBEGIN\n CREATE TYPE app.once AS ENUM ('a');\nEXCEPTION\n WHEN duplicate_object OR duplicate_table THEN NULL;\nEND;\n$x$",
+    "DO $$ BEGIN CREATE SHARED TABLE app.people (id INT PRIMARY KEY); EXCEPTION WHEN duplicate_table THEN null; END $$",
+    "DO $$ BEGIN ALTER TABLE app.people ADD CONSTRAINT people_pkey CHECK (id > 0); EXCEPTION WHEN duplicate_object THEN null; END $$",
+  ])("passes over what exists already: %s", async (sql) => {
+    expect(await failure(sql)).toBe("undefined: undefined");
+    expect(await failure(sql)).toBe("undefined: undefined");
+  });
+
+  test.each([
+    ["DO $$ BEGIN SELECT 1; END $$", /^UNSUPPORTED_FEATURE: Cannot use DO with such a block/],
+    ["DO $$ BEGIN CREATE TYPE app.x AS ENUM ('a'); END $$", /^UNSUPPORTED_FEATURE/],
+    [
+      "DO $$ BEGIN DROP TABLE app.people; EXCEPTION WHEN duplicate_object THEN null; END $$",
+      /^UNSUPPORTED_FEATURE/,
+    ],
+    [
+      "DO $$ BEGIN CREATE TYPE app.x AS ENUM ('a'); EXCEPTION WHEN others THEN null; END $$",
+      /^UNSUPPORTED_FEATURE/,
+    ],
+    ["DO LANGUAGE plpgsql $$ BEGIN END $$", /^UNSUPPORTED_FEATURE: Cannot use DO with LANGUAGE/],
+    ["DO 1", /^INVALID_SQL/],
+    [
+      "DO $$ BEGIN CREATE TYPE app.x AS ENUM ('a', 'a'); EXCEPTION WHEN duplicate_object THEN null; END $$",
+      /^undefined/,
+    ],
+    [
+      "DO $$ BEGIN CREATE TYPE nowhere.x AS ENUM ('a'); EXCEPTION WHEN duplicate_object THEN null; END $$",
+      /^NAMESPACE_NOT_FOUND/,
+    ],
+  ])("runs one definition, and nothing else: %s", async (sql, message) => {
+    expect(await failure(sql)).toMatch(message);
+    expect(await engine.rows("SELECT count(*) FROM app.people")).toEqual([[1]]);
+  });
+});
