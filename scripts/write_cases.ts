@@ -12,6 +12,7 @@ import { optionalText, readOptions } from "./support/arguments.ts";
 import type { Answer, CaseFile } from "./write_cases/answer.ts";
 import { ARRAYS_STORED } from "./write_cases/arrays_stored.ts";
 import { CHANGES } from "./write_cases/changes.ts";
+import { CHANGES_IN_WITH } from "./write_cases/changes_in_with.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
@@ -32,6 +33,16 @@ import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { VALUES } from "./write_cases/values.ts";
 
+/** The files in which a statement may occur again, because the rows have changed meanwhile. */
+const REPEATING: ReadonlySet<string> = new Set([
+  "changes",
+  "changes_in_with",
+  "definitions",
+  "arrays_stored",
+  "json_parts",
+  "json_paths",
+]);
+
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
 
 const { only } = readOptions({
@@ -48,6 +59,7 @@ const files = [
   ...EXPANDED,
   ...PLANNED,
   ...CHANGES,
+  CHANGES_IN_WITH,
   ...ROW_CASES,
   ...EDGES,
   ...JSON_DOCUMENTS,
@@ -75,11 +87,7 @@ async function written(
   { about, name, statements }: CaseFile,
   path: string,
 ): Promise<{ text: string; count: number }> {
-  const distinct = ["changes", "definitions", "arrays_stored", "json_parts", "json_paths"].includes(
-    name,
-  )
-    ? statements
-    : [...new Set(statements)];
+  const distinct = REPEATING.has(name) ? statements : [...new Set(statements)];
   const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];
   const answers = await askPostgres(postgres.url, path, [...setup, ...distinct]);
   const head = `# Cases of ${about}. Written by scripts/write_cases.ts from what PostgreSQL answers.\n`;

@@ -21,11 +21,6 @@ export class WriteGates {
     this.#clock = clock;
   }
 
-  /** Whether the table is closed for writing. */
-  isClosed(tableId: number): boolean {
-    return this.#closed.size > 0 && this.#closed.has(tableId);
-  }
-
   /** Whether any of the tables is closed. */
   areClosed(tableIds: readonly number[]): boolean {
     return this.#closed.size > 0 && tableIds.some((tableId) => this.#closed.has(tableId));
@@ -48,14 +43,17 @@ export class WriteGates {
     }
   }
 
-  /** Closes a gate once it is open. Returns a function that opens it again. */
-  async close(tableId: number, ledger: RequestLedger): Promise<() => void> {
+  /**
+   * Closes gates once all of them are open, in one tick, so that no two statements wait for each
+   * other. Returns a function that opens the gates again.
+   */
+  async close(tableIds: readonly number[], ledger: RequestLedger): Promise<() => void> {
     // Several statements may have waited for the same tick.
-    while (this.isClosed(tableId)) await this.opened([tableId], ledger);
+    while (this.areClosed(tableIds)) await this.opened(tableIds, ledger);
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#closed.set(tableId, promise);
+    for (const tableId of tableIds) this.#closed.set(tableId, promise);
     return () => {
-      this.#closed.delete(tableId);
+      for (const tableId of tableIds) this.#closed.delete(tableId);
       resolve();
     };
   }

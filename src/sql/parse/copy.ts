@@ -16,6 +16,7 @@ import type {
   QName,
   SelectStatement,
 } from "./ast/ast.ts";
+import { changesRows } from "./ast/query_nodes.ts";
 import { requireListed } from "./bounds.ts";
 import { completedSettings, type WrittenSettings } from "./copy_settings.ts";
 import type { Cursor } from "./cursor.ts";
@@ -59,10 +60,12 @@ export function parseCopy(cursor: Cursor, start: number): InsertStatement | Copy
 function parseCopiedQuery(cursor: Cursor): SelectStatement {
   const outer = cursor.enter();
   cursor.expect("(");
-  if (cursor.is("insert") || cursor.is("update") || cursor.is("delete")) {
-    cursor.refuse("COPY of a change", "run the change with RETURNING");
-  }
+  const at = cursor.start;
+  const refuse = (): never =>
+    cursor.refuse("COPY of a change", "run the change with RETURNING", at);
+  if (cursor.is("insert") || cursor.is("update") || cursor.is("delete")) refuse();
   const query = cursor.grammar.query(cursor);
+  if (changesRows(query)) refuse();
   cursor.expect(")");
   cursor.leave(outer);
   return query;

@@ -6,6 +6,7 @@ import {
   type LimitStatement,
   LiteralCell,
   type LockStrength,
+  type QueryStatement,
   type SelectFromStatement,
   type SelectFromUnion,
   type SelectStatement,
@@ -13,6 +14,7 @@ import {
   type ValuesStatement,
   type WithBinding,
 } from "./ast/ast.ts";
+import { isQueryNode } from "./ast/query_nodes.ts";
 import { countQuery, requireListed } from "./bounds.ts";
 import { parseOrderBy } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
@@ -233,16 +235,21 @@ function parseBinding(cursor: Cursor): WithBinding {
   if (isNot || cursor.accept("materialized")) materialized = !isNot;
   const outer = cursor.enter();
   cursor.expect("(");
-  if (cursor.is("insert") || cursor.is("update") || cursor.is("delete")) {
-    cursor.refuse(`${cursor.word.toUpperCase()} in a CTE`, "send it as a separate statement");
-  }
-  const statement = parseQuery(cursor);
+  const statement = parseEntry(cursor);
   cursor.expect(")");
   cursor.leave(outer);
   if (cursor.is("search") || cursor.is("cycle")) {
     cursor.refuse(`${cursor.word.toUpperCase()} of a recursive CTE`);
   }
   return { alias, columnNames, materialized, statement, _location: cursor.since(start) };
+}
+
+/** A query or a change. Only the binder knows whether a change may stand here. */
+function parseEntry(cursor: Cursor): QueryStatement {
+  const isWrite = cursor.is("insert") || cursor.is("update") || cursor.is("delete");
+  if (!isWrite && !cursor.is("with")) return parseQuery(cursor);
+  const statement = cursor.grammar.statement(cursor);
+  return isQueryNode(statement) ? statement : cursor.unexpected("a query");
 }
 
 function parseBlock(cursor: Cursor): SelectStatement {

@@ -29,7 +29,7 @@ import type { StatementResult } from "../ports/engine.ts";
 import { rowsResult } from "../result/result.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
 import { textOfIndexes } from "./explain_index.ts";
-import type { Prepared } from "./prepared.ts";
+import type { Prepared, PreparedPart } from "./prepared.ts";
 
 /** One node, in the order in which its fields are shown. */
 interface ExplainNode {
@@ -108,14 +108,22 @@ class Explainer {
 
   statement(prepared: Prepared): ExplainNode {
     if (prepared.kind === "query") return this.#node(prepared.plan);
-    const { kind, plan, target } = prepared;
-    const children = plan === undefined ? [] : [this.#node(plan)];
     const { outcome, tookMs } = this.#call;
+    const measured = outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: tookMs };
+    const changes = prepared.changes.map((change) => this.#change(change));
+    const [only] = changes;
+    if (!prepared.isOfParts && only !== undefined) return { ...only, ...measured };
+    const { mainPlan } = prepared;
+    const main = mainPlan === undefined ? [] : [this.#node(mainPlan)];
+    return { node: "Parts", ...measured, children: [...changes, ...main] };
+  }
+
+  #change({ kind, name, plan, target }: PreparedPart): ExplainNode {
     return {
       node: kind[0]?.toUpperCase() + kind.slice(1),
       table: `${target.namespace}.${target.name}`,
-      ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: tookMs }),
-      children,
+      ...(name === undefined ? {} : { entry: name }),
+      children: plan === undefined ? [] : [this.#node(plan)],
     };
   }
 

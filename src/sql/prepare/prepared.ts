@@ -7,18 +7,23 @@
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { runToCompletion } from "../../base/steps.ts";
-import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import type { Catalog } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { type StatementBinding } from "../bind/binding.ts";
 import type { BoundOutput, BoundSelect, Requirement } from "../bind/bound.ts";
 import type { LiteralRead } from "../bind/bound_expressions.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
-import { type BoundChange, bindStatement } from "../bind/change/statement_binder.ts";
+import {
+  type BoundChange,
+  type BoundStatement,
+  bindStatement,
+} from "../bind/change/statement_binder.ts";
 import { bindLongValues } from "../bind/query/long_values.ts";
 import type { StoredNumber } from "../bind/stored_numbers.ts";
 import { buildPlan } from "../execute/build/build.ts";
 import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
+import type { DmlProgram } from "../execute/change/change_writer.ts";
 import {
   type CompiledChange,
   compileDelete,
@@ -26,6 +31,8 @@ import {
   compileUpdate,
 } from "../execute/change/dml.ts";
 import type { Evaluation } from "../execute/change/evaluation.ts";
+import { compileParts, compileReading, type PartProgram } from "../execute/change/part_program.ts";
+import type { ChangeKind, PlannedChange } from "../execute/change/references.ts";
 import type { OperatorFactory } from "../execute/context/operator.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import { planDelete, planInsert, planUpdate } from "../plan/dml_plan.ts";
@@ -69,11 +76,24 @@ export interface PreparedQuery extends PreparedBase {
   readonly isOutgrown: () => boolean;
 }
 
+/** A change, or the query behind a WITH that changes rows. */
+export interface PreparedPart extends PlannedChange {
+  /** The name in WITH; undefined for the query or change behind it. */
+  readonly name: string | undefined;
+  readonly plan: PlanNode | undefined;
+}
+
 export interface PreparedDml extends PreparedBase, CompiledChange {
-  readonly kind: "insert" | "update" | "delete";
-  readonly target: TableEntry;
-  /** The positions of the columns that it sets in existing rows. */
-  readonly setPositions: readonly number[];
+  /** The kind of the whole statement, or of the query or change behind its WITH. */
+  readonly kind: ChangeKind | "select";
+  /** The change itself; with changes in WITH, each of them and the one behind WITH, if any. */
+  readonly changes: readonly PreparedPart[];
+  /** The tables that it changes. */
+  readonly tableIds: readonly number[];
+  /** Whether its WITH changes rows. */
+  readonly isOfParts: boolean;
+  /** The plan of a query behind such a WITH. */
+  readonly mainPlan: PlanNode | undefined;
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: readonly StoredNumber[];
 }
@@ -88,25 +108,130 @@ export function* prepareInSteps(
   yield* bindLongValues(node, statement);
   const bound = yield* bindStatement(node, deps);
   switch (bound.kind) {
+    case "parts":
+      return yield* preparedParts(bound, statement);
+    case "query":
+      yield;
+      return yield* preparedQuery(bound.select, statement);
+    default: {
+      const made = compiledChange(bound);
+      return dml(made.compiled, { bound, made, statement });
+    }
+  }
+}
+
+/** A change that is planned and compiled. */
+interface MadeChange {
+  readonly compiled: CompiledChange;
+  readonly rows: ReadingPlan;
+}
+
+function compiledChange(bound: BoundChange): MadeChange {
+  switch (bound.kind) {
     case "insert": {
       const plan = planInsert(bound);
       const rows = rowsOf(plan.source.kind === "query" ? plan.source.query : undefined);
-      return dml(compileInsert(plan, rows.build), { bound, rows, statement });
+      return { compiled: compileInsert(plan, rows.build), rows };
     }
     case "update": {
       const plan = planUpdate(bound);
       const rows = rowsOf(plan.rows);
-      return dml(compileUpdate(plan, rows.build), { bound, rows, statement });
+      return { compiled: compileUpdate(plan, rows.build), rows };
     }
     case "delete": {
       const plan = planDelete(bound);
       const rows = rowsOf(plan.rows);
-      return dml(compileDelete(plan, rows.build), { bound, rows, statement });
+      return { compiled: compileDelete(plan, rows.build), rows };
     }
-    case "query":
-      yield;
-      return yield* preparedQuery(bound.select, statement);
   }
+}
+
+/** Prepares a statement whose WITH changes rows. It runs on the event loop. */
+function* preparedParts(
+  { main, parts }: Extract<BoundStatement, { kind: "parts" }>,
+  statement: StatementBinding,
+): Generator<void, PreparedDml> {
+  const changes: PreparedPart[] = [];
+  const programs: PartProgram[] = [];
+  for (const { change, recursion } of parts) {
+    yield;
+    const { compiled, rows } = compiledChange(change);
+    changes.push(partOf(change, { name: recursion.name, rows }));
+    const types = typesOf(change.returning?.outputs ?? []);
+    programs.push({ recursion, types, program: compiled.program });
+  }
+  yield;
+  if (main.kind === "query") {
+    const { root } = planSelect(main.select);
+    const { outputs } = main.select;
+    const program = compileReading(buildPlan(root), typesOf(outputs));
+    const parted = { kind: "select", changes, outputs, mainPlan: root } as const;
+    return partedDml(compileParts(programs, program), parted, statement);
+  }
+  const made = compiledChange(main);
+  changes.push(partOf(main, { name: undefined, rows: made.rows }));
+  const outputs = main.returning?.outputs;
+  const parted = { kind: main.kind, changes, outputs, mainPlan: undefined };
+  return partedDml(compileParts(programs, made.compiled.program), parted, statement);
+}
+
+interface PartedChange {
+  readonly kind: PreparedDml["kind"];
+  readonly changes: readonly PreparedPart[];
+  readonly outputs: readonly BoundOutput[] | undefined;
+  /** The plan of the query behind WITH. */
+  readonly mainPlan: PlanNode | undefined;
+}
+
+function partedDml(
+  program: DmlProgram,
+  { changes, kind, mainPlan, outputs }: PartedChange,
+  statement: StatementBinding,
+): PreparedDml {
+  statement.requireNoSleep("a statement whose WITH changes rows");
+  if (statement.files.length > 0) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot upload a file by a statement whose WITH changes rows",
+      { hint: "upload it by an INSERT or UPDATE of its own" },
+    );
+  }
+  return {
+    kind,
+    program,
+    evaluations: [],
+    changes,
+    tableIds: [...new Set(changes.map(({ target }) => target.tableId))],
+    isOfParts: true,
+    plan: undefined,
+    mainPlan,
+    build: undefined,
+    columnCount: 0,
+    ...answerOf(outputs, statement),
+  };
+}
+
+/** Returns the parts of a prepared change that come from its binding and its RETURNING. */
+function answerOf(
+  outputs: readonly BoundOutput[] | undefined,
+  { files, literals, requirements, storedNumbers }: StatementBinding,
+): Pick<PreparedDml, "cells" | "fields" | "files" | "literals" | "requirements" | "storedNumbers"> {
+  return {
+    storedNumbers,
+    requirements,
+    literals,
+    files,
+    fields: outputs === undefined ? undefined : fieldsOf(outputs),
+    cells: new CellRows(typesOf(outputs ?? [])),
+  };
+}
+
+function partOf(
+  bound: BoundChange,
+  { name, rows: { plan } }: { name: string | undefined; rows: ReadingPlan },
+): PreparedPart {
+  const setPositions = setsOf(bound).map(({ position }) => position);
+  return { kind: bound.kind, name, target: bound.table, setPositions, plan };
 }
 
 /** Binds, plans and compiles a statement in this tick. @throws {DatabaseError} */
@@ -166,25 +291,21 @@ function dml(
   compiled: CompiledChange,
   {
     bound,
-    rows,
+    made: { rows },
     statement,
-  }: { bound: BoundChange; rows: ReadingPlan; statement: StatementBinding },
+  }: { bound: BoundChange; made: MadeChange; statement: StatementBinding },
 ): PreparedDml {
   const { kind } = bound;
   statement.requireNoSleep(kind.toUpperCase());
-  const outputs = bound.returning?.outputs;
   return {
     kind,
     ...compiled,
-    target: bound.table,
-    setPositions: setsOf(bound).map(({ position }) => position),
-    storedNumbers: statement.storedNumbers,
+    changes: [partOf(bound, { name: undefined, rows })],
+    tableIds: [bound.table.tableId],
+    isOfParts: false,
+    mainPlan: undefined,
     ...rows,
-    requirements: statement.requirements,
-    literals: statement.literals,
-    files: statement.files,
-    fields: outputs === undefined ? undefined : fieldsOf(outputs),
-    cells: new CellRows(typesOf(outputs ?? [])),
+    ...answerOf(bound.returning?.outputs, statement),
   };
 }
 

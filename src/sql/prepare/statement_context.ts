@@ -21,6 +21,7 @@ import {
 import type { Profile } from "../execute/context/profile.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Sleeps } from "../execute/context/sleeps.ts";
+import { StatementParts } from "../execute/context/statement_parts.ts";
 import type { StorageMeter } from "../execute/context/storage_meter.ts";
 import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { StagedRows, Transaction } from "../execute/context/transaction.ts";
@@ -66,6 +67,8 @@ export interface ContextOptions {
   readonly uploads?: UploadSink | undefined;
   readonly copyInput?: CopyInput | undefined;
   readonly division?: QueryShare | undefined;
+  /** Whether the WITH of the statement changes rows. */
+  readonly isOfParts?: boolean;
   /** The measurements, for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /** The request's ledger; absent for the expressions of a definition or of a live query. */
@@ -166,7 +169,8 @@ class OwnContext implements StatementContext {
   readonly #ledger: RequestLedger | undefined;
   readonly #nowMicros: number;
   readonly outer: ExecutionContext["outer"] = NOTHING;
-  readonly working: ExecutionContext["working"] = NOTHING;
+  readonly working: ExecutionContext["working"];
+  readonly parts: StatementParts | undefined;
   readsInOrder = false;
   #sliceEndMs: number;
   #memory: MemoryBudget | undefined;
@@ -196,6 +200,8 @@ class OwnContext implements StatementContext {
     this.uploads = options.uploads;
     this.copyInput = options.copyInput;
     this.division = options.division;
+    this.parts = options.isOfParts === true ? new StatementParts() : undefined;
+    this.working = this.parts?.rows ?? NOTHING;
     this.profile = options.profile;
     this.#deps = deps;
     this.#calls = calls;

@@ -2,7 +2,7 @@
  * Runs a change that other rows follow, as ON DELETE and ON UPDATE say. It runs in its own
  * transaction, which reads at the newest applied state. A short one begins and commits in one tick,
  * so it never encounters a conflict; a long one that does is run again, the last time with its
- * table closed to others.
+ * tables closed to others. A statement whose WITH changes rows runs in the same way.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -30,7 +30,7 @@ export interface TogetherOptions {
     "catalog" | "clock" | "limits" | "storageQuota" | "store" | "writeGates"
   >;
   readonly ledger: RequestLedger;
-  readonly tableId: number;
+  readonly tableIds: readonly number[];
   readonly uploads: Uploads;
   /** Runs the statement with the definitions and rows of this tick. */
   readonly begin: (transaction: Transaction) => BegunChange;
@@ -38,12 +38,12 @@ export interface TogetherOptions {
 
 /** @throws {DatabaseError} */
 export async function changeTogether(options: TogetherOptions): Promise<DmlOutcome> {
-  const { ledger, tableId } = options;
+  const { ledger, tableIds } = options;
   const { store, writeGates } = options.deps;
   for (let attempt = 1; ; attempt += 1) {
     let open: (() => void) | undefined;
     try {
-      if (attempt === ATTEMPTS_MAX) open = await writeGates.close(tableId, ledger);
+      if (attempt === ATTEMPTS_MAX) open = await writeGates.close(tableIds, ledger);
       return await attempted(options);
     } catch (error) {
       const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";

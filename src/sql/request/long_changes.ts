@@ -17,7 +17,7 @@ export interface FinishOptions {
   readonly ledger: RequestLedger;
   readonly store: Pick<Store, "appliedSeq" | "durable">;
   readonly gates: WriteGates;
-  readonly tableId: number;
+  readonly tableIds: readonly number[];
   /** Waits for a reader; returns undefined if the statement reads on the event loop. */
   place(): Promise<ReadingPlace | undefined>;
   /** Runs the statement again with the definitions and rows of this tick. */
@@ -62,9 +62,9 @@ export async function finishChange(
  */
 async function readyAgain(
   attempt: number,
-  { gates, ledger, store, tableId }: FinishOptions,
+  { gates, ledger, store, tableIds }: FinishOptions,
 ): Promise<(() => void) | undefined> {
-  const open = attempt === ATTEMPTS_MAX ? await gates.close(tableId, ledger) : undefined;
+  const open = attempt === ATTEMPTS_MAX ? await gates.close(tableIds, ledger) : undefined;
   // A reader reads durable data, and would not see the change that caused the conflict. If that
   // change fails to become durable, the conflict disappears.
   await Promise.allSettled([store.durable(store.appliedSeq)]);

@@ -16,13 +16,19 @@ export interface ResultOptions {
   readonly parameters: readonly Value[];
 }
 
-const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
+const VERBS = {
+  insert: "Inserted",
+  update: "Updated",
+  delete: "Deleted",
+  select: "Selected",
+} as const;
 
 /** The messages of most changes, so that the same strings are used every time. */
 const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",
   delete: "Deleted 1 row(s)",
+  select: "Selected 1 row(s)",
 } as const;
 
 /** Builds the answer to a durable change. */

@@ -346,7 +346,7 @@ export class StatementRunner {
     if (options.transaction !== undefined) return false;
     const { catalog } = this.#deps;
     const to = (tableId: number): ReturnType<typeof referencesTo> => referencesTo(catalog, tableId);
-    return needsTransaction(prepared, { to });
+    return prepared.isOfParts || prepared.changes.some((each) => needsTransaction(each, { to }));
   }
 
   /** Runs a change in its own transaction, which begins in this tick. */
@@ -356,7 +356,7 @@ export class StatementRunner {
     const outcome = await changeTogether({
       deps: this.#deps,
       ledger: this.#options.ledger,
-      tableId: change.prepared.target.tableId,
+      tableIds: change.prepared.tableIds,
       uploads: change.uploads,
       begin: (transaction) => {
         const renewed = renewedChange(change);
@@ -376,7 +376,7 @@ export class StatementRunner {
   /** Whether the rows of its table and of its owner may be changed in this tick. */
   #isReady({ options, prepared }: RunningChange): boolean {
     const { storageQuota, writeGates } = this.#deps;
-    if (writeGates.isClosed(prepared.target.tableId)) return false;
+    if (writeGates.areClosed(prepared.tableIds)) return false;
     if (storageQuota === undefined || options.transaction !== undefined) return true;
     return storageQuota.isReady(options.principal.owner);
   }
@@ -388,7 +388,7 @@ export class StatementRunner {
     if (options.transaction === undefined) {
       await storageQuota?.ready(options.principal.owner, ledger);
     }
-    await writeGates.opened([prepared.target.tableId], ledger);
+    await writeGates.opened(prepared.tableIds, ledger);
     const place = isLong ? await this.#placeOf(change) : undefined;
     try {
       return await this.#change(renewedChange(change), place);
@@ -423,7 +423,7 @@ export class StatementRunner {
         ledger: this.#options.ledger,
         store,
         gates: writeGates,
-        tableId: prepared.target.tableId,
+        tableIds: prepared.tableIds,
         place: () => this.#placeOf(change),
         begin: (place) => beginChangeIn(place, this.#newChange(renewedChange(change))),
         isRepeatable: options.transaction === undefined && options.copyInput === undefined,
@@ -463,6 +463,7 @@ export class StatementRunner {
           writes: store,
           transaction,
           profile,
+          isOfParts: prepared.isOfParts,
           uploads: uploads === Uploads.none ? undefined : uploads,
           copyInput: options.copyInput,
           ledger,

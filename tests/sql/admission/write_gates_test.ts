@@ -9,7 +9,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 test("a gate makes others wait until it is opened, and only those of its table", async () => {
   const gates = new WriteGates(new ManualClock());
-  const open = await gates.close(1, endingAt(NEVER));
+  const open = await gates.close([1], endingAt(NEVER));
   expect([gates.areClosed([1]), gates.areClosed([2]), gates.areClosed([2, 1])]).toEqual([
     true,
     false,
@@ -26,7 +26,7 @@ test("a gate makes others wait until it is opened, and only those of its table",
 
 test("a statement that was ended while it waited does not run, although the gate has opened", async () => {
   const gates = new WriteGates(new ManualClock());
-  const open = await gates.close(1, endingAt(NEVER));
+  const open = await gates.close([1], endingAt(NEVER));
   const ledger = endingAt(NEVER);
   const waiting = laterErrorCodeOf(() => gates.opened([1], ledger));
   ledger.cancelledBy = "kill";
@@ -37,7 +37,7 @@ test("a statement that was ended while it waited does not run, although the gate
 test("a statement whose time is up stops waiting", async () => {
   const clock = new ManualClock();
   const gates = new WriteGates(clock);
-  await gates.close(1, endingAt(NEVER));
+  await gates.close([1], endingAt(NEVER));
   const waiting = laterErrorCodeOf(() => gates.opened([1], endingAt(clock.monotonicMs() + 30)));
   clock.advance(20);
   await clock.yield();

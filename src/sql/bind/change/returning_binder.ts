@@ -26,7 +26,8 @@ export function bindReturning(
   if (returning === undefined) return undefined;
   const outputs = bindSelectedColumns(returning, {
     context: placeIn(from, { clause: "RETURNING", deps }),
-    withSystemColumns: true,
+    // As in a query, `*` of an entry of WITH has only the declared columns.
+    withSystemColumns: deps.isOutermost,
   });
   const used = new Set<number>();
   for (const { expression } of outputs) columnIdsIn(expression, used);

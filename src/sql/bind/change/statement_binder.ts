@@ -1,22 +1,62 @@
-/** Binds a statement that reads or writes rows. */
-import type { QueryStatement } from "../../parse/ast/ast.ts";
+/**
+ * Binds a statement that reads or writes rows.
+ *
+ * A WITH before the whole statement may contain changes. Each of them is a part of the statement,
+ * and so is the query or change behind WITH: the parts run one after another over the same
+ * snapshot, and a later part reads the rows that an earlier one returns.
+ */
+import { runToCompletion } from "../../../base/steps.ts";
+import type { QueryStatement, WithBinding } from "../../parse/ast/ast.ts";
 import { isChangeNode } from "../../parse/ast/query_nodes.ts";
-import type { BoundSelect } from "../bound.ts";
+import type { BoundRecursion, BoundSelect } from "../bound.ts";
 import { bindInSteps } from "../query/select_binder.ts";
-import { depsWith } from "../query/with_binder.ts";
+import type { CteEntry } from "../query/select_deps.ts";
+import { type BindChangingEntry, depsWith, namesOf } from "../query/with_binder.ts";
 import type { DmlDeps } from "./dml_target.ts";
 import { type BoundInsert, bindInsert } from "./insert_binder.ts";
 import { type BoundDelete, type BoundUpdate, bindDelete, bindUpdate } from "./update_binder.ts";
 
 export type BoundChange = BoundInsert | BoundUpdate | BoundDelete;
 
-export type BoundStatement = BoundChange | { readonly kind: "query"; readonly select: BoundSelect };
+/** A change in WITH. */
+export interface BoundPart {
+  /** Identifies the rows that later parts read. */
+  readonly recursion: BoundRecursion;
+  readonly change: BoundChange;
+}
+
+export type BoundWhole = BoundChange | { readonly kind: "query"; readonly select: BoundSelect };
+
+export type BoundStatement =
+  | BoundWhole
+  | {
+      readonly kind: "parts";
+      /** The changes in WITH, in the order in which they run. */
+      readonly parts: readonly BoundPart[];
+      readonly main: BoundWhole;
+    };
 
 /** Binds in small steps. @throws {DatabaseError} */
 export function* bindStatement(
   node: QueryStatement,
   deps: DmlDeps,
 ): Generator<void, BoundStatement> {
+  if (!("bind" in node)) return yield* bindWhole(node, deps);
+  const parts: BoundPart[] = [];
+  const withParts: BindChangingEntry = (binding, around) =>
+    bindPart(binding, { ...deps, ...around }, parts);
+  const inner = { ...deps, ...depsWith(node, deps, withParts) };
+  const main = yield* bindWhole(node.in, inner);
+  return parts.length === 0 ? main : { kind: "parts", parts, main };
+}
+
+function* bindWhole(node: QueryStatement, deps: DmlDeps): Generator<void, BoundWhole> {
+  if (isChangeNode(node)) return yield* bindChange(node, deps);
+  return { kind: "query", select: yield* bindInSteps(node, deps) };
+}
+
+/** Binds a change, which may have a WITH of queries. */
+function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, BoundChange> {
   switch (node.type) {
     case "insert":
       return yield* bindInsert(node, deps);
@@ -26,11 +66,32 @@ export function* bindStatement(
       return bindDelete(node, deps);
     case "with":
     case "with recursive":
-      if (isChangeNode(node.in)) {
-        return yield* bindStatement(node.in, { ...deps, ...depsWith(node, deps) });
-      }
-      return { kind: "query", select: yield* bindInSteps(node, deps) };
+      return yield* bindChange(node.in, { ...deps, ...depsWith(node, deps) });
     default:
-      return { kind: "query", select: yield* bindInSteps(node, deps) };
+      throw new TypeError(`A ${node.type} is no change`);
   }
+}
+
+function bindPart(binding: WithBinding, deps: DmlDeps, parts: BoundPart[]): CteEntry {
+  const { alias, statement } = binding;
+  const { name } = alias;
+  const change = runToCompletion(
+    bindChange(statement, { ...deps, isOutermost: false, keepsUntyped: false }),
+  );
+  const recursion = { name };
+  parts.push({ recursion, change });
+  return { kind: "changed", name, columns: columnsOf(binding, change), recursion };
+}
+
+/** Returns the columns that later parts see; undefined if the change returns no rows. */
+function columnsOf(
+  binding: WithBinding,
+  { returning }: BoundChange,
+): Extract<CteEntry, { kind: "changed" }>["columns"] {
+  if (returning === undefined) return undefined;
+  const names = namesOf(binding, returning);
+  return returning.outputs.map(({ expression }, i) => ({
+    name: names[i] ?? "",
+    type: expression.type,
+  }));
 }

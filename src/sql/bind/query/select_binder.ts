@@ -74,8 +74,8 @@ export function bindInSteps(
 }
 
 function* bindWith(query: WithStatement, deps: SelectDeps): Generator<void, BoundSelect> {
-  const inner = depsWith(query, deps);
   if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
+  const inner = depsWith(query, deps);
   return yield* bindInSteps(query.in, inner);
 }
 

@@ -96,6 +96,14 @@ export type CteEntry =
       readonly outer: Correlation | undefined;
       readonly references: { count: number };
     }
+  | {
+      /** A change, whose rows of RETURNING were computed before the query that reads them. */
+      readonly kind: "changed";
+      readonly name: string;
+      /** The columns of RETURNING; undefined if the change returns no rows. */
+      readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
+      readonly recursion: BoundRecursion;
+    }
   /** The entry in a place where it must not read itself. */
   | { readonly kind: "forbidden"; readonly name: string };
 

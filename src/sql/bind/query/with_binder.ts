@@ -5,16 +5,17 @@
  * RECURSIVE, all entries see each other, and an entry sees itself as the rows that its last step
  * produced.
  */
-import { defined } from "../../../base/assert.ts";
+import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type {
   FromTable,
   SelectFromUnion,
+  SelectStatement,
   WithBinding,
   WithStatement,
 } from "../../parse/ast/ast.ts";
-import { isChangeNode } from "../../parse/ast/query_nodes.ts";
+import { isChangeNode, isChanging } from "../../parse/ast/query_nodes.ts";
 import { directPartsOf, isPart, partsOf } from "../../parse/ast/tree_parts.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundFrom, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
@@ -26,13 +27,27 @@ import { recursiveOutputs, roomyColumns, widened } from "./recursive_types.ts";
 import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
 
-/** Returns the dependencies for the query after WITH. @throws {DatabaseError} */
-export function depsWith(node: WithStatement, deps: SelectDeps): SelectDeps {
+/** Binds an entry that is a change; the entries before it are in scope. */
+export type BindChangingEntry = (binding: WithBinding, deps: SelectDeps) => CteEntry;
+
+/**
+ * Returns the dependencies for the query after WITH.
+ *
+ * @param bindChanging Absent where no entry may be a change. @throws {DatabaseError}
+ */
+export function depsWith(
+  node: WithStatement,
+  deps: SelectDeps,
+  bindChanging?: BindChangingEntry,
+): SelectDeps {
   requireOwnNames(node);
   const isRecursive = node.type === "with recursive";
   let { ctes } = deps;
   for (const binding of isRecursive ? inOrderOfReading(node.bind) : node.bind) {
-    const entry = bindEntry(binding, { ...deps, ctes }, isRecursive);
+    const inner: SelectDeps = { ...deps, ctes };
+    const entry = isChanging(binding.statement)
+      ? (bindChanging ?? refuseChange)(binding, isRecursive ? withItself(binding, inner) : inner)
+      : bindEntry(binding, inner, isRecursive);
     ctes = { entry, others: ctes };
   }
   return { ...deps, ctes };
@@ -50,12 +65,34 @@ function requireOwnNames({ bind }: WithStatement): void {
   }
 }
 
+/** Before a change has run, it cannot read the rows that it returns. */
+function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectDeps {
+  return withEntry(deps, { kind: "forbidden", name });
+}
+
+function refuseChange({ alias, statement }: WithBinding): never {
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot change rows in "${alias.name}": a WITH that changes rows belongs to the whole statement`,
+    {
+      position: statement._location.start,
+      hint: "write it in the WITH before the outermost query or change",
+    },
+  );
+}
+
+/** Returns the query of an entry that is no change. */
+function queryOf({ statement }: WithBinding): SelectStatement {
+  assert(!isChangeNode(statement), "a change is bound as a part of the statement");
+  return statement;
+}
+
 function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean): CteEntry {
   const inner: SelectDeps = { ...deps, isOutermost: false, keepsUntyped: false };
   const bind = (outer: Correlation | undefined): BoundSelect =>
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
-      : hintingAtRecursive(binding, () => boundNow(binding.statement, { ...inner, outer }));
+      : hintingAtRecursive(binding, () => boundNow(queryOf(binding), { ...inner, outer }));
   const { name, _location } = binding.alias;
   const { height, query } = deps.statement.named(() => bind(deps.outer), {
     name,
@@ -105,7 +142,11 @@ function readsTableAt(
   return false;
 }
 
-function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
+/** Returns the names of an entry's columns. @throws {DatabaseError} */
+export function namesOf(
+  { alias, columnNames }: WithBinding,
+  { outputs }: Pick<BoundSelect, "outputs">,
+): string[] {
   if (columnNames !== undefined && columnNames.length > outputs.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
@@ -118,7 +159,7 @@ function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect):
 
 /** Binds `a UNION [ALL] b`, in which b may read the entry itself. No other query may. */
 function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
-  const { statement: query } = binding;
+  const query = queryOf(binding);
   if (query.type === "with" || query.type === "with recursive") {
     const inner = inOwnWith(query, binding, deps);
     if (inner !== undefined) return inner;
@@ -233,7 +274,7 @@ function countsAround({ ctes }: SelectDeps): () => void {
   const counts = new Map<{ count: number }, number>();
   for (let list = ctes; list !== undefined; list = list.others) {
     const { entry } = list;
-    if (entry.kind === "forbidden") continue;
+    if (entry.kind === "forbidden" || entry.kind === "changed") continue;
     const references = entry.kind === "query" ? entry.cte.references : entry.references;
     counts.set(references, references.count);
   }
@@ -301,6 +342,11 @@ export function relationOfEntry(
     const columns = entry.columns.map((column) => statement.newColumn(column));
     return { kind: "working", recursion: entry.recursion, alias, columns };
   }
+  if (entry.kind === "changed") {
+    if (entry.columns === undefined) throw withoutReturning(entry.name, item);
+    const columns = entry.columns.map((column) => statement.newColumn(column));
+    return { kind: "working", recursion: entry.recursion, alias, columns };
+  }
   const { cte, height, names } = entry;
   statement.readTower(height);
   const columns = cte.query.outputs.map(({ expression }, i) =>
@@ -321,6 +367,13 @@ export function relationOfEntry(
   }
   const query = entry.bind(new PassedOn(entry.outer, outer));
   return { kind: "query", query, isEntry: true, alias, columns };
+}
+
+function withoutReturning(name: string, item: FromTable): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot read "${name}": it has no RETURNING`, {
+    position: item._location.start,
+    hint: "RETURNING * returns the rows that it has changed",
+  });
 }
 
 function recursiveForm(

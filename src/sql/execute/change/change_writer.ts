@@ -40,6 +40,7 @@ import {
   type Applied,
   applyChanges,
   growthOf,
+  holdChanges,
   type RowChange,
   requireStageable,
   seqsOf,
@@ -300,6 +301,7 @@ export class ChangeWriter {
   async #stageInTransaction(): Promise<Applied> {
     const runtime = this.#runtime;
     const context = this.#context;
+    if (context.parts !== undefined) return holdChanges(runtime, this.#changes, context);
     const seqs: Value[] = [];
     for (const part of parts(this.#changes)) {
       await context.pause();

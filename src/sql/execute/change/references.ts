@@ -33,10 +33,12 @@ import {
 } from "./referenced_key.ts";
 import type { RowChange } from "./row_changes.ts";
 
+export type ChangeKind = "delete" | "insert" | "update";
+
 /** A change of rows, before it runs. */
 export interface PlannedChange {
   readonly target: TableEntry;
-  readonly kind: "delete" | "insert" | "update";
+  readonly kind: ChangeKind;
   /** The positions of the columns that it sets in existing rows. */
   readonly setPositions: readonly number[];
 }

@@ -6,7 +6,7 @@
  * newest applied state, so it never encounters a conflict. `change_writer.ts` writes longer
  * statements.
  */
-import { assert } from "../../../base/assert.ts";
+import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { type Commit, SEQ_COLUMN_ID, shownKey, type TableWrite } from "../../../storage/mod.ts";
@@ -49,6 +49,9 @@ export interface Applied {
 const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
+/** The number of held changes that one step stages. */
+const HELD_ROWS_PER_STEP = 256;
+
 /**
  * Applies the changes of one statement to one table, in order.
  *
@@ -59,6 +62,7 @@ export function applyChanges(
   changes: readonly RowChange[],
   { context, wantsSeqs }: { context: ExecutionContext; wantsSeqs: boolean },
 ): Applied {
+  if (context.parts !== undefined) return holdChanges(runtime, changes, context);
   if (context.transaction !== undefined) {
     const seqs = stageChanges(runtime, changes, context);
     followReferences(runtime, changes, context);
@@ -79,6 +83,58 @@ export function applyChanges(
       ? make()
       : meter.charge([growthOf(runtime, changes, { context, filesOf: context.uploads })], make);
   return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
+}
+
+/** Keeps the changes of a part until all parts of its statement have read. */
+export function holdChanges(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  context: ExecutionContext,
+): Applied {
+  const parts = defined(context.parts, "changes are held for the parts of a statement");
+  parts.hold({
+    rowCount: changes.length,
+    staging: heldStaging(runtime, changes, context),
+    follow: () => followReferences(runtime, changes, context),
+  });
+  const seqs = changes.map((change) =>
+    changesNothing(change) ? (change.beforeSeq ?? null) : null,
+  );
+  return { commit: undefined, seqs };
+}
+
+function* heldStaging(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  context: ExecutionContext,
+): Generator<void, void> {
+  for (let from = 0; from < changes.length; from += HELD_ROWS_PER_STEP) {
+    context.requireUnaltered(runtime.table);
+    const some = changes.slice(from, from + HELD_ROWS_PER_STEP);
+    for (const change of some) requireChangedOnce(runtime, change, context);
+    stageChanges(runtime, some, context);
+    yield;
+  }
+}
+
+/**
+ * Requires that only one part of a statement changes a stored row: PostgreSQL would carry out one
+ * of the changes, and does not say which. @throws {DatabaseError} CARDINALITY_VIOLATION
+ */
+function requireChangedOnce(
+  runtime: TableRuntime,
+  { before }: RowChange,
+  { parts, principal }: ExecutionContext,
+): void {
+  if (before === undefined) return;
+  const { table } = runtime;
+  const text = keyTextOf(runtime.keyTypes, runtime.keyOf(before));
+  if (parts?.noteChanged(table.tableId, ownerOf(principal, table), text) !== false) return;
+  throw new DatabaseError(
+    "CARDINALITY_VIOLATION",
+    `Cannot change a row of ${nameOf(table)} twice: two parts of the statement change it`,
+    { hint: "let one part change the row, or send two statements in one transaction" },
+  );
 }
 
 /**

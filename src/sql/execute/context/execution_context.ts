@@ -17,6 +17,7 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import type { Effort } from "./effort.ts";
 import type { Profile } from "./profile.ts";
+import type { StatementParts } from "./statement_parts.ts";
 import type { StorageMeter } from "./storage_meter.ts";
 import type { StagedRows, Transaction } from "./transaction.ts";
 
@@ -85,6 +86,8 @@ export interface ExecutionContext {
   /** The answers of the statement's subqueries so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
+  /** The state of a statement whose WITH changes rows; absent for any other statement. */
+  readonly parts?: StatementParts | undefined;
 }
 
 /** The facts about other tables that foreign keys need. */

@@ -183,7 +183,7 @@ export interface WithBinding extends AstNode {
   readonly columnNames?: readonly Name[] | undefined;
   /** Own: true for MATERIALIZED, false for NOT MATERIALIZED. */
   readonly materialized?: boolean | undefined;
-  readonly statement: SelectStatement;
+  readonly statement: QueryStatement;
 }
 
 export interface OrderByStatement extends AstNode {

@@ -48,6 +48,18 @@ export function isQueryNode(node: Statement): node is QueryStatement {
   return isSelectNode(node) || isChangeNode(node);
 }
 
+/** Whether a statement changes rows: itself, or behind its WITH. */
+export function isChanging(node: QueryStatement): boolean {
+  return isChangeNode(node) || ("bind" in node && isChangeNode(node.in));
+}
+
+/** Whether a statement or an entry of its WITH changes rows. */
+export function changesRows(node: QueryStatement): boolean {
+  return (
+    isChanging(node) || ("bind" in node && node.bind.some((each) => isChanging(each.statement)))
+  );
+}
+
 /**
  * Returns the statement that reads or writes rows: itself, or the one inside EXECUTE AS or EXPLAIN.
  */

@@ -80,7 +80,7 @@ function withText(query: WithStatement): string {
   const bindings = query.bind.map(({ alias, columnNames, materialized, statement }) => {
     const hint =
       materialized === undefined ? "" : materialized ? "MATERIALIZED " : "NOT MATERIALIZED ";
-    return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryText(statement)})`;
+    return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryStatementText(statement)})`;
   });
   // An inner WITH needs parentheses, because two in a row are not a valid query.
   const inner = queryStatementText(query.in);

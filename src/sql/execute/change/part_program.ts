@@ -1,0 +1,122 @@
+/**
+ * Runs a statement whose WITH changes rows: its parts in order, then their changes together.
+ *
+ *     part ──rows of RETURNING──► part ──► … ──► query or change behind WITH
+ *       └─────────── held changes ────────────────┴──► staged ──► foreign keys followed
+ *
+ * The statement always has a transaction, which commits all changes at once.
+ */
+import { defined } from "../../../base/assert.ts";
+import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
+import { runToCompletion } from "../../../base/steps.ts";
+import type { Batch, DataType } from "../../../types/mod.ts";
+import type { BoundRecursion } from "../../bind/bound.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import { nextRows } from "../context/next_rows.ts";
+import { made, type OperatorFactory } from "../context/operator.ts";
+import type { StatementParts } from "../context/statement_parts.ts";
+import { MaterialisedRows } from "../materialised/materialised_rows.ts";
+import type { DmlOutcome, DmlProgram } from "./change_writer.ts";
+import { whenThere } from "./evaluation.ts";
+
+/** A change in WITH. */
+export interface PartProgram {
+  /** Identifies its rows for the parts that read them. */
+  readonly recursion: BoundRecursion;
+  /** The types of the columns that it returns. */
+  readonly types: readonly DataType[];
+  readonly program: DmlProgram;
+}
+
+/** @param main The query or change behind WITH. */
+export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
+  return (context) => {
+    const state = defined(context.parts, "a statement of several parts has their state");
+    const runFrom = (index: number): DmlOutcome | Promise<DmlOutcome> => {
+      const part = parts[index];
+      if (part === undefined) {
+        return whenThere(main(context), (outcome) => staged(outcome, state, context));
+      }
+      return whenThere(part.program(context), ({ returned = [] }) => {
+        const rows = new MaterialisedRows(part.types, context.memory);
+        for (const { columns, rowCount } of returned) rows.append(columns, rowCount);
+        state.rows.set(part.recursion, rows);
+        return runFrom(index + 1);
+      });
+    };
+    return runFrom(0);
+  };
+}
+
+/** Stages the changes of all parts, in this tick if they are few. */
+function staged(
+  outcome: DmlOutcome,
+  { held }: StatementParts,
+  context: ExecutionContext,
+): DmlOutcome | Promise<DmlOutcome> {
+  let rowCount = 0;
+  for (const changes of held) rowCount += changes.rowCount;
+  const steps = stagingOf(held);
+  if (rowCount > BATCH_ROWS_MAX) return stagedInTicks(outcome, steps, context);
+  runToCompletion(steps);
+  return outcome;
+}
+
+function* stagingOf(held: StatementParts["held"]): Generator<void, void> {
+  for (const { staging } of held) yield* staging;
+  for (const changes of held) {
+    changes.follow();
+    yield;
+  }
+}
+
+async function stagedInTicks(
+  outcome: DmlOutcome,
+  steps: Generator<void, void>,
+  context: ExecutionContext,
+): Promise<DmlOutcome> {
+  while (steps.next().done !== true) await context.pause();
+  return outcome;
+}
+
+/** Makes a program of the query behind WITH, which changes nothing and returns its rows. */
+export function compileReading(build: OperatorFactory, types: readonly DataType[]): DmlProgram {
+  return (context) => {
+    const rows = new MaterialisedRows(types, context.memory);
+    const operator = made(build, context);
+    const add = (): boolean => {
+      const batch = nextRows(operator, context);
+      if (batch === undefined) return false;
+      rows.append(batch.columns, batch.rowCount);
+      context.checkResultRows(rows.rowCount);
+      return true;
+    };
+    const outcome = (): DmlOutcome => ({
+      rowCount: rows.rowCount,
+      applied: { commit: undefined, seqs: [] },
+      returned: batchesOf(rows),
+    });
+    const sliceEndMs = context.monotonicMs() + FIRST_SLICE_MS_MAX;
+    let isPaced = false;
+    try {
+      let more = true;
+      while (more && context.monotonicMs() < sliceEndMs) more = add();
+      if (!more) return outcome();
+      isPaced = true;
+    } finally {
+      if (!isPaced) operator.close();
+    }
+    return inTicks(add, context)
+      .finally(() => operator.close())
+      .then(outcome);
+  };
+}
+
+async function inTicks(step: () => boolean, context: ExecutionContext): Promise<void> {
+  do await context.pause();
+  while (step());
+}
+
+function* batchesOf(rows: MaterialisedRows): Generator<Batch> {
+  for (let row = 0; row < rows.rowCount; row += BATCH_ROWS_MAX) yield rows.batchFrom(row);
+}

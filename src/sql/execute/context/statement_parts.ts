@@ -1,0 +1,41 @@
+/**
+ * The state of a statement whose WITH changes rows, while its parts run one after another.
+ *
+ * All parts read the state before the statement. For this reason, the changes of each part are held
+ * until the last part has read, and staged then.
+ */
+import type { BoundRecursion } from "../../bind/bound.ts";
+import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
+
+/** The changes of one part. */
+export interface HeldChanges {
+  readonly rowCount: number;
+  /** Stages the changes, in bounded pieces of work. */
+  readonly staging: Generator<void, void>;
+  /** Checks foreign keys and carries out their actions, once all parts are staged. */
+  follow(): void;
+}
+
+export class StatementParts {
+  /** The rows that the parts have returned. */
+  readonly rows: Map<BoundRecursion, MaterialisedRows> = new Map<
+    BoundRecursion,
+    MaterialisedRows
+  >();
+  readonly #held: HeldChanges[] = [];
+  readonly #changed = new Set<string>();
+
+  hold(changes: HeldChanges): void {
+    this.#held.push(changes);
+  }
+
+  get held(): readonly HeldChanges[] {
+    return this.#held;
+  }
+
+  /** Records that a stored row is changed. Returns false if this is the second change of it. */
+  noteChanged(tableId: number, owner: number, keyText: string): boolean {
+    const { size } = this.#changed;
+    return this.#changed.add(`${tableId}/${owner}/${keyText}`).size > size;
+  }
+}
