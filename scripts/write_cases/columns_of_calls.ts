@@ -68,7 +68,7 @@ export const COLUMNS_OF_CALLS: CaseFile = {
     "SELECT (jsonb_each(NULL::jsonb)).*",
     "SELECT (jsonb_each('[1]'::jsonb)).*",
     "SELECT 1, (jsonb_each(j)).* FROM t WHERE false",
-    "SELECT id, jsonb_each(j) FROM t",
+    "SELECT id, jsonb_each(j)::text FROM t",
     "SELECT (ROW(1,2)).f1",
     "SELECT ((SELECT 1)).x",
     "INSERT INTO t (id, a, j) SELECT 100 + a, id, jsonb_build_object((jsonb_each(j)).key, 1) FROM t WHERE id = 4 RETURNING id",

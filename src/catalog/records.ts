@@ -5,9 +5,10 @@
  * SQLite has no checksums for its pages. `quick_check` finds broken structure; a flipped byte
  * inside a row is found here, when the row is read on startup.
  */
+import { assert } from "../base/assert.ts";
 import { crc32 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
-import type { Value } from "../types/mod.ts";
+import { isArrayValue, type Value } from "../types/mod.ts";
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /** The tables of sealed rows, each with its key column. */
@@ -135,6 +136,7 @@ export function jsonFromValue(value: Value): ValueJson {
   if (value instanceof Uint8Array) return { bytes: Buffer.from(value).toString("base64") };
   if (value instanceof Float32Array) return { floats: [...value] };
   if ("months" in value) return { interval: [value.months, value.days, value.micros] };
+  assert(isArrayValue(value), "no definition holds rows as values");
   return { array: value.map(jsonFromValue) };
 }
 

@@ -29,7 +29,7 @@ import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { checkDimensions, limitedText, textFromValue, valueFromText } from "./text_form.ts";
 import { typeClass } from "./type_class.ts";
-import type { Value } from "./value.ts";
+import type { RowValue, Value } from "./value.ts";
 
 export type CastMode = "implicit" | "assignment" | "explicit";
 
@@ -131,7 +131,7 @@ function findAnyCast(wanted: Wanted): FoundCast {
   const { from, to, mode } = wanted;
   if (from.kind === "unknown") return castUntyped(wanted);
   if (to.kind === "unknown") return "same";
-  if (from.kind === "array" || to.kind === "array") return castArray(wanted);
+  if (COMPOUND.has(from.kind) || COMPOUND.has(to.kind)) return castCompound(wanted);
   if (from.kind === "embedding" || to.kind === "embedding") {
     const cast = castEmbedding(wanted);
     if (cast !== undefined) return cast;
@@ -236,6 +236,33 @@ function numberFromJsonText(text: string, to: DataType): Value {
   const whole = decimalFromText(text, DECIMAL_PRECISION_MAX, 0);
   assert(whole !== undefined, "a JSON number reads as a decimal");
   return valueFromText(to, whole.toString());
+}
+
+const COMPOUND: ReadonlySet<string> = new Set(["array", "row"]);
+
+function castCompound(wanted: Wanted): FoundCast {
+  const { from, to } = wanted;
+  return from.kind === "array" || to.kind === "array" ? castArray(wanted) : castRow(wanted);
+}
+
+function castRow({ from, to, mode, nowMicros }: Wanted): FoundCast {
+  if (to.kind === "text") return castToText(from, to.lengthMax, mode);
+  if (from.kind !== "row" || to.kind !== "row") return undefined;
+  if (from.fields.length !== to.fields.length) return undefined;
+  const casts: (Caster | "same")[] = [];
+  for (const [index, field] of from.fields.entries()) {
+    const wanted = to.fields[index]?.type ?? field.type;
+    const cast = findCast({ from: field.type, to: wanted, mode, nowMicros });
+    if (cast === undefined) return undefined;
+    casts.push(cast);
+  }
+  if (casts.every((cast) => cast === "same")) return "same";
+  return (value) => ({
+    cells: (value as RowValue).cells.map((cell, index) => {
+      const cast = casts[index] ?? "same";
+      return cell === null || cast === "same" ? cell : cast(cell);
+    }),
+  });
 }
 
 function castArray(wanted: Wanted): FoundCast {

@@ -5,12 +5,12 @@
  */
 import { type ArrayValue, dimensionsOf, elementsOf, isArrayValue } from "./array_shape.ts";
 import { compareCodePoints } from "./code_points.ts";
-import type { DataType } from "./data_type.ts";
+import type { DataType, RowField } from "./data_type.ts";
 import { compareWhole } from "./decimal.ts";
 import { intervalSpan } from "./interval.ts";
 import { compareJson, jsonGroupKey, jsonTree } from "./json_tree.ts";
 import { typeOrder } from "./type_class.ts";
-import type { Interval, Value, Whole } from "./value.ts";
+import type { Interval, RowValue, Value, Whole } from "./value.ts";
 
 export type Comparator = (left: Value, right: Value) => number;
 
@@ -24,6 +24,7 @@ export function compareValues(type: DataType, left: Value, right: Value): number
 /** Returns {@linkcode compareValues} for hot loops: the branch on the type is taken once. */
 export function comparatorFor(type: DataType): Comparator {
   if (type.kind === "array") return compareArrays(comparatorFor(type.element));
+  if (type.kind === "row") return compareRows(type.fields);
   switch (typeOrder(type)) {
     case "whole":
     case "double":
@@ -43,6 +44,23 @@ export function comparatorFor(type: DataType): Comparator {
     case "interval":
       return compareIntervals;
   }
+}
+
+/** NULLs are equal, and sort after all values. */
+function compareRows(fields: readonly RowField[]): Comparator {
+  const comparators = fields.map(({ type }) => comparatorFor(type));
+  return (left, right) => {
+    const a = (left as RowValue).cells;
+    const b = (right as RowValue).cells;
+    for (const [index, compare] of comparators.entries()) {
+      const l = a[index] ?? null;
+      const r = b[index] ?? null;
+      const order =
+        l === null || r === null ? Number(l === null) - Number(r === null) : compare(l, r);
+      if (order !== 0) return order;
+    }
+    return 0;
+  };
 }
 
 function compareText(left: Value, right: Value): number {
@@ -122,6 +140,10 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
     const { element } = type;
     return (value as readonly Value[]).map((item) => elementKey(element, item)).join("");
   }
+  if (type.kind === "row") {
+    const { cells } = value as RowValue;
+    return type.fields.map((field, index) => keyPart(field.type, cells[index] ?? null)).join("");
+  }
   switch (typeOrder(type)) {
     case "json":
       return jsonGroupKey(value as string);
@@ -142,8 +164,12 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
 
 /** A length before each element keeps ['a,b'] apart from ['a', 'b']. */
 function elementKey(type: DataType, value: Value): string {
-  if (value === null) return "N";
   if (isArrayValue(value)) return `[${value.map((item) => elementKey(type, item)).join("")}]`;
+  return keyPart(type, value);
+}
+
+function keyPart(type: DataType, value: Value): string {
+  if (value === null) return "N";
   const key = String(groupKeyOf(type, value));
   return `${key.length}:${key}`;
 }
@@ -156,6 +182,7 @@ export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) |
     case "embedding":
     case "interval":
     case "array":
+    case "row":
       return (value) => groupKeyOf(type, value);
     case "whole":
     case "double":

@@ -23,8 +23,8 @@ export type DataType =
     }
   /** `lengthMax` counts code points; absent for TEXT. */
   | { readonly kind: "text"; readonly lengthMax?: number }
-  /** JSON keeps its text. `binary` marks JSONB, whose text is canonical; `isRow` marks a row. */
-  | { readonly kind: "json"; readonly binary: boolean; readonly isRow?: true }
+  /** JSON keeps its text. `binary` marks JSONB, whose text is canonical. */
+  | { readonly kind: "json"; readonly binary: boolean }
   | { readonly kind: "timestamp"; readonly digits?: number }
   | { readonly kind: "datetime"; readonly digits?: number }
   | { readonly kind: "date" }
@@ -38,11 +38,19 @@ export type DataType =
   | { readonly kind: "jsonpath" }
   | { readonly kind: "enum"; readonly enumType: EnumType }
   | { readonly kind: "array"; readonly element: DataType }
+  /** A type of expressions only: no column holds rows. */
+  | { readonly kind: "row"; readonly fields: readonly RowField[] }
   /**
    * `isNull` marks a literal NULL, which has no digits to keep; `isJson` a list or an object among
    * the parameters of a request, whose text is JSON.
    */
   | { readonly kind: "unknown"; readonly isNull?: true; readonly isJson?: true };
+
+/** A field of a row. */
+export interface RowField {
+  readonly name: string;
+  readonly type: DataType;
+}
 
 export type TypeKind = DataType["kind"];
 
@@ -54,8 +62,6 @@ export const FLOAT: DataType = { kind: "float" };
 export const DOUBLE: DataType = { kind: "double" };
 export const TEXT: DataType = { kind: "text" };
 export const JSON_TEXT: DataType = { kind: "json", binary: false };
-/** A whole row, which is converted to JSON where it is used. */
-export const JSON_ROW: DataType = { kind: "json", binary: false, isRow: true };
 export const JSONB: DataType = { kind: "json", binary: true };
 export const TIMESTAMP: DataType = { kind: "timestamp" };
 export const DATETIME: DataType = { kind: "datetime" };
@@ -94,7 +100,8 @@ export function sameType(left: DataType, right: DataType): boolean {
     case "enum":
       return isSameEnum(left, right);
     case "array":
-      return right.kind === "array" && sameType(left.element, right.element);
+    case "row":
+      return sameParts(left, right);
     case "timestamp":
     case "datetime":
     case "time":
@@ -106,6 +113,19 @@ export function sameType(left: DataType, right: DataType): boolean {
 
 function isSameEnum(left: DataType & { kind: "enum" }, right: DataType): boolean {
   return right.kind === "enum" && left.enumType.typeId === right.enumType.typeId;
+}
+
+function sameParts(left: DataType, right: DataType): boolean {
+  if (left.kind === "array") return right.kind === "array" && sameType(left.element, right.element);
+  return left.kind === "row" && right.kind === "row" && sameFields(left.fields, right.fields);
+}
+
+function sameFields(left: readonly RowField[], right: readonly RowField[]): boolean {
+  if (left.length !== right.length) return false;
+  return left.every(({ name, type }, index) => {
+    const other = right[index];
+    return other !== undefined && name === other.name && sameType(type, other.type);
+  });
 }
 
 export function isInteger(type: DataType): boolean {
@@ -163,6 +183,8 @@ export function typeName(type: DataType): string {
       return enumName(type.enumType);
     case "array":
       return `${typeName(type.element)}[]`;
+    case "row":
+      return "record";
     case "unknown":
       return type.isJson === true ? "list or object" : type.kind;
     default:

@@ -2,7 +2,8 @@
  * Converts values to JSON cells of the wire, and parameters of a request to values.
  *
  * JSON.stringify of a cell gives its wire form: integers beyond 2^53 and decimals are strings,
- * bytes, embeddings and arrays are arrays, and types without a wire name are sent as text.
+ * bytes, embeddings and arrays are arrays, rows are the text of JSON objects as JSON is, and types
+ * without a wire name are sent as text.
  */
 
 import { DatabaseError } from "../base/errors.ts";
@@ -13,6 +14,7 @@ import { textFromDecimal } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
 import { fitsInteger } from "./integer.ts";
+import { jsonTextOf } from "./json_of_value.ts";
 import { textFromValue } from "./text_form.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
@@ -42,6 +44,7 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   interval: "Text",
   jsonpath: "Text",
   enum: "Text",
+  row: "Json",
   unknown: "Text",
 };
 
@@ -74,6 +77,8 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
     case "interval":
     case "enum":
       return (value) => (value === null ? null : textFromValue(type, value));
+    case "row":
+      return (value) => (value === null ? null : jsonTextOf(type, value));
     case "array":
       return arrayCellMaker(cellMakerFor(type.element));
     default:

@@ -50,10 +50,10 @@ export {
   isInteger,
   isNumeric,
   isStringKind,
-  JSON_ROW,
   JSON_TEXT,
   JSONB,
   JSONPATH,
+  type RowField,
   SMALLINT,
   sameType,
   TEXT,
@@ -132,6 +132,7 @@ export {
   valueFromParameter,
   type WireParameter,
 } from "./json_cell.ts";
+export { jsonOfFields, jsonTextOf } from "./json_of_value.ts";
 export {
   checkJson,
   isJsonNumber,
@@ -194,7 +195,9 @@ export { commonType, decimalOf, unbounded } from "./unify.ts";
 export {
   type Interval,
   isInterval,
+  isRowValue,
   type Row,
+  type RowValue,
   type Value,
   type Whole,
   wholeFromBigint,

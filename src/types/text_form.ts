@@ -8,7 +8,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { ArrayValue } from "./array_shape.ts";
 import { arrayFromText, textFromArray } from "./array_text.ts";
 import { codePointLength } from "./code_points.ts";
-import { type DataType, typeName } from "./data_type.ts";
+import { type DataType, TEXT, typeName } from "./data_type.ts";
 import {
   dateFromText,
   datetimeFromText,
@@ -35,7 +35,8 @@ import { intervalFromText, textFromClock, textFromInterval } from "./interval_te
 import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { canonicalPath } from "./jsonpath_text.ts";
-import type { Interval, Value, Whole } from "./value.ts";
+import { textFromRow } from "./row_text.ts";
+import type { Interval, RowValue, Value, Whole } from "./value.ts";
 
 /**
  * Reads a value from its text.
@@ -73,6 +74,11 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
       return enumFromText(type.enumType, text);
     case "array":
       return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
+    case "row":
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot read ${excerpt(text)} as a row: no text is one, write ROW(…)`,
+      );
     case "file":
       throw new DatabaseError(
         "INVALID_VALUE",
@@ -155,6 +161,11 @@ export function textFromValue(type: DataType, value: Value): string {
     case "array": {
       const { element } = type;
       return textFromArray(value as ArrayValue, (item) => outputText(element, item));
+    }
+    case "row": {
+      const { fields } = type;
+      const { cells } = value as RowValue;
+      return textFromRow(cells, (cell, at) => outputText(fields[at]?.type ?? TEXT, cell));
     }
     default:
       // Integers, and types whose value is their text.

@@ -19,6 +19,7 @@ export type TypeClass =
   | "embedding"
   | "array"
   | "jsonpath"
+  | "row"
   | "unknown";
 
 export function typeClass(type: DataType): TypeClass {
@@ -54,6 +55,7 @@ export type TypeOrder =
   | "embedding"
   | "interval"
   | "array"
+  | "row"
   /** Values without a type yet: text, or NULL. */
   | "unknown";
 
@@ -79,13 +81,14 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   jsonpath: "text",
   enum: "double",
   array: "array",
+  row: "row",
   unknown: "unknown",
 };
 
 /** Returns the kind of equality and order of a type's values. */
 export function typeOrder(
-  type: Exclude<DataType, { readonly kind: "array" }>,
-): Exclude<TypeOrder, "array">;
+  type: Exclude<DataType, { readonly kind: "array" | "row" }>,
+): Exclude<TypeOrder, "array" | "row">;
 export function typeOrder(type: DataType): TypeOrder;
 export function typeOrder({ kind }: DataType): TypeOrder {
   return ORDERS[kind];

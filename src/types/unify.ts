@@ -1,7 +1,14 @@
 /**
  * Finds the common type of several expressions: CASE, COALESCE, UNION, VALUES, ARRAY[…], IN.
  */
-import { type DataType, DECIMAL_PRECISION_MAX, isNumeric, sameType, TEXT } from "./data_type.ts";
+import {
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  isNumeric,
+  type RowField,
+  sameType,
+  TEXT,
+} from "./data_type.ts";
 import { typeClass } from "./type_class.ts";
 
 /**
@@ -61,6 +68,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
     const element = commonOfTwo(left.element, right.element);
     return element === undefined ? undefined : { kind: "array", element };
   }
+  if (left.kind === "row" && right.kind === "row") return commonRow(left.fields, right.fields);
   if (left.kind === "text") return sameType(left, right) ? left : TEXT;
   if (left.kind === "embedding" || left.kind === "enum")
     return sameType(left, right) ? left : undefined;
@@ -69,6 +77,18 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
     return sameDigits(left, right) ? left : withoutDigits(left);
   }
   return commonAcrossKinds(left, right);
+}
+
+/** Fields unify by position, and keep the names on the left. */
+function commonRow(left: readonly RowField[], right: readonly RowField[]): DataType | undefined {
+  if (left.length !== right.length) return undefined;
+  const fields: RowField[] = [];
+  for (const [index, { name, type }] of left.entries()) {
+    const common = commonOfTwo(type, right[index]?.type ?? type);
+    if (common === undefined) return undefined;
+    fields.push({ name, type: common });
+  }
+  return { kind: "row", fields };
 }
 
 function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {

@@ -20,6 +20,7 @@
  *     enum                         number, the position of its label in the order of the type
  *     array                        array of values of the element type, or of arrays with the same
  *                                  dimensions (see `array_shape.ts`)
+ *     row                          RowValue
  *     NULL of any type             null
  *
  * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` tells
@@ -30,6 +31,11 @@ export interface Interval {
   readonly months: number;
   readonly days: number;
   readonly micros: number;
+}
+
+/** The fields of a row, in the order of its type. */
+export interface RowValue {
+  readonly cells: readonly Value[];
 }
 
 /** An integer: bigint only beyond ±(2^53−1). */
@@ -44,6 +50,7 @@ export type Value =
   | Uint8Array
   | Float32Array
   | Interval
+  | RowValue
   | readonly Value[];
 
 /** The values of one row, in the order of a given column list. */
@@ -54,6 +61,10 @@ const SAFE_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 /** Returns the canonical form of an integer. */
 export function wholeFromBigint(value: bigint): Whole {
   return value <= SAFE_MAX && value >= -SAFE_MAX ? Number(value) : value;
+}
+
+export function isRowValue(value: Value): value is RowValue {
+  return typeof value === "object" && value !== null && "cells" in value;
 }
 
 export function isInterval(value: Value): value is Interval {

@@ -16,10 +16,10 @@
  *     10   interval         f64 months, f64 days, f64 microseconds
  *     11   array            varint count, then a value each; arrays within it are further dimensions
  */
-import { unreachable } from "../base/assert.ts";
+import { assert, unreachable } from "../base/assert.ts";
 import type { ByteReader } from "../base/byte_reader.ts";
 import type { ByteWriter } from "../base/byte_writer.ts";
-import { DIMENSIONS_MAX } from "./array_shape.ts";
+import { DIMENSIONS_MAX, isArrayValue } from "./array_shape.ts";
 import { isInterval, type Value } from "./value.ts";
 
 export const TAG_NULL = 0;
@@ -171,6 +171,7 @@ function writeObject(into: ByteWriter, value: Extract<Value, object | null>): vo
     into.f64(value.days);
     into.f64(value.micros);
   } else {
+    assert(isArrayValue(value), "no table holds rows as values");
     into.u8(TAG_ARRAY);
     into.varint(value.length);
     for (const item of value) writeValue(into, item);

@@ -233,6 +233,9 @@ function fitArgument(
   }
 }
 
+/** Kinds of types whose arguments are passed as they are, with their digits or fields. */
+const KEPT: ReadonlySet<string> = new Set(["decimal", "embedding", "row"]);
+
 function fitType(
   parameter: DataType,
   given: DataType,
@@ -242,7 +245,7 @@ function fitType(
   }
   if (given.kind === parameter.kind) {
     if (given.kind === "array" && !canCast(given, parameter, "implicit")) return undefined;
-    const keepsOwn = given.kind === "decimal" || given.kind === "embedding";
+    const keepsOwn = KEPT.has(given.kind);
     return { type: keepsOwn ? given : parameter, cost: 0 };
   }
   if (!canCast(given, parameter, "implicit")) return undefined;

@@ -22,6 +22,7 @@ import {
   type Batch,
   constVector,
   isInterval,
+  isRowValue,
   type Value,
   type Vector,
   valueAt,
@@ -45,6 +46,7 @@ const TAG_BYTES = 6;
 const TAG_EMBEDDING = 7;
 const TAG_INTERVAL = 8;
 const TAG_ARRAY = 9;
+const TAG_ROW = 10;
 
 /** Appends a batch. The position of the writer must be a multiple of 8. */
 export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void {
@@ -262,6 +264,12 @@ function writeObject(into: ByteWriter, value: Extract<Value, object | null>): vo
     into.f64(value.days);
     return into.f64(value.micros);
   }
+  if (isRowValue(value)) {
+    into.u8(TAG_ROW);
+    into.varint(value.cells.length);
+    for (const cell of value.cells) writeTagged(into, cell);
+    return;
+  }
   into.u8(TAG_ARRAY);
   into.varint(value.length);
   for (const item of value) writeTagged(into, item);
@@ -289,6 +297,8 @@ function readTagged(from: ByteReader): Value {
       return { months: from.f64(), days: from.f64(), micros: from.f64() };
     case TAG_ARRAY:
       return Array.from({ length: from.varint() }, () => readTagged(from));
+    case TAG_ROW:
+      return { cells: Array.from({ length: from.varint() }, () => readTagged(from)) };
     default:
       return from.fail("holds a value of an unknown form");
   }

@@ -7,9 +7,10 @@
  * exception is a whole number, which is a number or a bigint, depending on its size. A bigint
  * becomes a string.
  */
-import { unreachable } from "../../base/assert.ts";
+import { assert, unreachable } from "../../base/assert.ts";
 import {
   type Batch,
+  isArrayValue,
   isInterval,
   type Row,
   textsOf,
@@ -85,5 +86,6 @@ function keyOfObject(value: Exclude<Value, number | string | boolean | bigint>):
   if (value instanceof Uint8Array) return Buffer.from(value).toString("latin1");
   if (value instanceof Float32Array) return value.join(",");
   if (isInterval(value)) return `${value.months},${value.days},${value.micros}`;
+  assert(isArrayValue(value), "no key holds rows as values");
   return JSON.stringify(value.map((part) => keyOfValue(part)));
 }

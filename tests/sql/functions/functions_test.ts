@@ -62,6 +62,14 @@ function bytes(value: string): Given {
  */
 type Case = readonly [string, readonly Given[], string | null, string?];
 
+const PAIR: DataType = {
+  kind: "row",
+  fields: [
+    { name: "x", type: INT },
+    { name: "y", type: TEXT },
+  ],
+};
+
 const MATH: readonly Case[] = [
   ["abs", [n("-2.50")], "2.50", "numeric(3,2)"],
   ["abs", [-5], "5", "integer"],
@@ -416,6 +424,7 @@ const JSON_CASES: readonly Case[] = [
   ["to_json", ['it\'s "x"'], '"it\'s \\"x\\""', "json"],
   ["to_json", [ints("{1,NULL}")], "[1,null]"],
   ["array_to_json", [ints("{1,NULL}")], "[1,null]", "json"],
+  ["row_to_json", [{ type: PAIR, value: { cells: [1, "a"] } }], '{"x":1,"y":"a"}', "json"],
   ["to_json", [n("1.50")], "1.50"],
   ["to_jsonb", [tz("2025-01-01 00:00:00.5+00")], '"2025-01-01T00:00:00.5+00:00"', "jsonb"],
   ["to_jsonb", [js('{"b":1,"a":2}')], '{"a": 2, "b": 1}'],
@@ -551,6 +560,8 @@ test.each(CASES.map((each) => [each[0], shown(each[1]), each[2], each] as const)
 
 /** Functions whose result is different each time, and those of sequences, which need a catalog. */
 const STATEFUL_NAMES = [
+  "current_setting",
+  "set_config",
   "currval",
   "lastval",
   "nextval",

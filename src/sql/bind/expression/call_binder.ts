@@ -29,7 +29,6 @@ import { castToCommonType } from "./casts.ts";
 import { bindFunctionalCast } from "./functional_casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { boundInOrder, checkNames } from "./named_arguments.ts";
-import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
 
@@ -61,8 +60,6 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
       return bindGrouping(call, context, bind);
     case "file":
       return bindFile(call, context);
-    case "row_to_json":
-      return bindRowToJson(call, context, bind);
     default:
       break;
   }
@@ -97,11 +94,9 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
     throw unknownFunction(name, [], call);
   }
   noteRequirements(call, context);
-  const bindArgument: Bind = takesRows(name)
-    ? (node, at) => bindWithRows(node, at, bind)
-    : SEQUENCE_FUNCTIONS_BY_NAME.has(name)
-      ? (node, at) => bind(withoutRegclass(node), at)
-      : bind;
+  const bindArgument: Bind = SEQUENCE_FUNCTIONS_BY_NAME.has(name)
+    ? (node, at) => bind(withoutRegclass(node), at)
+    : bind;
   const args = boundInOrder(call, namedForm(name), (argument) => bindArgument(argument, context));
   const [value, other] = args;
   if (name === "nullif" && value !== undefined && other !== undefined && args.length === 2) {

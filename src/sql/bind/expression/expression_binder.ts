@@ -29,7 +29,7 @@ import { castTo, castToCommonType, castToInterval } from "./casts.ts";
 import { constantArray } from "./constant_columns.ts";
 import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
-import { bindRow, misusedRow } from "./row_values.ts";
+import { bindRowValue, rowOfList, valueOfRow } from "./row_values.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import {
   arrayTypeOf,
@@ -148,7 +148,7 @@ function bindRarer(expression: RarerExpr, context: ExpressionContext): BoundExpr
     case "arraySlice":
       return bindSubscript(expression, context, bindExpression);
     case "list":
-      throw misusedRow(expression, "a row");
+      return valueOfRow(rowOfList(expression, context, bindExpression));
     case "default":
       throw new DatabaseError(
         "INVALID_QUERY",
@@ -217,6 +217,8 @@ function bindNumber(text: string, node: Expr): BoundExpression {
 
 function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
   if (ref.star === true) {
+    const row = bindRowValue(ref, context, bindExpression);
+    if (row !== undefined) return row;
     throw new DatabaseError("INVALID_QUERY", 'Cannot use "*" here: name a column', {
       position: ref._location.start,
     });
@@ -225,10 +227,8 @@ function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
   if (column === undefined) {
     const outer = resolveOuter(ref, context.outer);
     if (outer !== undefined) return outer;
-    if (bindRow(ref, context, bindExpression) !== undefined) {
-      throw misusedRow(ref, `row "${ref.name}"`);
-    }
-    return columnValue(context.scope.resolve(ref));
+    const row = bindRowValue(ref, context, bindExpression);
+    return row ?? columnValue(context.scope.resolve(ref));
   }
   return columnValue(column);
 }

@@ -7,6 +7,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";
 import { resolvePrefix } from "../../functions/operator/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../../parse/ast/ast.ts";
+import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { withoutExpansions } from "../query/expansions.ts";
@@ -16,10 +17,10 @@ import { bindFunction } from "./call_binder.ts";
 import { castTo } from "./casts.ts";
 import { bindIn, bindLike, bindQuantified } from "./predicates.ts";
 import { bindRowComparison } from "./row_predicates.ts";
-import { bindRow } from "./row_values.ts";
+import { bindRow, testOfValue } from "./row_values.ts";
 
 function comparesRows({ left, op, right }: ExprBinary): boolean {
-  if (left.type !== "list" && right.type !== "list") return false;
+  if (left.type !== "list" || (right.type !== "list" && !isSelectNode(right))) return false;
   return comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
 }
 
@@ -203,6 +204,7 @@ function bindTest(
     return conjunctionOf(operands) ?? { kind: "constant", type: BOOLEAN, value: true };
   }
   const bound = bind(operand, needsBoolean ? withoutExpansions(context, op) : context);
+  if (bound.type.kind === "row" && !needsBoolean) return testOfValue(bound, negated);
   const inner = needsBoolean
     ? castTo(bound, { to: BOOLEAN, mode: "implicit", node: operand })
     : bound;

@@ -1,5 +1,5 @@
 /** Compares rows field by field, rewriting comparisons to conditions on the fields. */
-import { defined } from "../../../base/assert.ts";
+import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { ORDERED_FIELDS_MAX } from "../../../base/limits.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -46,11 +46,7 @@ export function bindRowComparison(
   if (left.type === "list" && isSelectNode(right)) {
     return bindRowAgainstQuery({ row: left, query: right, expression }, context, bind);
   }
-  if (left.type !== "list" || right.type !== "list") {
-    throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
-      position: expression._location.start,
-    });
-  }
+  assert(left.type === "list" && right.type === "list", "both sides are written as rows");
   if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), context, bind);
   if (op === "=" || op === "!=") {
     const equal = rowEquals(left, right, context, bind);

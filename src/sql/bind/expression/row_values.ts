@@ -1,95 +1,85 @@
 /**
  * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and the alias of a table if no column has that
- * name. Only count, IS NULL and functions that build JSON accept whole rows.
+ * name.
  *
- * A row never becomes a value: where it is used, it is written as the JSON text of its fields. On
- * the nullable side of an outer join, the row may be missing. A missing row is NULL, whereas a row
- * of NULLs is not.
+ * On the nullable side of an outer join, the row may be missing. A missing row is NULL, whereas a
+ * row of NULLs is not.
  */
 import { defined } from "../../../base/assert.ts";
-import { DatabaseError } from "../../../base/errors.ts";
-import { BOOLEAN, JSON_ROW, TEXT, type Value } from "../../../types/mod.ts";
-import { jsonTextOf } from "../../functions/json/json_build.ts";
-import type { Expr, ExprCall, ExprList, ExprRef } from "../../parse/ast/ast.ts";
-import {
-  type Bind,
-  type ExpressionContext,
-  type StatementBinding,
-  unknownFunction,
-} from "../binding.ts";
+import { BOOLEAN, type RowField, type RowValue, TEXT, type Value } from "../../../types/mod.ts";
+import type { Expr, ExprList, ExprRef } from "../../parse/ast/ast.ts";
+import type { Bind, ExpressionContext, StatementBinding } from "../binding.ts";
+import type { BoundOutput } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, columnValue, selectFrom } from "../bound_nodes.ts";
 import type { RelationNode, Scope, ScopeRelation } from "../scope.ts";
 import { castTo } from "./casts.ts";
 
-/** A row and its fields, in order. */
-export interface RowValue {
+/** The fields of a row, in order. */
+export interface RowParts {
   readonly fields: readonly { readonly name: string; readonly value: BoundExpression }[];
   /** An expression that is NULL only if the row is missing; undefined if there always is a row. */
   readonly presence: BoundExpression | undefined;
 }
 
-const TAKING_ROWS: ReadonlySet<string> = new Set([
-  "row_to_json",
-  "to_json",
-  "to_jsonb",
-  "json_build_array",
-  "jsonb_build_array",
-  "json_build_object",
-  "jsonb_build_object",
-  "json_agg",
-  "jsonb_agg",
-  "json_object_agg",
-  "jsonb_object_agg",
-]);
-
-/** Whether a function accepts rows and reads them as JSON. */
-export function takesRows(name: string): boolean {
-  return TAKING_ROWS.has(name);
-}
-
 /** Returns the row that an expression denotes, or undefined if it is a value. */
-export function bindRow(node: Expr, context: ExpressionContext, bind: Bind): RowValue | undefined {
+export function bindRow(node: Expr, context: ExpressionContext, bind: Bind): RowParts | undefined {
   if (node.type === "list") return rowOfList(node, context, bind);
   if (node.type !== "ref") return undefined;
   if (node.star !== true && (node.table !== undefined || isColumn(node, context))) return undefined;
   return namedRow(node, context);
 }
 
-/** Binds an argument of a function that accepts rows. */
-export function bindWithRows(node: Expr, context: ExpressionContext, bind: Bind): BoundExpression {
-  const row = bindRow(node, context, bind);
-  return row === undefined ? bind(node, context) : jsonOfRow(row);
-}
-
-/** `row_to_json(row [, pretty])`. @throws {DatabaseError} FUNCTION_NOT_FOUND */
-export function bindRowToJson(
-  call: ExprCall,
+/** Binds an expression that denotes a row as a value. */
+export function bindRowValue(
+  node: Expr,
   context: ExpressionContext,
   bind: Bind,
-): BoundExpression {
-  const [first, second] = call.args;
-  const row = first === undefined ? undefined : bindRow(first, context, bind);
-  if (row === undefined || call.args.length > 2) {
-    const types = call.args.map((each) => bind(each, context).type);
-    throw unknownFunction("row_to_json", types, call);
-  }
-  if (second === undefined) return { ...jsonOfRow(row), type: { kind: "json", binary: false } };
-  const pretty = castTo(bind(second, context), { to: BOOLEAN, mode: "implicit", node: second });
-  const [plain, spread] = [jsonOfRow(row), jsonOfRow(row, ",\n ")];
+): BoundExpression | undefined {
+  const row = bindRow(node, context, bind);
+  return row === undefined ? undefined : valueOfRow(row);
+}
+
+/** Returns the fields of a row that is a value; undefined if it is no row. */
+export function fieldsOfValue(row: BoundExpression): BoundOutput[] | undefined {
+  if (row.type.kind !== "row") return undefined;
+  return row.type.fields.map(({ name }, at) => ({ name, expression: fieldAt(row, at) }));
+}
+
+function fieldAt(row: BoundExpression, at: number): BoundExpression {
+  const type = row.type.kind === "row" ? row.type.fields[at]?.type : undefined;
   return {
-    kind: "case",
-    type: { kind: "json", binary: false },
-    branches: [
-      { when: pretty, value: spread },
-      { when: { kind: "not", type: BOOLEAN, operand: pretty }, value: plain },
-    ],
-    otherwise: undefined,
+    kind: "call",
+    type: type ?? TEXT,
+    name: `field ${at}`,
+    args: [row],
+    evaluate: ([value = null]) => (value as RowValue).cells[at] ?? null,
+    seesNull: false,
+    volatility: "immutable",
+  };
+}
+
+/**
+ * `IS [NOT] NULL` of a row that is a value: it is NULL if it is missing or all its fields are, and
+ * not NULL if none is.
+ */
+export function testOfValue(row: BoundExpression, negated: boolean): BoundExpression {
+  return {
+    kind: "call",
+    type: BOOLEAN,
+    name: negated ? "row is not null" : "row is null",
+    args: [row],
+    evaluate: ([value = null]) =>
+      value === null
+        ? !negated
+        : (value as RowValue).cells.every((cell) => (cell === null) !== negated),
+    seesNull: true,
+    volatility: "immutable",
   };
 }
 
 /** Returns the argument of count for a row, which is NULL only if the row is missing. */
-export function presenceOf({ presence }: RowValue): BoundExpression {
+export function presenceOf({ presence }: RowParts): BoundExpression {
   return presence ?? { kind: "constant", type: BOOLEAN, value: true };
 }
 
@@ -98,25 +88,22 @@ export function knowsRow(scope: Scope, ref: ExprRef): boolean {
   return scope.lookup(ref) === undefined && scope.rowNamed(ref) !== undefined;
 }
 
-/** Returns the error for a row where a value is required. */
-export function misusedRow(node: Expr, what: string): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot use ${what} here: a single value is needed`, {
-    position: node._location.start,
-    hint: "row_to_json and similar functions, count and IS NULL accept a whole row",
-  });
-}
-
-function isColumn(ref: ExprRef, { outer, scope }: ExpressionContext): boolean {
+/** Whether a name refers to a column of this query or of an enclosing query. */
+export function isColumn(ref: ExprRef, { outer, scope }: ExpressionContext): boolean {
   if (scope.lookup(ref) !== undefined) return true;
   return outer !== undefined && isColumn(ref, outer.context);
 }
 
-function rowOfList({ expressions }: ExprList, context: ExpressionContext, bind: Bind): RowValue {
+export function rowOfList(
+  { expressions }: ExprList,
+  context: ExpressionContext,
+  bind: Bind,
+): RowParts {
   const values = expressions.flatMap((node): BoundExpression[] => {
     const isStar = node.type === "ref" && node.star === true;
     const whole = isStar ? namedRow(node, context) : undefined;
     if (whole !== undefined) return whole.fields.map(({ value }) => value);
-    return [bindWithRows(node, context, bind)];
+    return [bind(node, context)];
   });
   const fields = values.map((value, i) => ({
     name: `f${i + 1}`,
@@ -133,7 +120,7 @@ function rowOfList({ expressions }: ExprList, context: ExpressionContext, bind: 
 function namedRow(
   ref: ExprRef,
   { outer, scope, statement }: ExpressionContext,
-): RowValue | undefined {
+): RowParts | undefined {
   const relation = scope.rowNamed(ref);
   if (relation !== undefined) {
     return {
@@ -188,24 +175,20 @@ function marked(node: RelationNode, mark: BoundColumn, statement: StatementBindi
   };
 }
 
-/** Returns the JSON text of a row, or NULL if the row is missing. */
-export function jsonOfRow({ fields, presence }: RowValue, separator = ","): BoundExpression {
-  const keys = fields.map(({ name }) => `${JSON.stringify(name)}:`);
-  const types = fields.map(({ value }) => value.type);
-  const first = presence === undefined ? 0 : 1;
+/** Returns a row as a value, which is NULL if the row is missing. */
+export function valueOfRow({ fields, presence }: RowParts): BoundExpression {
   const values = fields.map(({ value }) => value);
+  const types = fields.map(({ name, value }): RowField => ({ name, type: value.type }));
+  const isOptional = presence !== undefined;
   return {
     kind: "call",
-    type: JSON_ROW,
-    // Rows with the same values but different keys are different.
-    name: `row ${keys.join(separator)}`,
-    args: presence === undefined ? values : [presence, ...values],
+    type: { kind: "row", fields: types },
+    // Rows with the same values but different names of fields are different.
+    name: `row ${JSON.stringify(types.map(({ name }) => name))}`,
+    args: isOptional ? [presence, ...values] : values,
     evaluate: (cells: readonly Value[]) => {
-      if (first === 1 && (cells[0] ?? null) === null) return null;
-      const members = keys.map(
-        (key, i) => key + jsonTextOf(types[i] ?? TEXT, cells[i + first] ?? null),
-      );
-      return `{${members.join(separator)}}`;
+      if (!isOptional) return { cells: [...cells] };
+      return (cells[0] ?? null) === null ? null : { cells: cells.slice(1) };
     },
     seesNull: true,
     volatility: "immutable",

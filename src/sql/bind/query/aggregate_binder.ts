@@ -22,14 +22,7 @@ import {
 import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
-import {
-  bindRow,
-  jsonOfRow,
-  knowsRow,
-  misusedRow,
-  presenceOf,
-  takesRows,
-} from "../expression/row_values.ts";
+import { bindRow, knowsRow, presenceOf } from "../expression/row_values.ts";
 import type { Scope } from "../scope.ts";
 import { readsColumn, sameExpression } from "../walk.ts";
 import { readsOuter } from "./query_walk.ts";
@@ -234,19 +227,15 @@ function countedRows(
   return { form: defined(form, "count accepts values of any type"), args, given: undefined };
 }
 
-/** count and the JSON aggregates accept whole rows. */
+/** count needs only to know whether there is a row. */
 function bindArgument(
   call: ExprCall,
   argument: Expr,
   inner: ExpressionContext,
   bind: Bind,
 ): BoundExpression {
-  const { name } = call.function;
-  const isCount = name === "count";
-  const row = isCount || takesRows(name) ? bindRow(argument, inner, bind) : undefined;
-  if (row === undefined) return bind(argument, inner);
-  if (call.distinct === "distinct") throw misusedRow(argument, "a row behind DISTINCT");
-  return isCount ? presenceOf(row) : jsonOfRow(row);
+  const counted = call.function.name === "count" ? bindRow(argument, inner, bind) : undefined;
+  return counted === undefined ? bind(argument, inner) : presenceOf(counted);
 }
 
 export function bindFilter(

@@ -246,7 +246,7 @@ function* selectedInSteps(
   const outputs: BoundOutput[] = [];
   let starCount = 0;
   for (const { alias, expr: written } of columns) {
-    const expr = written.type === "field" ? (refOfField(written) ?? written) : written;
+    const expr = written.type === "field" ? (refOfField(written, context) ?? written) : written;
     const outer = outerStar(expr, context);
     if (outer !== undefined) {
       starCount += outer.length;
@@ -257,11 +257,11 @@ function* selectedInSteps(
     } else if ((expr.type === "ref" || expr.type === "field") && expr.star === true) {
       const expanded =
         expr.type === "ref"
-          ? starColumns(expr, context.scope, withSystemColumns)
+          ? starColumns(expr, context.scope, withSystemColumns).map(columnOutput)
           : fieldsOf(expr, context, bindExpression);
       starCount += expanded.length;
       if (starCount > OUTPUTS_MAX) throw tooManyOutputs(expr);
-      for (const column of expanded) outputs.push(columnOutput(column));
+      outputs.push(...expanded);
     } else {
       const expression = keepsUntyped ? bindExpression(expr, context) : bindValue(expr, context);
       outputs.push({ name: alias?.name ?? nameOf(expr), expression });
@@ -307,6 +307,15 @@ function tooManyOutputs({ _location }: Expr): DatabaseError {
   );
 }
 
+const FIXED_NAMES: ReadonlyMap<Expr["type"], string> = new Map<Expr["type"], string>([
+  ["extract", "extract"],
+  ["substring", "substring"],
+  ["overlay", "overlay"],
+  ["array", "array"],
+  ["array select", "array"],
+  ["list", "row"],
+]);
+
 /** Returns the name that PostgreSQL would give to a column without an alias. */
 function nameOf(expression: Expr): string {
   switch (expression.type) {
@@ -326,18 +335,8 @@ function nameOf(expression: Expr): string {
       const otherwise = expression.else === undefined ? "?column?" : nameOf(expression.else);
       return otherwise === "?column?" ? "case" : otherwise;
     }
-    case "extract":
-      return "extract";
-    case "substring":
-      return "substring";
-    case "overlay":
-      return "overlay";
     case "trim":
       return { both: "btrim", leading: "ltrim", trailing: "rtrim" }[expression.side];
-    case "array":
-      return "array";
-    case "array select":
-      return "array";
     case "select":
       return nameOfScalar(expression);
     case "arrayIndex":
@@ -345,7 +344,7 @@ function nameOf(expression: Expr): string {
     case "collate":
       return nameOf(expression.operand);
     default:
-      return "?column?";
+      return FIXED_NAMES.get(expression.type) ?? "?column?";
   }
 }
 

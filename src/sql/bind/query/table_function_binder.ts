@@ -34,11 +34,12 @@ import {
   notAvailable,
   unknownFunction,
 } from "../binding.ts";
-import type { BoundTableFunction } from "../bound.ts";
+import type { BoundOutput, BoundTableFunction } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
-import { columnValue } from "../bound_nodes.ts";
+import { columnOutput, columnValue } from "../bound_nodes.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { boundInOrder, checkNames } from "../expression/named_arguments.ts";
+import { fieldsOfValue, isColumn, valueOfRow } from "../expression/row_values.ts";
 import { resolveType } from "../expression/types.ts";
 
 /** A call in FROM, before its columns are renamed. */
@@ -123,20 +124,18 @@ export function bindExpansion(
   const columns = expandedColumns(call, context, bind);
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
-  const { name } = call.function;
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    `Cannot use ${name}(…) as one value: it returns the columns ${columns.map((each) => each.name).join(" and ")}`,
-    {
-      position: call._location.start,
-      hint: `write (${name}(…)).${first?.name ?? "*"} or (${name}(…)).*, or call it in FROM: FROM …, ${name}(…) AS x`,
-    },
-  );
+  const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
+  // The key of a member is NULL only where a call beside this one yields more rows.
+  return valueOfRow({ fields, presence: fields[0]?.value });
 }
 
 /** Returns `(t).c`, where t is the name of a relation, as `t.c`, or undefined for any other row. */
-export function refOfField({ name, row, star, _location }: ExprField): ExprRef | undefined {
+export function refOfField(
+  { name, row, star, _location }: ExprField,
+  context: ExpressionContext,
+): ExprRef | undefined {
   if (row.type !== "ref" || row.table !== undefined || row.star === true) return undefined;
+  if (isColumn(row, context)) return undefined;
   const table = { name: row.name, _location: row._location };
   return { type: "ref", table, name, star, _location };
 }
@@ -148,7 +147,7 @@ export function bindField(
   bind: Bind,
 ): BoundExpression {
   const { name, row, star, _location } = field;
-  const ref = refOfField(field);
+  const ref = refOfField(field, context);
   if (ref !== undefined) return bind(ref, context);
   if (star === true) {
     throw new DatabaseError("INVALID_QUERY", `Cannot use (…).* in ${context.clause}`, {
@@ -156,10 +155,10 @@ export function bindField(
       hint: "it must be a whole item of a select list; elsewhere, name one column, as in (…).c",
     });
   }
-  const columns = fieldsOf(field, context, bind);
-  const found = columns.find((column) => column.name === name);
-  if (found !== undefined) return columnValue(found);
-  const names = columns.map((column) => column.name);
+  const fields = fieldsOf(field, context, bind);
+  const found = fields.find((each) => each.name === name);
+  if (found !== undefined) return found.expression;
+  const names = fields.map((each) => each.name);
   const near = nearestName(name, names);
   const called = row.type === "call" ? `${row.function.name}(…)` : "the row";
   throw new DatabaseError(
@@ -172,17 +171,20 @@ export function bindField(
   );
 }
 
-/** Returns the columns for `(f(x)).*`. @throws {DatabaseError} INVALID_QUERY */
+/** Returns the columns for `(f(x)).*` and `(r).*`. @throws {DatabaseError} INVALID_QUERY */
 export function fieldsOf(
   { row, name, _location }: ExprField,
   context: ExpressionContext,
   bind: Bind,
-): readonly BoundColumn[] {
+): readonly BoundOutput[] {
   if (isTableCall(row)) {
     const columns = expandedColumns(row, context, bind);
-    if (columns.length > 1) return columns;
+    if (columns.length > 1) return columns.map(columnOutput);
   }
-  const { type } = bind(row, context);
+  const value = bind(row, context);
+  const fields = fieldsOfValue(value);
+  if (fields !== undefined) return fields;
+  const { type } = value;
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ${typeName(type)}: it has no columns`,

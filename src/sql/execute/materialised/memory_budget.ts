@@ -1,6 +1,6 @@
 /** The memory budget of a statement, against which operators count the data that they keep. */
 import { DatabaseError } from "../../../base/errors.ts";
-import { type Batch, isArrayValue, type Value } from "../../../types/mod.ts";
+import { type Batch, isArrayValue, isRowValue, type Value } from "../../../types/mod.ts";
 
 /** The part of the budget that an operator may always use. */
 const CROWD_SHARE = 16;
@@ -137,5 +137,6 @@ export function bytesOf(value: Value): number {
   if (typeof value === "string") return 16 + 2 * value.length;
   if (typeof value !== "object" || value === null) return 16;
   if (value instanceof Uint8Array || value instanceof Float32Array) return 16 + value.byteLength;
-  return isArrayValue(value) ? value.reduce<number>((sum, item) => sum + bytesOf(item), 16) : 16;
+  const parts = isRowValue(value) ? value.cells : value;
+  return isArrayValue(parts) ? parts.reduce<number>((sum, item) => sum + bytesOf(item), 16) : 16;
 }

@@ -67,6 +67,7 @@ function kindOf(type: DataType): "number" | "text" | undefined {
     case "embedding":
     case "interval":
     case "array":
+    case "row":
       return undefined;
   }
 }

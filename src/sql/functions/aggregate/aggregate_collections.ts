@@ -1,6 +1,12 @@
 /** Aggregates that keep all values of a group: string_agg, array_agg and the JSON aggregates. */
-import { type DataType, gatheredArray, isInteger, type Value } from "../../../types/mod.ts";
-import { canonicalPart, jsonKeyOf, jsonTextOf } from "../json/json_build.ts";
+import {
+  type DataType,
+  gatheredArray,
+  isInteger,
+  jsonTextOf,
+  type Value,
+} from "../../../types/mod.ts";
+import { canonicalPart, jsonKeyOf } from "../json/json_build.ts";
 import { JsonbObjectState } from "./aggregate_objects.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
@@ -145,7 +151,7 @@ export function arrayState(): AggregateState {
 
 export function jsonArrayState(type: DataType, binary: boolean): AggregateState {
   if (binary) return new EnclosedState(([value = null]) => jsonbElementOf(type, value), BRACKETS);
-  const isStructured = type.kind === "array" || (type.kind === "json" && type.isRow === true);
+  const isStructured = type.kind === "array" || type.kind === "row";
   return new EnclosedState(([value = null]) => jsonTextOf(type, value), {
     ...BRACKETS,
     separator: isStructured ? ", \n " : ", ",

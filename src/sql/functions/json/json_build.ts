@@ -1,56 +1,20 @@
 /**
- * Converts SQL values to JSON text, with PostgreSQL's spacing for the documents it builds.
+ * The parts of the JSON documents that functions build: keys, and canonical values.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import {
-  type ArrayValue,
-  canonicalJson,
-  type DataType,
-  isArrayValue,
-  isNumeric,
-  shortestFloat,
-  textFromValue,
-  type Value,
-} from "../../../types/mod.ts";
+import { canonicalJson, type DataType, textFromValue, type Value } from "../../../types/mod.ts";
 
-/** Returns the JSON text of a value; NULL becomes `null`. */
-export function jsonTextOf(type: DataType, value: Value): string {
-  if (value === null) return "null";
-  switch (type.kind) {
-    case "boolean":
-      return value === true ? "true" : "false";
-    case "json":
-    case "file":
-      return value as string;
-    case "array": {
-      const { element } = type;
-      const parts = (value as ArrayValue).map((item) =>
-        jsonTextOf(item !== null && isArrayValue(item) ? type : element, item),
-      );
-      return `[${parts.join(",")}]`;
-    }
-    case "embedding":
-      return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
-    case "timestamp":
-      return JSON.stringify(textFromValue(type, value).replace(" ", "T"));
-    case "datetime":
-      return JSON.stringify(`${textFromValue(type, value).replace(" ", "T")}:00`);
-    default:
-      return isNumeric(type)
-        ? textFromValue(type, value)
-        : JSON.stringify(textFromValue(type, value));
-  }
-}
+const UNSCALAR: ReadonlySet<string> = new Set(["array", "embedding", "json", "row"]);
 
 /** Returns an object key. @throws {DatabaseError} INVALID_VALUE if it is NULL or not a scalar. */
 export function jsonKeyOf(type: DataType, value: Value): string {
   if (value === null) {
     throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key must not be NULL");
   }
-  if (type.kind === "array" || type.kind === "json" || type.kind === "embedding") {
+  if (UNSCALAR.has(type.kind)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot build a JSON object: a key must be a scalar, not an array or JSON",
+      "Cannot build a JSON object: a key must be a scalar, not an array, a row or JSON",
     );
   }
   return JSON.stringify(textFromValue(type, value));

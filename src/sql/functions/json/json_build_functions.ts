@@ -1,21 +1,29 @@
 /**
  * Functions that build JSON.
  */
+import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
+  BOOLEAN,
   type DataType,
   dimensionsOf,
   elementsOf,
   JSON_TEXT,
   JSONB,
+  jsonOfFields,
+  jsonTextOf,
+  type RowValue,
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
 import { flatItems } from "../base/array_shapes.ts";
 import { firstType, functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
-import { finishedJson, jsonKeyOf, jsonTextOf } from "./json_build.ts";
+import { finishedJson, jsonKeyOf } from "./json_build.ts";
+
+/** Any row. */
+const ROW: DataType = { kind: "row", fields: [] };
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -105,10 +113,25 @@ function toJson([value = null]: readonly Value[], types: readonly DataType[]): s
   return jsonTextOf(firstType(types), value);
 }
 
+/** With a second argument of TRUE, each field begins a line. */
+function rowToJson(
+  [row = null, isSpread = false]: readonly Value[],
+  types: readonly DataType[],
+): string {
+  const type = firstType(types);
+  assert(type.kind === "row", "the overload takes rows");
+  return jsonOfFields(type.fields, row as RowValue, isSpread === true ? ",\n " : ",");
+}
+
 export const JSON_BUILD_FUNCTIONS: readonly ScalarFunction[] = [
   ...both({ json: ["to_json", "json_from_scalar"], jsonb: ["to_jsonb"] }, (binary) => [
     building(["any"], toJson, { binary }),
   ]),
+  ...functionsNamed(
+    ["row_to_json"],
+    building([ROW], rowToJson, { binary: false }),
+    building([ROW, BOOLEAN], rowToJson, { binary: false }),
+  ),
   ...functionsNamed(["array_to_json"], building(["array"], toJson, { binary: false })),
   ...both({ json: ["json_build_array"], jsonb: ["jsonb_build_array"] }, (binary) => [
     building([], buildArray, { binary, isVariadic: true }),

@@ -12,7 +12,6 @@ import {
   isAggregate,
   resolveAggregate,
 } from "../../../../src/sql/functions/aggregate/aggregates.ts";
-import { jsonTextOf } from "../../../../src/sql/functions/json/json_build.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -27,6 +26,7 @@ import {
   INTERVAL,
   JSON_TEXT,
   JSONB,
+  jsonTextOf,
   SMALLINT,
   TEXT,
   TIMESTAMP,

@@ -1,0 +1,51 @@
+/**
+ * Converts values to JSON text, with PostgreSQL's spacing.
+ */
+import { type ArrayValue, isArrayValue } from "./array_shape.ts";
+import { type DataType, isNumeric, type RowField } from "./data_type.ts";
+import { shortestFloat } from "./float_text.ts";
+import { textFromValue } from "./text_form.ts";
+import type { RowValue, Value } from "./value.ts";
+
+/** Returns the JSON text of a value; NULL becomes `null`. */
+export function jsonTextOf(type: DataType, value: Value): string {
+  if (value === null) return "null";
+  switch (type.kind) {
+    case "boolean":
+      return value === true ? "true" : "false";
+    case "json":
+    case "file":
+      return value as string;
+    case "array": {
+      const { element } = type;
+      const parts = (value as ArrayValue).map((item) =>
+        jsonTextOf(item !== null && isArrayValue(item) ? type : element, item),
+      );
+      return `[${parts.join(",")}]`;
+    }
+    case "row":
+      return jsonOfFields(type.fields, value as RowValue);
+    case "embedding":
+      return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
+    case "timestamp":
+      return JSON.stringify(textFromValue(type, value).replace(" ", "T"));
+    case "datetime":
+      return JSON.stringify(`${textFromValue(type, value).replace(" ", "T")}:00`);
+    default:
+      return isNumeric(type)
+        ? textFromValue(type, value)
+        : JSON.stringify(textFromValue(type, value));
+  }
+}
+
+/** @param separator The text between two fields. */
+export function jsonOfFields(
+  fields: readonly RowField[],
+  { cells }: RowValue,
+  separator = ",",
+): string {
+  const members = fields.map(
+    ({ name, type }, index) => `${JSON.stringify(name)}:${jsonTextOf(type, cells[index] ?? null)}`,
+  );
+  return `{${members.join(separator)}}`;
+}

@@ -1,0 +1,18 @@
+/**
+ * The text form of rows: `(1,"a b",)`, as PostgreSQL writes it. A NULL is an empty place, and an
+ * empty string a pair of quotes.
+ */
+import type { Value } from "./value.ts";
+
+export function textFromRow(
+  cells: readonly Value[],
+  textOf: (cell: Value, at: number) => string,
+): string {
+  const items = cells.map((cell, at) => (cell === null ? "" : quoted(textOf(cell, at))));
+  return `(${items.join(",")})`;
+}
+
+function quoted(text: string): string {
+  if (text !== "" && !/[(),"\\\s]/.test(text)) return text;
+  return `"${text.replaceAll(/["\\]/g, "$&$&")}"`;
+}
