@@ -15,6 +15,8 @@ import type { ScriptStatement } from "./psql_script.ts";
 const KEPT_SETTINGS =
   /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output)\b/i;
 
+const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(["_seq", "_deleted"]);
+
 export interface TidemarkPlayer extends AsyncDisposable {
   /** Forgets the settings and the transaction of the script before. */
   readonly begin: () => void;
@@ -104,9 +106,14 @@ function failureOf({ code, reason, message, hint }: SqlError): Played {
   return { kind: "failure", code: reason ?? code, message: `${message} ${hint ?? ""}`.trim() };
 }
 
+/** Returns the rows without the system columns that `SELECT *` shows only here. */
 function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
-  const types = (entry?.schema ?? []).map(({ data_type: type }) => type);
-  return (entry?.rows ?? []).map((row) => row.map((cell, i) => textOf(cell, types[i])));
+  const fields = entry?.schema ?? [];
+  return (entry?.rows ?? []).map((row) =>
+    row
+      .map((cell, i) => textOf(cell, fields[i]?.data_type))
+      .filter((_, i) => !SYSTEM_COLUMNS.has(fields[i]?.name ?? "")),
+  );
 }
 
 function textOf(cell: unknown, type: unknown): Cell {
