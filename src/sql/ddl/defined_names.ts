@@ -116,32 +116,42 @@ function definedBy(node: Statement, namespace: string): readonly DefinedName[] {
 function relationsDefinedBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "create table":
+    case "create table as":
     case "create view":
     case "create sequence":
-    case "alter sequence":
     case "create type":
     case "create topic":
     case "alter topic":
     case "drop topic":
     case "clear topic":
       return [node.name];
-    case "alter table":
-      return [node.table, ...newNamesIn(node)];
     case "create index":
       return [node.table];
-    case "alter index":
-      return [node.name, { ...node.name, name: node.to.name }];
     case "drop table":
     case "drop view":
     case "drop sequence":
     case "drop type":
       return node.names;
+    case "do":
+      return relationsDefinedBy(node.statement);
+    default:
+      return relationsAlteredBy(node);
+  }
+}
+
+/** Returns the names of a relation before and after the statement. */
+function relationsAlteredBy(node: Statement): readonly QName[] {
+  switch (node.type) {
+    case "alter sequence":
+      return [node.name];
+    case "alter table":
+      return [node.table, ...newNamesIn(node)];
+    case "alter index":
+      return [node.name, { ...node.name, name: node.to.name }];
     case "alter type":
       return node.change.type === "rename"
         ? [node.name, { ...node.name, name: node.change.to.name }]
         : [node.name];
-    case "do":
-      return relationsDefinedBy(node.statement);
     default:
       return [];
   }

@@ -9,6 +9,7 @@ import type {
   ConstraintCheck,
   CreateColumnDef,
   CreateNamespaceStatement,
+  CreateTableAsStatement,
   CreateTableStatement,
   CreateViewStatement,
   DropBehaviour,
@@ -29,6 +30,7 @@ import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
 import { parseQuery } from "./select.ts";
 import { parseSequenceOptions } from "./sequence_options.ts";
+import { parseTableAs } from "./table_as.ts";
 import { Token } from "./text/lexer.ts";
 
 export function acceptIfNotExists(cursor: Cursor): true | undefined {
@@ -97,10 +99,15 @@ export function parseCreateTable(
   cursor: Cursor,
   start: number,
   kind: TableKindWord | undefined,
-): CreateTableStatement {
+): CreateTableStatement | CreateTableAsStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname("a table");
-  if (cursor.is("as")) refuseTableAs(cursor);
+  const hasNames = cursor.is("(") && (cursor.isAhead(2, ",") || cursor.isAhead(2, ")"));
+  if (hasNames || cursor.is("as") || cursor.is("with")) {
+    const columnNames = hasNames ? cursor.nameList("a column") : undefined;
+    const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
+    return parseTableAs(cursor, start, { kind, name, ifNotExists, columnNames, options });
+  }
   if (cursor.is("partition")) refusePartition(cursor);
   if (cursor.is("like")) {
     cursor.refuse(
@@ -135,10 +142,6 @@ export function parseCreateTable(
     options,
     _location: cursor.since(start),
   };
-}
-
-function refuseTableAs(cursor: Cursor): never {
-  cursor.refuse("CREATE TABLE … AS", "create the table, then INSERT INTO … SELECT");
 }
 
 /** `LIKE t [{INCLUDING | EXCLUDING} part …]`. @param after The number of columns before it. */
@@ -176,7 +179,7 @@ function refusePartition(cursor: Cursor): never {
 function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "as":
-      return refuseTableAs(cursor);
+      return cursor.refuse("definitions of columns before AS", "write the names alone");
     case "partition":
       return refusePartition(cursor);
     case "inherits":

@@ -320,6 +320,9 @@ export function parseExplain(
   if (statement.type === "select for") {
     cursor.refuse("EXPLAIN of a locking SELECT", "EXPLAIN it without the locking clause");
   }
+  if (statement.type === "create table as") {
+    cursor.refuse("EXPLAIN of SELECT INTO", "EXPLAIN it without INTO");
+  }
   return { type: "explain", ...made, statement, _location: cursor.since(start) };
 }
 

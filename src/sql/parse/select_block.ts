@@ -5,6 +5,7 @@
 import type {
   GroupItem,
   GroupingSetsNode,
+  QName,
   SelectedColumn,
   SelectFromStatement,
   WindowDefinition,
@@ -21,6 +22,7 @@ export function emptySelect(): Mutable<SelectFromStatement> {
     type: "select",
     distinct: undefined,
     columns: undefined,
+    into: undefined,
     from: undefined,
     where: undefined,
     groupBy: undefined,
@@ -41,7 +43,7 @@ export function parseSelect(cursor: Cursor): SelectFromStatement {
   const node = emptySelect();
   node.distinct = parseDistinct(cursor);
   if (!endsSelectList(cursor)) node.columns = parseItems(cursor);
-  if (cursor.is("into")) cursor.refuse("SELECT INTO", "INSERT INTO … SELECT writes into a table");
+  if (cursor.accept("into")) node.into = parseInto(cursor);
   if (cursor.accept("from")) node.from = parseFromList(cursor);
   if (cursor.accept("where")) node.where = cursor.grammar.expression(cursor);
   if (cursor.acceptAll("group", "by")) {
@@ -55,6 +57,21 @@ export function parseSelect(cursor: Cursor): SelectFromStatement {
   }
   node._location = cursor.since(start);
   return node;
+}
+
+/** Parses the rest after INTO of a SELECT. */
+function parseInto(cursor: Cursor): QName {
+  if (cursor.is("temp") || cursor.is("temporary") || cursor.is("unlogged")) {
+    const word = cursor.word.toUpperCase();
+    if (!cursor.isAhead(1, "from") && !cursor.isAhead(1, ".")) {
+      cursor.refuse(
+        `SELECT INTO ${word}`,
+        "leave the word out: the table is kept until DROP TABLE",
+      );
+    }
+  }
+  cursor.accept("table");
+  return cursor.qname("a table");
 }
 
 function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {

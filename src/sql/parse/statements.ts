@@ -38,6 +38,7 @@ import { refuseObject, refuseStatement } from "./refused.ts";
 import { parseLockable, parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
 import { parseAlterSequence, parseCreateSequence, parseDropSequence } from "./sequences.ts";
 import { parseAlterStorage, parseCreateStorage, parseDropStorage } from "./storages.ts";
+import { withoutInto } from "./table_as.ts";
 import {
   parseAck,
   parseAlterTopic,
@@ -57,7 +58,7 @@ const STATEMENTS = new Map<string, Parse>([
   ["select", parseSelect],
   ["values", parseQuery],
   ["table", parseQuery],
-  ["(", parseQuery],
+  ["(", (cursor) => withoutInto(parseQuery(cursor))],
   ["with", parseWithStatement],
   ["insert", parseInsert],
   ["update", parseUpdate],
@@ -116,7 +117,7 @@ export function parseStatement(cursor: Cursor): Statement {
 }
 
 function parseSelect(cursor: Cursor, start: number): Statement {
-  return acceptSetPath(cursor, start) ?? parseLockable(cursor, start);
+  return acceptSetPath(cursor, start) ?? withoutInto(parseLockable(cursor, start));
 }
 
 function parseWithStatement(cursor: Cursor, start: number): Statement {
@@ -130,7 +131,7 @@ function parseWithStatement(cursor: Cursor, start: number): Statement {
         : word === "delete"
           ? parseDelete(cursor)
           : parseUnprefixedQuery(cursor);
-  return { type, bind, in: inner, _location: cursor.since(start) };
+  return withoutInto({ type, bind, in: inner, _location: cursor.since(start) });
 }
 
 // Takes USER, SHARED or STREAM before TABLE.

@@ -68,6 +68,8 @@ interface PreparedBase {
 
 export interface PreparedQuery extends PreparedBase {
   readonly kind: "query";
+  /** The types of the returned values. */
+  readonly types: readonly DataType[];
   readonly build: OperatorFactory;
   /** A fast path to the same answer, if the query has one. */
   readonly readRow: RowRead | undefined;
@@ -251,6 +253,7 @@ function* preparedQuery(
   const fields = fieldsOf(select.outputs);
   return {
     kind: "query",
+    types: select.outputs.map(({ expression }) => expression.type),
     build: buildPlan(plan.root),
     readRow: buildRowRead(plan.root),
     plan: plan.root,

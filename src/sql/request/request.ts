@@ -28,7 +28,10 @@ import { withinRequest } from "../execute/context/request_wait.ts";
 import type {
   AckStatement,
   CopyFormat,
+  CreateTableAsStatement,
+  DeleteStatement,
   ExplainStatement,
+  InsertStatement,
   SavepointStatement,
   SelectForStatement,
   Statement,
@@ -62,6 +65,7 @@ import { RequestSettings, type SettingDeps } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
 import { RequestTransaction, type RequestTransactionOptions } from "./request_transaction.ts";
 import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
+import { createTableAs } from "./table_as.ts";
 import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./truncation.ts";
 
 /** The dependencies of an engine, and the system views that it has created for all its requests. */
@@ -397,7 +401,7 @@ export class RequestRunner {
     let lastSeq: number | null = null;
     for (const each of deletes) {
       await this.#pause();
-      lastSeq = (await this.#delete(unboundUnit(each))).lastSeq ?? null;
+      lastSeq = (await this.#change(each, [])).lastSeq ?? null;
     }
     if (isWrapped) lastSeq = await this.#commit();
     for (const each of restarts) await this.#define(each, namespace);
@@ -406,14 +410,45 @@ export class RequestRunner {
     return { ...messageResult(`${what} ${names.join(", ")} truncated`, principal.userId), lastSeq };
   }
 
-  async #delete(unit: BoundUnit): Promise<StatementResult> {
-    const prepared = defined(this.#binding.renewed(unit), "a DELETE writes rows");
+  #createTableAs(
+    node: CreateTableAsStatement,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    this.#requireNoTransaction(node);
+    const { namespace } = this.#binding;
+    return createTableAs(node, {
+      catalog: this.#deps.catalog,
+      namespace,
+      prepare: (query) => this.#binding.prepareNow(query),
+      define: (each) => this.#define(each, namespace),
+      insert: (each) => this.#change(each, parameters),
+    });
+  }
+
+  /** @throws {DatabaseError} INVALID_TRANSACTION_STATE */
+  #requireNoTransaction({ _location, type }: Statement): void {
+    if (this.#transaction.current === undefined) return;
+    throw new DatabaseError(
+      "INVALID_TRANSACTION_STATE",
+      `Cannot run ${type.toUpperCase()} inside a transaction`,
+      { position: _location.start },
+    );
+  }
+
+  /** Runs a change that the text does not contain as it is. */
+  async #change(
+    node: DeleteStatement | InsertStatement,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const unit = unboundUnit(node);
+    const prepared = defined(this.#binding.renewed(unit), "the change writes rows");
     this.#transaction.requireUsable();
+    readLiterals(prepared.literals);
     return await this.#runner.run(prepared, {
       principal: this.#principal,
       namespace: this.#binding.namespace,
       transaction: this.#transaction.current,
-      parameters: [],
+      parameters,
       files: undefined,
       source: () => this.#binding.sourceOf(unit),
       renewed: () => this.#binding.renewed(unit) ?? prepared,
@@ -447,6 +482,7 @@ export class RequestRunner {
     const { node } = unit;
     const own = await this.#runOwn(node);
     if (own !== undefined) return own;
+    if (node.type === "create table as") return await this.#createTableAs(node, parameters);
     const steps = this.#binding.renew(unit);
     while (steps.next().done !== true) await this.#pause();
     const prepared = this.#binding.renewed(unit);
@@ -460,13 +496,7 @@ export class RequestRunner {
     if (node.type === "ack" && this.#transaction.current !== undefined) {
       return this.#ackWithin(node, parameters);
     }
-    if (this.#transaction.current !== undefined && !isReadOnlyNode(node)) {
-      throw new DatabaseError(
-        "INVALID_TRANSACTION_STATE",
-        `Cannot run ${node.type.toUpperCase()} inside a transaction`,
-        { position: node._location.start },
-      );
-    }
+    if (!isReadOnlyNode(node)) this.#requireNoTransaction(node);
     const principal = this.#principal;
     const { namespace } = this.#binding;
     if (isDefining(node)) return this.#define(node, namespace);

@@ -34,6 +34,7 @@ import { topicParameters } from "../utility/topic_arguments.ts";
 import { lockedTables } from "./locking_read.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
+import { rowsOf, tableOf } from "./table_as.ts";
 import { deletesOf } from "./truncation.ts";
 
 /**
@@ -152,6 +153,7 @@ export class RequestBinding {
     const { administration, definitions, ledger, principal, request, deps } = this.#options;
     const { namespace } = this;
     if (isDefining(node)) definitions.check(node, principal, namespace);
+    if (node.type === "create table as") definitions.check(tableOf(node), principal, namespace);
     if (!isAdministering(node)) return;
     const requestSettings = new RequestSettings(deps).rows(deps.version);
     const { params, server } = request;
@@ -233,6 +235,12 @@ export class RequestBinding {
     }
     if (node.type === "truncate") {
       for (const each of deletesOf(node)) yield* this.#prepare(unboundUnit(each), runsAs);
+      return;
+    }
+    if (node.type === "create table as") {
+      this.#takesParameters = true;
+      definitions.authorize(tableOf(node), principal, this.namespace);
+      yield* this.#prepare(unboundUnit(rowsOf(node)), runsAs);
       return;
     }
     if (rows === undefined) {

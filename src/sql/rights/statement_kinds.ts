@@ -177,6 +177,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "copy to": ROWS,
   "select for": ROWS,
   truncate: REQUEST,
+  "create table as": { right: "object", home: "request", work: "other" },
   prepare: REQUEST,
   "execute prepared": REQUEST,
   deallocate: REQUEST,

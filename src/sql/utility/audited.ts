@@ -94,6 +94,7 @@ function targetOf(node: Statement, namespace: string): string | undefined {
   const pathOf = ({ name, schema }: QName): string => `${schema ?? namespace}.${name}`;
   switch (node.type) {
     case "create table":
+    case "create table as":
     case "create view":
     case "alter index":
     case "create sequence":
@@ -110,14 +111,21 @@ function targetOf(node: Statement, namespace: string): string | undefined {
       return pathOf(node.table);
     case "truncate":
       return node.tables.map(pathOf).join(", ");
+    default:
+      return droppedNames(node)?.map(pathOf).join(", ") ?? unqualifiedTarget(node);
+  }
+}
+
+function droppedNames(node: Statement): readonly QName[] | undefined {
+  switch (node.type) {
     case "drop table":
     case "drop index":
     case "drop view":
     case "drop sequence":
     case "drop type":
-      return node.names.map(pathOf).join(", ");
+      return node.names;
     default:
-      return unqualifiedTarget(node);
+      return undefined;
   }
 }
 

@@ -13,6 +13,7 @@ import type {
   Expr,
   ExprRef,
   OrderByStatement,
+  QName,
   SelectedColumn,
   SelectFromStatement,
   SelectStatement,
@@ -110,10 +111,19 @@ export function bindSelect(select: SelectFromStatement, deps: SelectDeps): Bound
   return runToCompletion(selectInSteps(select, deps));
 }
 
+function misplacedInto({ _location }: QName): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    "Cannot use INTO here: only the first SELECT of a statement creates a table",
+    { position: _location.start },
+  );
+}
+
 function* selectInSteps(
   select: SelectFromStatement,
   deps: SelectDeps,
 ): Generator<void, BoundSelect> {
+  if (select.into !== undefined) throw misplacedInto(select.into);
   const { from, scope: read } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }

@@ -108,6 +108,11 @@ export interface SelectFromStatement extends AstNode {
   /** The select list; absent for `SELECT FROM t`. */
   readonly columns?: readonly SelectedColumn[] | undefined;
   /**
+   * The table that INTO names. The parser turns a statement that begins so into CREATE TABLE … AS;
+   * the binder refuses INTO anywhere else.
+   */
+  readonly into?: QName | undefined;
+  /**
    * A flat list: an item without `join` begins a comma item; an item with `join` joins everything
    * before it in that comma item.
    */

@@ -22,6 +22,7 @@ export type DefinitionStatement =
   | AlterNamespaceStatement
   | DropNamespaceStatement
   | CreateTableStatement
+  | CreateTableAsStatement
   | AlterTableStatement
   | DropTableStatement
   | CreateIndexStatement
@@ -101,6 +102,18 @@ export interface CreateTableStatement extends AstNode {
   readonly constraints?: readonly TableConstraint[] | undefined;
   /** Own: WITH (…). */
   readonly options?: readonly OptionEntry[] | undefined;
+}
+
+/** `CREATE TABLE … AS query`, also written `SELECT … INTO`. */
+export interface CreateTableAsStatement
+  extends Pick<CreateTableStatement, "ifNotExists" | "kind" | "name" | "options">,
+    AstNode {
+  readonly type: "create table as";
+  /** The names of the first columns, in place of those of the query. */
+  readonly columnNames: readonly Name[] | undefined;
+  readonly query: SelectStatement;
+  /** Whether the table gets the rows of the query, too. */
+  readonly withData: boolean;
 }
 
 /** The parts of another table that LIKE copies or leaves out. "all" is every other one. */

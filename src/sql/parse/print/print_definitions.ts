@@ -13,6 +13,7 @@ import type {
   ConstraintForeignKey,
   CreateColumnDef,
   CreateIndexStatement,
+  CreateTableAsStatement,
   CreateTableStatement,
   CreateUserStatement,
   DefinitionStatement,
@@ -71,7 +72,7 @@ export function definitionText(statement: DefinitionStatement): string {
       return `DROP NAMESPACE ${ie}${nameText(statement.name.name)}${behaviour(statement.cascade)}`;
     }
     case "create table": {
-      const kind = statement.kind === undefined ? "" : `${statement.kind.toUpperCase()} `;
+      const kind = kindText(statement.kind);
       const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
       const parts = [
         ...columnTexts(statement),
@@ -80,8 +81,10 @@ export function definitionText(statement: DefinitionStatement): string {
       const body = `(${parts.join(", ")})${withOptions(statement.options)}`;
       return `CREATE ${kind}TABLE ${ine}${qnameText(statement.name)} ${body}`;
     }
+    case "create table as":
+      return tableAsText(statement);
     case "alter table": {
-      const kind = statement.kind === undefined ? "" : `${statement.kind.toUpperCase()} `;
+      const kind = kindText(statement.kind);
       const changes = statement.changes.map(alterationText).join(", ");
       const ie = flag(statement.ifExists, "IF EXISTS ");
       return `ALTER ${kind}TABLE ${ie}${qnameText(statement.table)} ${changes}`;
@@ -108,6 +111,20 @@ export function definitionText(statement: DefinitionStatement): string {
   }
 }
 
+function tableAsText(statement: CreateTableAsStatement): string {
+  const { columnNames, ifNotExists, name, options, query, withData } = statement;
+  const ine = flag(ifNotExists, "IF NOT EXISTS ");
+  const columns = columnNames === undefined ? "" : ` (${nameList(columnNames)})`;
+  const table = `${ine}${qnameText(name)}${columns}${withOptions(options)}`;
+  const end = withData ? "" : " WITH NO DATA";
+  return `CREATE ${kindText(statement.kind)}TABLE ${table} AS ${queryText(query)}${end}`;
+}
+
+/** Returns the kind of a table as it stands before TABLE. */
+function kindText(kind: CreateTableStatement["kind"]): string {
+  return kind === undefined ? "" : `${kind.toUpperCase()} `;
+}
+
 type OtherDefinition = Exclude<
   DefinitionStatement,
   {
@@ -116,6 +133,7 @@ type OtherDefinition = Exclude<
       | "alter namespace"
       | "drop namespace"
       | "create table"
+      | "create table as"
       | "alter table"
       | "drop table"
       | "drop view"

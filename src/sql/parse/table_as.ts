@@ -1,0 +1,76 @@
+/**
+ * Parses CREATE TABLE … AS, and turns SELECT … INTO, which means the same, into it.
+ */
+import type {
+  CreateTableAsStatement,
+  CreateTableStatement,
+  SelectFromStatement,
+  SelectStatement,
+  Statement,
+} from "./ast/ast.ts";
+import { isSelectNode } from "./ast/query_nodes.ts";
+import type { Cursor } from "./cursor.ts";
+import { parseQuery } from "./select.ts";
+
+/** The parts of CREATE TABLE before AS. */
+type BeforeAs = Pick<CreateTableStatement, "ifNotExists" | "kind" | "name" | "options"> &
+  Pick<CreateTableAsStatement, "columnNames">;
+
+/** Parses `AS query [WITH [NO] DATA]`. */
+export function parseTableAs(
+  cursor: Cursor,
+  start: number,
+  before: BeforeAs,
+): CreateTableAsStatement {
+  cursor.expect("as");
+  if (cursor.is("execute")) {
+    cursor.refuse("CREATE TABLE … AS EXECUTE", "write the query itself after AS");
+  }
+  const query = parseQuery(cursor);
+  const isEmpty = cursor.acceptAll("with", "no", "data");
+  if (!isEmpty) cursor.acceptAll("with", "data");
+  const _location = cursor.since(start);
+  return { type: "create table as", ...before, query, withData: !isEmpty, _location };
+}
+
+/** Returns a SELECT … INTO as CREATE TABLE … AS, and any other statement as it is. */
+export function withoutInto(statement: Statement): Statement {
+  if (!isSelectNode(statement)) return statement;
+  const path = pathToFirst(statement);
+  const first = path.at(-1);
+  if (first?.type !== "select" || first.into === undefined) return statement;
+  const { _location } = statement;
+  const { into, ...block } = first;
+  const plain: SelectFromStatement = { ...block, into: undefined };
+  const query = path.slice(0, -1).reduceRight<SelectStatement>(withFirst, plain);
+  return {
+    type: "create table as",
+    kind: undefined,
+    name: into,
+    ifNotExists: undefined,
+    columnNames: undefined,
+    options: undefined,
+    query,
+    withData: true,
+    _location,
+  };
+}
+
+/** Returns a query and the queries that begin it, down to its first block. */
+function pathToFirst(query: SelectStatement): SelectStatement[] {
+  const path: SelectStatement[] = [];
+  for (let at: SelectStatement | undefined = query; at !== undefined; at = firstOf(at)) {
+    path.push(at);
+  }
+  return path;
+}
+
+function firstOf(query: SelectStatement): SelectStatement | undefined {
+  if ("left" in query) return query.left;
+  return "in" in query && isSelectNode(query.in) ? query.in : undefined;
+}
+
+function withFirst(first: SelectStatement, around: SelectStatement): SelectStatement {
+  if ("left" in around) return { ...around, left: first };
+  return "in" in around ? { ...around, in: first } : first;
+}
