@@ -81,6 +81,7 @@ export type ErrorCode =
   | "INVALID_MIME_TYPE"
   | "FILE_NOT_FOUND"
   // history
+  | "HISTORY_TOO_OLD"
   | "RESUME_EXPIRED"
   | "INVALID_RESUME"
   // the machine

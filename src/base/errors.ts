@@ -22,7 +22,7 @@ export interface ErrorDetails {
   hint?: string | undefined;
   /** 0-based index of the failing statement. */
   statementIndex?: number | undefined;
-  /** For RESUME_EXPIRED: the oldest position that can still be resumed from. */
+  /** For RESUME_EXPIRED and HISTORY_TOO_OLD: the oldest seq of which the state is still known. */
   earliestSeq?: number | undefined;
   /** True if the object exists but is hidden from the caller, who must not learn that it exists. */
   isHidden?: boolean;

@@ -184,6 +184,7 @@ const WIRE_ERRORS: Record<ErrorCode, WireError> = {
   INVALID_MIME_TYPE: plain("INVALID_MIME_TYPE", "22023"),
   FILE_NOT_FOUND: plain("FILE_NOT_FOUND", "42704", 404),
 
+  HISTORY_TOO_OLD: execution("history_too_old", "72000"),
   RESUME_EXPIRED: plain("RESUME_EXPIRED", "72000", 410),
   INVALID_RESUME: plain("INVALID_RESUME", "22023"),
 

@@ -66,7 +66,7 @@ export interface ErrorBody {
   /** The maximum size of a body, in bytes; set for status 413. */
   readonly max_bytes?: number;
   readonly size_bytes?: number;
-  /** The earliest seq from which a client can resume; set for RESUME_EXPIRED. */
+  /** The earliest seq whose state is still known; set for RESUME_EXPIRED and `history_too_old`. */
   readonly earliest_seq?: number;
   /** Details that only administrators receive. */
   readonly details?: string;

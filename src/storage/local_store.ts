@@ -76,6 +76,7 @@ import { openIndexScan } from "./read/index_scan.ts";
 import { openInOrder } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
 import { versionRows } from "./read/version_rows.ts";
+import { wholeCommitsUpTo } from "./read/whole_commits.ts";
 import { recover } from "./recovery.ts";
 import { LocalSharing } from "./replica/local_sharing.ts";
 import { boundSharedCache, sharedCache } from "./segment/chunk_cache.ts";
@@ -332,6 +333,11 @@ export class LocalStore implements Store, HistoryStore {
 
   earliestSeq(tableId: number, owner: number): Seq {
     return this.#table(tableId).progress.lowWatermark.of(owner) as Seq;
+  }
+
+  wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq {
+    if (upTo >= this.visibleSeq) return upTo;
+    return wholeCommitsUpTo(this.#available(tableId), { owner, upTo }) as Seq;
   }
 
   wasLost(seq: number): boolean {

@@ -327,6 +327,12 @@ export class ModelStore implements Store {
     return this.#earliest.get(`${tableId}/${owner}`) ?? SEQ_ZERO;
   }
 
+  wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq {
+    const own = this.versions.filter((each) => each.tableId === tableId && each.owner === owner);
+    const cut = own.find(({ commitSeq, seq }) => seq <= upTo && commitSeq > upTo);
+    return cut === undefined ? upTo : ((cut.seq - 1) as Seq);
+  }
+
   owners(tableId: number): readonly number[] {
     const owners = this.versions.flatMap((v) => (v.tableId === tableId ? [v.owner] : []));
     return [...new Set(owners)].toSorted((left, right) => left - right);

@@ -96,7 +96,8 @@ const ERROR: Schema = bodyOf<ErrorBody>({
   size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
   earliest_seq: optional({
     ...COUNT,
-    description: "With RESUME_EXPIRED: the position to resume from",
+    description:
+      "With RESUME_EXPIRED or reason history_too_old: the earliest seq whose state is known",
   }),
   details: optional({ ...TEXT, description: "The internal cause, for admins only" }),
 });

@@ -20,7 +20,7 @@ import { isTableFunction, tableFunctionNames } from "../functions/table/table_fu
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
 import { MANY_SOURCES, tooManyParts } from "../parse/bounds.ts";
-import type { BoundRows, BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
+import type { BoundRows, BoundSelect, BoundTableFunction, PastRead, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -78,6 +78,8 @@ export class StatementBinding {
   /** The types of `$1`, `$2`, …, where `$n` has slot n − 1. Lifted literals follow them. */
   readonly parameterTypes: readonly DataType[];
   readonly requirements: Requirement[] = [];
+  /** The tables that the statement reads at an earlier moment. */
+  readonly pastReads: PastRead[] = [];
   /** The numbers of the parameters that the statement uses. */
   readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */

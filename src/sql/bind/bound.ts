@@ -19,7 +19,7 @@ import type {
 
 /** A right that a statement needs; checked at every execution. */
 export type Requirement =
-  | { readonly action: "read" | "write"; readonly table: TableEntry }
+  | { readonly action: "read" | "read-history" | "write"; readonly table: TableEntry }
   /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to take an id, which is granted to all users. */
@@ -35,6 +35,15 @@ export interface BoundRows {
   readonly types: readonly DataType[];
 }
 
+/** A table that is read as it was at an earlier moment: FOR SYSTEM_TIME AS OF. */
+export interface PastRead {
+  /** The position in the statement's list of past reads. */
+  readonly index: number;
+  readonly table: TableEntry;
+  /** The seq or the time to read at, without columns. */
+  readonly moment: BoundExpression;
+}
+
 /** A relation in FROM. */
 export type BoundRelation =
   | {
@@ -46,6 +55,8 @@ export type BoundRelation =
        * Returns the number of integers between the bounds of a column (both inclusive), if known.
        */
       readonly spanOf: (columnId: number) => number | undefined;
+      /** Absent if the newest rows are read. */
+      readonly past?: PastRead | undefined;
       readonly alias: string;
       /** The declared columns, then `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];

@@ -40,7 +40,7 @@ export function orderedColumnOf(
     }
     node = node.input;
   }
-  if (node.kind !== "scan" || isByKey(node) || node.withTombstones) return undefined;
+  if (node.kind !== "scan" || !mayBeOrdered(node)) return undefined;
   if (isNarrow(node)) return undefined;
   const columnId = read.kind === "column" ? read.column.origin?.columnId : undefined;
   // Rows are stored sorted by `_seq`, and can also be read from the newest row backwards.
@@ -68,7 +68,7 @@ export function indexOrderOf(
   keys: readonly BoundSort[],
 ): OrderedIndex | undefined {
   const scan = scanBelow(input);
-  if (scan === undefined || scan.isDivided === true) return undefined;
+  if (scan === undefined) return undefined;
   const { indexes = [], table } = scan;
   const [first] = indexes;
   // The minimum number of rows, because sorting a few rows is faster.
@@ -188,12 +188,21 @@ function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExp
  * Returns the scan below filters and projections that may be evaluated again in a different order.
  */
 function scanBelow(input: PlanNode): ScanNode | undefined {
-  if (input.kind === "scan") return isByKey(input) || input.withTombstones ? undefined : input;
+  if (input.kind === "scan") return mayBeOrdered(input) ? input : undefined;
   if (input.kind === "filter") {
     return isVolatile(input.condition) ? undefined : scanBelow(input.input);
   }
   if (input.kind !== "project" || input.expressions.some(isVolatile)) return undefined;
   return scanBelow(input.input);
+}
+
+/**
+ * Whether a scan may have another order than that of seqs. Orders are kept of the newest rows that
+ * are not deleted. They are of all rows, while a reader of a divided query reads its own part.
+ */
+function mayBeOrdered(scan: ScanNode): boolean {
+  const isWhole = scan.isDivided !== true && !isByKey(scan);
+  return isWhole && !scan.withTombstones && scan.past === undefined;
 }
 
 /** Whether rows are read in the order of some sort keys. */

@@ -12,6 +12,7 @@ import type {
   BoundRecursion,
   BoundTableFunction,
   GroupingSets,
+  PastRead,
   SetOperator,
   SystemRows,
 } from "../bind/bound.ts";
@@ -107,6 +108,8 @@ export interface ScanNode {
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
   readonly withTombstones: boolean;
+  /** The earlier moment at which the table is read; absent for the newest rows. */
+  readonly past?: PastRead | undefined;
   /** Returns the current number of rows of the table, over all owners. */
   readonly rowCount: () => number;
   /** Whether to read whole row groups at a time, which is the fastest way to read everything. */

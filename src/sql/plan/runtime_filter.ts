@@ -74,7 +74,9 @@ function filterOfSide(
   // Every reader would look up all keys, not only the keys of its own part.
   if (read.isDivided === true) return undefined;
   if (!areFewKeys(read, 1)) return undefined;
-  const { indexes = [], primaryKey } = read.table;
+  const { primaryKey } = read.table;
+  // An index knows no earlier states of the rows.
+  const indexes = read.past === undefined ? (read.table.indexes ?? []) : [];
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
   const partOf = (columnId: number): JoinedPart | undefined => {
     const position = columnIds.indexOf(columnId);

@@ -42,8 +42,12 @@ export function planTable(
     key: undefined,
     sought: isWanted ? sought : undefined,
     prefix,
-    indexes: isWanted || withTombstones ? undefined : indexesFor(relation.table, conditions),
+    indexes:
+      isWanted || withTombstones || relation.past !== undefined
+        ? undefined
+        : indexesFor(relation.table, conditions),
     withTombstones,
+    past: relation.past,
     rowCount: relation.rowCount,
     isBulk: state.isBulk,
   };
@@ -52,7 +56,7 @@ export function planTable(
 
 /** Reads one row by its key. Conditions that the key expresses are not tested again. */
 function planLookup(
-  { columns, rowCount, table }: TableRelation,
+  { columns, past, rowCount, table }: TableRelation,
   { conditions, lookup }: { conditions: readonly Condition[]; lookup: KeyAccess },
   state: PlanningState,
 ): PlanNode {
@@ -65,6 +69,7 @@ function planLookup(
     ranges: [],
     key,
     withTombstones: false,
+    past,
     rowCount,
     isBulk: false,
   };

@@ -323,7 +323,7 @@ class Explainer {
   }
 
   #scan(scan: ScanNode): ExplainNode {
-    const { indexes, key, prefix, sought, table, withTombstones } = scan;
+    const { indexes, key, prefix, sought, table } = scan;
     const text = (expression: BoundExpression): string => this.#text(expression);
     const nameOf = (columnId: number): string =>
       columnId === SEQ_COLUMN_ID
@@ -365,9 +365,17 @@ class Explainer {
       ...(indexes === undefined ? {} : { index: textOfIndexes(table, indexes, { textOf: text }) }),
       ...(listed === undefined ? {} : { prefix: listed }),
       ...(bounds.length === 0 ? {} : { ranges: bounds.join(" AND ") }),
+      ...this.#versionsRead(scan),
+      children: [],
+    };
+  }
+
+  /** Says whose versions are read, and which ones besides the newest rows. */
+  #versionsRead({ past, table, withTombstones }: ScanNode): Partial<ExplainNode> {
+    return {
       ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),
       ...(withTombstones ? { tombstones: true } : {}),
-      children: [],
+      ...(past === undefined ? {} : { as_of: this.#text(past.moment) }),
     };
   }
 }

@@ -11,7 +11,7 @@ import type { Catalog } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { type StatementBinding } from "../bind/binding.ts";
-import type { BoundOutput, BoundSelect, Requirement } from "../bind/bound.ts";
+import type { BoundOutput, BoundSelect, PastRead, Requirement } from "../bind/bound.ts";
 import type { LiteralRead } from "../bind/bound_expressions.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import {
@@ -49,6 +49,8 @@ const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
+  /** The tables that it reads at an earlier moment, in the order of their indexes. */
+  readonly pastReads: readonly PastRead[];
   /** The literals to read before the statement runs. */
   readonly literals: readonly LiteralRead[];
   /** The names of FILE('x') placeholders, in slot order. */
@@ -216,11 +218,15 @@ function partedDml(
 /** Returns the parts of a prepared change that come from its binding and its RETURNING. */
 function answerOf(
   outputs: readonly BoundOutput[] | undefined,
-  { files, literals, requirements, storedNumbers }: StatementBinding,
-): Pick<PreparedDml, "cells" | "fields" | "files" | "literals" | "requirements" | "storedNumbers"> {
+  { files, literals, pastReads, requirements, storedNumbers }: StatementBinding,
+): Pick<
+  PreparedDml,
+  "cells" | "fields" | "files" | "literals" | "pastReads" | "requirements" | "storedNumbers"
+> {
   return {
     storedNumbers,
     requirements,
+    pastReads,
     literals,
     files,
     fields: outputs === undefined ? undefined : fieldsOf(outputs),
@@ -261,6 +267,7 @@ function* preparedQuery(
     evaluations: [],
     isOutgrown: outgrowthOf(plan.root),
     requirements: statement.requirements,
+    pastReads: statement.pastReads,
     literals: statement.literals,
     files: [],
     fields,

@@ -2,12 +2,14 @@
  * Creates the context of one execution from the dependencies of the SQL layer.
  */
 import { mayReadHistory, type Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { ReadStore, WriteStore } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
+import type { PastRead } from "../bind/bound.ts";
 import { Effort } from "../execute/context/effort.ts";
 import {
   type CopyInput,
@@ -31,6 +33,7 @@ import type { CallDeps, SequenceCalls, SettingCalls } from "../functions/base/fu
 import { referencesTo } from "../names/references.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
+import { PastSeqs, type PastStore } from "./past_seqs.ts";
 import { OwnSequenceCalls } from "./sequence_calls.ts";
 
 /** The dependencies of an execution. */
@@ -55,6 +58,8 @@ export interface ContextOptions {
   readonly slots: readonly Value[];
   /** The seq at which a statement outside a transaction reads. */
   readonly atSeq: Seq;
+  /** In another thread, the seqs of the statement's past reads, in the order of their indexes. */
+  readonly pastSeqs?: readonly Seq[] | undefined;
   readonly transaction?: Transaction | undefined;
   /** The staged rows of a transaction in another thread. */
   readonly staged?: StagedRows | undefined;
@@ -108,7 +113,7 @@ export interface StatementContext extends ExecutionContext {
 }
 
 export function newContext(deps: ExecutionDeps, options: ContextOptions): StatementContext {
-  const { catalog } = deps;
+  const { catalog, store } = deps;
   const { ledger, namespace, principal, transaction } = options;
   const calls: ContextCalls = {
     sequences: () => {
@@ -118,7 +123,7 @@ export function newContext(deps: ExecutionDeps, options: ContextOptions): Statem
     },
     settings: options.settings ?? noSettings,
   };
-  return new OwnContext(deps, options, calls, referencesIn(deps));
+  return new OwnContext(deps, options, calls, { references: referencesIn(deps), history: store });
 }
 
 function referencesIn({ catalog, store }: Pick<ExecutionDeps, "catalog" | "store">): References {
@@ -179,15 +184,20 @@ class OwnContext implements StatementContext {
   #effort: Effort | undefined;
   #pause: (() => Promise<void>) | undefined;
   #call: CallDeps | undefined;
+  readonly #history: PastStore | undefined;
+  readonly #givenPastSeqs: readonly Seq[];
+  #pastSeqs: PastSeqs | undefined;
   #temporary: TemporaryFiles | undefined;
 
   constructor(
     deps: Omit<QueryDeps, "sequences" | "settings">,
     options: ContextOptions,
     calls: ContextCalls,
-    references?: References,
+    { history, references }: { history?: PastStore; references?: References } = {},
   ) {
     this.references = references;
+    this.#history = history;
+    this.#givenPastSeqs = options.pastSeqs ?? [];
     const { principal, transaction } = options;
     this.store = deps.store;
     this.writes = options.writes;
@@ -244,6 +254,14 @@ class OwnContext implements StatementContext {
   get effort(): Effort {
     this.#effort ??= new Effort({ context: this, bytesMax: this.#deps.limits.queryMemoryBytes });
     return this.#effort;
+  }
+
+  pastSeq(past: PastRead): Seq {
+    if (this.#history === undefined) {
+      return defined(this.#givenPastSeqs[past.index], "a reader is given the seqs of past reads");
+    }
+    this.#pastSeqs ??= new PastSeqs(this.#history, this);
+    return this.#pastSeqs.seqOf(past);
   }
 
   mayReadHistory(table: TableEntry): boolean {

@@ -133,6 +133,8 @@ export interface QueryJob {
   /** The namespaces of its tables, which decide whether the caller may read history. */
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
+  /** The seqs of its past reads, in the order of their indexes. */
+  readonly pastSeqs: readonly Seq[];
   readonly nowMicros: number;
   /** How long the query has slept so far; present if it may sleep. */
   readonly slept: SleptSoFar | undefined;

@@ -111,6 +111,7 @@ export class LiveSearches {
         principal,
         namespace,
         snapshotSeq: range.upTo,
+        pastSeqs: () => [],
         nowMicros: this.#deps.clock.nowMs() * 1000,
         staged: undefined,
         sequences: undefined,

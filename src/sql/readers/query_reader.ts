@@ -199,7 +199,7 @@ export class QueryReader {
     const questions = this.#newQuestions(job, ledger);
     this.#questions = questions;
     ledger.questions = questions;
-    const { namespace, nowMicros, part, principal, slots, snapshotSeq } = job;
+    const { namespace, nowMicros, part, pastSeqs, principal, slots, snapshotSeq } = job;
     const division = part === undefined ? undefined : newDivision(part);
     const profile = this.#profileOf(job, prepared);
     const context = newReaderContext(this.#deps(job), {
@@ -207,6 +207,7 @@ export class QueryReader {
       namespace,
       slots,
       atSeq: snapshotSeq,
+      pastSeqs,
       nowMicros,
       staged: questions,
       sleeps: sleepsIn(job, ledger, this.#parts),

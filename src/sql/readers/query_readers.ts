@@ -298,6 +298,7 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   return prepared.requirements.every(
     (requirement) =>
       requirement.action === "write" ||
+      requirement.action === "read-history" ||
       (requirement.action === "read" && staged?.hasStaged(requirement.table.tableId) !== true),
   );
 }

@@ -60,6 +60,13 @@ export interface ReaderQuery {
   readonly principal: Principal;
   readonly namespace: string;
   readonly snapshotSeq: Seq;
+  /**
+   * Returns the seqs of its past reads, in the order of their indexes. Called in the tick in which
+   * the tables are shared.
+   *
+   * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE …
+   */
+  pastSeqs(): readonly Seq[];
   readonly nowMicros: number;
   /** The rows that its transaction has staged. */
   readonly staged: StagedRows | undefined;
@@ -225,11 +232,12 @@ export class ReaderThread {
     const { ledger, namespace, nowMicros, prepared, principal, profile } = query;
     const { slots, snapshotSeq } = query;
     const tables = tablesOf(prepared, catalog);
+    const pastSeqs = query.pastSeqs();
     const source = this.knows(plan) ? undefined : this.#sourceOf(query, tables);
     const shares = sharing.share(
       this.#sharing,
       tables.map(({ tableId }) => tableId),
-      { upTo: snapshotSeq, withTombstones: mayReadTombstones(prepared) },
+      { upTo: snapshotSeq, pastSeqs, withTombstones: mayReadTombstones(prepared) },
     );
     const answers = this.#answersTo(query, tables);
     const job: RunningJob = new RunningJob(query, {
@@ -257,6 +265,7 @@ export class ReaderThread {
         namespace,
         namespaces: namespacesOf(tables, catalog),
         snapshotSeq,
+        pastSeqs,
         nowMicros,
         slept: query.sleeps?.soFar,
         eras: sharing.seqEras,

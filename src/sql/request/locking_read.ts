@@ -108,6 +108,13 @@ export function lockedTables(
       namespace: deps.catalog.namespace(table.namespace),
       position,
     });
+    if (item.systemTime !== undefined) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot lock rows of ${table.namespace}.${table.name}: an earlier state never changes`,
+        { position, hint: "leave out FOR SYSTEM_TIME AS OF" },
+      );
+    }
     if (table.primaryKey.length === 0 || table.kind === "stream") {
       throw new DatabaseError(
         "INVALID_OPERATION",

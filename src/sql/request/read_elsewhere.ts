@@ -78,6 +78,7 @@ export function queryFor(
     principal: context.principal,
     namespace,
     snapshotSeq: context.snapshotSeq,
+    pastSeqs: () => prepared.pastReads.map((past) => context.pastSeq(past)),
     nowMicros: context.call.nowMicros,
     sequences: context.call.sequences,
     settings: context.call.settings,

@@ -6,6 +6,7 @@
  */
 import {
   mayRead,
+  mayReadHistory,
   mayRun,
   mayWrite,
   type Principal,
@@ -14,7 +15,7 @@ import {
   type StatementClass,
 } from "../../auth/mod.ts";
 import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
-import type { Catalog } from "../../catalog/mod.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { Requirement } from "../bind/bound.ts";
 
 /**
@@ -32,12 +33,14 @@ export function authorize(
   }
 }
 
+const MAY = { read: mayRead, "read-history": mayReadHistory, write: mayWrite };
+
 /** Whether the caller has a right that a statement needs. */
 export function meets(requirement: Requirement, principal: Principal, catalog: Catalog): boolean {
   if ("table" in requirement) {
     const { action, table } = requirement;
     const namespace = catalog.namespace(table.namespace);
-    return (action === "read" ? mayRead : mayWrite)(principal, table, namespace);
+    return MAY[action](principal, table, namespace);
   }
   const asked = askedOf(requirement);
   return asked === undefined || mayRun(principal, asked.statement);
@@ -76,7 +79,7 @@ export function seesTables(
  */
 function refuse(requirement: Requirement, principal: Principal, catalog: Catalog): void {
   if ("table" in requirement) {
-    const { table } = requirement;
+    const { action, table } = requirement;
     const namespace = catalog.namespace(table.namespace);
     // The caller's rights have changed since the name was resolved.
     if (!mayRead(principal, table, namespace)) {
@@ -86,6 +89,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
         { isHidden: true },
       );
     }
+    if (action === "read-history") throw historyDenied(table);
     requireWrite(principal, table, { namespace });
     return;
   }
@@ -93,6 +97,13 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
   if (asked === undefined) return;
   const { statement, ...named } = asked;
   requireRun(principal, statement, named);
+}
+
+function historyDenied({ name, namespace }: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot read earlier states of ${namespace}.${name}: this requires role dba or higher, or ownership of the namespace`,
+  );
 }
 
 interface AskedRow extends ErrorDetails {
@@ -105,7 +116,7 @@ interface AskedRow extends ErrorDetails {
  * meet.
  */
 function askedOf(
-  requirement: Exclude<Requirement, { readonly action: "read" | "write" }>,
+  requirement: Exclude<Requirement, { readonly table: TableEntry }>,
 ): AskedRow | undefined {
   if (requirement.action === "sleep") {
     const { position } = requirement;

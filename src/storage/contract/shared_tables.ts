@@ -17,7 +17,7 @@ export interface SharedTable {
   readonly expiredSeq: number;
   readonly segments: readonly SharedSegment[];
   /**
-   * History segments with rows for the bound, or all history segments if the reader needs
+   * History segments with rows for the bounds, or all history segments if the reader needs
    * tombstones.
    */
   readonly history: readonly SharedSegment[];
@@ -89,6 +89,8 @@ export interface ShareBounds {
    * rolled back.
    */
   readonly upTo: Seq;
+  /** Earlier seqs at which the statement also reads tables. */
+  readonly pastSeqs: readonly Seq[];
   /** Whether the statement may also read tombstones. */
   readonly withTombstones: boolean;
 }

@@ -605,6 +605,8 @@ export interface Store extends IndexReads {
   agedSeq(ageMs: number): number;
   /** The earliest seq from which a resume misses no changes; 0 if no history was discarded. */
   earliestSeq(tableId: number, owner: number): Seq;
+  /** The highest seq up to a bound at which a partition shows no commit in part. */
+  wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq;
   /**
    * Whether commits at this position may have been seen by clients and then lost, so that a resume
    * from it is not valid.

@@ -19,7 +19,7 @@ import type { TableSharing } from "../contract/store.ts";
 import type { MemColumn } from "../memtable/mem_column.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
-import type { StoredTable } from "../table/table.ts";
+import { isHistoryAt, type StoredTable } from "../table/table.ts";
 
 interface KnownMemtable {
   readonly id: number;
@@ -119,9 +119,11 @@ export class KnownTables implements TableSharing {
 /** Returns the history segments that a statement may read. */
 export function historyFor(
   table: StoredTable,
-  { upTo, withTombstones }: ShareBounds,
+  { pastSeqs, upTo, withTombstones }: ShareBounds,
 ): readonly OpenSegment[] {
-  return withTombstones ? table.history : table.historyAt(upTo);
+  if (withTombstones) return table.history;
+  const seqs = [upTo, ...pastSeqs];
+  return table.history.filter(({ entry }) => seqs.some((seq) => isHistoryAt(entry, seq)));
 }
 
 function sharedColumn(

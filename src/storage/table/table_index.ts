@@ -160,10 +160,13 @@ export function lookupIndex(
 ): Row[] | undefined {
   const index = table.readyIndex(indexId);
   if (index === undefined || table.historyAt(upTo).length > 0) return undefined;
+  const { enforcedSeq = 0, isUnique } = index.stored;
+  // Before the index was enforced, several live rows may have had the key.
+  const isSingle = isUnique && upTo >= enforcedSeq;
   const rows: Row[] = [];
   for (const version of rowsWithKey(table, index, { owner, key, upTo, expiredSeq })) {
     rows.push(columnIds.map((columnId) => table.valueAt(version, columnId)));
-    if (index.stored.isUnique) break;
+    if (isSingle) break;
   }
   return rows;
 }

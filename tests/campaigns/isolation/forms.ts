@@ -130,6 +130,8 @@ const FORMS: readonly string[] = [
   "KILL JOB '1'",
   "SELECT * FROM changes('default.{t}', 0)",
   "SELECT * FROM {t} FOR SYSTEM_TIME AS OF 1",
+  "SELECT * FROM {t} FOR SYSTEM_TIME AS OF NOW()",
+  "SELECT f.mark, x.mark FROM feed f FULL JOIN {t} FOR SYSTEM_TIME AS OF NOW() x ON x.id = 1",
   "DROP USER {o}",
   "ALTER USER {o} SET ROLE dba",
   "ALTER USER {o} SET PASSWORD 'Correct-horse-1'",

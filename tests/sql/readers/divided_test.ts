@@ -98,6 +98,7 @@ const READS: readonly string[] = [
   "SELECT id, n, big, exact, s, b, t FROM d.t ORDER BY exact DESC NULLS LAST, id LIMIT 7",
   "SELECT id, s FROM d.t WHERE n > 5 ORDER BY s, id LIMIT 5 OFFSET 3",
   "SELECT id FROM d.t ORDER BY id LIMIT 0",
+  "SELECT id, n FROM d.t ORDER BY _seq DESC LIMIT 8",
   "SELECT s, sum(n) AS total FROM d.t GROUP BY s HAVING count(*) > 3 ORDER BY total DESC, s LIMIT 3",
   "SELECT sum(total), max(total) FROM (SELECT n, sum(big) AS total FROM d.t GROUP BY n) AS g",
   "SELECT k.name, count(*), sum(t.exact) FROM d.t JOIN d.k ON k.id = t.n GROUP BY k.name ORDER BY 1",

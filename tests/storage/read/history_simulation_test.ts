@@ -419,7 +419,7 @@ class HistorySimulation {
     const { tableId } = model.definition;
     const opened = (): { replica: ReplicaStore; release: () => void } => {
       const replica = new ReplicaStore(this.#disk, { cacheBytes: 1 << 20, nextId: () => 0 });
-      const bounds = { upTo, withTombstones: true };
+      const bounds = { upTo, pastSeqs: [], withTombstones: true };
       const shares = store.sharing.share(store.sharing.newSharing(), [tableId], bounds);
       replica.open(shares.tables, { eras: store.sharing.seqEras, upTo });
       return { replica, release: () => shares.release() };

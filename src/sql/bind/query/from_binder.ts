@@ -20,13 +20,14 @@ import type {
 } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
 import { type ExpressionContext, notAvailable, type StatementBinding } from "../binding.ts";
-import type { BoundRelation, BoundSelect } from "../bound.ts";
+import type { BoundRelation, BoundSelect, PastRead } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
 import { OuterReferences } from "./correlation.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
 import { groupsBeside } from "./lateral_groups.ts";
+import { bindPast, requireNow } from "./past_binder.ts";
 import {
   boundNow,
   type CteEntry,
@@ -205,14 +206,17 @@ function barePlace(deps: SelectDeps, clause: string): ExpressionContext {
 
 function bindTable(item: FromTable, deps: SelectDeps): FromResult {
   const { source, statement } = deps;
-  if (item.systemTime !== undefined) throw notAvailable(item, "FOR SYSTEM_TIME");
   const entry = findEntry(item, deps);
-  if (entry !== undefined) return bindEntry(entry, item, deps);
+  if (entry !== undefined) {
+    requireNow(item, "an entry of WITH");
+    return bindEntry(entry, item, deps);
+  }
   const { name } = item;
   const namespace = name.schema ?? source.namespace;
   const alias = name.alias ?? name.name;
   const view = source.systemView(namespace, name.name);
   if (view !== undefined) {
+    requireNow(item, "a system view");
     const columns = renamed(view.columns, name.columnNames, item).map((column) =>
       statement.newColumn(column),
     );
@@ -229,13 +233,17 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
     );
   }
   const stored = source.view(name);
-  if (stored !== undefined) return bindStoredView(stored, item, deps);
+  if (stored !== undefined) {
+    requireNow(item, "a view");
+    return bindStoredView(stored, item, deps);
+  }
   const table = source.table(name, item);
   statement.requirements.push({ action: "read", table });
   return tableResult(table, {
     alias,
     isAliased: name.alias !== undefined,
     names: name.columnNames,
+    past: bindPast(item, table, statement),
     statement,
     node: item,
   });
@@ -271,13 +279,14 @@ export interface TableInScope {
   readonly alias: string;
   readonly isAliased: boolean;
   readonly names?: readonly Name[] | undefined;
+  readonly past?: PastRead | undefined;
   readonly statement: StatementBinding;
   readonly node: AstNode;
 }
 
 /** Returns a stored table as a relation. The caller has recorded the required right. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
-  const { alias, isAliased, names, node, statement } = options;
+  const { alias, isAliased, names, node, past, statement } = options;
   const shown = shownColumnsOf(table);
   checkNames(names, shown.length, node);
   const columns = shown.map(({ columnId, name, type }, i) =>
@@ -307,6 +316,7 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       table,
       rowCount: () => statement.statistics.rowsOf(table),
       spanOf: (columnId) => statement.statistics.spanOf(table, columnId),
+      past,
       alias,
       columns: [...columns, ...systemColumns],
     },

@@ -52,7 +52,6 @@ function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
     const columnId = byIndex === undefined ? orderedColumnOf(input, key) : undefined;
     if (byIndex === undefined && columnId === undefined) return [];
     const { pass, scan } = buildOverScan(input);
-    if (scan.isDivided === true) return [];
     if (byIndex === undefined && scan.rowCount() < ORDERED_ROWS_MIN) return [];
     const { isDescending } = key;
     const open: (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined =

@@ -68,7 +68,7 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
     expression.kind === "column" ? (expression.column.origin?.columnId ?? []) : [],
   );
   if (found === undefined || columnIds.length < root.expressions.length) return undefined;
-  const { index, key, table } = found;
+  const { index, key, past, table } = found;
   if (key.some(hasSubquery)) return undefined;
   const parts = key.map((value) => compileScalar(value));
   return (context) => {
@@ -76,20 +76,21 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
     const values = index === undefined ? compute() : attempted(compute);
     if (values === undefined) return NOT_READ;
     if (values.includes(null)) return undefined;
-    if (index === undefined) return readRow(context, table, { key: values, columnIds });
+    if (index === undefined) return readRow(context, table, { key: values, columnIds, past });
     return readByIndex(context, table, { indexId: index.indexId, key: values, columnIds });
   };
 }
 
 /** The primary key or index key that the conditions of a plan over one table fix together. */
-function keyBelow(
-  input: PlanNode,
-):
-  | { table: TableEntry; key: readonly BoundExpression[]; index: IndexEntry | undefined }
+function keyBelow(input: PlanNode):
+  | (Pick<ScanNode, "past" | "table"> & {
+      readonly key: readonly BoundExpression[];
+      readonly index: IndexEntry | undefined;
+    })
   | undefined {
   if (input.kind === "scan") {
-    const { key, table } = input;
-    return key === undefined ? undefined : { table, key, index: undefined };
+    const { key, past, table } = input;
+    return key === undefined ? undefined : { table, key, past, index: undefined };
   }
   if (input.kind !== "filter" || input.input.kind !== "scan") return undefined;
   const { indexes: [access] = [], table, withTombstones } = input.input;
@@ -116,7 +117,8 @@ function readByIndex(
       owner,
       upTo: context.snapshotSeq,
     });
-    return rows === undefined ? NOT_READ : rows[0];
+    // A snapshot may be older than the index, and then have several rows with the key.
+    return rows === undefined || rows.length > 1 ? NOT_READ : rows[0];
   } catch (error) {
     throw droppedMeanwhile(error, table);
   }
@@ -327,7 +329,7 @@ export function buildIndexOrder(
 
 /** Returns the options that all ways to read a table share. */
 function scanOptions(
-  { columns, isBulk, isDivided = false, table, withTombstones }: ScanNode,
+  { columns, isBulk, isDivided = false, past, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,
 ): (context: ExecutionContext) => TableScanOptions {
   const columnIds = columns.map(({ origin }) => {
@@ -340,6 +342,7 @@ function scanOptions(
     columnIds,
     ranges: [],
     withTombstones: withTombstones && context.mayReadHistory(table),
+    past,
     batchRows,
     reusesMemory: isConsumed,
     defersNumbers: isFiltered,

@@ -9,7 +9,7 @@ import type { Seq } from "../../../base/seq.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
 import type { ReadStore, ScanShare, WriteStore } from "../../../storage/mod.ts";
 import type { Batch, Row, Value, Vector } from "../../../types/mod.ts";
-import type { BoundCte, BoundRecursion } from "../../bind/bound.ts";
+import type { BoundCte, BoundRecursion, PastRead } from "../../bind/bound.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
 import type { CallDeps } from "../../functions/base/function.ts";
 import type { TemporaryFiles } from "../../spill/mod.ts";
@@ -28,8 +28,15 @@ export interface ExecutionContext {
   readonly writes: WriteStore | undefined;
   /** Whether the caller may read tombstones of a table; other callers see only the live rows. */
   mayReadHistory(table: TableEntry): boolean;
-  /** Everything that this statement reads is current at this seq. */
+  /** Everything that this statement reads is current at this seq, except for past reads. */
   readonly snapshotSeq: Seq;
+  /**
+   * Returns the seq at which a table is read that is not read at the snapshot. It is the same
+   * throughout the run. Called immediately before each read, because history may be discarded.
+   *
+   * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
+   */
+  pastSeq(past: PastRead): Seq;
   /** Receives the changes of the statement; absent in a reader. */
   readonly transaction: Transaction | undefined;
   /** The rows that the statement reads instead of stored ones. */

@@ -7,6 +7,7 @@ import type { Seq } from "../../../base/seq.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import type { ReadStore, WriteStore } from "../../../storage/mod.ts";
 import type { Value } from "../../../types/mod.ts";
+import type { PastRead } from "../../bind/bound.ts";
 import type { CallDeps } from "../../functions/base/function.ts";
 import type { TemporaryFiles } from "../../spill/mod.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
@@ -73,6 +74,10 @@ export class InnerContext implements ExecutionContext {
 
   get effort(): Effort {
     return this.#around.effort;
+  }
+
+  pastSeq(past: PastRead): Seq {
+    return this.#around.pastSeq(past);
   }
 
   mayReadHistory(table: TableEntry): boolean {

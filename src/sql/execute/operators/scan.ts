@@ -1,13 +1,14 @@
 /**
- * Reads the rows of one owner from a table, as of the statement's snapshot.
+ * Reads the rows of one owner from a table, at the statement's snapshot or at an earlier seq.
  *
  * The owner always comes from the principal of the execution: no plan can specify one. Inside a
- * transaction, staged rows replace the stored rows with the same keys. Staged rows come last,
- * because they have no seq yet.
+ * transaction, staged rows replace the stored rows with the same keys, unless an earlier state is
+ * read. Staged rows come last, because they have no seq yet.
  */
 
 import type { Principal } from "../../../auth/mod.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import type { Seq } from "../../../base/seq.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import {
   type ColumnRange,
@@ -30,6 +31,7 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../../types/mod.ts";
+import type { PastRead } from "../../bind/bound.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { holdsFromStart, type Operator } from "../context/operator.ts";
 import type { StagedRow } from "../context/transaction.ts";
@@ -52,6 +54,8 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
+  /** The earlier moment at which the table is read; absent for the snapshot. */
+  readonly past?: PastRead | undefined;
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
@@ -158,11 +162,11 @@ export class TableScan implements Operator {
   }
 }
 
-type ScannedTable = Pick<TableScanOptions, "columnIds" | "context" | "table">;
+type ScannedTable = Pick<TableScanOptions, "columnIds" | "context" | "past" | "table">;
 
 /** Whether the transaction has staged rows, which replace stored rows. */
-function hasStaged({ context, table }: ScannedTable): boolean {
-  return context.staged?.hasStaged(table.tableId) === true;
+function hasStaged({ context, past, table }: ScannedTable): boolean {
+  return past === undefined && context.staged?.hasStaged(table.tableId) === true;
 }
 
 /** Returns the ids of the columns to read. In a transaction, these include the key columns. */
@@ -171,12 +175,17 @@ export function scannedIds(options: ScannedTable): readonly number[] {
   return hasStaged(options) ? [...columnIds, ...table.primaryKey] : columnIds;
 }
 
+/** Returns the seq at which a table is read. @throws {DatabaseError} */
+function seqOf({ context, past }: Pick<TableScanOptions, "context" | "past">): Seq {
+  return past === undefined ? context.snapshotSeq : context.pastSeq(past);
+}
+
 function openScan(options: TableScanOptions): Scan {
   const { context, table } = options;
   try {
     return context.store.scan(table.tableId, {
       owner: ownerOf(context.principal, table),
-      upTo: context.snapshotSeq,
+      upTo: seqOf(options),
       columnIds: scannedIds(options),
       ranges: options.ranges,
       ...(options.keySpans === undefined ? {} : { keySpans: options.keySpans }),
@@ -229,7 +238,7 @@ export class KeyLookup implements Operator {
 
   /** Returns the next existing rows, or an empty list at the end. */
   #lookUp(): Row[] {
-    const { columnIds, context, table } = this.#options;
+    const { columnIds, context, past, table } = this.#options;
     const rows: Row[] = [];
     for (let count = 0; !this.#isDone && rows.length < LOOKUPS_MAX; count += 1) {
       if (count % LOOKUPS_MAX === 0) context.checkTime();
@@ -238,24 +247,29 @@ export class KeyLookup implements Operator {
         this.#isDone = true;
         break;
       }
-      const row = readRow(context, table, { key: step.value, columnIds });
+      const row = readRow(context, table, { key: step.value, columnIds, past });
       if (row !== undefined) rows.push(row);
     }
     return rows;
   }
 }
 
+/** Selects a row, and the moment at which it is read. */
+interface KeyRead extends Pick<TableScanOptions, "columnIds" | "past"> {
+  readonly key: Row;
+}
+
 /**
  * Reads the live row with a key as the run sees it: a staged row of the transaction comes before a
- * stored row.
+ * stored row, unless an earlier state is read.
  */
 export function readRow(
   context: ExecutionContext,
   table: TableEntry,
-  { key, columnIds }: { key: Row; columnIds: readonly number[] },
+  { columnIds, key, past }: KeyRead,
 ): Row | undefined {
   const owner = ownerOf(context.principal, table);
-  const staged = context.staged?.stagedOf(table.tableId, owner);
+  const staged = past === undefined ? context.staged?.stagedOf(table.tableId, owner) : undefined;
   if (staged !== undefined && staged.size > 0) {
     const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
     const mine = staged.get(keyTextOf(types, key));
@@ -268,7 +282,7 @@ export function readRow(
     return context.store.lookup(table.tableId, {
       owner,
       key,
-      upTo: context.snapshotSeq,
+      upTo: seqOf({ context, past }),
       columnIds,
     });
   } catch (error) {

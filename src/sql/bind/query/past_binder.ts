@@ -1,0 +1,78 @@
+/**
+ * Binds FOR SYSTEM_TIME AS OF, which reads a table as it was at an earlier moment.
+ *
+ * The moment belongs to one table in FROM. It is computed once in each run, so it has no columns.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import { BIGINT, DATETIME, isInteger, typeName } from "../../../types/mod.ts";
+import type { Expr, FromTable, SelectStatement } from "../../parse/ast/ast.ts";
+import type { StatementBinding } from "../binding.ts";
+import type { PastRead } from "../bound.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { castTo } from "../expression/casts.ts";
+import { bindExpression } from "../expression/expression_binder.ts";
+import { Scope } from "../scope.ts";
+
+/**
+ * Binds the moment at which a table is read; undefined without one. Records that history is read.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION for a STREAM table; TYPE_MISMATCH
+ */
+export function bindPast(
+  { systemTime }: FromTable,
+  table: TableEntry,
+  statement: StatementBinding,
+): PastRead | undefined {
+  if (systemTime === undefined) return undefined;
+  if (table.kind === "stream") throw withoutHistory(systemTime, "a STREAM table");
+  const moment = bindMoment(systemTime, statement);
+  statement.requirements.push({ action: "read-history", table });
+  const past = { index: statement.pastReads.length, table, moment };
+  statement.pastReads.push(past);
+  return past;
+}
+
+/** @throws {DatabaseError} INVALID_OPERATION if FROM asks for an earlier state of a relation. */
+export function requireNow({ systemTime }: FromTable, what: string): void {
+  if (systemTime !== undefined) throw withoutHistory(systemTime, what);
+}
+
+function withoutHistory(node: Expr, what: string): DatabaseError {
+  return new DatabaseError("INVALID_OPERATION", `Cannot read ${what} FOR SYSTEM_TIME AS OF`, {
+    position: node._location.start,
+    hint: "only USER and SHARED tables keep earlier states; name the table itself",
+  });
+}
+
+function bindMoment(node: Expr, statement: StatementBinding): BoundExpression {
+  const moment = bindExpression(node, {
+    statement,
+    scope: new Scope([]),
+    clause: "FOR SYSTEM_TIME AS OF",
+    sink: undefined,
+    bindInner: refuseQuery,
+  });
+  const { type } = moment;
+  if (isInteger(type)) return castTo(moment, { to: BIGINT, mode: "implicit", node });
+  switch (type.kind) {
+    case "datetime":
+    case "timestamp":
+      return moment;
+    case "unknown":
+      return castTo(moment, { to: DATETIME, mode: "implicit", node });
+    default:
+      throw new DatabaseError(
+        "TYPE_MISMATCH",
+        `Cannot read a table AS OF a value of type ${typeName(type)}: it must be BIGINT, TIMESTAMP or TIMESTAMPTZ`,
+        { position: node._location.start },
+      );
+  }
+}
+
+function refuseQuery({ _location }: SelectStatement): never {
+  throw new DatabaseError("INVALID_QUERY", "Cannot use a query in FOR SYSTEM_TIME AS OF", {
+    position: _location.start,
+    hint: "send the value as a parameter",
+  });
+}

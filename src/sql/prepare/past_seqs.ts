@@ -1,0 +1,97 @@
+/**
+ * Computes the seqs at which one run reads tables at an earlier moment (FOR SYSTEM_TIME AS OF).
+ *
+ * - The moment is computed once in each run.
+ * - Each read requires the history anew, because a merge may discard it between two reads.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { type Seq, seqFromNumber } from "../../base/seq.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import type { PastRead } from "../bind/bound.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { compileScalar } from "../execute/evaluate/scalar.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+
+const MICROS_PER_MS = 1000;
+
+/** The part of the store that decides how far back a table can be read. */
+export type PastStore = Pick<Store, "earliestSeq" | "lastSeqUpTo" | "wholeCommitsUpTo">;
+
+export class PastSeqs {
+  readonly #store: PastStore;
+  readonly #context: ExecutionContext;
+  /** The seqs computed so far, by the index of the read. */
+  readonly #seqs = new Map<number, Seq>();
+
+  constructor(store: PastStore, context: ExecutionContext) {
+    this.#store = store;
+    this.#context = context;
+  }
+
+  /** @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and those of the expression. */
+  seqOf({ index, moment, table }: PastRead): Seq {
+    const { principal } = this.#context;
+    const owner = ownerOf(principal, table);
+    let seq = this.#seqs.get(index);
+    if (seq === undefined) {
+      const value = compileScalar(moment)(this.#context);
+      const isSeq = moment.type.kind === "bigint";
+      const newest = isSeq ? this.#seqFrom(value, table) : this.#seqBefore(value, table);
+      seq = this.#store.wholeCommitsUpTo(table.tableId, owner, newest);
+      this.#seqs.set(index, seq);
+    }
+    requireHistory(this.#store, { table, owner, seq });
+    return seq;
+  }
+
+  #seqFrom(value: Value, table: TableEntry): Seq {
+    const { snapshotSeq } = this.#context;
+    const seq = value === null ? undefined : seqFromNumber(Number(value));
+    if (seq !== undefined && seq <= snapshotSeq) return seq;
+    const shown = value === null ? "NULL" : `${Number(value)}`;
+    throw outOfRange(table, `_seq ${shown}`, `it must be 0 to ${snapshotSeq}, the newest _seq`);
+  }
+
+  /** Returns the newest seq at a time. Seqs have the precision of a millisecond. */
+  #seqBefore(value: Value, table: TableEntry): Seq {
+    const { call, snapshotSeq } = this.#context;
+    if (value === null) throw outOfRange(table, "NULL", "it must be a _seq or a time");
+    const micros = Number(value);
+    // The time of a transaction stays that of its start.
+    if (micros > Math.max(call.nowMicros, call.clockMicros())) {
+      throw outOfRange(table, "a time in the future", "it must be a time up to now");
+    }
+    const lastSeq = this.#store.lastSeqUpTo(Math.floor(micros / MICROS_PER_MS));
+    return Math.max(0, Math.min(snapshotSeq, lastSeq)) as Seq;
+  }
+}
+
+/**
+ * Requires that no version that was current at a seq has been discarded.
+ *
+ * @throws {DatabaseError} HISTORY_TOO_OLD
+ */
+export function requireHistory(
+  store: Pick<Store, "earliestSeq">,
+  { owner, seq, table }: { table: TableEntry; owner: number; seq: Seq },
+): void {
+  const earliestSeq = store.earliestSeq(table.tableId, owner);
+  if (seq >= earliestSeq) return;
+  throw new DatabaseError(
+    "HISTORY_TOO_OLD",
+    `Cannot read ${table.namespace}.${table.name} AS OF _seq ${seq}: its history begins at _seq ${earliestSeq}`,
+    {
+      earliestSeq,
+      hint: "read at a later moment, or raise DELETED_RETENTION_HOURS of the table for the future",
+    },
+  );
+}
+
+function outOfRange({ name, namespace }: TableEntry, what: string, rule: string): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot read ${namespace}.${name} AS OF ${what}: ${rule}`,
+  );
+}

@@ -1,0 +1,86 @@
+/**
+ * Finds states of a partition that show no part of a commit.
+ *
+ * A seq within a commit is not a state that any reader has seen. The rows of a commit have
+ * consecutive seqs, and each version names the last seq of its commit, so the newest version up to
+ * a seq decides whether the seq lies within a commit.
+ */
+import type { Memtable } from "../memtable/memtable.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import { ownerSpan } from "./segment_scan.ts";
+
+interface PartitionBound {
+  readonly owner: number;
+  readonly upTo: number;
+}
+
+/** The versions of one owner in one place, up to a seq, in ascending order. */
+interface OwnVersions {
+  readonly count: number;
+  seqAt(index: number): number;
+  commitSeqAt(index: number): number;
+}
+
+/**
+ * Returns the highest seq up to a bound at which a partition shows only whole commits. Versions
+ * that were discarded are not taken into account.
+ */
+export function wholeCommitsUpTo(table: StoredTable, bound: PartitionBound): number {
+  const places = versionsUpTo(table, bound);
+  let newestSeq = 0;
+  let commitSeq = 0;
+  for (const place of places) {
+    const seq = place.seqAt(place.count - 1);
+    if (seq <= newestSeq) continue;
+    newestSeq = seq;
+    commitSeq = place.commitSeqAt(place.count - 1);
+  }
+  if (commitSeq <= bound.upTo) return bound.upTo;
+  let firstSeq = newestSeq;
+  for (const place of places) {
+    const index = firstOfCommit(place, commitSeq);
+    if (index < place.count) firstSeq = Math.min(firstSeq, place.seqAt(index));
+  }
+  return firstSeq - 1;
+}
+
+/** Returns the index of the first version of a commit; the count if there is none. */
+function firstOfCommit(versions: OwnVersions, commitSeq: number): number {
+  let low = 0;
+  let high = versions.count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (versions.commitSeqAt(middle) < commitSeq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function versionsUpTo(table: StoredTable, bound: PartitionBound): OwnVersions[] {
+  const inMemory = table.memtables().map((memtable) => inMemtable(memtable, bound));
+  const stored = table.allSegments
+    .filter(({ entry }) => entry.minSeq <= bound.upTo)
+    .map((segment) => inSegment(segment, bound));
+  return [...inMemory, ...stored].filter(({ count }) => count > 0);
+}
+
+function inMemtable(memtable: Memtable, { owner, upTo }: PartitionBound): OwnVersions {
+  const partition = memtable.partitions.get(owner);
+  const { commitSeqs, seqs } = memtable;
+  const rowOf = (index: number): number => partition?.rows[index] ?? 0;
+  return {
+    count: partition === undefined ? 0 : memtable.indexAfter(partition, upTo),
+    seqAt: (index) => seqs[rowOf(index)] ?? 0,
+    commitSeqAt: (index) => commitSeqs[rowOf(index)] ?? 0,
+  };
+}
+
+function inSegment(segment: OpenSegment, { owner, upTo }: PartitionBound): OwnVersions {
+  const span = segment.guard(() => ownerSpan(segment.reader, { owner, after: 0, seqMax: upTo }));
+  return {
+    count: span.end - span.start,
+    seqAt: (index) => segment.guard(() => segment.reader.seqAt(span.start + index)),
+    commitSeqAt: (index) => segment.guard(() => segment.reader.commitSeqAt(span.start + index)),
+  };
+}
