@@ -9,6 +9,8 @@
  * - Projection: a filter passes as many rows as make its condition true when it is only computed
  *   (NoREC, by the same authors), because the second way uses no index, range or pushed filter.
  * - Join: rows that satisfy a condition in ON satisfy it in WHERE.
+ * - Moment: tables as they are FOR SYSTEM_TIME AS OF now() are the tables. The second way uses no
+ *   secondary index and no kept order.
  * - Change: DELETE and UPDATE change as many rows as SELECT finds.
  *
  * A law is a tree of three pieces, outputs, FROM and condition, which can be cut down.
@@ -54,7 +56,7 @@ type Form = (parts: Parts) => Sameness;
 /** Returns a random law over random rows. @param stored The tables that may be changed. */
 export function lawOf(stored: readonly Table[], views: readonly Table[], chance: Chance): Law {
   const tables = [...stored, ...views];
-  switch (chance.below(9)) {
+  switch (chance.below(10)) {
     case 0:
     case 1:
       return overRows("partition", partition(""), tables, chance);
@@ -69,6 +71,8 @@ export function lawOf(stored: readonly Table[], views: readonly Table[], chance:
       return overRows("projection", projection, tables, chance);
     case 7:
       return overJoin(tables, chance);
+    case 8:
+      return overRows("moment", moment, stored, chance);
     default:
       return overChange(stored, chance);
   }
@@ -93,6 +97,12 @@ function projection({ condition, from }: Parts): Sameness {
     parts: [`SELECT COALESCE(sum(CASE WHEN ${condition} THEN 1 ELSE 0 END), 0) FROM ${from}`],
     isSet: false,
   };
+}
+
+function moment({ condition, from, outputs }: Parts): Sameness {
+  const whole = `SELECT ${outputs} FROM ${from} WHERE ${condition}`;
+  const past = whole.replaceAll(/\b(t\d+)(?= AS )/g, "$1 FOR SYSTEM_TIME AS OF now()");
+  return { whole, parts: [past], isSet: false };
 }
 
 function overRows(name: string, form: Form, tables: readonly Table[], chance: Chance): Law {
