@@ -42,6 +42,16 @@ export interface PastRead {
   readonly table: TableEntry;
   /** The seq or the time to read at, without columns. */
   readonly moment: BoundExpression;
+  /** Whether a seq within a commit is taken as it is, as a position among changes. */
+  readonly isExact?: boolean;
+}
+
+/** The changes of a table above one seq and up to another. */
+export interface ChangesRead {
+  /** The table, and the seq above which its changes are read. */
+  readonly past: PastRead;
+  /** The last seq, without columns; undefined for that of the snapshot. */
+  readonly upTo: BoundExpression | undefined;
 }
 
 /** A relation in FROM. */
@@ -115,6 +125,13 @@ export type BoundRelation =
       /** The rows of the previous step, read within `next`. */
       readonly kind: "working";
       readonly recursion: BoundRecursion;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** The changes of a table: changes('ns.t', from_seq, to_seq). */
+      readonly kind: "changes";
+      readonly changes: ChangesRead;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
     }

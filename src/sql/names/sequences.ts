@@ -12,35 +12,11 @@ import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, SequenceEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Expr, QName } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
+import { type NameInText, nameInText } from "../parse/name_in_text.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { findNamespace } from "./table_names.ts";
 
 export type SequenceUse = "take" | "set";
-
-/** The name in a string. `namespace` is undefined if the string contains no namespace. */
-export interface NameInText {
-  readonly namespace: string | undefined;
-  readonly name: string;
-}
-
-const NAME =
-  /^\s*(?:("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*\.\s*)?("(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)\s*$/u;
-
-/** Reads `name` or `namespace.name`, folded unless quoted. @throws {DatabaseError} INVALID_NAME */
-export function nameInText(text: string): NameInText {
-  const [, first, second] = NAME.exec(text) ?? [];
-  if (second === undefined) {
-    throw new DatabaseError(
-      "INVALID_NAME",
-      `Cannot read ${JSON.stringify(text.slice(0, 128))} as a name: it should be "name" or "namespace.name"`,
-    );
-  }
-  return { namespace: first === undefined ? undefined : folded(first), name: folded(second) };
-}
-
-function folded(part: string): string {
-  return part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part.toLowerCase();
-}
 
 /** Returns "namespace.name", with quotes where a text needs them. */
 export function sequenceText({

@@ -68,6 +68,7 @@ function estimate(node: PlanNode, known: Known): number {
       return estimate(node.first, known) * STEPS_EXPECTED;
     case "system":
     case "function":
+    case "changes":
     case "working":
     case "gathered":
       return UNKNOWN_ROWS;

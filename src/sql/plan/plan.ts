@@ -11,6 +11,7 @@ import type {
   BoundCte,
   BoundRecursion,
   BoundTableFunction,
+  ChangesRead,
   GroupingSets,
   PastRead,
   SetOperator,
@@ -218,6 +219,14 @@ export type PlanNode =
       readonly kind: "function";
       readonly functions: readonly BoundTableFunction[];
       readonly hasOrdinality: boolean;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** The changes of a table between two seqs. */
+      readonly kind: "changes";
+      readonly changes: ChangesRead;
+      /** For each column, its position among all columns of a change. */
+      readonly positions: readonly number[];
       readonly columns: readonly BoundColumn[];
     }
   | {

@@ -80,6 +80,7 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
     case "system":
     case "values":
     case "function":
+    case "changes":
     case "cte":
     case "working":
     case "gathered":

@@ -203,6 +203,12 @@ function planRelation(
       const { columns, functions, hasOrdinality } = relation;
       return tested({ kind: "function", functions, hasOrdinality, columns }, conditions, state);
     }
+    case "changes": {
+      const columns = stillRead(relation.columns, state);
+      const positions = columns.map((column) => relation.columns.indexOf(column));
+      const { changes } = relation;
+      return tested({ kind: "changes", changes, positions, columns }, conditions, state);
+    }
     case "set": {
       const { columns, isAll, operator } = relation;
       let left = planWhole(relation.left);

@@ -123,6 +123,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   switch (relation.kind) {
     case "table":
     case "system":
+    case "changes":
       return false;
     case "values":
       return relation.constants === undefined;

@@ -159,6 +159,18 @@ class Explainer {
         return this.#scan(plan);
       case "system":
         return { node: "System View", table: plan.name, access: "function", children: [] };
+      case "changes": {
+        const { past, upTo } = plan.changes;
+        const { name, namespace } = past.table;
+        return {
+          node: "Changes",
+          table: `${namespace}.${name}`,
+          access: "seq_range",
+          after: this.#text(past.moment),
+          ...(upTo === undefined ? {} : { up_to: this.#text(upTo) }),
+          children: [],
+        };
+      }
       case "values": {
         const never = plan.never === undefined ? {} : { never: this.#text(plan.never) };
         return { node: "Values", access: "values", ...never, children: [] };

@@ -31,7 +31,7 @@ export class PastSeqs {
   }
 
   /** @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and those of the expression. */
-  seqOf({ index, moment, table }: PastRead): Seq {
+  seqOf({ index, isExact = false, moment, table }: PastRead): Seq {
     const { principal } = this.#context;
     const owner = ownerOf(principal, table);
     let seq = this.#seqs.get(index);
@@ -39,7 +39,7 @@ export class PastSeqs {
       const value = compileScalar(moment)(this.#context);
       const isSeq = moment.type.kind === "bigint";
       const newest = isSeq ? this.#seqFrom(value, table) : this.#seqBefore(value, table);
-      seq = this.#store.wholeCommitsUpTo(table.tableId, owner, newest);
+      seq = isExact ? newest : this.#store.wholeCommitsUpTo(table.tableId, owner, newest);
       this.#seqs.set(index, seq);
     }
     requireHistory(this.#store, { table, owner, seq });

@@ -10,7 +10,6 @@ import type { Whole } from "../../types/mod.ts";
 import type { TakenNumbers } from "../execute/context/taken_numbers.ts";
 import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
 import {
-  nameInText,
   requireSequenceUse,
   type SequenceUse,
   sequenceNotFound,
@@ -18,6 +17,7 @@ import {
   sequenceText,
 } from "../names/sequences.ts";
 import { visibleTable } from "../names/table_names.ts";
+import { nameInText } from "../parse/name_in_text.ts";
 
 /** The part of the catalog that counts. */
 export type SequenceCatalog = Pick<

@@ -438,7 +438,9 @@ function mayReadTombstones(prepared: Prepared): boolean {
   const known = TOMBSTONE_READS.get(prepared);
   if (known !== undefined) return known;
   const nodes = prepared.plan === undefined ? [] : measuredNodes(prepared.plan);
-  const mayRead = nodes.some((node) => node.kind === "scan" && node.withTombstones);
+  const mayRead = nodes.some(
+    (node) => node.kind === "changes" || (node.kind === "scan" && node.withTombstones),
+  );
   TOMBSTONE_READS.set(prepared, mayRead);
   return mayRead;
 }

@@ -531,6 +531,7 @@ export type ReadStore = Pick<
   Store,
   | "visibleSeq"
   | "scan"
+  | "changes"
   | "scanOrdered"
   | "scanIndex"
   | "lookup"

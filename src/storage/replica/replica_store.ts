@@ -22,6 +22,8 @@ import type {
   SharedTable,
 } from "../contract/shared_tables.ts";
 import type {
+  ChangeScan,
+  ChangesOptions,
   LookupOptions,
   OrderedScan,
   OrderedScanOptions,
@@ -34,6 +36,7 @@ import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { indexFileName } from "../directory/file_names.ts";
 import { available } from "../directory/readable.ts";
 import { Memtable } from "../memtable/memtable.ts";
+import { StoreChangeScan } from "../read/change_scan.ts";
 import { openIndexScan } from "../read/index_scan.ts";
 import { NewestScan } from "../read/newest_scan.ts";
 import { StoreScan } from "../read/scan.ts";
@@ -128,6 +131,12 @@ export class ReplicaStore implements ReadStore {
     // A tombstone in history is current if its key was not inserted again.
     if (options.withTombstones === true) indexKeys(table, options.owner);
     return new StoreScan(table, { ...options, after });
+  }
+
+  changes(tableId: number, options: ChangesOptions): ChangeScan {
+    const { expiredSeq, table } = this.#table(tableId);
+    const after = Math.max(options.after, expiredSeq) as Seq;
+    return new StoreChangeScan(table, { ...options, after });
   }
 
   /**

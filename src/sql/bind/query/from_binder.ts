@@ -24,6 +24,7 @@ import type { BoundRelation, BoundSelect, PastRead } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
+import { bindChanges, isChangesCall } from "./changes_binder.ts";
 import { OuterReferences } from "./correlation.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
 import { groupsBeside } from "./lateral_groups.ts";
@@ -176,6 +177,11 @@ function* bindGroup(item: FromGroup, deps: SelectDeps): Generator<void, FromResu
 }
 
 function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
+  if (item.type === "call" && isChangesCall(item)) {
+    const relation = bindChanges(item, deps);
+    const { alias, columns } = relation;
+    return relationResult(relation, { alias, namespace: undefined, columns, systemColumns: [] });
+  }
   const name = item.type === "call" ? item.function.name : "ROWS FROM";
   const context = barePlace(deps, `the arguments of ${name}`);
   const bound = bindCallItem(item, { context, bind: bindExpression });

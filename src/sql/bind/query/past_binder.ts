@@ -26,9 +26,13 @@ export function bindPast(
 ): PastRead | undefined {
   if (systemTime === undefined) return undefined;
   if (table.kind === "stream") throw withoutHistory(systemTime, "a STREAM table");
-  const moment = bindMoment(systemTime, statement);
-  statement.requirements.push({ action: "read-history", table });
-  const past = { index: statement.pastReads.length, table, moment };
+  return notedPast({ table, moment: bindMoment(systemTime, statement) }, statement);
+}
+
+/** Adds a past read to the statement, with the right that it needs. */
+export function notedPast(read: Omit<PastRead, "index">, statement: StatementBinding): PastRead {
+  statement.requirements.push({ action: "read-history", table: read.table });
+  const past = { ...read, index: statement.pastReads.length };
   statement.pastReads.push(past);
   return past;
 }
@@ -45,14 +49,29 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
   });
 }
 
-function bindMoment(node: Expr, statement: StatementBinding): BoundExpression {
-  const moment = bindExpression(node, {
+/** Binds an expression that is computed once in a run. @param clause Its place, for messages. */
+export function bindWithoutColumns(
+  node: Expr,
+  clause: string,
+  statement: StatementBinding,
+): BoundExpression {
+  const bindInner = ({ _location }: SelectStatement): never => {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use a query in ${clause}`, {
+      position: _location.start,
+      hint: "send the value as a parameter",
+    });
+  };
+  return bindExpression(node, {
     statement,
     scope: new Scope([]),
-    clause: "FOR SYSTEM_TIME AS OF",
+    clause,
     sink: undefined,
-    bindInner: refuseQuery,
+    bindInner,
   });
+}
+
+function bindMoment(node: Expr, statement: StatementBinding): BoundExpression {
+  const moment = bindWithoutColumns(node, "FOR SYSTEM_TIME AS OF", statement);
   const { type } = moment;
   if (isInteger(type)) return castTo(moment, { to: BIGINT, mode: "implicit", node });
   switch (type.kind) {
@@ -68,11 +87,4 @@ function bindMoment(node: Expr, statement: StatementBinding): BoundExpression {
         { position: node._location.start },
       );
   }
-}
-
-function refuseQuery({ _location }: SelectStatement): never {
-  throw new DatabaseError("INVALID_QUERY", "Cannot use a query in FOR SYSTEM_TIME AS OF", {
-    position: _location.start,
-    hint: "send the value as a parameter",
-  });
 }

@@ -64,6 +64,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "system":
     case "values":
     case "function":
+    case "changes":
     case "working":
     // An entry may be read in many places, so its own properties are stored in it.
     case "cte":

@@ -42,6 +42,9 @@ import { boundInOrder, checkNames } from "../expression/named_arguments.ts";
 import { fieldsOfValue, isColumn, valueOfRow } from "../expression/row_values.ts";
 import { resolveType } from "../expression/types.ts";
 
+/** The function that yields the changes of a table; `changes_binder.ts` binds it. */
+export const CHANGES = "changes";
+
 /** A call in FROM, before its columns are renamed. */
 export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
@@ -87,7 +90,13 @@ function bindOneCall(
       position: item._location.start,
     });
   }
-  if (name === "changes" || name === "vector_search") {
+  if (name === CHANGES) {
+    throw new DatabaseError("INVALID_QUERY", "Cannot call changes in ROWS FROM", {
+      position: item._location.start,
+      hint: "name it in FROM by itself",
+    });
+  }
+  if (name === "vector_search") {
     throw notAvailable(item, `table function ${name}`);
   }
   if (name === SLEEP) throw sleepInFrom(item);

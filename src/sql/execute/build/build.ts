@@ -34,6 +34,7 @@ import { LateralJoin } from "../join/lateral_join.ts";
 import { LeftBuildSemiJoin } from "../join/left_build_semi_join.ts";
 import { RuntimeFilteredSide, RuntimeFilterKeys } from "../join/runtime_filter.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
+import { buildChanges } from "../operators/changes_scan.ts";
 import { Distinct } from "../operators/distinct.ts";
 import { BatchSource, RowsOperator } from "../operators/filter.ts";
 import { Expand, FunctionScan } from "../operators/function_scan.ts";
@@ -82,6 +83,8 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildScan(node, use);
     case "system":
       return buildSystemView(node);
+    case "changes":
+      return buildChanges(node);
     case "values":
       return buildValues(node);
     case "function":
