@@ -32,7 +32,6 @@ import { QUERIES } from "./write_cases/queries.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { VALUES } from "./write_cases/values.ts";
-import { WALK_CASES } from "./write_cases/walks.ts";
 
 /** The files in which a statement may occur again, because the rows have changed meanwhile. */
 const REPEATING: ReadonlySet<string> = new Set([
@@ -62,7 +61,6 @@ const files = [
   ...CHANGES,
   CHANGES_IN_WITH,
   ...ROW_CASES,
-  ...WALK_CASES,
   ...EDGES,
   ...JSON_DOCUMENTS,
   ...ARRAYS_STORED,

@@ -476,8 +476,10 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   return {
     rows: () => live.subscriptions(),
     match: (plan) => live.match(plan),
+    matchResult: (fingerprint) => live.matchResult(fingerprint),
     kill: (liveId) => live.kill(liveId),
     tableChanged: (tableId) => live.tableChanged(tableId),
+    viewChanged: () => live.viewChanged(),
   };
 }
 

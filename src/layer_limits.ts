@@ -112,6 +112,7 @@ export function liveLimits({ limits, websocket }: Config): LiveLimits {
     frameBytesMax: websocket.max_frame_bytes,
     loadingTimeoutMs: websocket.loading_timeout_secs * 1000,
     replayChangesMax: websocket.replay_changes,
+    stateBytesMax: limits.live_state_bytes,
   };
 }
 

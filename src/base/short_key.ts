@@ -10,3 +10,11 @@ export function shortKey(text: string): string {
   if (text.length <= KEY_CHARS_MAX) return text;
   return new Bun.CryptoHasher("sha256").update(text).digest("base64");
 }
+
+/** The characters of a digest key: 132 of the 256 bits of SHA-256. */
+const DIGEST_CHARS = 22;
+
+/** Returns a digest of a text in a few characters. Equal texts have equal digests forever. */
+export function digestKey(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest("base64url").slice(0, DIGEST_CHARS);
+}

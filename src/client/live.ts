@@ -5,7 +5,8 @@
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
  * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
- * received is counted and dropped, which makes a resume exact.
+ * received is counted and dropped, which makes a resume exact. The messages of a query that is
+ * followed as a whole are held until its state is complete.
  */
 import type {
   ChangeMessage,
@@ -88,6 +89,11 @@ export class FollowedQuery implements LiveQuery {
   readonly #kept: KeptPosition | undefined;
   readonly #keepPosition: (position: number | undefined) => void;
   #mayRestore = true;
+  /**
+   * For a query that is followed as a whole: the messages since its last complete state. Undefined
+   * for other queries, whose messages count one by one.
+   */
+  #held: (ChangeMessage | InitialDataBatch)[] | undefined;
   /** The last list passed to `onRows`. */
   #told: readonly CellObject[] | undefined;
   #read: RowReader | undefined;
@@ -165,7 +171,7 @@ export class FollowedQuery implements LiveQuery {
     };
   }
 
-  accepted({ schema }: SubscriptionAck): void {
+  accepted({ key_columns: keyColumns, schema, sort }: SubscriptionAck): void {
     this.#wasAccepted = true;
     this.#refusals = 0;
     const order = this.#options.orderBy;
@@ -178,13 +184,22 @@ export class FollowedQuery implements LiveQuery {
       return this.#settings.onClose(this);
     }
     this.#read = rowReaderFor(schema, this.#settings.values);
-    this.#rows.start(schema, this.#resumedFrom === undefined);
-    this.#tell.event({ type: "start", schema, resumedFrom: this.#resumedFrom });
+    this.#rows.start(schema, { isAnew: this.#resumedFrom === undefined, sort });
+    this.#held = keyColumns === undefined ? undefined : [];
+    const resumedFrom = this.#resumedFrom;
+    this.#tell.event({ type: "start", schema, resumedFrom, ...(sort && { sort }) });
     this.#become("loading");
   }
 
   /** @returns Whether to request more batches. */
-  batch({ batch_control: control, rows }: InitialDataBatch): boolean {
+  batch(message: InitialDataBatch): boolean {
+    const { batch_control: control, rows } = message;
+    if (this.#held !== undefined) {
+      this.#held.push(message);
+      if (control.last_seq_id !== null) this.#takeHeld(this.#held, control.last_seq_id);
+      if (!control.has_more) this.#become("ready");
+      return control.has_more;
+    }
     const fresh = rows.filter((row) => this.#isNew(seqOf(row)));
     for (const row of fresh) this.#advance(seqOf(row));
     if (control.last_seq_id !== null) this.#advance(control.last_seq_id);
@@ -198,6 +213,12 @@ export class FollowedQuery implements LiveQuery {
   }
 
   change(change: ChangeMessage): void {
+    if (this.#held !== undefined) {
+      this.#held.push(change);
+      const { commit_end: isEnd, commit_seq: seq } = change;
+      if (isEnd === true && seq !== undefined) this.#takeHeld(this.#held, seq);
+      return;
+    }
     const { change_type: type, old_values: olds = [], rows } = change;
     const moved = type === "delete" ? olds : rows;
     const kept = moved.flatMap((row, index) => (this.#isNew(seqOf(row)) ? [index] : []));
@@ -227,6 +248,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   lost(): void {
+    // The messages of an incomplete state are sent again, as another difference.
+    if (this.#held !== undefined) this.#held = [];
     if (this.#status !== "ended") this.#become("offline");
   }
 
@@ -267,6 +290,24 @@ export class FollowedQuery implements LiveQuery {
     const { hint, position } = message;
     this.failed(new ServerError(message.code, message.message, { hint, position }));
     return "remove";
+  }
+
+  /**
+   * Takes the messages that lead to a state: the rows that the application sees are always those of
+   * the query at one seq.
+   */
+  #takeHeld(held: (ChangeMessage | InitialDataBatch)[], seq: number): void {
+    const isReplay = this.#resumedFrom !== undefined && this.#status === "loading";
+    for (const message of held.splice(0)) {
+      if (message.type === "change") {
+        this.#tell.event({ type: "change", change: this.#taken(message), isReplay });
+      } else if (message.rows.length > 0) {
+        this.#tell.event({ type: "rows", rows: this.#put(message.rows), isReplay });
+      }
+    }
+    this.#advance(seq);
+    if (this.#status === "ready") this.#tellRows();
+    this.#keepPosition(this.#position);
   }
 
   #isNew(seq: number): boolean {

@@ -1,7 +1,7 @@
 /**
  * The options of a live query, all checked before anything is sent.
  */
-import type { SchemaField } from "../protocol/mod.ts";
+import type { SchemaField, SortTerm } from "../protocol/mod.ts";
 import {
   ANYTHING,
   type Call,
@@ -30,6 +30,8 @@ export type LiveEvent<Row extends object = CellObject> =
       readonly type: "start";
       readonly schema: readonly SchemaField[];
       readonly resumedFrom: number | undefined;
+      /** The order of the query itself, if it has ORDER BY and is followed as a whole. */
+      readonly sort?: readonly SortTerm[];
     }
   /** Rows of the snapshot or of a replay; each row replaces the row with the same key. */
   | { readonly type: "rows"; readonly rows: readonly Row[]; readonly isReplay: boolean }

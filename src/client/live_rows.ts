@@ -3,11 +3,22 @@
  * key, and a deletion removes it. The list is built on demand and stays the same object until a row
  * changes.
  */
-import type { SchemaField, WireRow } from "../protocol/mod.ts";
+import type { SchemaField, SortTerm, WireRow } from "../protocol/mod.ts";
 import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_order.ts";
 
 /** The terms of ORDER BY, or a comparison function; undefined to order by key. */
 export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
+
+interface RowsStart {
+  /** Whether the earlier rows are discarded. */
+  readonly isAnew: boolean;
+  /** The order of the query itself, which applies unless the application gives another. */
+  readonly sort?: readonly SortTerm[] | undefined;
+}
+
+function termOf({ column, direction, nulls }: SortTerm): OrderTerm {
+  return { name: column, isDescending: direction === "desc", areNullsFirst: nulls === "first" };
+}
 
 interface Held<Row> {
   /** The row as it arrived. It is compared and identified by these cells. */
@@ -32,12 +43,12 @@ export class LiveQueryRows<Row extends object> {
     return this.#list;
   }
 
-  /** Sets the columns of the rows that follow. `isAnew` discards the earlier rows. */
-  start(schema: readonly SchemaField[], isAnew: boolean): void {
+  /** Sets the columns of the rows that follow. */
+  start(schema: readonly SchemaField[], { isAnew, sort = [] }: RowsStart): void {
     const names = schema.map(({ name }) => name);
     this.#keyColumns = names.filter((_, index) => schema[index]?.flags?.includes("pk") === true);
     this.#contentColumns = names.filter((name) => !name.startsWith("_"));
-    const terms = typeof this.#order === "object" ? this.#order : [];
+    const terms = typeof this.#order === "object" ? this.#order : sort.map(termOf);
     this.#compare = comparerOf([...terms, ...keyOrder(schema)], schema);
     if (isAnew) this.clear();
   }

@@ -169,6 +169,12 @@ const RULES = {
       "Number of consecutive failed logins that locks a login; 0 means never",
     ),
     lockout_secs: whole(900, [1, 86_400], "How long a login stays locked"),
+    live_state_bytes: whole(
+      256 * MIB,
+      [MIB],
+      "Maximum memory of the rows kept for live queries that are evaluated as a whole; one query may take a quarter",
+      { share: 1 / 16 },
+    ),
     subscriptions_per_user: whole(
       100,
       [0, 1_000_000],

@@ -15,7 +15,7 @@ import type { LivePlan } from "../sql/mod.ts";
 import { type DataType, dataTypeWord } from "../types/mod.ts";
 import type { Review } from "./change_feed/change_feed.ts";
 import { SubscriptionError } from "./contract/live.ts";
-import { ending } from "./contract/live_errors.ts";
+import { codeAfterRefusal, ending } from "./contract/live_errors.ts";
 import type { SubscriptionGroup } from "./delivery/groups.ts";
 import type { TickBudget } from "./scheduler/tick_budget.ts";
 import type { Subscription } from "./subscription/subscription.ts";
@@ -90,17 +90,6 @@ function planned(
     if (error instanceof SubscriptionError) return error;
     throw error;
   }
-}
-
-/**
- * Returns the code for a query that is no longer valid because an object it names has changed. Its
- * subscriber has seen the table, so the error says that a right is missing, not that the table does
- * not exist.
- */
-function codeAfterRefusal({ isHidden, response: { code } }: SubscriptionError): EndCode {
-  if (isHidden) return "UNAUTHORIZED";
-  if (code === "NOT_FOUND" || code === "UNAUTHORIZED") return code;
-  return code === "SUBSCRIPTION_FAILED" ? code : "SCHEMA_CHANGED";
 }
 
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {

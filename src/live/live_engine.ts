@@ -18,7 +18,16 @@ import type { Log, LogFields } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
-import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
+import type {
+  FollowedPlan,
+  LiveMatch,
+  LivePlan,
+  LiveRequest,
+  LiveRow,
+  ResultMatch,
+  ResultPlan,
+  SqlEngine,
+} from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { ChangeFeed, type SlowGroup } from "./change_feed/change_feed.ts";
 import { ChangeFeeds, type PartitionKey } from "./change_feed/change_feeds.ts";
@@ -36,6 +45,8 @@ import {
   type Resume,
   requireSameMeaning,
 } from "./replay/resume_meaning.ts";
+import type { ResultSubscription } from "./results/result_subscription.ts";
+import { FollowedResults } from "./results/results.ts";
 import { PACE, type Pace, Scheduler, type Ticks, ticksOf } from "./scheduler/scheduler.ts";
 import { TickBudget } from "./scheduler/tick_budget.ts";
 import { SnapshotReader } from "./snapshot/snapshot_reader.ts";
@@ -61,12 +72,14 @@ export interface LiveLimits {
   readonly loadingTimeoutMs: number;
   /** The number of `change` messages after which a replay closes its loading phase. */
   readonly replayChangesMax: number;
+  /** The maximum memory of rows that are kept for queries that are followed as a whole. */
+  readonly stateBytesMax: number;
 }
 
 interface LocalLiveEngineOptions {
   /** The store whose `onVisible` the engine takes over. */
   readonly store: Store;
-  readonly sql: Pick<SqlEngine, "planLive">;
+  readonly sql: Pick<SqlEngine, "planFollowed" | "planLive">;
   readonly definitions: DefinitionHistory;
   readonly clock: Clock;
   readonly random: Random;
@@ -84,11 +97,19 @@ const NUMBER_BYTES = 6;
 
 type LocalChangeFeed = ChangeFeed<Subscription>;
 
+/** A subscription that was asked for, before it is planned. */
+interface Asked {
+  readonly principal: Principal;
+  readonly spec: SubscriptionSpec;
+  readonly backpressure: ConnectionBackpressure;
+  readonly wanted: SubscriptionStart;
+}
+
 type SubscribeRequest = Parameters<LiveEngine["subscribe"]>[0];
 
 export class LocalLiveEngine implements LiveEngine {
   readonly #store: Store;
-  readonly #sql: Pick<SqlEngine, "planLive">;
+  readonly #sql: Pick<SqlEngine, "planFollowed" | "planLive">;
   readonly #definitions: DefinitionHistory;
   readonly #random: Random;
   readonly #limits: LiveLimits;
@@ -96,6 +117,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #scheduler: Scheduler;
   readonly #host: SubscriptionHost;
   readonly #feeds = new ChangeFeeds<LocalChangeFeed>();
+  readonly #results: FollowedResults;
   readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
   readonly #recentReplays: RecentReplays;
@@ -140,6 +162,14 @@ export class LocalLiveEngine implements LiveEngine {
       enqueue: (subscription) => this.#scheduler.enqueue(subscription),
       forget: (subscription) => this.#forget(subscription),
     };
+    this.#results = new FollowedResults({
+      store,
+      clock,
+      onBug: options.onBug,
+      frameBytesMax: limits.frameBytesMax,
+      stateBytesMax: limits.stateBytesMax,
+      plan: (principal, spec) => this.#planFollowed(principal, spec),
+    });
     this.#seenSeq = store.visibleSeq;
     store.onVisible = (changed, visibleSeq) => this.#wake(changed, visibleSeq);
   }
@@ -163,7 +193,16 @@ export class LocalLiveEngine implements LiveEngine {
         ? sink.backpressure
         : new ConnectionBackpressure(sink);
     this.#checkLimits(spec.id, principal.userId, backpressure);
-    const plan = this.#recentPlan(principal, spec);
+    const asked = { principal, spec, backpressure, wanted };
+    const known = this.#recentPlan(principal, spec);
+    if (known !== undefined) return this.#followRows(known, asked);
+    const { plan, way } = this.#planFollowed(principal, spec);
+    if (way === "result") return this.#followResult(plan, asked);
+    this.#recentPlans.remember(planKeyOf(principal, spec), plan);
+    return this.#followRows(plan, asked);
+  }
+
+  #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
     const start = this.#effectiveStart(wanted.start, { id: spec.id, principal, plan });
     const boundary = this.#store.visibleSeq;
     const subscription = new Subscription({
@@ -183,6 +222,38 @@ export class LocalLiveEngine implements LiveEngine {
       throw error;
     }
     return subscription;
+  }
+
+  #followResult(plan: ResultPlan, { backpressure, principal, spec, wanted }: Asked) {
+    const { batchSize, start } = wanted;
+    this.#requireWholeStart(spec.id, start);
+    const boundary = this.#store.visibleSeq;
+    const subscription = this.#results.open({
+      host: { ...this.#host, run: (task) => this.#scheduler.run(task), forget: this.#forgetResult },
+      number: this.#newNumber(),
+      spec,
+      principal,
+      backpressure,
+      plan,
+      boundary,
+    });
+    this.#remember(subscription);
+    const isLiveOnly = start.kind === "live";
+    this.#results.begin(subscription, { batchSize, boundary, isLiveOnly });
+    return subscription;
+  }
+
+  /** @throws {SubscriptionError} If a result that is followed as a whole cannot begin so. */
+  #requireWholeStart(id: string, start: Start): void {
+    if (start.kind === "snapshot" && start.lastRows !== undefined) {
+      const what = "last_rows is for queries of one table; write ORDER BY … LIMIT instead";
+      const message = `Cannot subscribe "${id}": ${what}`;
+      throw new SubscriptionError(ending(id, "INVALID_OPTIONS", message));
+    }
+    if (start.kind !== "resume" || start.position === 0) return;
+    const { visibleSeq } = this.#store;
+    if (start.position > visibleSeq || this.#store.wasLost(start.position)) throw invalidResume(id);
+    throw new SubscriptionError(endingFor(id, resumeExpired(visibleSeq), "planning"));
   }
 
   /** Returns the number of subscriptions of a user, over all connections. */
@@ -206,6 +277,10 @@ export class LocalLiveEngine implements LiveEngine {
       unindexedGroups: sum(({ unindexedGroups }) => unindexedGroups) + (isAlways ? extra : 0),
       testedGroups: sum(({ testedGroups }) => testedGroups) + extra,
     };
+  }
+
+  matchResult(fingerprint: string): ResultMatch | undefined {
+    return this.#results.groupOf({ fingerprint })?.match;
   }
 
   delivery(): DeliveryReport {
@@ -240,17 +315,23 @@ export class LocalLiveEngine implements LiveEngine {
    * after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
+    this.#results.review(tableId);
     const feeds = this.#feeds.ofTable(tableId);
     for (const feed of feeds) feed.suspend();
     const budget = new TickBudget(this.#pace.tickUnits);
     for (const feed of feeds) if (!feed.review(budget)) this.#scheduler.review(feed);
   }
 
+  /** Handles a view that was replaced or dropped. Call it after the catalog has changed. */
+  viewChanged(): void {
+    this.#results.review(undefined);
+  }
+
   /**
    * Collected through the groups: a separate set would cost one more entry per idle subscription.
    */
-  #all(): Subscription[] {
-    const all: Subscription[] = [];
+  #all(): (Subscription | ResultSubscription)[] {
+    const all: (Subscription | ResultSubscription)[] = [...this.#results.subscriptions];
     for (const feed of this.#feeds.all()) {
       for (const group of feed.groups) for (const member of group.members()) all.push(member);
     }
@@ -260,6 +341,7 @@ export class LocalLiveEngine implements LiveEngine {
   #wake(changed: readonly ChangedPartition[], visibleSeq: Seq): void {
     const before = this.#seenSeq;
     this.#seenSeq = visibleSeq;
+    this.#results.noteChanges(changed);
     if (this.#feeds.isEmpty) return;
     for (const partition of changed) {
       const shared = this.#feeds.shared(partition);
@@ -283,22 +365,31 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Returns the plan of an open group that was made for the same request, or else a new one. */
-  #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan {
-    const key = planKeyOf(principal, spec);
-    const known = this.#recentPlans.find(key, (plan) => {
+  /** Returns the plan of an open group that was made for the same request. */
+  #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan | undefined {
+    return this.#recentPlans.find(planKeyOf(principal, spec), (plan) => {
       return this.#knownFeed(plan)?.hasPlan(plan) === true;
     });
-    if (known !== undefined) return known;
-    const plan = this.#plan(principal, spec);
-    this.#recentPlans.remember(key, plan);
-    return plan;
   }
 
   /** @throws {SubscriptionError} */
   #plan(principal: Principal, spec: SubscriptionSpec): LivePlan {
+    return this.#planned(principal, spec, (request) => this.#sql.planLive(principal, request));
+  }
+
+  /** @throws {SubscriptionError} */
+  #planFollowed(principal: Principal, spec: SubscriptionSpec): FollowedPlan {
+    return this.#planned(principal, spec, (request) => this.#sql.planFollowed(principal, request));
+  }
+
+  /** @throws {SubscriptionError} */
+  #planned<Plan>(
+    principal: Principal,
+    spec: SubscriptionSpec,
+    plan: (request: LiveRequest) => Plan,
+  ): Plan {
     try {
-      return this.#sql.planLive(principal, {
+      return plan({
         sql: spec.sql,
         params: parametersFromSpec(spec.params),
         ...(spec.namespace_id === undefined ? {} : { namespace: spec.namespace_id }),
@@ -404,7 +495,7 @@ export class LocalLiveEngine implements LiveEngine {
     });
   }
 
-  #remember(subscription: Subscription): void {
+  #remember(subscription: Subscription | ResultSubscription): void {
     const { backpressure, principal } = subscription;
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     backpressure.subscriptionCount += 1;
@@ -412,15 +503,25 @@ export class LocalLiveEngine implements LiveEngine {
     this.#arrivals.add();
   }
 
+  readonly #forgetResult = (subscription: ResultSubscription): void => {
+    this.#results.forget(subscription);
+    this.#discount(subscription);
+  };
+
   #forget(subscription: Subscription): void {
-    const { backpressure, principal, feed } = subscription;
+    this.#discount(subscription);
+    const { feed } = subscription;
+    if (feed.isEmpty) this.#feeds.remove(feed);
+  }
+
+  #discount(subscription: Subscription | ResultSubscription): void {
+    const { backpressure, principal } = subscription;
     this.#scheduler.forget(subscription);
     const count = this.countOfUser(principal.userId) - 1;
     if (count > 0) this.#countByUser.set(principal.userId, count);
     else this.#countByUser.delete(principal.userId);
     backpressure.subscriptionCount -= 1;
     if (backpressure.subscriptionCount === 0) backpressure.sink.backpressure = undefined;
-    if (feed.isEmpty) this.#feeds.remove(feed);
   }
 
   /** The number is random, so that ids from an earlier process are never valid in this one. */

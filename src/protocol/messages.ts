@@ -106,6 +106,19 @@ export interface SubscriptionAck {
   readonly total_rows: 0;
   readonly batch_control: BatchControl;
   readonly schema: readonly SchemaField[];
+  /**
+   * Present if the query is followed as a whole: the columns from which `_key` is made, or none if
+   * it is made from the values of the row.
+   */
+  readonly key_columns?: readonly string[];
+  /** The order of the rows, if the query has ORDER BY. Rows that are equal in it follow `_key`. */
+  readonly sort?: readonly SortTerm[];
+}
+
+export interface SortTerm {
+  readonly column: string;
+  readonly direction: "asc" | "desc";
+  readonly nulls: "first" | "last";
 }
 
 export interface InitialDataBatch {
@@ -124,6 +137,11 @@ export interface ChangeMessage {
   /** The commit time, in milliseconds since 1970. */
   readonly ts?: number;
   readonly commit_seq?: number;
+  /**
+   * Present if the query is followed as a whole: true for the last message of a commit, after which
+   * the rows are those of the query at `commit_seq`.
+   */
+  readonly commit_end?: boolean;
 }
 
 export interface ErrorMessage {

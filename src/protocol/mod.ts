@@ -55,6 +55,7 @@ export type {
   InitialDataBatch,
   SchemaField,
   ServerMessage,
+  SortTerm,
   SubscribeOptions,
   SubscriptionAck,
   SubscriptionSpec,

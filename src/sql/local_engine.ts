@@ -7,6 +7,7 @@ import { isDenial } from "../base/errors.ts";
 import type { Activity } from "./activity/activity.ts";
 import { newLedger, type RequestLedger } from "./execute/context/request_ledger.ts";
 import type {
+  FollowedPlan,
   LivePlan,
   LiveRequest,
   SqlEngine,
@@ -17,12 +18,14 @@ import type {
   TransactionRequest,
 } from "./ports/engine.ts";
 import type { SqlEnvironment } from "./ports/environment.ts";
-import { planLiveQuery } from "./prepare/live_planner.ts";
+import { planFollowedQuery } from "./prepare/followed_query.ts";
+import { NotRowByRow, planLiveQuery } from "./prepare/live_planner.ts";
 import { LiveSearches } from "./readers/live_search.ts";
 import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
 import { FastPath } from "./request/fast_path.ts";
+import { resultPlanOf } from "./request/followed_rows.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
 import { InteractiveTransactions } from "./request/interactive_transactions.ts";
 import { type RequestDeps, type RequestOptions, RequestRunner } from "./request/request.ts";
@@ -195,6 +198,17 @@ export class LocalSqlEngine implements SqlEngine {
     const ledger = this.#newLedger(undefined);
     const searches = this.#searches;
     return planLiveQuery(this.#deps, request, { principal, ledger, searches });
+  }
+
+  planFollowed(principal: Principal, request: LiveRequest): FollowedPlan {
+    try {
+      return { way: "rows", plan: this.planLive(principal, request) };
+    } catch (error) {
+      if (!(error instanceof NotRowByRow)) throw error;
+    }
+    const ledger = this.#newLedger(undefined);
+    const query = planFollowedQuery(this.#deps, request, { principal, ledger });
+    return { way: "result", plan: resultPlanOf(this.#deps, query, request) };
   }
 
   #newLedger(timeoutMs: number | undefined): RequestLedger {

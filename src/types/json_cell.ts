@@ -86,6 +86,18 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
   }
 }
 
+/**
+ * Returns a function that makes cells in which integers beyond 2^53 stay bigint: the encoder of a
+ * message decides how to write them.
+ */
+export function exactCellMakerFor(type: DataType): (value: Value) => unknown {
+  return isWhole(type) ? identity : cellMakerFor(type);
+}
+
+function isWhole(type: DataType): boolean {
+  return type.kind === "array" ? isWhole(type.element) : cellMakerFor(type) === wholeCell;
+}
+
 /** Whether values serve as cells unchanged, so that a row can be sent without conversion. */
 export function isCellIdentity(type: DataType): boolean {
   return cellMakerFor(type) === identity;

@@ -128,6 +128,7 @@ export { intervalFromText, textFromClock } from "./interval_text.ts";
 export {
   cellMakerFor,
   dataTypeWord,
+  exactCellMakerFor,
   isCellIdentity,
   valueFromParameter,
   type WireParameter,

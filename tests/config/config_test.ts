@@ -77,6 +77,7 @@ test("parseConfig of an empty file gives every key its default from the referenc
     "limits.auth_requests_per_sec_per_ip": 20,
     "limits.login_max_failures": 5,
     "limits.lockout_secs": 900,
+    "limits.live_state_bytes": 268435456,
     "limits.subscriptions_per_user": 100,
     "limits.subscriptions_per_connection": 1000,
     "limits.max_message_size": 1048576,

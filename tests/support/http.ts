@@ -147,6 +147,12 @@ class ScriptedSql implements SqlEngine {
     return 0;
   }
 
+  planFollowed(
+    ...request: Parameters<SqlEngine["planFollowed"]>
+  ): ReturnType<SqlEngine["planFollowed"]> {
+    return this.#queries.planFollowed(...request);
+  }
+
   planLive(...request: Parameters<SqlEngine["planLive"]>): ReturnType<SqlEngine["planLive"]> {
     return this.#queries.planLive(...request);
   }

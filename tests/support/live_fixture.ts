@@ -26,6 +26,7 @@ import type {
 } from "../../src/protocol/mod.ts";
 import type {
   CompiledExpression,
+  FollowedPlan,
   LivePace,
   LivePlan,
   LiveRequest,
@@ -198,7 +199,7 @@ export function isInResult(sql: string, row: Row, parameter?: string): boolean {
 }
 
 /** Plans the known queries; anything else is a syntax error. */
-export class KnownQueries implements Pick<SqlEngine, "planLive"> {
+export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"> {
   /** If set, planning fails with this error. */
   refusal: DatabaseError | undefined;
   mayRead = true;
@@ -210,6 +211,10 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
   pace: LivePace | undefined;
   /** Returns the row search for subsequently planned queries. */
   searchFor: ((plan: LivePlan) => RowSearch) | undefined;
+
+  planFollowed(principal: Principal, request: LiveRequest): FollowedPlan {
+    return { way: "rows", plan: this.planLive(principal, request) };
+  }
 
   planLive(principal: Principal, { sql, params }: LiveRequest): LivePlan {
     this.plannedCount += 1;
@@ -371,6 +376,7 @@ export const LIMITS: LiveLimits = {
   frameBytesMax: 8 << 20,
   loadingTimeoutMs: 600_000,
   replayChangesMax: 10_000,
+  stateBytesMax: 64 << 20,
 };
 
 export interface LiveFixture<S extends Store = ModelStore> {

@@ -62,7 +62,7 @@ const LATENCIES_MAX = 1000;
 
 export class LiveModel {
   readonly #rowsMax: number;
-  readonly #order: readonly OrderTerm[] | undefined;
+  #order: readonly OrderTerm[] | undefined;
   #compare: CompareRows | undefined;
   #schema: readonly SchemaField[] = [];
   #keyColumns: readonly string[] = [];
@@ -101,7 +101,7 @@ export class LiveModel {
 
   /** Applies an event of the client. `nowMs` is `performance.now()`. */
   apply(event: LiveEvent, nowMs: number): void {
-    if (event.type === "start") this.#start(event.schema, event.resumedFrom);
+    if (event.type === "start") this.#start(event);
     else if (event.type === "rows") this.#addRows(event.rows, event.isReplay, nowMs);
     else if (event.type === "change") this.#addChange(event.change, event.isReplay, nowMs);
     else if (event.status === "ready") this.#isReplaying = false;
@@ -160,8 +160,13 @@ export class LiveModel {
     };
   }
 
-  #start(schema: readonly SchemaField[], resumedFrom: number | undefined): void {
+  #start({ resumedFrom, schema, sort }: Extract<LiveEvent, { type: "start" }>): void {
     this.#schema = schema;
+    if (sort !== undefined) {
+      this.#order = sort.map(({ column: name, direction, nulls }) => {
+        return { name, isDescending: direction === "desc", areNullsFirst: nulls === "first" };
+      });
+    }
     const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
     this.#keyColumns = keys.map(({ name }) => name);
     this.#compare = this.#comparer();

@@ -1,6 +1,7 @@
 /**
- * Converts a statement for a subscription. The server's live queries have no ORDER BY and no LIMIT:
- * the page removes both from the end, follows the rest, and sorts the rows itself.
+ * Converts a statement for a subscription. The rows of one table are followed one by one, without
+ * ORDER BY and LIMIT: the page removes both from the end, follows the rest, and sorts the rows
+ * itself. Any other query is followed as it is written.
  */
 import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
@@ -19,6 +20,8 @@ export interface LiveOrder {
 
 export interface FollowedQuery {
   readonly sql: string;
+  /** The statement as written, for a query that is not about the rows of one table. */
+  readonly whole: string;
   /** The number of newest rows to begin with, and to keep. */
   readonly lastRows: number;
   readonly order: LiveOrder | undefined;
@@ -40,13 +43,15 @@ export function followedQuery(statement: string): FollowedQuery {
   const [order, by] = tokens.slice(at);
   if (at === -1 || order === undefined || by === undefined) {
     // Without an order, these are the newest rows.
-    return { sql: text.slice(0, end).trimEnd(), lastRows: rows, order: undefined, shownRows: rows };
+    const sql = text.slice(0, end).trimEnd();
+    return { sql, whole: text, lastRows: rows, order: undefined, shownRows: rows };
   }
   // The server refuses other trailing clauses, such as OFFSET.
   const next = tokens.slice(at).find((token) => ENDS.some((word) => isWord(token, word)));
   const orderEnd = next === undefined ? end : Math.min(next.from, end);
   return {
     sql: `${text.slice(0, order.from).trimEnd()} ${text.slice(orderEnd, end)}`.trimEnd(),
+    whole: text,
     lastRows: SNAPSHOT_ROWS_MAX,
     order: orderOf(text.slice(by.to, orderEnd).trim()),
     shownRows: rows,

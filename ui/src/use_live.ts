@@ -13,6 +13,8 @@ import type { FollowedQuery } from "./live_query.ts";
 /** The interval between two drawings: one frame when quiet, much longer under load. */
 const DRAW_MS_QUIET = 16;
 const DRAW_MS_BUSY = 100;
+/** The code with which the server refuses `last_rows` for a query that is followed as a whole. */
+const NOT_ROW_BY_ROW = "INVALID_OPTIONS";
 /** The number of messages between two drawings that counts as load. */
 const BUSY_MESSAGES = 20;
 
@@ -34,7 +36,7 @@ interface Drawn extends LiveView {
 }
 
 export function useLive(
-  { lastRows, order, shownRows, sql }: FollowedQuery,
+  { lastRows, order, shownRows, sql, whole }: FollowedQuery,
   isPaused: boolean,
 ): LiveView {
   const [drawn, setDrawn] = useState<Drawn>(() => emptyView());
@@ -44,7 +46,7 @@ export function useLive(
 
   useEffect(() => {
     const model = new LiveModel(lastRows, terms);
-    let query: LiveQuery | undefined;
+    let query: Pick<LiveQuery, "close" | "doubled"> | undefined;
     let status: LiveStatus = "connecting";
     let error: ServerError | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -81,21 +83,20 @@ export function useLive(
     const soon = (): void => schedule(Math.max(0, drawnMs + pauseMs - performance.now()));
     redraw.current = soon;
 
-    const onEvent = (event: LiveEvent): void => {
+    const take = (event: LiveEvent): void => {
       if (event.type === "status")
         ({ error, status } = { error: event.error, status: event.status });
       model.apply(event, performance.now());
       messages += 1;
       soon();
     };
-    // The model keeps the rows, so the client need not.
-    query = db.live(sql, { lastRows, keepRows: false, onEvent });
+    query = follow({ lastRows, sql, whole }, take);
     soon();
     return () => {
       clearTimeout(timer);
       query.close();
     };
-  }, [lastRows, shownRows, sql, terms]);
+  }, [lastRows, shownRows, sql, terms, whole]);
 
   useEffect(() => {
     pause.current = isPaused;
@@ -104,6 +105,32 @@ export function useLive(
 
   usePainted(drawn, pause, redraw);
   return drawn;
+}
+
+/**
+ * Follows a query: with its newest rows if it is about the rows of one table, which the server
+ * knows, and as it is written otherwise. The model keeps the rows, so the client need not.
+ */
+function follow(
+  { lastRows, sql, whole }: Pick<FollowedQuery, "lastRows" | "sql" | "whole">,
+  take: (event: LiveEvent) => void,
+): Pick<LiveQuery, "close" | "doubled"> {
+  let query: LiveQuery | undefined;
+  const onEvent = (event: LiveEvent): void => {
+    if (event.type !== "status" || event.error?.code !== NOT_ROW_BY_ROW) {
+      take(event);
+      return;
+    }
+    query?.close();
+    query = db.live(whole, { keepRows: false, onEvent: take });
+  };
+  query = db.live(sql, { lastRows, keepRows: false, onEvent });
+  return {
+    close: () => query?.close(),
+    get doubled() {
+      return query?.doubled ?? 0;
+    },
+  };
 }
 
 /** Tells the model when its rows are on the screen. */

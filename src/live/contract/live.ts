@@ -14,7 +14,7 @@ import type {
   ErrorMessage,
   SubscriptionSpec,
 } from "../../protocol/mod.ts";
-import type { LiveMatch, LivePlan, LiveRow } from "../../sql/mod.ts";
+import type { LiveMatch, LivePlan, LiveRow, ResultMatch } from "../../sql/mod.ts";
 import type { DeliveryReport } from "../measures/delivery_times.ts";
 import type { RowPage } from "../rows/row_page.ts";
 
@@ -112,6 +112,8 @@ export interface LiveEngine {
   subscriptions(): readonly LiveRow[];
   /** Finds the group that a query would join among the open ones. */
   match(plan: LivePlan): LiveMatch;
+  /** Finds the group of a query that is followed as a whole. */
+  matchResult(fingerprint: string): ResultMatch | undefined;
   /** The delivery figures for `/metrics`. */
   delivery(): DeliveryReport;
   /** Executes KILL LIVE QUERY. Returns false if no such subscription exists. */

@@ -136,3 +136,14 @@ export function resumeExpired(earliestSeq: number): DatabaseError {
     { earliestSeq },
   );
 }
+
+/**
+ * Returns the code for a query that is no longer valid because an object it names has changed. Its
+ * subscriber has seen the table, so the error says that a right is missing, not that the table does
+ * not exist.
+ */
+export function codeAfterRefusal({ isHidden, response: { code } }: SubscriptionError): EndCode {
+  if (isHidden) return "UNAUTHORIZED";
+  if (code === "NOT_FOUND" || code === "UNAUTHORIZED") return code;
+  return code === "SUBSCRIPTION_FAILED" ? code : "SCHEMA_CHANGED";
+}

@@ -48,6 +48,8 @@ export interface PendingChange {
   readonly lastSeq: Seq;
   /** The number of changes in the message. */
   readonly count: number;
+  /** For a query that is followed as a whole: whether no message of the commit follows. */
+  readonly isCommitEnd?: boolean;
 }
 
 /** Options for turning changes into messages. */
@@ -93,7 +95,8 @@ export function pendingChangeFrom(
 
 /** Addresses a pending change to one subscription id. */
 export function changeMessage(pending: PendingChange, subscriptionId: string): ChangeMessage {
-  const { type, rows, oldValues, commitMs: ts, commitSeq } = pending;
+  const { type, rows, oldValues, commitMs: ts, commitSeq, isCommitEnd } = pending;
+  const end = isCommitEnd === undefined ? {} : { commit_end: isCommitEnd };
   if (type === "insert") {
     return {
       type: "change",
@@ -102,6 +105,7 @@ export function changeMessage(pending: PendingChange, subscriptionId: string): C
       rows,
       ts,
       commit_seq: commitSeq,
+      ...end,
     };
   }
   return {
@@ -112,13 +116,16 @@ export function changeMessage(pending: PendingChange, subscriptionId: string): C
     old_values: oldValues,
     ts,
     commit_seq: commitSeq,
+    ...end,
   };
 }
 
+/** @param options.result For a query that is followed as a whole: its key and its order. */
 export function ackMessage(options: {
   subscriptionId: string;
   control: BatchControl;
   schema: SubscriptionAck["schema"];
+  result?: Pick<SubscriptionAck, "key_columns" | "sort">;
 }): SubscriptionAck {
   return {
     type: "subscription_ack",
@@ -126,6 +133,7 @@ export function ackMessage(options: {
     total_rows: 0,
     batch_control: options.control,
     schema: options.schema,
+    ...options.result,
   };
 }
 

@@ -14,7 +14,7 @@ import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Seq } from "../../base/seq.ts";
 import { Messages } from "../delivery/messages.ts";
 import type { LiveProgram } from "../program/live_program.ts";
-import type { BatchStep } from "../subscription/load_reader.ts";
+import type { PositionedBatch } from "../subscription/load_reader.ts";
 
 /**
  * Short, because rows of a STREAM table may expire in the meantime and the entry occupies memory.
@@ -31,7 +31,7 @@ export interface ReplayStart {
 
 interface KeptReplay {
   readonly start: ReplayStart;
-  readonly step: BatchStep;
+  readonly step: PositionedBatch;
   readonly keptMs: number;
   readonly cancel: CancelTimer;
 }
@@ -45,7 +45,7 @@ export class RecentReplays {
   }
 
   /** Returns the first batch of this replay if another replay has just made it. */
-  find({ batchSize, boundary, position, program }: ReplayStart): BatchStep | undefined {
+  find({ batchSize, boundary, position, program }: ReplayStart): PositionedBatch | undefined {
     const kept = this.#byProgram.get(program);
     if (kept === undefined || this.#clock.monotonicMs() - kept.keptMs >= KEPT_MS) return undefined;
     const { start, step } = kept;
@@ -55,7 +55,7 @@ export class RecentReplays {
   }
 
   /** Keeps a first batch. Returns it in the form in which it is shared. */
-  keep(start: ReplayStart, step: BatchStep): BatchStep {
+  keep(start: ReplayStart, step: PositionedBatch): PositionedBatch {
     const { program } = start;
     this.#byProgram.get(program)?.cancel();
     const shared = { ...step, messages: new Messages() };

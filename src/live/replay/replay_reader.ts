@@ -20,7 +20,7 @@ import type { LiveChange, LiveProgram } from "../program/live_program.ts";
 import { FrameBudget } from "../rows/frame_budget.ts";
 import { RowPage } from "../rows/row_page.ts";
 import { READ_ROWS_MAX, type TickBudget } from "../scheduler/tick_budget.ts";
-import type { BatchStep, LoadReader, LoadStep } from "../subscription/load_reader.ts";
+import type { ChangeStep, LoadReader, PositionedBatch } from "../subscription/load_reader.ts";
 import type { ReplayMode } from "../subscription/subscribe_options.ts";
 import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
@@ -46,6 +46,8 @@ export interface ReplayOptions {
   /** The recent replays of other subscriptions. */
   readonly recent: RecentReplays;
 }
+
+type ReplayStep = PositionedBatch | ChangeStep;
 
 export class ReplayReader implements LoadReader {
   readonly #options: ReplayOptions;
@@ -79,7 +81,7 @@ export class ReplayReader implements LoadReader {
     this.#credit = options.batchSize;
   }
 
-  next(budget: TickBudget): LoadStep | undefined {
+  next(budget: TickBudget): ReplayStep | undefined {
     const isFirst = this.#stepCount === 0 && this.#options.mode === "all";
     const known = isFirst ? this.#known(budget) : undefined;
     const step = known ?? this.#next(budget);
@@ -89,7 +91,7 @@ export class ReplayReader implements LoadReader {
     return isNew ? this.#options.recent.keep(this.#start(), step) : step;
   }
 
-  #next(budget: TickBudget): LoadStep | undefined {
+  #next(budget: TickBudget): ReplayStep | undefined {
     for (;;) {
       const change = this.#ahead[this.#aheadStart];
       if (change === undefined) {
@@ -122,7 +124,7 @@ export class ReplayReader implements LoadReader {
   /**
    * Returns the first batch if another replay has made it. This replay then continues after it.
    */
-  #known(budget: TickBudget): BatchStep | undefined {
+  #known(budget: TickBudget): PositionedBatch | undefined {
     // A replay that has begun to read does not switch to a shared batch.
     if (this.#readSeq !== this.#options.position) return undefined;
     const step = this.#options.recent.find(this.#start());
@@ -160,7 +162,7 @@ export class ReplayReader implements LoadReader {
     return this.#options.mode === "all" && this.#changesSent >= this.#options.changesMax;
   }
 
-  #change(): LoadStep {
+  #change(): ReplayStep {
     const pending = pendingChangeFrom(this.#ahead, this.#aheadStart, {
       countMax: this.#runOfChanges(),
       frameBytesMax: this.#options.frameBytesMax,
@@ -191,7 +193,7 @@ export class ReplayReader implements LoadReader {
     this.#credit -= count;
   }
 
-  #cut(endsRequest: boolean): LoadStep {
+  #cut(endsRequest: boolean): ReplayStep {
     if (endsRequest) this.#credit = this.#options.batchSize;
     // Net effects skip versions in between, so the client has no position until it has everything.
     const { mode, position } = this.#options;
@@ -199,11 +201,11 @@ export class ReplayReader implements LoadReader {
     return this.#batch(reachedSeq, { isLast: false, endsRequest });
   }
 
-  #close(lastSeq: Seq): LoadStep {
+  #close(lastSeq: Seq): ReplayStep {
     return this.#batch(lastSeq, { isLast: true, endsRequest: true });
   }
 
-  #batch(lastSeq: Seq, ends: { isLast: boolean; endsRequest: boolean }): BatchStep {
+  #batch(lastSeq: Seq, ends: { isLast: boolean; endsRequest: boolean }): PositionedBatch {
     const rows = this.#rows;
     this.#rows = [];
     this.#frame.clear();
@@ -267,6 +269,6 @@ export class ReplayReader implements LoadReader {
   }
 }
 
-function rowCountOf({ rows }: BatchStep): number {
+function rowCountOf({ rows }: PositionedBatch): number {
   return rows instanceof RowPage ? rows.rowCount : rows.length;
 }

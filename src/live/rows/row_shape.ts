@@ -12,9 +12,9 @@ import type { WireCell } from "../../protocol/mod.ts";
 import type { CompiledExpression, LivePlan } from "../../sql/mod.ts";
 import {
   type Batch,
-  cellMakerFor,
   type DataType,
   type EnumType,
+  exactCellMakerFor,
   textsOf,
   type Value,
   type Vector,
@@ -49,9 +49,6 @@ const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "uuid",
 ]);
 
-/** Integers beyond 2^53 stay bigint: JSON writes them as text, MessagePack as int64. */
-const WHOLE_KINDS: ReadonlySet<DataType["kind"]> = new Set(["bigint", "timestamp", "datetime"]);
-
 /** The maximum number of shapes kept for sharing. A forgotten shape is built again. */
 const SHAPES_MAX = 256;
 
@@ -85,7 +82,8 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   if (shape === undefined) {
     const made = parts.map(([name, type, column]): ShapeField => {
       const known = defined(type, "every field has a type");
-      const toCell = isWhole(known) ? unchanged : cellMakerFor(known);
+      // JSON writes integers beyond 2^53 as text, MessagePack as int64.
+      const toCell = exactCellMakerFor(known);
       return { name, isPlain: PLAIN_KINDS.has(known.kind), toCell, column };
     });
     shape = new WireRowShape(made, seqFieldIndex);
@@ -176,14 +174,6 @@ export function setCell<T>(row: Record<string, T>, name: string, cell: NoInfer<T
     const attributes = { writable: true, enumerable: true, configurable: true };
     Object.defineProperty(row, name, { value: cell, ...attributes });
   }
-}
-
-function isWhole(type: DataType): boolean {
-  return type.kind === "array" ? isWhole(type.element) : WHOLE_KINDS.has(type.kind);
-}
-
-function unchanged(value: Value): unknown {
-  return value;
 }
 
 function valuesOf(

@@ -10,8 +10,8 @@ import type { TickBudget } from "../scheduler/tick_budget.ts";
 export interface BatchStep {
   readonly kind: "batch";
   readonly rows: readonly WireRow[] | RowPage;
-  /** The position at which a client may resume once this batch has been sent. */
-  readonly lastSeq: Seq;
+  /** The position at which a client may resume once this batch has been sent, if there is one. */
+  readonly lastSeq: Seq | undefined;
   /** Whether loading is over. Changes above `lastSeq` follow. */
   readonly isLast: boolean;
   /** Whether the client must make a request before the next step. */
@@ -20,7 +20,17 @@ export interface BatchStep {
   readonly messages?: Messages;
 }
 
-export type LoadStep = BatchStep | { readonly kind: "change"; readonly pending: PendingChange };
+/** A batch after which a client may resume. */
+export interface PositionedBatch extends BatchStep {
+  readonly lastSeq: Seq;
+}
+
+export type LoadStep = BatchStep | ChangeStep;
+
+export interface ChangeStep {
+  readonly kind: "change";
+  readonly pending: PendingChange;
+}
 
 export interface LoadReader {
   /**

@@ -63,7 +63,7 @@ export class Loading {
       batch_num: this.#batchCount,
       has_more: !isLast,
       status: isLast ? "ready" : "loading",
-      last_seq_id: lastSeq,
+      last_seq_id: lastSeq ?? null,
     };
     this.#batchCount += 1;
     if (endsRequest) {

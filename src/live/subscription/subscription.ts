@@ -252,7 +252,7 @@ export class Subscription implements LiveSubscription, GroupMember {
       liveId: this.liveId,
       subscriptionId: this.id,
       userId: this.principal.userId,
-      tableId: this.feed.tableId,
+      tableIds: [this.feed.tableId],
       query: this.group.asked.sql,
       options: this.#options,
       status: this.#state === "following" ? "ready" : this.#state,
@@ -265,6 +265,7 @@ export class Subscription implements LiveSubscription, GroupMember {
       lagMs: this.lagMs,
       queuedBytes: this.backpressure.sink.queuedBytes,
       changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,
+      stateBytes: undefined,
     };
   }
 
@@ -303,6 +304,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   #sendBatch(loading: Loading, step: BatchStep): void {
     const { rows, lastSeq, isLast, messages } = step;
     const control = loading.count(step);
+    assert(lastSeq !== undefined, "each batch of single rows ends at a position");
     this.#cursor = lastSeq;
     if (isLast) {
       this.#state = "behind";

@@ -11,6 +11,7 @@ import type {
   ControlMessage,
   ErrorMessage,
   InitialDataBatch,
+  SortTerm,
   SubscribeOptions,
   SubscriptionAck,
   SubscriptionSpec,
@@ -258,6 +259,21 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       items: messageReference("SchemaField"),
       description: "The columns of the query",
     },
+    key_columns: optional({
+      type: "array",
+      items: TEXT,
+      description:
+        "Of a query that is followed as a whole: the columns from which _key is made; none if it is made from the values of the row",
+    }),
+    sort: optional({
+      type: "array",
+      items: bodyOf<SortTerm>({
+        column: TEXT,
+        direction: { type: "string", enum: ["asc", "desc"] },
+        nulls: { type: "string", enum: ["first", "last"] },
+      }),
+      description: "The order of the rows if the query has ORDER BY; rows equal in it follow _key",
+    }),
   }),
   InitialDataBatch: bodyOf<InitialDataBatch>({
     type: kind("initial_data_batch"),
@@ -281,6 +297,11 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
     }),
     ts: optional({ ...COUNT, description: "Time of the commit, in milliseconds since 1970" }),
     commit_seq: optional({ ...COUNT, description: "The highest _seq of the commit" }),
+    commit_end: optional({
+      ...FLAG,
+      description:
+        "Of a query that is followed as a whole: whether this is the last message of the commit, after which the rows are those of the query at commit_seq",
+    }),
   }),
   SocketError: ERROR_MESSAGE,
   Pong: bodyOf<ControlMessageOf<"pong">>({

@@ -124,7 +124,10 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): s
   return `Namespace ${entry.name} belongs to ${entry.owner}`;
 }
 
-type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store" | "topics" | "webhooks">;
+type DropDeps = Pick<
+  SqlEnvironment,
+  "catalog" | "clock" | "live" | "store" | "topics" | "webhooks"
+>;
 
 interface DropSteps {
   /**
@@ -184,7 +187,7 @@ export function dropNamespace(
  */
 async function dropHeld(
   name: string,
-  { catalog, clock, store, topics: topicAccess, webhooks }: DropDeps,
+  { catalog, clock, live, store, topics: topicAccess, webhooks }: DropDeps,
   { checkCancelled, dropTable }: DropSteps,
 ): Promise<void> {
   const pause = pauser(clock);
@@ -198,6 +201,7 @@ async function dropHeld(
     const tableIds = new Set(tables.map(({ tableId }) => tableId));
     const viewIds = new Set(views.map(({ viewId }) => viewId));
     catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
+    if (views.length > 0) live().viewChanged();
     if (tables.length === 0) {
       // Dropping a table has already dropped its own sequences.
       const { sequences, types } = heldBy(name, catalog);

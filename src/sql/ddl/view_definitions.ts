@@ -32,6 +32,7 @@ import {
   type ViewShape,
 } from "../names/views.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
 import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
@@ -74,9 +75,9 @@ export function authorizeView(
 export function createView(
   node: CreateViewStatement,
   call: NewViewCall,
-  deps: BindingDeps & EntryDeps,
+  deps: BindingDeps & EntryDeps & Pick<SqlEnvironment, "live">,
 ): BoundDefinition {
-  const { catalog, clock, store } = deps;
+  const { catalog, clock, live, store } = deps;
   const namespace = node.name.schema ?? call.namespace;
   const { name, _location } = node.name;
   const position = _location.start;
@@ -120,6 +121,7 @@ export function createView(
   requireReplaceable(before, entry, { position, deps });
   return () => {
     catalog.changeView(entry);
+    live().viewChanged();
     return `View ${shown} replaced`;
   };
 }
@@ -276,7 +278,7 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
 export function dropViews(
   node: DropViewStatement,
   { namespace, principal }: ViewCall,
-  { catalog, systemViews }: NameDeps,
+  { catalog, live, systemViews }: NameDeps & Pick<SqlEnvironment, "live">,
 ): BoundDefinition {
   const { ifExists } = node;
   const entries = new Map<number, ViewEntry>();
@@ -313,6 +315,7 @@ export function dropViews(
   }
   return () => {
     catalog.dropViews([...entries.values(), ...dependents]);
+    live().viewChanged();
     return droppedMessage("view", { dropped, missing });
   };
 }

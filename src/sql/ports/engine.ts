@@ -6,7 +6,7 @@
 import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { SchemaField } from "../../protocol/mod.ts";
+import type { SchemaField, WireCell } from "../../protocol/mod.ts";
 import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
@@ -204,6 +204,12 @@ export interface SqlEngine {
    */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
   /**
+   * Plans any query: row by row if its rows are rows of one table, as a whole otherwise.
+   *
+   * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
+   */
+  planFollowed(principal: Principal, request: LiveRequest): FollowedPlan;
+  /**
    * Ends the running requests as KILL QUERY does, with SHUTTING_DOWN, and each later one. Returns
    * the number of running ones.
    */
@@ -327,4 +333,61 @@ export interface LivePlan {
    * subscription.
    */
   mayRead(): boolean;
+}
+
+/** How a query is followed: row by row, or as a whole. */
+export type FollowedPlan =
+  | { readonly way: "rows"; readonly plan: LivePlan }
+  | { readonly way: "result"; readonly plan: ResultPlan };
+
+/** A table that a followed result reads, and the owner of the rows that it reads there. */
+export interface ResultTable {
+  readonly tableId: number;
+  readonly owner: number;
+  /** The name as shown: "ns.table". */
+  readonly name: string;
+}
+
+/** A term of ORDER BY. */
+export interface ResultSort {
+  /** The index of the field by whose values rows are sorted. */
+  readonly field: number;
+  readonly isDescending: boolean;
+  readonly areNullsFirst: boolean;
+}
+
+/** The rows of a query at one seq, in its order. */
+export interface ResultRows {
+  readonly seq: Seq;
+  /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
+  readonly rows: readonly (readonly WireCell[])[];
+}
+
+/** An evaluation in progress. */
+export interface ResultEvaluation {
+  /** Rejects with a DatabaseError. */
+  readonly result: Promise<ResultRows>;
+  cancel(): void;
+}
+
+/** A query that is followed as a whole. */
+export interface ResultPlan {
+  readonly principal: Principal;
+  readonly tables: readonly ResultTable[];
+  /**
+   * Whether its rows change without a commit, as those of system views and of tables with a time to
+   * live do.
+   */
+  readonly changesByTime: boolean;
+  /** The fields of a row, whose names differ. */
+  readonly fields: readonly SchemaField[];
+  /** The fields that identify a row; undefined if only its values do. */
+  readonly keyFields: readonly number[] | undefined;
+  readonly sort: readonly ResultSort[];
+  /** Plans with the same fingerprint have the same rows at every seq. */
+  readonly fingerprint: string;
+  /** Whether a user may read the rows now. */
+  mayRead(principal: Principal): boolean;
+  /** Evaluates the query at the newest visible seq. */
+  evaluate(): ResultEvaluation;
 }

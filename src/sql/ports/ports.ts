@@ -24,7 +24,8 @@ export interface LiveRow {
   readonly liveId: string;
   readonly connectionId: string;
   readonly subscriptionId: string;
-  readonly tableId: number;
+  /** The ids of the tables that the query reads. */
+  readonly tableIds: readonly number[];
   readonly userId: string;
   readonly query: string;
   /** The options as the client sent them: undefined without options, null for live only. */
@@ -42,6 +43,8 @@ export interface LiveRow {
   readonly changesPerSecond: number;
   readonly createdAtMs: number;
   readonly lastUpdateMs: number | undefined;
+  /** The bytes of the rows that are kept for the query; undefined if none are. */
+  readonly stateBytes: number | undefined;
 }
 
 /** The place of a live query among the open ones, for EXPLAIN SUBSCRIBE TO. */
@@ -56,14 +59,27 @@ export interface LiveMatch {
   readonly testedGroups: number;
 }
 
+/** The open subscriptions to a query that is followed as a whole, for EXPLAIN SUBSCRIBE TO. */
+export interface ResultMatch {
+  readonly subscriptions: number;
+  /** The bytes of the rows that are kept. */
+  readonly stateBytes: number;
+  /** The time of its last evaluation, in milliseconds; undefined before the first. */
+  readonly costMs: number | undefined;
+}
+
 /** The operations of the live layer that SQL uses. */
 export interface LiveAccess {
   rows(): readonly LiveRow[];
   match(plan: LivePlan): LiveMatch;
+  /** Returns undefined if no query with this fingerprint is followed. */
+  matchResult(fingerprint: string): ResultMatch | undefined;
   /** Returns false if there is no such subscription. */
   kill(liveId: string): boolean;
   /** Called after a definition was changed or dropped. */
   tableChanged(tableId: number): void;
+  /** Called after a view was replaced or dropped. */
+  viewChanged(): void;
 }
 
 /**

@@ -32,7 +32,7 @@ import { compileExpression } from "../execute/evaluate/expression.ts";
 import type { BatchLayout } from "../execute/evaluate/layout.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
+import type { AstNode, SelectFromStatement, Statement } from "../parse/ast/ast.ts";
 import { holdsQuery } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseFollowed } from "../parse/errors.ts";
@@ -59,7 +59,7 @@ import { type ExecutionDeps, newContext } from "./statement_context.ts";
 import { watchOf } from "./statement_watch.ts";
 
 /** The names of CURRENT_USER and CURRENT_ROLE, which are fixed when a client subscribes. */
-const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
+export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user",
   "user",
   "current_user_id",
@@ -105,11 +105,7 @@ export function planLiveQuery(
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
   authorize(statement.requirements, principal, catalog);
   if (from?.kind !== "relation" || from.relation.kind !== "table") {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      "Cannot subscribe to a system view: it has no log of changes",
-      { position: node._location.start },
-    );
+    throw refused("a system view", node);
   }
   refuseAggregates(bound, node);
   readLiterals(statement.literals);
@@ -223,8 +219,19 @@ function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): Na
 
 function liveSelect(
   sql: string,
-  { limits, parameterCount }: { limits: SqlLimits; parameterCount: number },
+  given: { limits: SqlLimits; parameterCount: number },
 ): SelectFromStatement {
+  const node = followedNode(sql, given);
+  if (node.type !== "select") throw refused(node.type.toUpperCase(), node);
+  checkClauses(node);
+  return node;
+}
+
+/** Returns the only statement of a text that is to be followed. @throws {DatabaseError} */
+export function followedNode(
+  sql: string,
+  { limits, parameterCount }: { limits: SqlLimits; parameterCount: number },
+): Statement {
   const parsed = parseFollowed(() => parseRequest(sql, parseLimitsOf(limits)));
   const [node, second] = parsed.statements;
   if (node === undefined || second !== undefined) {
@@ -239,16 +246,25 @@ function liveSelect(
       `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${parsed.parameterCount}`,
     );
   }
-  if (node.type !== "select") throw refused(node.type.toUpperCase(), node);
-  checkClauses(node);
   return node;
 }
 
+/** Refuses a query whose rows are not the rows of one table. */
+export class NotRowByRow extends DatabaseError {
+  /** The part of the query that makes it so. */
+  readonly part: string;
+
+  constructor(part: string, node: AstNode) {
+    super("INVALID_SQL", `Cannot subscribe to a query with ${part}`, {
+      position: node._location.start,
+      hint: "the rows of one table are SELECT … FROM one table [WHERE …]",
+    });
+    this.part = part;
+  }
+}
+
 function refused(what: string, node: AstNode): DatabaseError {
-  return new DatabaseError("INVALID_SQL", `Cannot subscribe to a query with ${what}`, {
-    position: node._location.start,
-    hint: "a live query is SELECT … FROM one table [WHERE …]",
-  });
+  return new NotRowByRow(what, node);
 }
 
 /** Refuses everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
@@ -301,27 +317,31 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
 /** Refuses functions whose value changes without a change of the row. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
-    if (FIXED_FUNCTIONS.has(name)) continue;
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      `Cannot subscribe with function ${name}: its value changes even if the row does not`,
-      { position: startOfCall(node, name), hint: "pass the value as a parameter" },
-    );
+    if (!FIXED_FUNCTIONS.has(name)) throw unfixedFunction(name, startOfCall(node, name));
   }
+}
+
+/** Refuses a function whose value changes without a change of any row. */
+export function unfixedFunction(name: string, position: number): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot subscribe with function ${name}: its value changes even if the row does not`,
+    { position, hint: "pass the value as a parameter" },
+  );
 }
 
 /**
  * Returns the position of a call in a query, or that of the query if the call has another name
  * there.
  */
-function startOfCall({ columns, where, _location }: SelectFromStatement, name: string): number {
-  for (const part of partsOf([columns, where])) {
+export function startOfCall(node: AstNode, name: string): number {
+  for (const part of partsOf([node])) {
     const { function: called, keyword, type, _location: at }: SyntaxPart = part;
     const isCall = type === "call" && called?.name === name;
     const isKeyword = type === "keyword" && keyword === name;
     if ((isCall || isKeyword) && at !== undefined) return at.start;
   }
-  return _location.start;
+  return node._location.start;
 }
 
 /** Returns the functions of a query whose values their arguments do not determine. */
@@ -409,7 +429,7 @@ function equalityOf(
  * Returns everything that determines the messages of a query: its text, its parameters and, if it
  * matters, the caller.
  */
-function fingerprintOf(
+export function fingerprintOf(
   { params, sql }: LiveRequest,
   namespace: string,
   caller: Principal | undefined,
@@ -422,7 +442,7 @@ function fingerprintOf(
  * A user who subscribes to their own rows gets an owner number now, so that even the first row is
  * delivered.
  */
-function withOwner(catalog: Catalog, principal: Principal): Principal {
+export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
 }

@@ -13,7 +13,7 @@ import { parseLimitsOf } from "../ports/parameters.ts";
 
 interface EndedRequest {
   readonly principal: Principal;
-  readonly request: SqlRequest;
+  readonly request: Pick<SqlRequest, "origin" | "sql">;
   readonly ledger: RequestLedger;
   /** Set if the request was listed. */
   readonly running?: RunningRequest | undefined;

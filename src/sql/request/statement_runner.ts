@@ -5,6 +5,7 @@ import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
+import type { Seq } from "../../base/seq.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import { UNKNOWN, type Value } from "../../types/mod.ts";
 import { NOT_READ } from "../execute/build/build_scan.ts";
@@ -55,6 +56,8 @@ export interface RunOptions {
   readonly copyTo?: CopySettings | undefined;
   /** The measurements, for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
+  /** Returns the seq at which an attempt reads; the newest visible one if absent. */
+  atSeq?(): Seq;
   /** Returns the source of the statement; absent if it has to run on the event loop. */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
@@ -243,7 +246,7 @@ export class StatementRunner {
       principal,
       namespace,
       slots: parameters,
-      atSeq: this.#deps.store.visibleSeq,
+      atSeq: options.atSeq?.() ?? this.#deps.store.visibleSeq,
       transaction,
       profile,
       ledger: this.#options.ledger,

@@ -24,9 +24,10 @@ export class CellRows {
   readonly types: readonly DataType[];
   readonly #makers: readonly (CellMaker | undefined)[];
 
-  constructor(types: readonly DataType[]) {
+  /** @param makerFor Makes the cells of a type; by default those of an answer over HTTP. */
+  constructor(types: readonly DataType[], makerFor: (type: DataType) => CellMaker = cellMakerFor) {
     this.types = types;
-    this.#makers = types.map((type) => (isCellIdentity(type) ? undefined : cellMakerFor(type)));
+    this.#makers = types.map((type) => (isCellIdentity(type) ? undefined : makerFor(type)));
   }
 
   /**

@@ -26,6 +26,7 @@ const LIVE_COLUMNS: ColumnList = [
   ["position", BIGINT],
   ["lag_ms", BIGINT],
   ["changes_per_sec", DOUBLE],
+  ["state_bytes", BIGINT],
 ];
 
 const CONNECTION_COLUMNS: ColumnList = [
@@ -63,13 +64,18 @@ function liveRows({ catalog, live, nodeId }: LiveViewDeps, userId: string | unde
     .rows()
     .filter((row) => userId === undefined || row.userId === userId)
     .map((row) => {
-      const table = catalog.tableById(row.tableId);
+      const tables = row.tableIds.flatMap((tableId) => catalog.tableById(tableId) ?? []);
+      const namespaces = new Set(tables.map(({ namespace }) => namespace));
+      const [namespace = null] = namespaces;
+      const names = tables.map((table) =>
+        namespaces.size === 1 ? table.name : `${table.namespace}.${table.name}`,
+      );
       return [
         row.liveId,
         row.connectionId,
         row.subscriptionId,
-        table?.namespace ?? null,
-        table?.name ?? null,
+        namespaces.size === 1 ? namespace : null,
+        names.length === 0 ? null : names.join(", "),
         row.userId,
         row.query,
         row.options === undefined ? null : JSON.stringify(row.options),
@@ -83,6 +89,7 @@ function liveRows({ catalog, live, nodeId }: LiveViewDeps, userId: string | unde
         row.position ?? null,
         row.lagMs ?? null,
         row.changesPerSecond,
+        row.stateBytes ?? null,
       ];
     });
 }

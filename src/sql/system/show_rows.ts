@@ -299,8 +299,8 @@ export function statsRow(
   const subscriptions = live()
     .rows()
     .filter(
-      ({ tableId, userId }) =>
-        tableId === table.tableId && (seesAll || userId === principal.userId),
+      ({ tableIds, userId }) =>
+        tableIds.includes(table.tableId) && (seesAll || userId === principal.userId),
     );
   return [
     table.name,

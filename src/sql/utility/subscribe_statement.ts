@@ -1,18 +1,20 @@
 /**
  * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO: describe the message that a client sends to follow a
- * query, and how changes of its table would find the query. HTTP does not stream here, and no
+ * query, and how changes of its tables would find the query. HTTP does not stream here, and no
  * subscription is opened.
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
+import { SHARED_OWNER } from "../../storage/mod.ts";
 import { TEXT } from "../../types/mod.ts";
 import type { SubscribeStatement } from "../parse/ast/ast.ts";
 import { expressionToSql } from "../parse/print/print.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import type { LivePlan, SqlParameter, StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
-import type { LiveMatch } from "../ports/ports.ts";
-import { type LivePlanDeps, planLiveQuery } from "../prepare/live_planner.ts";
+import type { LiveMatch, ResultMatch } from "../ports/ports.ts";
+import { planFollowedQuery, type WholeQuery } from "../prepare/followed_query.ts";
+import { type LivePlanDeps, NotRowByRow, planLiveQuery } from "../prepare/live_planner.ts";
 import { type PlainColumn, rowsResult } from "../result/result.ts";
 import type { AdministrationCall } from "./administration.ts";
 
@@ -66,17 +68,11 @@ export function explainSubscribe(
 ): StatementResult {
   const { principal } = call;
   optionsOf(node);
-  const plan = planOf(deps, node, call);
-  const table = deps.catalog.tableById(plan.tableId);
-  const { query } = node;
-  const where = query.type === "select" ? query.where : undefined;
-  const lines = [
-    `Live query on ${plan.tableName}`,
-    `  rows: ${table?.kind === "shared" ? "shared, of all users" : `of ${principal.userId}`}`,
-    `  columns read: ${columnNames(plan, table)}`,
-    `  filter: ${where === undefined ? "none" : expressionToSql(where)}`,
-    ...matchLines(plan, table, deps.live().match(plan)),
-  ];
+  const planned = planOf(deps, node, call);
+  const lines =
+    "query" in planned
+      ? resultLines(planned, deps.live().matchResult(planned.query.fingerprint))
+      : rowLines(deps, node, { plan: planned.plan, userId: principal.userId });
   return rowsResult(
     EXPLAIN_COLUMNS,
     lines.map((line) => [line]),
@@ -84,14 +80,77 @@ export function explainSubscribe(
   );
 }
 
+function rowLines(
+  deps: LivePlanDeps & Pick<SqlEnvironment, "live">,
+  { query }: SubscribeStatement,
+  { plan, userId }: { plan: LivePlan; userId: string },
+): string[] {
+  const table = deps.catalog.tableById(plan.tableId);
+  const where = query.type === "select" ? query.where : undefined;
+  return [
+    `Live query on ${plan.tableName}`,
+    `  rows: ${table?.kind === "shared" ? "shared, of all users" : `of ${userId}`}`,
+    `  columns read: ${columnNames(plan, table)}`,
+    `  filter: ${where === undefined ? "none" : expressionToSql(where)}`,
+    ...matchLines(plan, table, deps.live().match(plan)),
+  ];
+}
+
+/** A query that is followed as a whole, and the part of it for which that is so. */
+interface PlannedResult {
+  readonly query: WholeQuery;
+  readonly part: string;
+}
+
+function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefined): string[] {
+  const { changesByTime, fields, keyFields, sort, tables } = query;
+  const nameOf = (field: number): string => nameText(fields[field]?.name ?? "?");
+  const names = tables.map(({ name, owner }) =>
+    owner === SHARED_OWNER ? name : `${name} (own rows)`,
+  );
+  const terms = sort.map(({ areNullsFirst, field, isDescending }) => {
+    const direction = isDescending ? "DESC" : "ASC";
+    return `${nameOf(field)} ${direction} NULLS ${areNullsFirst ? "FIRST" : "LAST"}`;
+  });
+  const when = changesByTime
+    ? "after a commit that changes one of these, and every second"
+    : "after a commit that changes one of these";
+  const { costMs, stateBytes = 0, subscriptions = 0 } = match ?? {};
+  const cost = costMs === undefined ? "not known yet" : `${costMs.toFixed(1)} ms`;
+  return [
+    `Live query as a whole: it has ${part}`,
+    `  reads: ${names.length === 0 ? "no table" : names.join(", ")}`,
+    `  key of a row: ${keyOf(keyFields, nameOf)}`,
+    `  order: ${terms.length === 0 ? "none" : terms.join(", ")}`,
+    `  evaluated: ${when}, at most a quarter of the time`,
+    `  cost of an evaluation: ${cost}`,
+    `  group: ${subscriptions} open subscription(s) share it and its rows, ${stateBytes} bytes`,
+  ];
+}
+
+function keyOf(
+  keyFields: readonly number[] | undefined,
+  nameOf: (field: number) => string,
+): string {
+  if (keyFields === undefined) return "its values";
+  return keyFields.length === 0 ? "none, as there is one row" : keyFields.map(nameOf).join(", ");
+}
+
 /** Plans the query. Positions of faults refer to the text of the request. */
 function planOf(
   deps: LivePlanDeps,
   { _location, source, sourceStart }: SubscribeStatement,
   { ledger, namespace, params, principal }: AdministrationCall,
-): LivePlan {
+): PlannedResult | { readonly plan: LivePlan } {
+  const request = { sql: source, params, namespace };
+  const caller = { principal, ledger };
   try {
-    return planLiveQuery(deps, { sql: source, params, namespace }, { principal, ledger });
+    try {
+      return { plan: planLiveQuery(deps, request, caller) };
+    } catch (error) {
+      if (!(error instanceof NotRowByRow)) throw error;
+      return { query: planFollowedQuery(deps, request, caller), part: error.part };
+    }
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
     throw withDetails(error, {

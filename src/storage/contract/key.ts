@@ -65,8 +65,7 @@ export function keyOfValues(values: Row): Key {
   return values.length === 1 ? keyOfValue(values[0] ?? null) : keyOfRow(values, [...values.keys()]);
 }
 
-/** The key that consists of one value. */
-export function keyOfValue(value: Value): Key {
+function keyOfValue(value: Value): Key {
   switch (typeof value) {
     case "number":
     case "string":

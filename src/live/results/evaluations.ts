@@ -1,0 +1,139 @@
+/**
+ * Decides when queries that are followed as a whole are evaluated.
+ *
+ *     commit ──► group is due ──► its rest is over? ──► queue ──► evaluated ──► rests
+ *
+ * An evaluation never runs in the tick of the commit that asks for it, so commits in the same tick
+ * share one. Afterwards the query rests for a multiple of the time that it took: one that is
+ * expensive is evaluated less often, and one that is cheap after every commit. Together, the
+ * evaluations leave the event loop at least as much time for other work as they take.
+ */
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+
+/** The share of its time that one query may be evaluated: one part in this many and one. */
+const REST_PER_COST = 3;
+
+/** The number of evaluations that may be under way, in readers or on the event loop. */
+const UNDER_WAY_MAX = 4;
+
+/** The work on the event loop after which it does something else for as long. */
+const WORK_MS_MAX = 5;
+
+export interface Evaluated {
+  /** Runs one evaluation. Never rejects. */
+  evaluate(): Promise<void>;
+}
+
+interface Turn {
+  restUntilMs: number;
+  isUnderWay: boolean;
+  costMs: number | undefined;
+  /** Whether a change has arrived since the evaluation that is under way began. */
+  isDue: boolean;
+  cancelTimer: CancelTimer | undefined;
+}
+
+export class Evaluations<Each extends Evaluated> {
+  readonly #clock: Clock;
+  readonly #turns = new Map<Each, Turn>();
+  readonly #queue = new Set<Each>();
+  #underWayCount = 0;
+  #isPumping = false;
+  #workMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Evaluates a query as soon as it may, and once for all requests until then. */
+  request(each: Each): void {
+    const turn = this.#turnOf(each);
+    if (turn.isUnderWay) {
+      turn.isDue = true;
+      return;
+    }
+    if (turn.cancelTimer !== undefined || this.#queue.has(each)) return;
+    const restMs = turn.restUntilMs - this.#clock.monotonicMs();
+    if (restMs <= 0) {
+      this.#enqueue(each);
+      return;
+    }
+    turn.cancelTimer = this.#clock.after(restMs, () => {
+      turn.cancelTimer = undefined;
+      this.#enqueue(each);
+    });
+  }
+
+  /** The time of the last evaluation of a query; undefined before the first. */
+  costMsOf(each: Each): number | undefined {
+    return this.#turns.get(each)?.costMs;
+  }
+
+  /** Makes a query rest at least this long after the evaluation that is under way. */
+  postpone(each: Each, ms: number): void {
+    this.#turnOf(each).restUntilMs = this.#clock.monotonicMs() + ms;
+  }
+
+  forget(each: Each): void {
+    this.#turns.get(each)?.cancelTimer?.();
+    this.#turns.delete(each);
+    this.#queue.delete(each);
+  }
+
+  #turnOf(each: Each): Turn {
+    const known = this.#turns.get(each);
+    if (known !== undefined) return known;
+    const turn: Turn = {
+      restUntilMs: Number.NEGATIVE_INFINITY,
+      isUnderWay: false,
+      costMs: undefined,
+      isDue: false,
+      cancelTimer: undefined,
+    };
+    this.#turns.set(each, turn);
+    return turn;
+  }
+
+  #enqueue(each: Each): void {
+    this.#queue.add(each);
+    if (!this.#isPumping) void this.#pump();
+  }
+
+  async #pump(): Promise<void> {
+    this.#isPumping = true;
+    while (this.#queue.size > 0 && this.#underWayCount < UNDER_WAY_MAX) {
+      await this.#otherWork();
+      const [next] = this.#queue;
+      if (next === undefined) break;
+      this.#queue.delete(next);
+      const startMs = this.#clock.monotonicMs();
+      void this.#run(next);
+      this.#workMs += this.#clock.monotonicMs() - startMs;
+    }
+    this.#isPumping = false;
+  }
+
+  /** Lets other work run: a tick, or after much work of this kind as long as that has taken. */
+  async #otherWork(): Promise<void> {
+    if (this.#workMs < WORK_MS_MAX) return await this.#clock.yield();
+    const restMs = this.#workMs;
+    this.#workMs = 0;
+    await new Promise<void>((resolve) => void this.#clock.after(restMs, resolve));
+  }
+
+  async #run(each: Each): Promise<void> {
+    const turn = this.#turnOf(each);
+    turn.isUnderWay = true;
+    turn.isDue = false;
+    this.#underWayCount += 1;
+    const startMs = this.#clock.monotonicMs();
+    await each.evaluate();
+    const endMs = this.#clock.monotonicMs();
+    turn.costMs = endMs - startMs;
+    turn.restUntilMs = Math.max(turn.restUntilMs, endMs + REST_PER_COST * (endMs - startMs));
+    turn.isUnderWay = false;
+    this.#underWayCount -= 1;
+    if (turn.isDue && this.#turns.get(each) === turn) this.request(each);
+    if (this.#queue.size > 0 && !this.#isPumping) void this.#pump();
+  }
+}

@@ -1,0 +1,313 @@
+/**
+ * All subscriptions to the same result: they share its evaluations and the rows that are kept.
+ *
+ *     commit ──► due ──► evaluated at the newest seq ──► new state ──► messages ──► members
+ *
+ * Invariants: a state that members are sent is the query at one seq, for all of its tables. A
+ * result that was begun before a definition changed is never sent: the plan is made again first.
+ * While the group is not due, its state is also that of every later seq.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { OnBug } from "../../base/bugs.ts";
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { EndCode, ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
+import type { FollowedPlan, ResultEvaluation, ResultMatch, ResultPlan } from "../../sql/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import { SubscriptionError } from "../contract/live.ts";
+import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
+import type { QuerySpec } from "../delivery/groups.ts";
+import type { Evaluated, Evaluations } from "./evaluations.ts";
+import { StepMessages } from "./result_messages.ts";
+import { changesBetween, newState, ResultShape, type ResultState } from "./result_state.ts";
+import type { StateBudget } from "./state_budget.ts";
+
+/** The part of a subscription that its group uses. */
+export interface ResultMember {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly spec: SubscriptionSpec;
+  /** The state that it keeps because it has not been sent the newest one. */
+  readonly heldState: ResultState | undefined;
+  /** Receives the step from one state to the next. `before` is undefined for the first state. */
+  take(step: ResultStep): void;
+  end(message: ErrorMessage): void;
+  fail(error: unknown): void;
+}
+
+export interface ResultStep {
+  readonly before: ResultState | undefined;
+  readonly after: ResultState;
+  readonly messages: StepMessages;
+}
+
+/** The part of the engine that groups use. */
+export interface ResultHost {
+  readonly store: Pick<Store, "commitMs" | "visibleSeq">;
+  readonly clock: Clock;
+  readonly onBug: OnBug;
+  readonly frameBytesMax: number;
+  readonly budget: StateBudget;
+  readonly evaluations: Evaluations<ResultGroup>;
+  /** @throws {SubscriptionError} */
+  plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
+  /** Called when a group has no members left. */
+  forget(group: ResultGroup): void;
+}
+
+/** The time between two evaluations of a query whose rows change without a commit. */
+const REFRESH_MS = 1000;
+
+/** The time before an evaluation is tried again that found all readers occupied. */
+const RETRY_MS = 250;
+
+export class ResultGroup implements Evaluated {
+  readonly #host: ResultHost;
+  /** The query that all members share. Ids and options are each member's own. */
+  readonly asked: QuerySpec;
+  readonly #members = new Set<ResultMember>();
+  #plan: ResultPlan;
+  #shape: ResultShape;
+  #state: ResultState | undefined;
+  #isDue = true;
+  #isUnderWay = false;
+  #needsReview = false;
+  /** Counts the changes of definitions, after which an evaluation under way is void. */
+  #version = 0;
+  #evaluation: ResultEvaluation | undefined;
+  #cancelRefresh: CancelTimer | undefined;
+  #isClosed = false;
+
+  // Members leave while they are visited; a Set visits each of the others once all the same.
+
+  constructor(host: ResultHost, plan: ResultPlan, asked: QuerySpec) {
+    this.#host = host;
+    this.#plan = plan;
+    this.#shape = new ResultShape(plan);
+    this.asked = asked;
+  }
+
+  get plan(): ResultPlan {
+    return this.#plan;
+  }
+
+  get shape(): ResultShape {
+    return this.#shape;
+  }
+
+  get memberCount(): number {
+    return this.#members.size;
+  }
+
+  get members(): Iterable<ResultMember> {
+    return this.#members;
+  }
+
+  /** The newest state; undefined before the first evaluation. */
+  get state(): ResultState | undefined {
+    const state = this.#state;
+    const isOld = this.#isDue || this.#isUnderWay || this.#plan.changesByTime;
+    if (state === undefined || isOld) return state;
+    const { visibleSeq } = this.#host.store;
+    if (state.seq < visibleSeq) this.#state = { ...state, seq: visibleSeq };
+    return this.#state;
+  }
+
+  /** Whether the group waits for its review after a changed definition. */
+  get isSuspended(): boolean {
+    return this.#needsReview;
+  }
+
+  /** The memory of all states that the group and its members keep. */
+  get stateBytes(): number {
+    const states = new Map<unknown, number>();
+    const add = (state: ResultState | undefined): void => {
+      if (state !== undefined) states.set(state.rows, state.bytes);
+    };
+    add(this.#state);
+    for (const { heldState } of this.#members) add(heldState);
+    let bytes = 0;
+    for (const each of states.values()) bytes += each;
+    return bytes;
+  }
+
+  get match(): ResultMatch {
+    const costMs = this.#host.evaluations.costMsOf(this);
+    return { subscriptions: this.memberCount, stateBytes: this.stateBytes, costMs };
+  }
+
+  reads(tableId: number, owner: number): boolean {
+    return this.#plan.tables.some((table) => table.tableId === tableId && table.owner === owner);
+  }
+
+  join(member: ResultMember): void {
+    this.#members.add(member);
+    if (this.#state === undefined || this.#isDue) this.#host.evaluations.request(this);
+  }
+
+  leave(member: ResultMember): void {
+    this.#members.delete(member);
+    if (this.#members.size > 0) {
+      // The query is evaluated for one of its members.
+      if (member.principal.userId === this.#plan.principal.userId) this.#reviewUnlessHeld(member);
+      return;
+    }
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#version += 1;
+    this.#evaluation?.cancel();
+    this.#cancelRefresh?.();
+    this.#host.evaluations.forget(this);
+    this.#host.budget.set(this, 0);
+    this.#host.forget(this);
+  }
+
+  /** Notes a commit that changed one of the tables. */
+  noteChange(): void {
+    this.#isDue = true;
+    this.#host.evaluations.request(this);
+  }
+
+  /** Notes a changed definition: nothing is sent before the query has been planned again. */
+  review(): void {
+    this.#needsReview = true;
+    this.#version += 1;
+    this.#evaluation?.cancel();
+    this.noteChange();
+  }
+
+  async evaluate(): Promise<void> {
+    const version = this.#version;
+    const isVoid = (): boolean => this.#version !== version || this.#isClosed;
+    try {
+      if (this.#needsReview) this.#reviewMembers();
+      this.#endWithoutRight();
+      if (isVoid()) return;
+      this.#isDue = false;
+      this.#isUnderWay = true;
+      this.#evaluation = this.#plan.evaluate();
+      const rows = await this.#evaluation.result;
+      if (isVoid()) return;
+      const before = this.#state;
+      const pause = pauser(this.#host.clock);
+      const check = (bytes: number): void => this.#host.budget.check(this, bytes);
+      const { changes, state } = await newState(rows, { before, shape: this.#shape, pause, check });
+      if (isVoid()) return;
+      this.#isUnderWay = false;
+      this.#state = state;
+      const { seq } = state;
+      const messages = new StepMessages(changes, { ...this.#host, seq });
+      this.#send({ before, after: state, messages });
+    } catch (error) {
+      if (!isVoid()) this.#failed(error);
+    } finally {
+      this.#evaluation = undefined;
+      this.#isUnderWay = false;
+      this.#refreshLater();
+    }
+  }
+
+  /** Returns the step from the state that a member has to the newest one. */
+  stepFrom(before: ResultState): ResultStep | undefined {
+    const after = this.state;
+    if (after === undefined) return undefined;
+    const changes = changesBetween(before, after, this.#shape);
+    return {
+      before,
+      after,
+      messages: new StepMessages(changes, { ...this.#host, seq: after.seq }),
+    };
+  }
+
+  #send(step: ResultStep): void {
+    for (const member of this.#members) member.take(step);
+    const { budget } = this.#host;
+    const bytes = this.stateBytes;
+    try {
+      budget.check(this, bytes);
+      budget.set(this, bytes);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #refreshLater(): void {
+    if (this.#isClosed || !this.#plan.changesByTime) return;
+    this.#cancelRefresh?.();
+    this.#cancelRefresh = this.#host.clock.after(REFRESH_MS, () => this.noteChange());
+  }
+
+  #failed(error: unknown): void {
+    const isBusy = error instanceof DatabaseError && error.code === "LIMIT_EXCEEDED";
+    if (isBusy && this.#state !== undefined) {
+      this.#host.evaluations.postpone(this, RETRY_MS);
+      this.noteChange();
+      return;
+    }
+    for (const member of this.#members) member.fail(error);
+  }
+
+  #endWithoutRight(): void {
+    for (const member of this.#members) {
+      if (!this.#plan.mayRead(member.principal)) this.#end(member, "UNAUTHORIZED");
+    }
+  }
+
+  #reviewUnlessHeld({ principal: { userId } }: ResultMember): void {
+    for (const { principal } of this.#members) if (principal.userId === userId) return;
+    this.review();
+  }
+
+  /** Plans the query again for each user. */
+  #reviewMembers(): void {
+    this.#needsReview = false;
+    const before = this.#plan;
+    const outcomes = new Map<string, ResultPlan | EndCode>();
+    for (const member of this.#members) {
+      const { principal, spec } = member;
+      const known = outcomes.get(principal.userId);
+      const outcome = known ?? this.#outcomeFor(principal, spec, before);
+      outcomes.set(principal.userId, outcome);
+      if (typeof outcome === "string") this.#end(member, outcome);
+      else this.#plan = outcome;
+    }
+    this.#shape = new ResultShape(this.#plan);
+  }
+
+  #outcomeFor(
+    principal: Principal,
+    spec: SubscriptionSpec,
+    before: ResultPlan,
+  ): ResultPlan | EndCode {
+    try {
+      const { plan, way } = this.#host.plan(principal, spec);
+      return way === "result" && isSameResult(before, plan) ? plan : "SCHEMA_CHANGED";
+    } catch (error) {
+      if (error instanceof SubscriptionError) return codeAfterRefusal(error);
+      throw error;
+    }
+  }
+
+  #end(member: ResultMember, code: EndCode): void {
+    const names = this.#plan.tables.map(({ name }) => name).join(", ");
+    member.end(ending(member.id, code, WHY[code]?.(names) ?? `A definition of ${names} changed`));
+  }
+}
+
+const WHY: Partial<Record<EndCode, (names: string) => string>> = {
+  NOT_FOUND: (names) => `A table or view of the query was dropped or renamed; it read ${names}`,
+  UNAUTHORIZED: (names) => `The query may no longer be read; it reads ${names}`,
+  SCHEMA_CHANGED: (names) => `A definition of the query changed; subscribe again (${names})`,
+  SUBSCRIPTION_FAILED: () => "The subscription failed on the server",
+};
+
+/** Whether rows look the same, and are told apart in the same way. */
+function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
+  return lookOf(before) === lookOf(after);
+}
+
+function lookOf({ fields, keyFields, sort, tables }: ResultPlan): string {
+  const tableIds = tables.map(({ owner, tableId }) => [tableId, owner]);
+  return JSON.stringify({ fields, keyFields, sort, tableIds });
+}

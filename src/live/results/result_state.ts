@@ -1,0 +1,230 @@
+/**
+ * The rows of a followed result at one seq, and the difference between two such states.
+ *
+ *     rows of an evaluation ──► keys ──► rows that have not changed are taken from the state before
+ *                                   └──► a new state, and the changes that lead to it
+ *
+ * States are never modified. A subscriber that has fallen behind keeps the state that it was sent,
+ * which shares its unchanged rows with the newest one. Invariant: a key occurs once in a state, and
+ * the same row has the same key in every state, also after a restart.
+ */
+
+import type { Seq } from "../../base/seq.ts";
+import { digestKey, shortKey } from "../../base/short_key.ts";
+import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
+import type { ResultPlan, ResultRows } from "../../sql/mod.ts";
+import type { LiveChange } from "../program/live_program.ts";
+
+/** A row of a result, as it is kept. */
+interface KeptRow {
+  readonly key: string;
+  readonly cells: readonly WireCell[];
+  /** The seq of the evaluation that first saw these values. */
+  readonly seq: Seq;
+}
+
+export interface ResultState {
+  /** The seq at which the query has these rows. */
+  readonly seq: Seq;
+  /** The rows by key, in the order of the query. */
+  readonly rows: ReadonlyMap<string, KeptRow>;
+  /** The approximate memory of all rows. */
+  readonly bytes: number;
+}
+
+export interface NewState {
+  readonly state: ResultState;
+  /** The changes from the state before: deletes, then updates, then inserts. */
+  readonly changes: readonly LiveChange[];
+}
+
+/** The memory of a kept row beside its cells: the object, the list and the entry of the map. */
+const ROW_BYTES = 160;
+
+/** The rows between two pauses. */
+const ROWS_PER_STEP = 256;
+
+export interface NewStateOptions {
+  /** The state that followers have; undefined for a first state. */
+  readonly before: ResultState | undefined;
+  readonly shape: ResultShape;
+  /** Lets other work run. */
+  readonly pause: () => Promise<void>;
+  /** Called with the memory of the rows so far. Throws if it is too much. */
+  readonly check: (bytes: number) => void;
+}
+
+/** Makes a state of evaluated rows. */
+export async function newState(
+  { rows, seq }: ResultRows,
+  { before, check, pause, shape }: NewStateOptions,
+): Promise<NewState> {
+  const kept = new Map<string, KeptRow>();
+  const keys = new KeysOfRows(shape);
+  const changes: LiveChange[] = [];
+  let bytes = 0;
+  let foundCount = 0;
+  for (const [index, cells] of rows.entries()) {
+    if (index % ROWS_PER_STEP === ROWS_PER_STEP - 1) {
+      check(bytes);
+      await pause();
+    }
+    const key = keys.of(cells);
+    const old = before?.rows.get(key);
+    const isKept = old !== undefined && sameCells(old.cells, cells);
+    const row = isKept ? old : { key, cells, seq };
+    kept.set(key, row);
+    bytes += bytesOf(row);
+    if (old !== undefined) foundCount += 1;
+    if (!isKept && before !== undefined) changes.push(shape.changeTo(row, old, seq));
+  }
+  check(bytes);
+  if (before === undefined) return { state: { seq, rows: kept, bytes }, changes: [] };
+  if (foundCount < before.rows.size) {
+    for (const row of before.rows.values()) {
+      if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
+    }
+  }
+  // Rows of equal order may come in another order each time. They are not changes.
+  if (changes.length === 0) return { state: { ...before, seq }, changes };
+  return { state: { seq, rows: kept, bytes }, changes: inOrder(changes) };
+}
+
+/** Returns the changes that lead from one state to a later one. */
+export function changesBetween(
+  before: ResultState,
+  after: ResultState,
+  shape: ResultShape,
+): readonly LiveChange[] {
+  if (before.rows === after.rows) return [];
+  const changes: LiveChange[] = [];
+  for (const row of before.rows.values()) {
+    if (!after.rows.has(row.key)) changes.push(shape.deletion(row, after.seq));
+  }
+  for (const row of after.rows.values()) {
+    const old = before.rows.get(row.key);
+    if (old === row || (old !== undefined && sameCells(old.cells, row.cells))) continue;
+    changes.push(shape.changeTo(row, old, after.seq));
+  }
+  return inOrder(changes);
+}
+
+const RANKS: Record<LiveChange["type"], number> = { delete: 0, update: 1, insert: 2 };
+
+/** Puts deletes first, so that a window of LIMIT never has more rows than its limit. */
+function inOrder(changes: LiveChange[]): LiveChange[] {
+  return changes.toSorted((left, right) => RANKS[left.type] - RANKS[right.type]);
+}
+
+/** The names of the fields, and which of them identify a row. */
+export class ResultShape {
+  readonly #names: readonly string[];
+  readonly keyFields: readonly number[] | undefined;
+
+  constructor({ fields, keyFields }: Pick<ResultPlan, "fields" | "keyFields">) {
+    this.#names = fields.map(({ name }) => name);
+    this.keyFields = keyFields;
+  }
+
+  /** Returns a row as subscribers see it. */
+  rowOf({ cells, key, seq }: KeptRow): WireRow {
+    const row: Record<string, WireCell> = {};
+    for (const [index, name] of this.#names.entries()) setCell(row, name, cells[index] ?? null);
+    row["_key"] = key;
+    row["_seq"] = seq;
+    return row;
+  }
+
+  changeTo(row: KeptRow, old: KeptRow | undefined, commitSeq: Seq): LiveChange {
+    const { seq } = row;
+    const change = { seq, commitSeq, row: this.rowOf(row) };
+    if (old === undefined) return { ...change, type: "insert", prev: 0, old: undefined };
+    return { ...change, type: "update", prev: old.seq, old: this.#changedOf(old, row) };
+  }
+
+  deletion(row: KeptRow, seq: Seq): LiveChange {
+    const old = { ...this.rowOf(row), _seq: seq, _deleted: true };
+    return { type: "delete", seq, commitSeq: seq, prev: row.seq, row: undefined, old };
+  }
+
+  /** Returns the key and the previous seq of a row, and the values that have changed. */
+  #changedOf({ cells, key, seq }: KeptRow, after: KeptRow): WireRow {
+    const row: Record<string, WireCell> = {};
+    for (const [index, name] of this.#names.entries()) {
+      const cell = cells[index] ?? null;
+      if (!isSameCell(cell, after.cells[index] ?? null)) setCell(row, name, cell);
+    }
+    row["_key"] = key;
+    row["_seq"] = seq;
+    return row;
+  }
+}
+
+function setCell(row: Record<string, WireCell>, name: string, cell: WireCell): void {
+  // A plain assignment to this name would set the prototype.
+  if (name !== "__proto__") row[name] = cell;
+  else Object.defineProperty(row, name, { value: cell, enumerable: true });
+}
+
+/** The schema that a subscriber gets: the fields, and the two that every row has. */
+export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
+  const { length } = fields;
+  return [
+    ...fields,
+    { name: "_key", data_type: "Text", index: length, flags: ["pk", "nn", "uq"] },
+    { name: "_seq", data_type: "BigInt", index: length + 1, flags: ["nn"] },
+  ];
+}
+
+/** Gives the rows of one evaluation their keys. */
+class KeysOfRows {
+  readonly #fields: readonly number[] | undefined;
+  readonly #counts = new Map<string, number>();
+
+  constructor({ keyFields }: ResultShape) {
+    this.#fields = keyFields;
+  }
+
+  of(cells: readonly WireCell[]): string {
+    const fields = this.#fields;
+    // The text of the identifying cells is readable. That of whole rows would only be long.
+    if (fields !== undefined) return shortKey(`[${fields.map((f) => textOf(cells[f])).join()}]`);
+    const digest = digestKey(cells.map(textOf).join());
+    const count = (this.#counts.get(digest) ?? 0) + 1;
+    this.#counts.set(digest, count);
+    // Equal rows are told apart by a number. Which of them has which does not matter.
+    return count === 1 ? digest : `${digest}-${count}`;
+  }
+}
+
+function textOf(cell: WireCell | undefined): string {
+  if (typeof cell === "bigint") return String(cell);
+  if (typeof cell === "object" && cell !== null) return `[${cell.map(textOf).join()}]`;
+  return JSON.stringify(cell ?? null);
+}
+
+function bytesOf({ cells, key }: KeptRow): number {
+  let bytes = ROW_BYTES + 2 * key.length;
+  for (const cell of cells) bytes += cellBytes(cell);
+  return bytes;
+}
+
+function cellBytes(cell: WireCell): number {
+  if (typeof cell === "string") return 24 + 2 * cell.length;
+  if (typeof cell !== "object" || cell === null) return 8;
+  return cell.reduce<number>((sum, item) => sum + cellBytes(item), 32);
+}
+
+function sameCells(left: readonly WireCell[], right: readonly WireCell[]): boolean {
+  for (let index = 0; index < right.length; index += 1) {
+    if (!isSameCell(left[index] ?? null, right[index] ?? null)) return false;
+  }
+  return true;
+}
+
+function isSameCell(left: WireCell, right: WireCell): boolean {
+  if (left === right) return true;
+  if (typeof left !== "object" || typeof right !== "object") return false;
+  if (left === null || right === null || left.length !== right.length) return false;
+  return sameCells(left, right);
+}

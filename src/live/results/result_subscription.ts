@@ -1,0 +1,355 @@
+/**
+ * One subscription to a query that is followed as a whole.
+ *
+ *     loading ──last batch──► behind ──everything sent──► following
+ *        ▲  │                  ▲  ▲                          │
+ *        └──┘ nextBatch        │  └──────── queue full ──────┘
+ *     live only: waits as "loading" for the first state, then follows
+ *
+ *     any ──unsubscribe, kill, failure──► ended
+ *
+ * Invariants: the client has the rows of one state, and while messages of a step wait for room, a
+ * part of those of the next. Steps are sent whole: whatever happened in between, the next
+ * one begins at the state where the last one ended.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
+import { wallMsAt } from "../../base/clock.ts";
+import { isExpected, stackOf } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type {
+  BatchControl,
+  ErrorMessage,
+  SubscriptionAck,
+  SubscriptionSpec,
+} from "../../protocol/mod.ts";
+import type { LiveRow } from "../../sql/mod.ts";
+import type { LiveSubscription, SubscriptionState } from "../contract/live.ts";
+import { ending, endingFor } from "../contract/live_errors.ts";
+import type { ConnectionBackpressure } from "../delivery/connection_backpressure.ts";
+import { ackMessage, changeMessage, shared, sharedBatch } from "../delivery/messages.ts";
+import { ChangeTally } from "../measures/change_tally.ts";
+import type { Advancing } from "../scheduler/scheduler.ts";
+import type { TickBudget } from "../scheduler/tick_budget.ts";
+import type { BatchStep, LoadReader } from "../subscription/load_reader.ts";
+import { Loading } from "../subscription/loading.ts";
+import type { SubscriptionHost } from "../subscription/subscription.ts";
+import type { ResultGroup, ResultMember, ResultStep } from "./result_group.ts";
+import { newestState } from "./result_reader.ts";
+import { type ResultState, schemaOf } from "./result_state.ts";
+
+/** The part of the engine that a subscription uses. */
+export interface ResultSubscriptionHost
+  extends Pick<
+    SubscriptionHost,
+    "clock" | "enqueue" | "loadingTimeoutMs" | "log" | "onBug" | "store" | "times"
+  > {
+  run(subscription: Advancing): void;
+  forget(subscription: ResultSubscription): void;
+}
+
+export interface ResultSubscriptionOptions {
+  readonly host: ResultSubscriptionHost;
+  /** The number in the live id. */
+  readonly number: number;
+  readonly spec: SubscriptionSpec;
+  readonly principal: Principal;
+  readonly backpressure: ConnectionBackpressure;
+  readonly group: ResultGroup;
+  /** The newest visible seq when the subscription begins. */
+  readonly boundary: Seq;
+}
+
+/** Messages of a step that are being sent. */
+interface SendingStep extends ResultStep {
+  sentCount: number;
+}
+
+export class ResultSubscription implements LiveSubscription, ResultMember, Advancing {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly backpressure: ConnectionBackpressure;
+  readonly group: ResultGroup;
+  readonly #options: ResultSubscriptionOptions;
+  readonly #createdMs: number;
+  #state: SubscriptionState = "loading";
+  #loading: Loading | undefined;
+  /**
+   * The state that the client has, or will have once it has loaded. Absent while the client has the
+   * newest state of the group.
+   */
+  #delivered: ResultState | undefined;
+  #sending: SendingStep | undefined;
+  #tally: ChangeTally | undefined;
+
+  constructor(options: ResultSubscriptionOptions) {
+    this.#options = options;
+    this.id = options.spec.id;
+    this.principal = options.principal;
+    this.backpressure = options.backpressure;
+    this.group = options.group;
+    this.#createdMs = options.host.clock.monotonicMs();
+    this.group.join(this);
+  }
+
+  get liveId(): string {
+    return this.#options.number.toString(16).padStart(12, "0");
+  }
+
+  get spec(): SubscriptionSpec {
+    return this.#options.spec;
+  }
+
+  get state(): SubscriptionState {
+    return this.#state;
+  }
+
+  get heldState(): ResultState | undefined {
+    return this.#delivered;
+  }
+
+  get position(): Seq | undefined {
+    if (this.group.isSuspended || this.#state === "loading" || this.#state === "ended") {
+      return undefined;
+    }
+    return this.#state === "following" ? this.group.state?.seq : this.#delivered?.seq;
+  }
+
+  /** Sends the ack and, unless it is live only, the first batch. */
+  start(reader: LoadReader | undefined): void {
+    if (reader !== undefined) {
+      this.#acknowledge({ has_more: true, status: "loading", last_seq_id: null });
+      this.#loading = this.#loadingBy(reader);
+    }
+    this.#options.host.run(this);
+  }
+
+  nextBatch(): void {
+    if (this.#loading === undefined) return;
+    this.#loading.request();
+    this.#options.host.run(this);
+  }
+
+  drained(): void {
+    for (const each of this.backpressure.drained()) this.#options.host.enqueue(each);
+  }
+
+  take({ after, before, messages }: ResultStep): void {
+    if (this.#state === "loading" || this.#state === "behind") {
+      this.#options.host.enqueue(this);
+      return;
+    }
+    if (this.#state === "ended" || before === undefined || before.rows === after.rows) return;
+    this.#delivered = before;
+    this.#sending = { before, after, messages, sentCount: 0 };
+    this.#state = "behind";
+    this.#guarded(() => this.#catchUp());
+  }
+
+  advance(budget: TickBudget): boolean {
+    let isDone = true;
+    this.#guarded(() => {
+      if (this.#state === "loading") isDone = !this.#load(budget);
+      if (this.#state === "behind") this.#catchUp();
+    });
+    return isDone;
+  }
+
+  close(): void {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    this.#stopLoading();
+    this.#sending = undefined;
+    this.#delivered = undefined;
+    this.backpressure.forget(this);
+    this.group.leave(this);
+    this.#options.host.forget(this);
+  }
+
+  end(message: ErrorMessage): void {
+    if (this.#state === "ended") return;
+    this.close();
+    this.backpressure.sink.end(message);
+  }
+
+  fail(error: unknown): void {
+    const message = endingFor(this.id, error, "reading");
+    const { host, spec } = this.#options;
+    const fields = { live_id: this.liveId, user: this.principal.userId, sql: spec.sql };
+    if (message.code === "SUBSCRIPTION_FAILED") {
+      if (isExpected(error))
+        host.log.error("a live query ended", { ...fields, cause: stackOf(error) });
+      else host.onBug(error, "a live query", fields);
+    }
+    this.end(message);
+  }
+
+  row(): LiveRow {
+    const { clock } = this.#options.host;
+    const { sink } = this.backpressure;
+    const { spec } = this;
+    const tally = this.#tally;
+    return {
+      liveId: this.liveId,
+      subscriptionId: this.id,
+      userId: this.principal.userId,
+      tableIds: this.group.plan.tables.map(({ tableId }) => tableId),
+      query: spec.sql,
+      options: spec.options,
+      status: this.#state === "following" ? "ready" : this.#state,
+      changes: tally?.count ?? 0,
+      lastSeq: tally?.lastSeq,
+      createdAtMs: wallMsAt(clock, this.#createdMs),
+      lastUpdateMs: tally === undefined ? undefined : wallMsAt(clock, tally.lastMs),
+      connectionId: sink.connectionId,
+      position: this.position,
+      lagMs: this.lagMs,
+      queuedBytes: sink.queuedBytes,
+      changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,
+      stateBytes: this.group.stateBytes,
+    };
+  }
+
+  /** The age of the position relative to the newest commit; undefined without a position. */
+  get lagMs(): number | undefined {
+    const { position } = this;
+    if (position === undefined) return undefined;
+    const { store } = this.#options.host;
+    return Math.max(0, store.commitMs(store.visibleSeq) - store.commitMs(position));
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #acknowledge(control: Omit<BatchControl, "batch_num">): void {
+    const { fields, keyFields = [], sort } = this.group.plan;
+    const nameOf = (field: number): string => fields[field]?.name ?? "";
+    const terms = sort.map(({ areNullsFirst, field, isDescending }) => ({
+      column: nameOf(field),
+      direction: isDescending ? ("desc" as const) : ("asc" as const),
+      nulls: areNullsFirst ? ("first" as const) : ("last" as const),
+    }));
+    const result: Pick<SubscriptionAck, "key_columns" | "sort"> = {
+      key_columns: keyFields.map(nameOf),
+      ...(terms.length > 0 && { sort: terms }),
+    };
+    const message = ackMessage({
+      subscriptionId: this.id,
+      control: { batch_num: 0, ...control },
+      schema: schemaOf(fields),
+      result,
+    });
+    this.backpressure.send(shared(message));
+  }
+
+  #loadingBy(reader: LoadReader): Loading {
+    const { clock, loadingTimeoutMs } = this.#options.host;
+    const onTimeout = (): void => {
+      const what = "the client did not request a batch in time";
+      this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
+    };
+    return new Loading(reader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
+  }
+
+  /** Notes the state that the client will have once it has loaded. */
+  noteLoaded(state: ResultState): void {
+    this.#delivered = state;
+  }
+
+  /** Serves the open requests. Returns whether the budget stopped it. */
+  #load(budget: TickBudget): boolean {
+    const loading = this.#loading;
+    if (loading === undefined) {
+      this.#beginLiveOnly();
+      return false;
+    }
+    while (this.#state === "loading" && loading.isRequested) {
+      if (this.backpressure.isFull) {
+        this.backpressure.addWaiting(this);
+        return false;
+      }
+      const step = loading.next(budget);
+      if (step === undefined) return true;
+      if (step === "waiting") return false;
+      if (step.kind === "batch") this.#sendBatch(loading, step);
+      else this.backpressure.send(shared(changeMessage(step.pending, this.id)));
+      if (budget.isSpent) return this.#state === "loading";
+    }
+    return false;
+  }
+
+  /** A live-only subscription begins at the first state that is not older than itself. */
+  #beginLiveOnly(): void {
+    const state = newestState(this.group, this.#options.boundary);
+    if (state === undefined) return;
+    this.#acknowledge({ has_more: false, status: "ready", last_seq_id: state.seq });
+    this.#delivered = state;
+    this.#state = "behind";
+  }
+
+  #sendBatch(loading: Loading, step: BatchStep): void {
+    const { isLast, rows } = step;
+    const control = loading.count(step);
+    if (isLast) {
+      this.#state = "behind";
+      this.#stopLoading();
+    }
+    this.backpressure.send(sharedBatch({ subscriptionId: this.id, rows, control }));
+  }
+
+  /** Sends steps until the client has the newest state, or its queue is full. */
+  #catchUp(): void {
+    while (this.#state === "behind") {
+      if (this.#sending !== undefined && !this.#send(this.#sending)) {
+        this.backpressure.addWaiting(this);
+        return;
+      }
+      const delivered = this.#delivered;
+      assert(delivered !== undefined, "a ready subscription has a state");
+      // After its review, the group is evaluated again and calls `take`.
+      if (this.group.isSuspended) return;
+      if (this.group.state?.rows === delivered.rows) {
+        this.#state = "following";
+        this.#delivered = undefined;
+        return;
+      }
+      const step = this.group.stepFrom(delivered);
+      if (step !== undefined) this.#sending = { ...step, sentCount: 0 };
+    }
+  }
+
+  /** Returns whether there was room for all messages of a step. */
+  #send(sending: SendingStep): boolean {
+    const { after, messages } = sending;
+    for (; sending.sentCount < messages.count; sending.sentCount += 1) {
+      if (this.backpressure.isFull) return false;
+      const message = messages.message(sending.sentCount, this.id);
+      if (message !== undefined) this.backpressure.send(message);
+    }
+    this.#sending = undefined;
+    this.#delivered = after;
+    if (messages.changeCount > 0) this.#count(messages);
+    return true;
+  }
+
+  #count({ changeCount, seq }: ResultStep["messages"]): void {
+    const { clock, store, times } = this.#options.host;
+    const nowMs = clock.monotonicMs();
+    this.#tally ??= new ChangeTally();
+    this.#tally.add(seq, changeCount, nowMs);
+    const ageMs = clock.nowMs() - store.commitMs(seq);
+    // Commit times are known only to the millisecond.
+    if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(changeCount);
+    else times.delivered(changeCount, ageMs);
+  }
+
+  #stopLoading(): void {
+    this.#loading?.close();
+    this.#loading = undefined;
+  }
+}

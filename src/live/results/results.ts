@@ -1,0 +1,114 @@
+/**
+ * The queries that are followed as a whole. Finds the group of a query, and the groups that a
+ * commit or a changed definition concerns.
+ */
+import type { Seq } from "../../base/seq.ts";
+import type { ResultPlan } from "../../sql/mod.ts";
+import type { ChangedPartition } from "../../storage/mod.ts";
+import type { QuerySpec } from "../delivery/groups.ts";
+import { Evaluations } from "./evaluations.ts";
+import { ResultGroup, type ResultHost } from "./result_group.ts";
+import { ResultReader } from "./result_reader.ts";
+import { ResultSubscription, type ResultSubscriptionOptions } from "./result_subscription.ts";
+import { StateBudget } from "./state_budget.ts";
+
+export interface FollowedResultsOptions
+  extends Omit<ResultHost, "budget" | "evaluations" | "forget"> {
+  /** The maximum memory of the rows of all results. */
+  readonly stateBytesMax: number;
+}
+
+export interface NewResultSubscription extends Omit<ResultSubscriptionOptions, "group"> {
+  readonly plan: ResultPlan;
+}
+
+export class FollowedResults {
+  readonly #host: ResultHost;
+  readonly #groups = new Map<string, ResultGroup>();
+  /** Groups by the id of each table that they read. */
+  readonly #byTable = new Map<number, Set<ResultGroup>>();
+  readonly #subscriptions = new Set<ResultSubscription>();
+
+  constructor({ stateBytesMax, ...options }: FollowedResultsOptions) {
+    this.#host = {
+      ...options,
+      budget: new StateBudget(stateBytesMax),
+      evaluations: new Evaluations(options.clock),
+      forget: (group) => this.#forgetGroup(group),
+    };
+  }
+
+  get subscriptions(): Iterable<ResultSubscription> {
+    return this.#subscriptions;
+  }
+
+  /** Returns the group that has a query already. */
+  groupOf({ fingerprint }: Pick<ResultPlan, "fingerprint">): ResultGroup | undefined {
+    return this.#groups.get(fingerprint);
+  }
+
+  /** Opens a subscription; {@linkcode begin} starts it. */
+  open({ plan, ...options }: NewResultSubscription): ResultSubscription {
+    const { namespace_id, params, sql } = options.spec;
+    const asked: QuerySpec = {
+      sql,
+      ...(params === undefined ? {} : { params }),
+      ...(namespace_id === undefined ? {} : { namespace_id }),
+    };
+    const group = this.groupOf(plan) ?? this.#newGroup(plan, asked);
+    const subscription = new ResultSubscription({ ...options, group });
+    this.#subscriptions.add(subscription);
+    return subscription;
+  }
+
+  begin(
+    subscription: ResultSubscription,
+    { batchSize, boundary, isLiveOnly }: { batchSize: number; boundary: Seq; isLiveOnly: boolean },
+  ): void {
+    const { frameBytesMax } = this.#host;
+    const { group } = subscription;
+    const onState = subscription.noteLoaded.bind(subscription);
+    const reading = { group, boundary, batchSize, frameBytesMax, onState };
+    subscription.start(isLiveOnly ? undefined : new ResultReader(reading));
+  }
+
+  forget(subscription: ResultSubscription): void {
+    this.#subscriptions.delete(subscription);
+  }
+
+  /** Notes commits that have become visible. */
+  noteChanges(changed: readonly ChangedPartition[]): void {
+    if (this.#groups.size === 0) return;
+    for (const { owner, tableId } of changed) {
+      for (const group of this.#byTable.get(tableId) ?? []) {
+        if (group.reads(tableId, owner)) group.noteChange();
+      }
+    }
+  }
+
+  /** Reviews the queries that read a table; all queries if a view has changed. */
+  review(tableId: number | undefined): void {
+    const groups = tableId === undefined ? this.#groups.values() : this.#byTable.get(tableId);
+    for (const group of groups ?? []) group.review();
+  }
+
+  #newGroup(plan: ResultPlan, asked: QuerySpec): ResultGroup {
+    const group = new ResultGroup(this.#host, plan, asked);
+    this.#groups.set(plan.fingerprint, group);
+    for (const { tableId } of plan.tables) {
+      const known = this.#byTable.get(tableId) ?? new Set();
+      this.#byTable.set(tableId, known.add(group));
+    }
+    return group;
+  }
+
+  #forgetGroup(group: ResultGroup): void {
+    const { fingerprint, tables } = group.plan;
+    this.#groups.delete(fingerprint);
+    for (const { tableId } of tables) {
+      const known = this.#byTable.get(tableId);
+      known?.delete(group);
+      if (known?.size === 0) this.#byTable.delete(tableId);
+    }
+  }
+}

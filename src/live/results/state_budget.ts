@@ -1,0 +1,44 @@
+/**
+ * Limits the memory of rows that are kept for followed results, for one query and for all.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+
+/** One query may take this part of what all may take. */
+const QUERY_SHARE = 1 / 4;
+
+export class StateBudget {
+  readonly #bytesMax: number;
+  readonly #bytesOf = new Map<object, number>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** The memory of all queries. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @throws {DatabaseError} MEMORY_EXCEEDED if a query may not hold as many bytes. */
+  check(query: object, bytes: number): void {
+    const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
+    if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes`);
+    const others = this.#bytes - (this.#bytesOf.get(query) ?? 0);
+    if (others + bytes <= this.#bytesMax) return;
+    throw tooMuch(`the rows of all live queries take more than ${this.#bytesMax} bytes`);
+  }
+
+  /** Records what a query holds; 0 for one that has ended. */
+  set(query: object, bytes: number): void {
+    this.#bytes += bytes - (this.#bytesOf.get(query) ?? 0);
+    if (bytes === 0) this.#bytesOf.delete(query);
+    else this.#bytesOf.set(query, bytes);
+  }
+}
+
+function tooMuch(what: string): DatabaseError {
+  return new DatabaseError("MEMORY_EXCEEDED", `Cannot keep the result of the live query: ${what}`, {
+    hint: "select fewer rows or columns, add LIMIT, or raise limits.live_state_bytes",
+  });
+}

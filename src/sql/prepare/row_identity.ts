@@ -1,0 +1,126 @@
+/**
+ * Finds what identifies the rows of a query, so that a subscriber recognises a row whose values
+ * have changed: the primary keys of joined tables, the columns of GROUP BY, or the expressions of
+ * DISTINCT.
+ *
+ * Invariant: two rows of one result never have the same values in all identifiers, compared as
+ * GROUP BY compares them. A query without identifiers is followed by the values of its rows.
+ */
+import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { sameExpression } from "../bind/walk.ts";
+import type { Expr, SelectFromStatement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
+
+export interface RowIdentifier {
+  readonly value: BoundExpression;
+  /** Writes the identifier as an item of the select list; undefined if no text stands for it. */
+  readonly written: (node: SelectFromStatement) => Expr | undefined;
+}
+
+/** Returns the identifiers of a query's rows: none for a single row, undefined if unknown. */
+export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] | undefined {
+  const { distinct, from, groupBy, groupingSets, isAggregated, outputs } = select;
+  if (select.expansions.length > 0) return undefined;
+  if (isAggregated && groupBy.length === 0 && groupingSets === undefined) return [];
+  if (distinct === "all") {
+    return outputs.map(({ expression }) => ({ value: expression, written: () => undefined }));
+  }
+  if (typeof distinct === "object") {
+    return distinct.on.map((value, index) => ({
+      value,
+      written: (node) => (Array.isArray(node.distinct) ? itemOf(node.distinct[index]) : undefined),
+    }));
+  }
+  if (groupingSets !== undefined) return undefined;
+  if (isAggregated) {
+    return groupBy.map(({ column }, index) => ({
+      value: columnValue(column),
+      written: ({ groupBy: items = [] }) =>
+        items.length === groupBy.length ? itemOf(items[index]) : undefined,
+    }));
+  }
+  return from === undefined ? [] : identifiersIn(from);
+}
+
+/** Returns a written expression that may stand in a select list as it is. */
+function itemOf(item: object | undefined): Expr | undefined {
+  if (item === undefined || !("type" in item)) return undefined;
+  const expression = item as Expr;
+  // A number or a bare name may mean an item of the select list, which is then an output already.
+  const isIndirect = expression.type === "integer" || expression.type === "list";
+  return isIndirect || isSelectNode(expression) ? undefined : expression;
+}
+
+function identifiersIn(from: BoundFrom): readonly RowIdentifier[] | undefined {
+  if (from.kind === "relation") return identifiersOfRelation(from.relation);
+  const left = identifiersIn(from.left);
+  const right = identifiersIn(from.right);
+  return left === undefined || right === undefined ? undefined : [...left, ...right];
+}
+
+function identifiersOfRelation(relation: BoundRelation): readonly RowIdentifier[] | undefined {
+  switch (relation.kind) {
+    case "table":
+      return keyOf(relation);
+    case "query":
+      return identifiersThrough(relation.query, relation);
+    case "cte":
+      return identifiersThrough(relation.cte.query, relation);
+    case "set":
+      // Without ALL, no two rows of a set operation are equal.
+      return relation.isAll ? undefined : relation.columns.map((column) => columnOf(column));
+    case "system":
+    case "values":
+    case "function":
+    case "recursive":
+    case "changes":
+    case "working":
+      return undefined;
+  }
+}
+
+function columnOf(column: Parameters<typeof columnValue>[0]): RowIdentifier {
+  return { value: columnValue(column), written: () => undefined };
+}
+
+function keyOf({
+  alias,
+  columns,
+  table,
+}: Extract<BoundRelation, { kind: "table" }>): readonly RowIdentifier[] | undefined {
+  if (table.primaryKey.length === 0) return undefined;
+  const identifiers = table.primaryKey.flatMap((columnId): RowIdentifier[] => {
+    const column = columns.find(({ origin }) => origin?.columnId === columnId);
+    if (column === undefined) return [];
+    const { name } = column;
+    const written: RowIdentifier["written"] = ({ _location }) => {
+      return { _location, type: "ref", table: { _location, name: alias }, name };
+    };
+    return [{ value: columnValue(column), written }];
+  });
+  return identifiers.length === table.primaryKey.length ? identifiers : undefined;
+}
+
+/** Returns the columns of a derived table that hold the identifiers of its query. */
+function identifiersThrough(
+  query: BoundSelect,
+  { columns }: Pick<BoundRelation, "columns">,
+): readonly RowIdentifier[] | undefined {
+  const { limit, withTies } = query;
+  // Whichever row a derived table with LIMIT 1 has, it has one for each row beside it.
+  if (limit?.kind === "constant" && Number(limit.value) === 1 && !withTies) return [];
+  const identifiers = rowIdentifiersOf(query);
+  if (identifiers === undefined) return undefined;
+  const found = identifiers.flatMap(({ value }) => {
+    const column = columns[outputOf(query, value)];
+    return column === undefined ? [] : [columnOf(column)];
+  });
+  return found.length === identifiers.length ? found : undefined;
+}
+
+/** Returns the position of the output that has a value; -1 if there is none. */
+export function outputOf({ outputs }: BoundSelect, value: BoundExpression): number {
+  return outputs.findIndex(({ expression }) => sameExpression(expression, value));
+}

@@ -1,0 +1,490 @@
+/**
+ * Queries that are followed as a whole, through the database: after every commit the rows that a
+ * subscriber holds are those of the SELECT.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "../../../src/auth/mod.ts";
+import type { Database } from "../../../src/database.ts";
+import { SubscriptionError } from "../../../src/live/mod.ts";
+import type { SubscriptionSpec, WireRow } from "../../../src/protocol/mod.ts";
+import { openAt, SMALL_FILES } from "../../support/database.ts";
+import { principalFor } from "../../support/principal_for.ts";
+import { ResultFollower } from "../../support/result_follower.ts";
+import { until } from "../../support/until.ts";
+
+let directory: string;
+let database: Database;
+let root: Principal;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "tidemark-results-"));
+  database = await openAt(directory, { config: SMALL_FILES });
+  root = principalFor(database, "root");
+  await run("CREATE NAMESPACE app");
+});
+
+afterAll(async () => {
+  await database.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  await run(`DROP VIEW IF EXISTS app.open_rooms;
+    DROP TABLE IF EXISTS app.messages; DROP TABLE IF EXISTS app.rooms;
+    CREATE SHARED TABLE app.rooms (id INT PRIMARY KEY, name TEXT);
+    CREATE SHARED TABLE app.messages (id INT PRIMARY KEY, room INT, text TEXT, stars INT);
+    INSERT INTO app.rooms VALUES (1, 'lobby'), (2, 'attic'), (3, NULL);
+    INSERT INTO app.messages VALUES (10, 1, 'hi', 3), (11, 1, 'ho', NULL), (12, 2, 'dust', 1)`);
+});
+
+async function run(sql: string, as: Principal = root): Promise<readonly (readonly unknown[])[]> {
+  const { error, results } = await database.sql.execute(as, { sql, params: [] });
+  expect(error).toBeUndefined();
+  return results.at(-1)?.rows ?? [];
+}
+
+function follow(
+  sql: string,
+  {
+    as = root,
+    held,
+    ...given
+  }: Partial<SubscriptionSpec> & {
+    as?: Principal;
+    held?: ResultFollower;
+  } = {},
+): ResultFollower {
+  const follower = new ResultFollower(held === undefined ? {} : { held });
+  const spec = { id: "q", sql, ...given };
+  follower.subscription = database.live.subscribe({ principal: as, spec, sink: follower });
+  return follower;
+}
+
+/** Resolves once a follower has what is visible now. */
+async function current(follower: ResultFollower): Promise<ResultFollower> {
+  await follower.reaches(database.store.visibleSeq);
+  return follower;
+}
+
+/** The rows of a follower as lists of cells, without `_key` and `_seq`, sorted. */
+function cellsOf(follower: ResultFollower): unknown[][] {
+  const names = follower.ack?.schema.map(({ name }) => name) ?? [];
+  const shown = names.filter((name) => name !== "_key" && name !== "_seq");
+  return sorted(follower.rows.map((row) => shown.map((name) => row[name] ?? null)));
+}
+
+function sorted(rows: readonly (readonly unknown[])[]): unknown[][] {
+  return rows
+    .map((row) => [...row])
+    .toSorted((left, right) => (JSON.stringify(left) < JSON.stringify(right) ? -1 : 1));
+}
+
+const COMMITS: readonly string[] = [
+  "INSERT INTO app.messages VALUES (13, 2, 'web', 5)",
+  "UPDATE app.messages SET room = 2 WHERE id = 10",
+  "UPDATE app.rooms SET name = 'hall' WHERE id = 1",
+  "BEGIN; DELETE FROM app.messages WHERE id = 12; INSERT INTO app.rooms VALUES (4, 'hall'); COMMIT",
+  "INSERT INTO app.messages VALUES (14, 4, 'hi', 3), (15, 4, 'hi', 3), (16, NULL, 'lost', 0)",
+  "UPDATE app.messages SET stars = NULL WHERE stars = 3",
+  "DELETE FROM app.rooms WHERE id = 2",
+  "DELETE FROM app.messages",
+  "INSERT INTO app.messages VALUES (10, 1, 'again', 1)",
+];
+
+const QUERIES: readonly (readonly [string, string])[] = [
+  ["an inner join", "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id"],
+  [
+    "a left join",
+    "SELECT r.id, r.name, m.id AS message FROM app.rooms r LEFT JOIN app.messages m ON m.room = r.id AND m.stars > 0",
+  ],
+  [
+    "a full join",
+    "SELECT r.name, m.text FROM app.rooms r FULL JOIN app.messages m ON m.room = r.id",
+  ],
+  [
+    "a self join",
+    "SELECT a.id, b.id FROM app.messages a JOIN app.messages b ON a.room = b.room AND a.id < b.id",
+  ],
+  [
+    "a semi join",
+    "SELECT name FROM app.rooms r WHERE EXISTS (SELECT 1 FROM app.messages m WHERE m.room = r.id)",
+  ],
+  [
+    "an anti join",
+    "SELECT id, name FROM app.rooms WHERE id NOT IN (SELECT room FROM app.messages WHERE room IS NOT NULL)",
+  ],
+  [
+    "groups",
+    "SELECT room, count(*) AS n, sum(stars), avg(stars), min(text), max(stars) FROM app.messages GROUP BY room",
+  ],
+  ["groups without their column", "SELECT count(*) FROM app.messages GROUP BY room"],
+  ["HAVING", "SELECT room, count(*) FROM app.messages GROUP BY room HAVING count(*) > 1"],
+  ["one row", "SELECT count(*), max(id) FROM app.messages"],
+  ["grouping sets", "SELECT room, stars, count(*) FROM app.messages GROUP BY ROLLUP (room, stars)"],
+  ["DISTINCT", "SELECT DISTINCT text, stars FROM app.messages"],
+  ["equal rows", "SELECT text, stars FROM app.messages UNION ALL SELECT name, id FROM app.rooms"],
+  ["a set operation", "SELECT id FROM app.rooms EXCEPT SELECT room FROM app.messages"],
+  ["a window", "SELECT id, rank() OVER (PARTITION BY room ORDER BY stars) FROM app.messages"],
+  [
+    "a scalar subquery",
+    "SELECT name, (SELECT count(*) FROM app.messages m WHERE m.room = r.id) FROM app.rooms r",
+  ],
+  [
+    "WITH",
+    "WITH m AS (SELECT room, max(id) AS last FROM app.messages GROUP BY room) SELECT name, last FROM app.rooms r LEFT JOIN m ON m.room = r.id",
+  ],
+  [
+    "WITH RECURSIVE",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT count(*) FROM app.messages)) SELECT i FROM n",
+  ],
+  [
+    "LATERAL",
+    "SELECT r.id, m.text FROM app.rooms r LEFT JOIN LATERAL (SELECT text FROM app.messages WHERE room = r.id ORDER BY id DESC LIMIT 1) m ON true",
+  ],
+  [
+    "VALUES beside a table",
+    "SELECT v.column1, m.id FROM (VALUES (1), (2)) v LEFT JOIN app.messages m ON m.room = v.column1",
+  ],
+  ["a table function", "SELECT id, g FROM app.rooms, generate_series(1, id) g"],
+];
+
+describe("after every commit a subscriber has the rows of the SELECT", () => {
+  test.each(QUERIES)("%s", async (_, sql) => {
+    const follower = await current(follow(sql));
+    expect(cellsOf(follower)).toHaveLength((await run(sql)).length);
+    for (const commit of COMMITS) {
+      await run(commit);
+      await current(follower);
+      const names = follower.ack?.schema.length ?? 0;
+      const expected = await run(sql);
+      const width = expected[0]?.length ?? names - 2;
+      const got = cellsOf(follower).map((row) => row.slice(0, width));
+      expect([commit, sorted(got)]).toEqual([commit, sorted(expected)]);
+    }
+    expect(follower.changes.filter(({ commit_end }) => commit_end === undefined)).toEqual([]);
+  });
+});
+
+test("a row that changes keeps its key, and only changed values come with it", async () => {
+  const sql = "SELECT m.text, r.name FROM app.messages m JOIN app.rooms r ON r.id = m.room";
+  const follower = await current(follow(sql));
+  expect(follower.ack?.key_columns).toEqual(["id", "id_2"]);
+  const [before] = follower.rows.filter(({ text }) => text === "dust") as [WireRow];
+  await run("UPDATE app.messages SET text = 'moth' WHERE id = 12");
+  await current(follower);
+  const { change_type: type, old_values: olds, rows } = follower.changes.at(-1) ?? {};
+  expect([type, olds]).toEqual([
+    "update",
+    [{ _key: before["_key"], _seq: before["_seq"], text: "dust" }],
+  ] as never);
+  expect(rows).toMatchObject([{ _key: before["_key"], text: "moth", name: "attic" }]);
+  expect(rows?.[0]?.["_seq"]).toBe(database.store.visibleSeq);
+});
+
+describe("ORDER BY and LIMIT", () => {
+  const TOP = "SELECT id, text FROM app.messages ORDER BY stars DESC NULLS LAST, id LIMIT 2";
+
+  test("the ack names the order, and rows have the columns by which they are placed", async () => {
+    const { ack, rows } = await current(follow(TOP));
+    expect(ack?.sort).toEqual([
+      { column: "stars", direction: "desc", nulls: "last" },
+      { column: "id", direction: "asc", nulls: "last" },
+    ]);
+    expect(ack?.key_columns).toEqual(["id"]);
+    expect(rows).toMatchObject([
+      { id: 10, stars: 3 },
+      { id: 12, stars: 1 },
+    ]);
+  });
+
+  test("a row that leaves the window is a delete, and its successor an insert", async () => {
+    const follower = await current(follow(TOP));
+    await run("INSERT INTO app.messages VALUES (20, 1, 'new', 9)");
+    await current(follower);
+    const seq = database.store.visibleSeq;
+    expect(follower.changes).toMatchObject([
+      { change_type: "delete", old_values: [{ id: 12, _seq: seq, _deleted: true }] },
+      { change_type: "insert", rows: [{ id: 20, _seq: seq }], commit_seq: seq, commit_end: true },
+    ]);
+    expect(follower.changes[0]).toMatchObject({ commit_seq: seq, commit_end: false });
+    await run("DELETE FROM app.messages WHERE id = 20");
+    await current(follower);
+    expect(follower.rows).toMatchObject([{ id: 10 }, { id: 12 }]);
+  });
+
+  test("a term that the select list does not have becomes a field", async () => {
+    const { ack } = await current(
+      follow("SELECT text FROM app.messages ORDER BY length(text), id"),
+    );
+    expect(ack?.schema.map(({ name }) => name)).toEqual(["text", "_order_1", "id", "_key", "_seq"]);
+  });
+});
+
+test("every delivered state is one of all tables together", async () => {
+  await run("UPDATE app.rooms SET name = '5'; UPDATE app.messages SET stars = 5");
+  const sums: number[] = [];
+  const follower = new ResultFollower({
+    onState: ({ rows }) => sums.push(rows.reduce((sum, { n }) => sum + Number(n), 0)),
+  });
+  const sql =
+    "SELECT 'r' AS t, id, name::INT AS n FROM app.rooms UNION ALL SELECT 'm', id, stars FROM app.messages";
+  follower.subscription = database.live.subscribe({
+    principal: root,
+    spec: { id: "q", sql },
+    sink: follower,
+  });
+  for (let round = 1; round <= 30; round += 1) {
+    await run(`BEGIN; UPDATE app.rooms SET name = (name::INT - ${round})::TEXT WHERE id = 1;
+      UPDATE app.messages SET stars = stars + ${round} WHERE id = 10; COMMIT`);
+  }
+  await current(follower);
+  expect(sums.length).toBeGreaterThan(1);
+  expect(new Set(sums)).toEqual(new Set([30]));
+});
+
+test("subscriptions to the same query share an evaluation and its rows, also of several users", async () => {
+  await database.sql.execute(root, {
+    sql: "CREATE USER bo WITH PASSWORD 'beware 42 crabs' ROLE 'user'",
+    params: [],
+  });
+  await run("ALTER TABLE app.rooms SET ACCESS LEVEL PUBLIC");
+  const sql = "SELECT count(*) AS n FROM app.rooms";
+  const first = await current(follow(sql));
+  const second = await current(follow(sql, { id: "other", as: principalFor(database, "bo") }));
+  const explained = (await run(`EXPLAIN SUBSCRIBE TO ${sql}`)).map(([line]) => String(line));
+  expect(explained[0]).toBe("Live query as a whole: it has an aggregate");
+  expect(explained.at(-1)).toMatch(
+    /^ {2}group: 2 open subscription\(s\) share it and its rows, [1-9]\d* bytes$/,
+  );
+  const rows = await run("SELECT user_id, table_name, state_bytes > 0 FROM system.live ORDER BY 1");
+  expect(rows).toEqual([
+    ["bo", "rooms", true],
+    ["root", "rooms", true],
+  ]);
+  await run("INSERT INTO app.rooms VALUES (9, 'new')");
+  await current(first);
+  await current(second);
+  expect([first.rows[0]?.["n"], second.rows[0]?.["n"]]).toEqual([4, 4]);
+  await run("ALTER TABLE app.rooms SET ACCESS LEVEL PRIVATE");
+  await until(() => second.failure !== undefined);
+  expect(second.failure).toMatchObject({ code: "UNAUTHORIZED", subscription_id: "other" });
+  await run("INSERT INTO app.rooms VALUES (10, 'newer')");
+  await current(first);
+  expect(first.rows).toMatchObject([{ n: 5 }]);
+  await run("DROP USER bo");
+});
+
+test("the rows of a USER table are the caller's own", async () => {
+  await run(`CREATE USER cy WITH PASSWORD 'beware 42 crabs' ROLE 'user';
+    CREATE USER TABLE app.own (id INT PRIMARY KEY, n INT)`);
+  const cy = principalFor(database, "cy");
+  const sql = "SELECT CURRENT_USER AS who, sum(n) AS n FROM app.own";
+  const ofCy = await current(follow(sql, { as: cy }));
+  const ofRoot = await current(follow(sql));
+  await run("INSERT INTO app.own VALUES (1, 5)", cy);
+  await run("INSERT INTO app.own VALUES (1, 7)");
+  await current(ofCy);
+  await current(ofRoot);
+  expect([ofCy.rows, ofRoot.rows]).toMatchObject([[{ who: "cy", n: 5 }], [{ who: "root", n: 7 }]]);
+  await run("DROP TABLE app.own; DROP USER cy");
+});
+
+test("a live-only subscription begins with the next change", async () => {
+  const sql = "SELECT count(*) AS n FROM app.messages";
+  const follower = await current(follow(sql, { options: null }));
+  expect(follower.messages).toMatchObject([
+    { type: "subscription_ack", batch_control: { has_more: false, status: "ready" } },
+  ]);
+  await run("INSERT INTO app.messages VALUES (20, 1, 'new', 9)");
+  await until(() => follower.messages.length > 1);
+  expect(follower.messages.slice(1)).toMatchObject([
+    { change_type: "update", rows: [{ n: 4 }], old_values: [{ n: 3 }], commit_end: true },
+  ]);
+});
+
+test("a snapshot in batches is one state, and what happens meanwhile follows it", async () => {
+  const sql = "SELECT id, text FROM app.messages ORDER BY id";
+  const follower = follow(sql, { options: { batch_size: 1 } });
+  await until(() => follower.messages.length > 1);
+  await run("UPDATE app.messages SET text = 'changed'");
+  await current(follower);
+  const batches = follower.messages.filter(({ type }) => type === "initial_data_batch");
+  expect(batches).toHaveLength(3);
+  expect(follower.rows.map(({ text }) => text)).toEqual(["changed", "changed", "changed"]);
+});
+
+test("a slow client gets the net difference once it reads again", async () => {
+  const follower = await current(follow("SELECT id, text FROM app.messages ORDER BY id"));
+  follower.isFull = true;
+  for (const text of ["a", "b", "c"]) {
+    await run(`UPDATE app.messages SET text = '${text}' WHERE id = 10`);
+    await run(`INSERT INTO app.messages VALUES (20, 1, '${text}', 0)`);
+    await until(() => follower.changes.length > 0);
+    await run("DELETE FROM app.messages WHERE id = 20");
+  }
+  const before = follower.changes.length;
+  follower.drain();
+  await current(follower);
+  expect(follower.changes.length).toBeGreaterThan(before);
+  expect(follower.rows.map(({ id, text }) => [id, text])).toEqual([
+    [10, "c"],
+    [11, "ho"],
+    [12, "dust"],
+  ]);
+});
+
+describe("definitions and rights", () => {
+  const JOIN = "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id";
+  const ENDINGS: readonly (readonly [string, string, string, string])[] = [
+    ["a dropped table", JOIN, "DROP TABLE app.messages", "NOT_FOUND"],
+    ["a dropped column", JOIN, "ALTER TABLE app.messages DROP COLUMN text", "SCHEMA_CHANGED"],
+    [
+      "a renamed column",
+      JOIN,
+      "ALTER TABLE app.messages RENAME COLUMN text TO body",
+      "SCHEMA_CHANGED",
+    ],
+    [
+      "a wider type",
+      "SELECT max(stars) FROM app.messages",
+      "ALTER TABLE app.messages ALTER stars TYPE BIGINT",
+      "SCHEMA_CHANGED",
+    ],
+    [
+      "a new column under *",
+      "SELECT * FROM app.rooms ORDER BY id",
+      "ALTER TABLE app.rooms ADD COLUMN n INT",
+      "SCHEMA_CHANGED",
+    ],
+    ["a dropped view", "SELECT * FROM app.open_rooms", "DROP VIEW app.open_rooms", "NOT_FOUND"],
+    [
+      "a view of another table",
+      "SELECT * FROM app.open_rooms",
+      "CREATE OR REPLACE VIEW app.open_rooms AS SELECT room AS id, text AS name FROM app.messages",
+      "SCHEMA_CHANGED",
+    ],
+    [
+      "a dropped table under a view",
+      "SELECT * FROM app.open_rooms",
+      "DROP TABLE app.rooms CASCADE",
+      "NOT_FOUND",
+    ],
+  ];
+
+  test.each(ENDINGS)("%s ends the subscription", async (_, sql, change, code) => {
+    await run("CREATE VIEW app.open_rooms AS SELECT id, name FROM app.rooms");
+    const follower = await current(follow(sql));
+    await run(change);
+    await until(() => follower.failure !== undefined);
+    expect(follower.failure).toMatchObject({ code, subscription_id: "q", ended: true });
+    expect(database.live.subscriptions()).not.toContainEqual(
+      expect.objectContaining({ query: sql }),
+    );
+  });
+
+  test("a change that the query survives is followed", async () => {
+    await run("CREATE VIEW app.open_rooms AS SELECT id, name FROM app.rooms");
+    const follower = await current(follow("SELECT count(*) AS n FROM app.open_rooms"));
+    await run("ALTER TABLE app.rooms ADD COLUMN more INT DEFAULT 3");
+    await run(
+      "CREATE OR REPLACE VIEW app.open_rooms AS SELECT id, name FROM app.rooms WHERE id > 1",
+    );
+    await current(follower);
+    expect(follower.rows).toMatchObject([{ n: 2 }]);
+    await run("INSERT INTO app.rooms VALUES (5, 'e', 4)");
+    await current(follower);
+    expect(follower.rows).toMatchObject([{ n: 3 }]);
+  });
+});
+
+test("KILL LIVE QUERY ends a subscription, and an error on a row ends it with its reason", async () => {
+  const killed = await current(follow("SELECT count(*) FROM app.messages"));
+  const [row] = database.live.subscriptions();
+  await run(`KILL LIVE QUERY '${row?.liveId ?? ""}'`);
+  expect(killed.failure).toMatchObject({ code: "KILLED" });
+  const failing = await current(follow("SELECT sum(6 / stars) FROM app.messages"));
+  await run("INSERT INTO app.messages VALUES (20, 1, 'zero', 0)");
+  await until(() => failing.failure !== undefined);
+  expect(failing.failure).toMatchObject({ code: "CONVERSION_ERROR" });
+});
+
+test("system views are followed by difference", async () => {
+  const follower = await current(
+    follow("SELECT table_name FROM system.tables WHERE namespace_id = 'app' ORDER BY 1"),
+  );
+  await run("CREATE SHARED TABLE app.zzz (id INT PRIMARY KEY)");
+  await until(() => follower.rows.length === 3);
+  expect(follower.rows.map(({ table_name: name }) => name)).toEqual(["messages", "rooms", "zzz"]);
+  await run("DROP TABLE app.zzz");
+  await until(() => follower.rows.length === 2);
+  follower.subscription?.close();
+});
+
+test("columns with the same name are told apart, and none hides _key or _seq", async () => {
+  const sql =
+    "SELECT r.id, m.id, m._seq, r.name AS _key FROM app.rooms r JOIN app.messages m ON true LIMIT 1";
+  const { ack } = await current(follow(sql));
+  expect(ack?.schema.map(({ name }) => name)).toEqual([
+    "id",
+    "id_2",
+    "_seq_2",
+    "_key_2",
+    "_key",
+    "_seq",
+  ]);
+});
+
+const REFUSED: readonly (readonly [string, string, string])[] = [
+  [
+    "SELECT count(*) FROM app.rooms WHERE now() > '2026-01-01'",
+    "UNSUPPORTED",
+    "Cannot subscribe with function now: its value changes even if the row does not",
+  ],
+  [
+    "SELECT (SELECT max(random()) FROM app.rooms)",
+    "UNSUPPORTED",
+    "Cannot subscribe with function random: its value changes even if the row does not",
+  ],
+  [
+    "WITH a AS (SELECT uuidv4() AS u) SELECT * FROM a",
+    "UNSUPPORTED",
+    "Cannot subscribe with function uuidv4: its value changes even if the row does not",
+  ],
+  [
+    "SELECT count(*) FROM app.rooms WHERE 'today'::DATE > '2026-01-01'",
+    "UNSUPPORTED",
+    "Cannot subscribe with 'today' as a time: its value changes even if the row does not",
+  ],
+  [
+    "SELECT count(*) FROM app.rooms FOR SYSTEM_TIME AS OF '2026-01-01'",
+    "INVALID_SQL",
+    "Cannot subscribe to a query with FOR SYSTEM_TIME",
+  ],
+  [
+    "WITH d AS (DELETE FROM app.rooms RETURNING id) SELECT * FROM d",
+    "INVALID_SQL",
+    "Cannot subscribe to a statement that changes rows",
+  ],
+  ["SHOW TABLES", "INVALID_SQL", "Cannot subscribe to SHOW TABLES"],
+];
+
+test.each(REFUSED)("%s is refused with %s", (sql, code, message) => {
+  let refusal: unknown;
+  try {
+    follow(sql);
+  } catch (error) {
+    refusal = error;
+  }
+  expect(refusal).toBeInstanceOf(SubscriptionError);
+  expect((refusal as SubscriptionError).response).toMatchObject({ code, message, ended: true });
+});
+
+test("last_rows is for the rows of one table", () => {
+  const sql = "SELECT count(*) FROM app.rooms";
+  expect(() => follow(sql, { options: { last_rows: 5 } })).toThrow(
+    'Cannot subscribe "q": last_rows is for queries of one table; write ORDER BY … LIMIT instead',
+  );
+});

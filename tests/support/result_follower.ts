@@ -1,0 +1,124 @@
+/**
+ * A client of a query that is followed as a whole: it applies each message as it comes, and checks
+ * the promises that the messages make by themselves.
+ */
+import { assert } from "../../src/base/assert.ts";
+import type { LiveSink, LiveSubscription, SharedMessage } from "../../src/live/mod.ts";
+import type {
+  ChangeMessage,
+  DataMessage,
+  ErrorMessage,
+  SubscriptionAck,
+  WireRow,
+} from "../../src/protocol/mod.ts";
+import { until } from "./until.ts";
+
+/** The rows of a result, once all messages of a commit have arrived. */
+export interface FollowedState {
+  readonly seq: number;
+  readonly rows: readonly WireRow[];
+}
+
+export class ResultFollower implements LiveSink {
+  readonly connectionId = "follower";
+  backpressure: unknown;
+  /** The bytes in the queue of the connection, as the engine sees them. */
+  queuedBytes = 0;
+  subscription: LiveSubscription | undefined;
+  readonly messages: DataMessage[] = [];
+  readonly changes: ChangeMessage[] = [];
+  ack: SubscriptionAck | undefined;
+  failure: ErrorMessage | undefined;
+  /** Whether the queue takes no more: the engine has to wait for `drain`. */
+  isFull = false;
+  #rows: Map<string, WireRow>;
+  #seq: number | undefined;
+  #isComplete = false;
+  readonly #onState: ((state: FollowedState) => void) | undefined;
+
+  /** @param options.held The rows of an earlier follower, for a resume. */
+  constructor(options: { onState?: (state: FollowedState) => void; held?: ResultFollower } = {}) {
+    this.#onState = options.onState;
+    this.#rows = new Map(options.held === undefined ? [] : options.held.#rows);
+  }
+
+  /** The seq of the last complete state. */
+  get seq(): number | undefined {
+    return this.#seq;
+  }
+
+  get rows(): WireRow[] {
+    return [...this.#rows.values()];
+  }
+
+  send({ message }: SharedMessage): boolean {
+    this.receive(message);
+    return !this.isFull;
+  }
+
+  end(message: ErrorMessage): void {
+    this.failure = message;
+  }
+
+  /** Continues after the queue was full. */
+  drain(): void {
+    this.isFull = false;
+    this.subscription?.drained();
+  }
+
+  receive(message: DataMessage): void {
+    this.messages.push(message);
+    switch (message.type) {
+      case "subscription_ack":
+        this.ack = message;
+        if (!message.batch_control.has_more) this.#complete(message.batch_control.last_seq_id);
+        break;
+      case "initial_data_batch": {
+        for (const row of message.rows) this.#rows.set(keyOf(row), row);
+        const { has_more: hasMore, last_seq_id: lastSeq } = message.batch_control;
+        assert(hasMore === (lastSeq === null), "only the last batch ends at a position");
+        if (hasMore) queueMicrotask(() => this.subscription?.nextBatch());
+        else this.#complete(lastSeq);
+        break;
+      }
+      case "change":
+        this.#apply(message);
+    }
+  }
+
+  /** Resolves once the state is at a seq, or later. */
+  async reaches(seq: number): Promise<void> {
+    await until(() => {
+      if (this.failure !== undefined) throw new Error(JSON.stringify(this.failure));
+      return (this.subscription?.position ?? this.#seq ?? 0) >= seq && this.#isComplete;
+    });
+  }
+
+  #apply(message: ChangeMessage): void {
+    const { change_type: type, commit_end: isEnd, old_values: olds = [], rows } = message;
+    this.changes.push(message);
+    this.#isComplete = false;
+    for (const [index, row] of (type === "delete" ? olds : rows).entries()) {
+      const key = keyOf(row);
+      const has = this.#rows.has(key);
+      if (has === (type === "insert")) throw new Error(`${type} of ${key}, which is there: ${has}`);
+      if (type === "update") assert(keyOf(olds[index] ?? {}) === key, "old values have the key");
+      if (type === "delete") this.#rows.delete(key);
+      else this.#rows.set(key, row);
+    }
+    if (isEnd === true) this.#complete(message.commit_seq ?? null);
+  }
+
+  #complete(seq: number | null): void {
+    assert(seq !== null, "a complete state has a seq");
+    this.#isComplete = true;
+    this.#seq = seq;
+    this.#onState?.({ seq, rows: this.rows });
+  }
+}
+
+function keyOf(row: WireRow): string {
+  const key = row["_key"];
+  assert(typeof key === "string" && Number(row["_seq"]) > 0, "each row has a key and a seq");
+  return key;
+}
