@@ -23,6 +23,7 @@ import { GROUPED } from "./write_cases/grouped.ts";
 import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { JSON_PARTS } from "./write_cases/json_parts.ts";
 import { JSON_PATHS } from "./write_cases/json_paths.ts";
+import { MERGES } from "./write_cases/merges.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
@@ -41,6 +42,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "arrays_stored",
   "json_parts",
   "json_paths",
+  "merges",
 ]);
 
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
@@ -60,6 +62,7 @@ const files = [
   ...PLANNED,
   ...CHANGES,
   CHANGES_IN_WITH,
+  MERGES,
   ...ROW_CASES,
   ...EDGES,
   ...JSON_DOCUMENTS,

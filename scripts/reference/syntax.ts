@@ -40,6 +40,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   function: "unnest",
   copy: "COPY app.t TO STDOUT",
   insert: "INSERT INTO app.t VALUES (1)",
+  merge: "MERGE INTO app.t USING app.s ON TRUE WHEN MATCHED THEN DELETE",
   name: "n",
   namespace: "app",
   number: "7",

@@ -48,7 +48,8 @@ function answerFrom(described: string, result: string, rowCount: number): Answer
   const types = described
     .trimEnd()
     .split(ROW)
-    .filter((line) => line !== "")
+    // A statement without columns is described by a sentence.
+    .filter((line) => line.includes(FIELD))
     .map((line) => line.split(FIELD)[1] ?? "");
   const hasRows = types.length > 0 && rowCount > 0;
   const lines = hasRows ? result.replace(/\n$/, "").split(ROW) : [];

@@ -352,6 +352,8 @@ export interface ExpressionContext {
   readonly expansions?: ExpansionSink | undefined;
   /** Whether an expression that does not require FILE rights may contain FILE('x'). */
   readonly allowsFiles?: boolean;
+  /** The column that merge_action() reads; absent outside RETURNING of MERGE. */
+  readonly mergeAction?: BoundColumn | undefined;
   /** Binds a query inside the expression; absent if no query is allowed. */
   readonly bindInner?: BindInner | undefined;
   /** Resolves names that are unknown in the scope. */

@@ -63,7 +63,7 @@ function parseCopiedQuery(cursor: Cursor): SelectStatement {
   const at = cursor.start;
   const refuse = (): never =>
     cursor.refuse("COPY of a change", "run the change with RETURNING", at);
-  if (cursor.is("insert") || cursor.is("update") || cursor.is("delete")) refuse();
+  if (cursor.beginsChange) refuse();
   const query = cursor.grammar.query(cursor);
   if (changesRows(query)) refuse();
   cursor.expect(")");

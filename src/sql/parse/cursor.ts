@@ -78,6 +78,9 @@ type Symbols =
 /** A keyword or a symbol. */
 export type Word = Keyword | Symbols;
 
+/** The first words of statements that change rows. */
+const CHANGES: ReadonlySet<string> = new Set<Keyword>(["insert", "update", "delete", "merge"]);
+
 /** A node that is still being built. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -319,6 +322,11 @@ export class Cursor {
     this.token += 2;
     this.literalListCount += 1;
     return defined(list, "every list token refers to a list");
+  }
+
+  /** Whether the next word begins INSERT, UPDATE, DELETE or MERGE. */
+  get beginsChange(): boolean {
+    return CHANGES.has(this.word);
   }
 
   /** Takes the data that follow a COPY in the text, as UTF-8. */

@@ -311,10 +311,10 @@ export function parseExplain(
     made.analyze = cursor.accept("analyze");
     made.verbose = cursor.accept("verbose");
   }
-  const isWrite = cursor.is("insert") || cursor.is("update") || cursor.is("delete");
-  if (!isWrite && !beginsQuery(cursor)) {
-    cursor.couldBe("select", "insert", "update", "delete", "with", "values", "subscribe");
-    cursor.unexpected("a query, INSERT, UPDATE or DELETE");
+  if (!cursor.beginsChange && !beginsQuery(cursor)) {
+    cursor.couldBe("select", "insert", "update", "delete", "merge", "with", "values");
+    cursor.couldBe("subscribe");
+    cursor.unexpected("a query, INSERT, UPDATE, DELETE or MERGE");
   }
   const statement = cursor.grammar.statement(cursor);
   if (statement.type === "select for") {

@@ -119,7 +119,7 @@ function parseConflictTarget(cursor: Cursor): OnConflictAction["on"] {
 }
 
 /** `c = e, (a, b) = (…)`. */
-function parseSets(cursor: Cursor): SetStatement[] {
+export function parseSets(cursor: Cursor): SetStatement[] {
   const sets: SetStatement[] = [];
   do {
     if (cursor.is("(")) sets.push(...parseSetColumns(cursor));
@@ -174,7 +174,7 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   });
 }
 
-function parseReturning(cursor: Cursor): SelectedColumn[] | undefined {
+export function parseReturning(cursor: Cursor): SelectedColumn[] | undefined {
   return cursor.accept("returning") ? parseItems(cursor) : undefined;
 }
 
@@ -234,7 +234,7 @@ export function parseTruncate(cursor: Cursor, start: number): TruncateStatement 
   };
 }
 
-function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
+export function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   const start = cursor.token;
   const { name, schema } = cursor.qname("a table");
   if (cursor.is("(")) refuseFunction(cursor, { name, schema, _location: cursor.since(start) });

@@ -27,12 +27,24 @@ import { Token } from "./text/lexer.ts";
 
 /** `from {, from}` as one list. */
 export function parseFromList(cursor: Cursor): From[] {
-  // Each FROM has its own source count.
+  return withOwnCount(cursor, () => {
+    const items = parseFrom(cursor);
+    while (cursor.accept(",")) items.push(...parseFrom(cursor));
+    return items;
+  });
+}
+
+/** Parses one item with its joins, and no comma after it. */
+export function parseFromItem(cursor: Cursor): From[] {
+  return withOwnCount(cursor, () => parseFrom(cursor));
+}
+
+/** Each FROM has its own source count. */
+function withOwnCount(cursor: Cursor, parse: () => From[]): From[] {
   const { counts } = cursor;
   const around = counts.sources;
   counts.sources = 0;
-  const items = parseFrom(cursor);
-  while (cursor.accept(",")) items.push(...parseFrom(cursor));
+  const items = parse();
   counts.sources = around;
   return items;
 }

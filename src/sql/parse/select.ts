@@ -246,8 +246,7 @@ function parseBinding(cursor: Cursor): WithBinding {
 
 /** A query or a change. Only the binder knows whether a change may stand here. */
 function parseEntry(cursor: Cursor): QueryStatement {
-  const isWrite = cursor.is("insert") || cursor.is("update") || cursor.is("delete");
-  if (!isWrite && !cursor.is("with")) return parseQuery(cursor);
+  if (!cursor.beginsChange && !cursor.is("with")) return parseQuery(cursor);
   const statement = cursor.grammar.statement(cursor);
   return isQueryNode(statement) ? statement : cursor.unexpected("a query");
 }

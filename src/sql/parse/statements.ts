@@ -3,7 +3,7 @@
  * A statement with an unknown first word can be refused by name.
  */
 import { parseAlterTable } from "./alter.ts";
-import type { Statement, TableKindWord } from "./ast/ast.ts";
+import type { ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
 import { parseComment } from "./comments.ts";
 import { parseCopy } from "./copy.ts";
 import type { Cursor } from "./cursor.ts";
@@ -32,6 +32,7 @@ import {
 import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
 import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
 import { parseBackup, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
+import { parseMerge } from "./merge.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
 import { parseDeallocate, parseExecute, parsePrepare } from "./prepare.ts";
 import { refuseObject, refuseStatement } from "./refused.ts";
@@ -54,15 +55,20 @@ import { parseAlterWebhook, parseCreateWebhook, parseDropWebhook } from "./webho
 
 type Parse = (cursor: Cursor, start: number) => Statement;
 
+const CHANGES = new Map<string, (cursor: Cursor) => ChangeStatement>([
+  ["insert", parseInsert],
+  ["update", parseUpdate],
+  ["delete", parseDelete],
+  ["merge", parseMerge],
+]);
+
 const STATEMENTS = new Map<string, Parse>([
+  ...CHANGES,
   ["select", parseSelect],
   ["values", parseQuery],
   ["table", parseQuery],
   ["(", (cursor) => withoutInto(parseQuery(cursor))],
   ["with", parseWithStatement],
-  ["insert", parseInsert],
-  ["update", parseUpdate],
-  ["delete", parseDelete],
   ["truncate", parseTruncate],
   ["copy", parseCopy],
   ["comment", parseComment],
@@ -111,7 +117,7 @@ export function parseStatement(cursor: Cursor): Statement {
     cursor.couldBe("values", "begin", "commit", "rollback", "explain", "show", "describe", "set");
     cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
     cursor.couldBe("clear", "consume", "ack", "copy", "grant", "truncate", "savepoint", "release");
-    cursor.couldBe("comment", "prepare", "execute", "deallocate", "do");
+    cursor.couldBe("comment", "prepare", "execute", "deallocate", "do", "merge");
   }
   return cursor.unexpected("a statement");
 }
@@ -122,15 +128,8 @@ function parseSelect(cursor: Cursor, start: number): Statement {
 
 function parseWithStatement(cursor: Cursor, start: number): Statement {
   const { type, bind } = parseWith(cursor);
-  const { word } = cursor;
-  const inner =
-    word === "insert"
-      ? parseInsert(cursor)
-      : word === "update"
-        ? parseUpdate(cursor)
-        : word === "delete"
-          ? parseDelete(cursor)
-          : parseUnprefixedQuery(cursor);
+  const parse = CHANGES.get(cursor.word) ?? parseUnprefixedQuery;
+  const inner = parse(cursor);
   return withoutInto({ type, bind, in: inner, _location: cursor.since(start) });
 }
 

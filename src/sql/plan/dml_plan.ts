@@ -1,9 +1,10 @@
 /**
- * Plans bound INSERT, UPDATE and DELETE statements: how to find the rows that they write.
+ * Plans bound INSERT, UPDATE, DELETE and MERGE statements: how to find the rows that they write.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundConflict } from "../bind/change/conflict_binder.ts";
 import type { BoundInsert, InsertSource } from "../bind/change/insert_binder.ts";
+import type { BoundMerge } from "../bind/change/merge_binder.ts";
 import type { BoundReturning } from "../bind/change/returning_binder.ts";
 import type { BoundDelete, BoundUpdate } from "../bind/change/update_binder.ts";
 import type { QueryPlan } from "./outputs.ts";
@@ -31,6 +32,10 @@ export interface DeletePlan extends Omit<BoundDelete, "rows"> {
   readonly rows: QueryPlan;
 }
 
+export interface MergePlan extends Omit<BoundMerge, "rows"> {
+  readonly rows: QueryPlan;
+}
+
 export function planInsert(insert: BoundInsert): InsertPlan {
   const { source } = insert;
   if (source.kind !== "query") return { ...insert, source };
@@ -39,6 +44,10 @@ export function planInsert(insert: BoundInsert): InsertPlan {
 
 export function planUpdate(update: BoundUpdate): UpdatePlan {
   return { ...update, rows: planSelect(update.rows) };
+}
+
+export function planMerge(merge: BoundMerge): MergePlan {
+  return { ...merge, rows: planSelect(merge.rows) };
 }
 
 export function planDelete(remove: BoundDelete): DeletePlan {

@@ -31,11 +31,12 @@ import {
   compileUpdate,
 } from "../execute/change/dml.ts";
 import type { Evaluation } from "../execute/change/evaluation.ts";
+import { compileMerge } from "../execute/change/merge.ts";
 import { compileParts, compileReading, type PartProgram } from "../execute/change/part_program.ts";
-import type { ChangeKind, PlannedChange } from "../execute/change/references.ts";
+import type { PlannedChange } from "../execute/change/references.ts";
 import type { OperatorFactory } from "../execute/context/operator.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
-import { planDelete, planInsert, planUpdate } from "../plan/dml_plan.ts";
+import { planDelete, planInsert, planMerge, planUpdate } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { nodesOf } from "../plan/plan_walk.ts";
@@ -80,8 +81,11 @@ export interface PreparedQuery extends PreparedBase {
   readonly isOutgrown: () => boolean;
 }
 
+type ChangeKind = BoundChange["kind"];
+
 /** A change, or the query behind a WITH that changes rows. */
 export interface PreparedPart extends PlannedChange {
+  readonly kind: ChangeKind;
   /** The name in WITH; undefined for the query or change behind it. */
   readonly name: string | undefined;
   readonly plan: PlanNode | undefined;
@@ -146,6 +150,11 @@ function compiledChange(bound: BoundChange): MadeChange {
       const plan = planDelete(bound);
       const rows = rowsOf(plan.rows);
       return { compiled: compileDelete(plan, rows.build), rows };
+    }
+    case "merge": {
+      const plan = planMerge(bound);
+      const rows = rowsOf(plan.rows);
+      return { compiled: compileMerge(plan, rows.build), rows };
     }
   }
 }
@@ -239,7 +248,8 @@ function partOf(
   { name, rows: { plan } }: { name: string | undefined; rows: ReadingPlan },
 ): PreparedPart {
   const setPositions = setsOf(bound).map(({ position }) => position);
-  return { kind: bound.kind, name, target: bound.table, setPositions, plan };
+  const { kind, table: target } = bound;
+  return { kind, name, target, setPositions, deletes: mayDelete(bound), plan };
 }
 
 /** Binds, plans and compiles a statement in this tick. @throws {DatabaseError} */
@@ -319,6 +329,11 @@ function dml(
   };
 }
 
+function mayDelete(bound: BoundChange): boolean {
+  if (bound.kind !== "merge") return bound.kind === "delete";
+  return bound.clauses.some(({ action }) => action === "delete");
+}
+
 /** Returns what a change sets in existing rows. */
 function setsOf(bound: BoundChange): readonly { readonly position: number }[] {
   switch (bound.kind) {
@@ -328,6 +343,8 @@ function setsOf(bound: BoundChange): readonly { readonly position: number }[] {
       return bound.sets;
     case "delete":
       return [];
+    case "merge":
+      return bound.clauses.flatMap(({ action, cells }) => (action === "update" ? cells : []));
   }
 }
 

@@ -2,7 +2,7 @@
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
 import { CellError, type CellPlace } from "../bind/cell_error.ts";
 import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast/ast.ts";
-import { rowsNode } from "../parse/ast/query_nodes.ts";
+import { isChanging, rowsNode } from "../parse/ast/query_nodes.ts";
 
 /** Adds the position of the value, or the number of its parameter, to a failure. */
 export function atCell(
@@ -23,7 +23,11 @@ export function atCell(
 }
 
 function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
-  if (query.type === "with" || query.type === "with recursive") return cellAt(query.in, place);
+  if (query.type === "with" || query.type === "with recursive") {
+    // With changes in WITH, it is not known which of them met the value.
+    const isOfParts = query.bind.some(({ statement }) => isChanging(statement));
+    return isOfParts ? undefined : cellAt(query.in, place);
+  }
   const { column, source } = place;
   if (query.type === "update") return valueOf(query.sets, column);
   if (query.type !== "insert" || source === "query") return undefined;

@@ -20,6 +20,7 @@ const VERBS = {
   insert: "Inserted",
   update: "Updated",
   delete: "Deleted",
+  merge: "Merged",
   select: "Selected",
 } as const;
 
@@ -28,6 +29,7 @@ const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",
   delete: "Deleted 1 row(s)",
+  merge: "Merged 1 row(s)",
   select: "Selected 1 row(s)",
 } as const;
 

@@ -174,6 +174,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   insert: ROWS,
   update: ROWS,
   delete: ROWS,
+  merge: ROWS,
   "copy to": ROWS,
   "select for": ROWS,
   truncate: REQUEST,

@@ -35,6 +35,7 @@ export class StatementGenerator {
       () => this.insert(),
       () => this.update(),
       () => this.delete(),
+      () => this.merge(),
       () => this.createTable(),
       () => this.alterTable(),
       () => this.small(),
@@ -133,6 +134,25 @@ export class StatementGenerator {
     const where = chance(0.7) ? ` WHERE ${this.expression()}` : "";
     const target = `${pick(TABLES)}${maybe(0.3, " AS k")}`;
     return `DELETE FROM ${target}${using}${where}${this.#returning()}`;
+  }
+
+  merge(): string {
+    if (this.#dialect === "library") return this.delete();
+    const { pick, maybe } = this.#tools();
+    const insert = pick([
+      "INSERT DEFAULT VALUES",
+      "INSERT (a) VALUES (1)",
+      `INSERT (a, b) VALUES (DEFAULT, ${this.expression()})`,
+    ]);
+    const clauses = [
+      `WHEN MATCHED AND ${this.expression()} THEN UPDATE SET ${this.#sets()}`,
+      `WHEN MATCHED THEN ${pick(["DELETE", "DO NOTHING"])}`,
+      `WHEN NOT MATCHED${maybe(0.5, ` AND ${this.expression()}`)} THEN ${insert}`,
+    ];
+    const returning = this.#dialect === "postgres" ? "" : this.#returning();
+    const target = `${pick(TABLES)}${maybe(0.3, " AS k")}`;
+    const head = `MERGE INTO ${target} USING ${this.#source()} ON ${this.expression()}`;
+    return `${head} ${clauses.join(" ")}${returning}`;
   }
 
   createTable(): string {

@@ -18,14 +18,22 @@ export interface BoundReturning {
   readonly carried: readonly BoundColumn[];
 }
 
-/** @param from The target, together with the items of FROM or USING. */
+/**
+ * @param from The target, together with the items of FROM or USING.
+ * @param mergeAction The column that merge_action() reads; it is carried last.
+ */
 export function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
-  { deps, from, target }: { target: Target; from: FromResult; deps: DmlDeps },
+  {
+    deps,
+    from,
+    mergeAction,
+    target,
+  }: { target: Target; from: FromResult; deps: DmlDeps; mergeAction?: BoundColumn },
 ): BoundReturning | undefined {
   if (returning === undefined) return undefined;
   const outputs = bindSelectedColumns(returning, {
-    context: placeIn(from, { clause: "RETURNING", deps }),
+    context: { ...placeIn(from, { clause: "RETURNING", deps }), mergeAction },
     // As in a query, `*` of an entry of WITH has only the declared columns.
     withSystemColumns: deps.isOutermost,
   });
@@ -37,5 +45,6 @@ export function bindReturning(
   const carried = others.flatMap(({ columns, systemColumns }) =>
     read(columns).concat(read(systemColumns)),
   );
+  if (mergeAction !== undefined) carried.push(...read([mergeAction]));
   return { columns: [...target.columns, ...carried], outputs, carried };
 }

@@ -14,9 +14,10 @@ import type { CteEntry } from "../query/select_deps.ts";
 import { type BindChangingEntry, depsWith, namesOf } from "../query/with_binder.ts";
 import type { DmlDeps } from "./dml_target.ts";
 import { type BoundInsert, bindInsert } from "./insert_binder.ts";
+import { type BoundMerge, bindMerge } from "./merge_binder.ts";
 import { type BoundDelete, type BoundUpdate, bindDelete, bindUpdate } from "./update_binder.ts";
 
-export type BoundChange = BoundInsert | BoundUpdate | BoundDelete;
+export type BoundChange = BoundInsert | BoundUpdate | BoundDelete | BoundMerge;
 
 /** A change in WITH. */
 export interface BoundPart {
@@ -64,6 +65,8 @@ function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, Bound
       return bindUpdate(node, deps);
     case "delete":
       return bindDelete(node, deps);
+    case "merge":
+      return bindMerge(node, deps);
     case "with":
     case "with recursive":
       return yield* bindChange(node.in, { ...deps, ...depsWith(node, deps) });

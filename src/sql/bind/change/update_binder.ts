@@ -133,14 +133,17 @@ function identityOf(target: Target): BoundExpression[] {
 }
 
 /** Excludes tombstones that a condition on `_deleted` admits, since they cannot be changed. */
-function liveOnly(condition: BoundExpression, columns: readonly BoundColumn[]): BoundExpression {
+export function liveOnly(
+  condition: BoundExpression,
+  columns: readonly BoundColumn[],
+): BoundExpression {
   const deleted = columns.find(({ origin }) => origin?.columnId === DELETED_COLUMN_ID);
   if (deleted === undefined || !columnIdsIn(condition).has(deleted.id)) return condition;
   const isLive: BoundExpression = { kind: "not", type: BOOLEAN, operand: columnValue(deleted) };
   return { kind: "and", type: BOOLEAN, operands: [isLive, condition] };
 }
 
-function seqColumnOf({ columns }: Target): BoundColumn {
+export function seqColumnOf({ columns }: Target): BoundColumn {
   const column = columns.find(({ origin }) => origin?.columnId === SEQ_COLUMN_ID);
   return defined(column, "a table has a _seq");
 }

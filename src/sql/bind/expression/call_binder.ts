@@ -18,6 +18,7 @@ import { isWindowName } from "../../functions/window_functions.ts";
 import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type ExpressionContext, unknownFunction } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
 import { insteadOfFunction } from "../other_names.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
@@ -60,6 +61,8 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
       return bindGrouping(call, context, bind);
     case "file":
       return bindFile(call, context);
+    case "merge_action":
+      return bindMergeAction(call, context);
     default:
       break;
   }
@@ -74,6 +77,16 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     });
   }
   return bindScalar(call, context, bind);
+}
+
+function bindMergeAction(call: ExprCall, { mergeAction }: ExpressionContext): BoundExpression {
+  if (call.args.length > 0) throw unknownFunction(call.function.name, [], call);
+  if (mergeAction !== undefined) return columnValue(mergeAction);
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    "Cannot call merge_action here: it is allowed only in RETURNING of MERGE",
+    { position: call._location.start },
+  );
 }
 
 function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {

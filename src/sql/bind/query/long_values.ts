@@ -54,6 +54,8 @@ function queriesIn(query: QueryStatement): readonly QueryStatement[] {
       return queriesOf(query.from ?? []);
     case "delete":
       return queriesOf(query.using ?? []);
+    case "merge":
+      return queriesOf(query.source);
     case "insert": {
       const { insert } = query;
       if (insert.type === "default values" || insert.type === "literal values") return [];

@@ -135,7 +135,7 @@ function shortened(program: DmlProgram, source: InsertedRows, runtime: TableRunt
   };
 }
 
-function holdingQueries(...evaluations: readonly (Evaluation | undefined)[]): Evaluation[] {
+export function holdingQueries(...evaluations: readonly (Evaluation | undefined)[]): Evaluation[] {
   return evaluations.flatMap((evaluation) => (evaluation?.holdsQuery === true ? evaluation : []));
 }
 
@@ -379,7 +379,7 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
 }
 
 /** Returns the program for a change that reads the rows that it replaces. */
-function readingWriter(
+export function readingWriter(
   runtime: TableRuntime,
   options: EvaluationPlace & { readonly returning: Returning | undefined },
 ): ChangeWriter {
@@ -387,12 +387,12 @@ function readingWriter(
   return new ChangeWriter(runtime, { ...options, isBlind: false, mayTakeLong });
 }
 
-function seqAt({ columns }: Batch, row: number, columnCount: number): Value {
+export function seqAt({ columns }: Batch, row: number, columnCount: number): Value {
   const column = columns[columnCount];
   return column === undefined ? null : valueAt(column, row);
 }
 
-function cellsAt(
+export function cellsAt(
   { columns }: Batch,
   row: number,
   { count, from }: { from: number; count: number },

@@ -33,24 +33,23 @@ import {
 } from "./referenced_key.ts";
 import type { RowChange } from "./row_changes.ts";
 
-export type ChangeKind = "delete" | "insert" | "update";
-
 /** A change of rows, before it runs. */
 export interface PlannedChange {
   readonly target: TableEntry;
-  readonly kind: ChangeKind;
+  /** Whether it may delete rows. */
+  readonly deletes: boolean;
   /** The positions of the columns that it sets in existing rows. */
   readonly setPositions: readonly number[];
 }
 
 /** Whether a change needs a transaction, because changes to referring rows may follow. */
 export function needsTransaction(
-  { kind, setPositions, target }: PlannedChange,
+  { deletes, setPositions, target }: PlannedChange,
   references: Pick<References, "to">,
 ): boolean {
   const refersToItself = target.foreignKeys?.some(({ tableId }) => tableId === target.tableId);
   if (refersToItself === true) return true;
-  if (kind === "delete") return references.to(target.tableId).length > 0;
+  if (deletes && references.to(target.tableId).length > 0) return true;
   if (setPositions.length === 0) return false;
   const changing = new Set<number>();
   for (const [position, { columnId, generatedSql }] of target.columns.entries()) {
@@ -272,7 +271,7 @@ function* rowsSince(
  */
 export function requireUnreferenced(
   table: TableEntry,
-  operations: ReadonlySet<PlannedChange["kind"]>,
+  operations: ReadonlySet<RowChange["operation"]>,
   { references, snapshotSeq }: Pick<ExecutionContext, "references" | "snapshotSeq">,
 ): void {
   const isAdded = references?.to(table.tableId).some(({ key }) => {

@@ -180,7 +180,7 @@ export interface ValuesStatement extends AstNode {
 export interface WithStatement extends AstNode {
   readonly type: "with" | "with recursive";
   readonly bind: readonly WithBinding[];
-  readonly in: SelectStatement | InsertStatement | UpdateStatement | DeleteStatement;
+  readonly in: SelectStatement | ChangeStatement;
 }
 
 export interface WithBinding extends AstNode {
@@ -453,8 +453,42 @@ export interface DeleteStatement extends AstNode {
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
 
+export interface MergeStatement extends AstNode {
+  readonly type: "merge";
+  readonly into: QNameAliased;
+  /** One item with its joins. */
+  readonly source: readonly From[];
+  readonly on: Expr;
+  readonly clauses: readonly MergeClause[];
+  readonly returning?: readonly SelectedColumn[] | undefined;
+}
+
+/** `WHEN [NOT] MATCHED [AND condition] THEN action`. */
+export interface MergeClause extends AstNode {
+  readonly isMatched: boolean;
+  readonly condition?: Expr | undefined;
+  readonly action: MergeAction;
+}
+
+export type MergeAction =
+  | { readonly type: "nothing" }
+  | { readonly type: "delete" }
+  | { readonly type: "update"; readonly sets: readonly SetStatement[] }
+  | MergeInsert;
+
+export interface MergeInsert extends AstNode {
+  readonly type: "insert";
+  readonly columns?: readonly Name[] | undefined;
+  readonly overriding?: InsertStatement["overriding"];
+  /** One row; empty for DEFAULT VALUES. */
+  readonly values: readonly Expr[];
+}
+
+/** A statement that changes rows. */
+export type ChangeStatement = InsertStatement | UpdateStatement | DeleteStatement | MergeStatement;
+
 /** A statement that reads or writes rows. */
-export type QueryStatement = SelectStatement | InsertStatement | UpdateStatement | DeleteStatement;
+export type QueryStatement = SelectStatement | ChangeStatement;
 
 /** Any statement. */
 export type Statement =

@@ -3,15 +3,13 @@
  * transaction.
  */
 import type {
+  ChangeStatement,
   CopySourceStatement,
   CopyToStatement,
-  DeleteStatement,
   Expr,
-  InsertStatement,
   QueryStatement,
   SelectStatement,
   Statement,
-  UpdateStatement,
 } from "./ast.ts";
 
 /** The types of nodes that are queries, as a statement or inside an expression. */
@@ -38,10 +36,15 @@ export function holdsQuery(part: object): boolean {
   return part.type === "array select" || SELECT_TYPES.has(part.type);
 }
 
-export function isChangeNode(
-  node: Statement,
-): node is InsertStatement | UpdateStatement | DeleteStatement {
-  return node.type === "insert" || node.type === "update" || node.type === "delete";
+const CHANGE_TYPES: ReadonlySet<string> = new Set<ChangeStatement["type"]>([
+  "insert",
+  "update",
+  "delete",
+  "merge",
+]);
+
+export function isChangeNode(node: Statement): node is ChangeStatement {
+  return CHANGE_TYPES.has(node.type);
 }
 
 export function isQueryNode(node: Statement): node is QueryStatement {

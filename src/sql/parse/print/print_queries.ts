@@ -14,6 +14,9 @@ import type {
   JoinClause,
   LimitStatement,
   LiteralValuesStatement,
+  MergeAction,
+  MergeClause,
+  MergeStatement,
   Name,
   OnConflictAction,
   OrderByStatement,
@@ -54,6 +57,8 @@ export function queryStatementText(statement: QueryStatement): string {
       return updateText(statement);
     case "delete":
       return deleteText(statement);
+    case "merge":
+      return mergeText(statement);
     default:
       return queryText(statement);
   }
@@ -379,4 +384,32 @@ function deleteText({ from, using, where, returning }: DeleteStatement): string 
   const source = using === undefined ? "" : ` USING ${fromText(using)}`;
   const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
   return `DELETE FROM ${targetText(from)}${source}${filter}${returningText(returning)}`;
+}
+
+function mergeText({ clauses, into, on, returning, source }: MergeStatement): string {
+  const head = `MERGE INTO ${targetText(into)} USING ${fromText(source)} ON ${expressionToSql(on)}`;
+  return [head, ...clauses.map(mergeClauseText)].join(" ") + returningText(returning);
+}
+
+function mergeClauseText({ action, condition, isMatched }: MergeClause): string {
+  const further = condition === undefined ? "" : ` AND ${expressionToSql(condition)}`;
+  return `WHEN ${isMatched ? "" : "NOT "}MATCHED${further} THEN ${mergeActionText(action)}`;
+}
+
+function mergeActionText(action: MergeAction): string {
+  switch (action.type) {
+    case "nothing":
+      return "DO NOTHING";
+    case "delete":
+      return "DELETE";
+    case "update":
+      return `UPDATE SET ${setsText(action.sets)}`;
+    case "insert": {
+      const { columns, overriding, values } = action;
+      if (values.length === 0) return "INSERT DEFAULT VALUES";
+      const given = overriding === undefined ? "" : ` OVERRIDING ${overriding.toUpperCase()} VALUE`;
+      const row = values.map(expressionToSql).join(", ");
+      return `INSERT${columnsText(columns)}${given} VALUES (${row})`;
+    }
+  }
 }

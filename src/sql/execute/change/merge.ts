@@ -1,0 +1,151 @@
+/**
+ * Compiles MERGE: the query yields each row of the source beside its target row, the index of the
+ * clause that applies, and the values that this clause writes.
+ *
+ * A target row is changed once: a second change is an error, since it would see the row as it was
+ * before the first.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
+import { nameOf } from "../../bind/change/dml_target.ts";
+import type { BoundMergeClause, MergedCell } from "../../bind/change/merge_binder.ts";
+import type { MergePlan } from "../../plan/dml_plan.ts";
+import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
+import type { OperatorFactory } from "../context/operator.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import { type DmlProgram, writeFrom } from "./change_writer.ts";
+import { TouchedKeys } from "./conflict.ts";
+import { type CompiledChange, cellsAt, holdingQueries, readingWriter, seqAt } from "./dml.ts";
+import { rowsOf, sourceOf } from "./read_source.ts";
+import { compileReturning } from "./returning.ts";
+import type { RowChange } from "./row_changes.ts";
+
+/** @param build Builds the query that finds its rows. */
+export function compileMerge(merge: MergePlan, build: OperatorFactory): CompiledChange {
+  const runtime = runtimeOf(merge.table);
+  const returning = compileReturning(merge.returning, runtime);
+  const changeAt = compileChangeAt(merge, runtime);
+  const program: DmlProgram = (context, elsewhere) => {
+    const writer = readingWriter(runtime, { context, elsewhere, returning });
+    const changed = new TouchedKeys();
+    const onRows = (batch: Batch, from: number, to: number): void => {
+      const changes: RowChange[] = [];
+      for (let row = from; row < to; row += 1) {
+        const change = changeAt(batch, row, context);
+        if (change === undefined) continue;
+        if (change.before !== undefined) requireFirst(change.before, changed, runtime);
+        changes.push(change);
+      }
+      writer.add(checked(changes, runtime, context));
+    };
+    const source = sourceOf(rowsOf(build, { context, elsewhere }), context, {
+      takesColumns: () => false,
+      onColumns: () => undefined,
+      onRows,
+    });
+    return writeFrom(source, writer);
+  };
+  return { program, evaluations: holdingQueries(returning?.evaluation) };
+}
+
+type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowChange | undefined;
+
+/** Returns the change that a row of the query asks for, if any. */
+function compileChangeAt(merge: MergePlan, runtime: TableRuntime): ChangeAt {
+  const columnCount = merge.table.columns.length;
+  const chosenAt = columnCount + 1;
+  const valuesAt = chosenAt + 1;
+  const carriedAt = valuesAt + merge.valueCount;
+  const carriedCount = merge.returning?.carried.length ?? 0;
+  const readCount = carriedCount - (merge.carriesAction ? 1 : 0);
+  const carriedOf = (
+    batch: Batch,
+    row: number,
+    action: string,
+  ): Pick<RowChange, "carried"> | undefined => {
+    if (carriedCount === 0) return undefined;
+    const read = cellsAt(batch, row, { from: carriedAt, count: readCount });
+    return { carried: merge.carriesAction ? [...read, action.toUpperCase()] : read };
+  };
+  return (batch, row, context) => {
+    const clause = clauseAt(merge.clauses, batch.columns[chosenAt], row);
+    if (clause === undefined || clause.action === "nothing") return undefined;
+    const { action, cells } = clause;
+    const carried = carriedOf(batch, row, action);
+    const write = (into: Value[]): Row =>
+      written(into, cells, { batch, context, row, runtime, valuesAt });
+    if (action === "insert") {
+      const fresh = runtime.types.map((_, position) =>
+        cells.some((cell) => cell.position === position)
+          ? null
+          : runtime.defaultAt(position, context),
+      );
+      return { operation: "insert", row: write(fresh), before: undefined, ...carried };
+    }
+    const before = cellsAt(batch, row, { from: 0, count: columnCount });
+    const after = action === "delete" ? before : write([...before]);
+    const beforeSeq = seqAt(batch, row, columnCount);
+    return { operation: action, row: after, before, beforeSeq, ...carried };
+  };
+}
+
+function clauseAt(
+  clauses: readonly BoundMergeClause[],
+  chosen: Batch["columns"][number] | undefined,
+  row: number,
+): BoundMergeClause | undefined {
+  const index = chosen === undefined ? null : valueAt(chosen, row);
+  return index === null ? undefined : clauses[Number(index)];
+}
+
+interface WrittenFrom {
+  readonly batch: Batch;
+  readonly row: number;
+  readonly valuesAt: number;
+  readonly runtime: TableRuntime;
+  readonly context: ExecutionContext;
+}
+
+/** Writes the cells of a clause into a row. */
+function written(
+  into: Value[],
+  cells: readonly MergedCell[],
+  { batch, context, row, runtime, valuesAt }: WrittenFrom,
+): Row {
+  for (const { position, value } of cells) {
+    const column = value === undefined ? undefined : batch.columns[valuesAt + value];
+    into[position] =
+      column === undefined ? runtime.defaultAt(position, context) : valueAt(column, row);
+  }
+  return into;
+}
+
+/** Completes the rows that are written, and checks their constraints. */
+function checked(
+  changes: readonly RowChange[],
+  runtime: TableRuntime,
+  context: ExecutionContext,
+): readonly RowChange[] {
+  const given = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
+  const rows = runtime.completed(given, context);
+  runtime.check(rows, context);
+  if (rows === given) return changes;
+  let next = 0;
+  return changes.map((change) => {
+    if (change.operation === "delete") return change;
+    const row = rows[next] ?? change.row;
+    next += 1;
+    return { ...change, row };
+  });
+}
+
+/** @throws {DatabaseError} CARDINALITY_VIOLATION */
+function requireFirst(before: Row, changed: TouchedKeys, runtime: TableRuntime): void {
+  if (changed.add(keyTextOf(runtime.keyTypes, runtime.keyOf(before)))) return;
+  throw new DatabaseError(
+    "CARDINALITY_VIOLATION",
+    `Cannot change a row of ${nameOf(runtime.table)} twice in one MERGE: several rows of the source match it`,
+    { hint: "let each row of the target match one row of the source" },
+  );
+}
