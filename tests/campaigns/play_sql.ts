@@ -14,6 +14,9 @@
  *     accepted   only PostgreSQL refuses;
  *     wrong      the rows differ.
  *
+ * A transaction in which something is defined is played without its BEGIN and COMMIT on Tidemark,
+ * which defines outside of transactions only.
+ *
  * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN) are left out.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -30,7 +33,11 @@ import {
 } from "./play_sql/judge.ts";
 import { haveSameRows, type Played } from "./play_sql/played.ts";
 import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
-import { type ScriptStatement, statementsOf } from "./play_sql/psql_script.ts";
+import {
+  definingTransactions,
+  type ScriptStatement,
+  statementsOf,
+} from "./play_sql/psql_script.ts";
 import { openTidemarkPlayer } from "./play_sql/tidemark_player.ts";
 
 const { options, words: files } = readArguments(
@@ -64,7 +71,13 @@ async function playFile(file: string): Promise<void> {
   tidemark.begin();
   const queries = noCounts();
   const others = noCounts();
-  for (const statement of statementsOf(readFileSync(file, "utf8"), environment)) {
+  const statements = statementsOf(readFileSync(file, "utf8"), environment);
+  const onlyPostgres = definingTransactions(statements);
+  for (const statement of statements) {
+    if (onlyPostgres.has(statement)) {
+      await postgres.play(statement);
+      continue;
+    }
     if (!isPlayed(statement.sql)) continue;
     const kind = isQuery(statement.sql) ? "queries" : "others";
     const verdict = await playStatement(statement, file);

@@ -14,6 +14,8 @@ const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
   "invalid_option",
+  // The statement that failed the transaction was counted.
+  "transaction_failed",
 ]);
 
 /** Messages about limits of types that docs/sql.md lists. */
