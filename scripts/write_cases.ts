@@ -26,6 +26,7 @@ import { JSON_PATHS } from "./write_cases/json_paths.ts";
 import { MERGES } from "./write_cases/merges.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
+import { NOT_FINITE } from "./write_cases/not_finite.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
 import { PLANNED } from "./write_cases/planned.ts";
 import { askPostgres } from "./write_cases/psql.ts";
@@ -69,6 +70,7 @@ const files = [
   ...ARRAYS_STORED,
   DATE_WORDS,
   ENUMS,
+  NOT_FINITE,
   JSON_PARTS,
   JSON_PATHS,
 ].filter(({ name }) => only === undefined || name === only);

@@ -35,8 +35,8 @@ const SHOULD =
  * Converts parameters to the form in which a statement is sent.
  *
  * @throws {TypeError} If `params` is not a list: some calls take a list, others have it among their
- *   options. Also for a value that JSON turns into null, such as undefined or NaN, because the NULL
- *   would be unintended.
+ *   options. Also for a value that JSON turns into null, such as undefined, or NaN in a list,
+ *   because the NULL would be unintended.
  */
 export function sentParameters(sql: string, params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
@@ -65,6 +65,8 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
     return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   }
   if (typeof value === "number" && Number.isFinite(value)) return value;
+  // JSON has no form for NaN and infinity, which the server reads as text.
+  if (typeof value === "number" && depth === 0) return String(value);
   if (value instanceof Date) {
     if (!Number.isNaN(value.getTime())) return value.toISOString();
     throw new TypeError(`Cannot send ${name}: it is an invalid Date`);

@@ -131,10 +131,12 @@ function listComparer(compare: CompareCells): CompareCells {
 
 /** Compares numbers or decimal digits; all digits of a column have the same number of decimals. */
 function compareNumbers(left: number | string, right: number | string): number {
-  const difference = Number(left) - Number(right);
-  if (difference !== 0 || (typeof left === "number" && typeof right === "number")) {
-    return difference;
-  }
+  const [a, b] = [Number(left), Number(right)];
+  if (a < b) return -1;
+  if (a > b) return 1;
+  // NaN is above all numbers.
+  if (a !== b) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  if ((typeof left === "number" && typeof right === "number") || !Number.isFinite(a)) return 0;
   const [exactLeft, exactRight] = [digitsOf(left), digitsOf(right)];
   return exactLeft === exactRight ? 0 : exactLeft < exactRight ? -1 : 1;
 }

@@ -6,6 +6,7 @@
  *     TIME                  text, "14:30:00.25": JavaScript has no time-of-day type
  *     JSON, JSONB           the parsed value
  *     BYTES                 Uint8Array
+ *     REAL, DOUBLE          a number; NaN and infinity are text on the wire
  *     an array              a list of such values
  *
  * Other types stay as they are on the wire. `values: "wire"` converts nothing.
@@ -42,6 +43,8 @@ type CellReader = (cell: unknown) => unknown;
 const MS_PER_DAY = 86_400_000;
 
 const READERS: Readonly<Record<string, CellReader>> = {
+  Float: numberFromCell,
+  Double: numberFromCell,
   Timestamp: dateFromMicroseconds,
   DateTime: dateFromMicroseconds,
   Date: (days) => new Date(Number(days) * MS_PER_DAY),
@@ -49,6 +52,10 @@ const READERS: Readonly<Record<string, CellReader>> = {
   Json: (text) => JSON.parse(String(text)) as unknown,
   Bytes: (bytes) => Uint8Array.from(bytes as readonly number[]),
 };
+
+function numberFromCell(cell: unknown): unknown {
+  return typeof cell === "string" ? Number(cell) : cell;
+}
 
 /** Converts the cells of a row object. */
 export type RowReader = (row: WireRow) => CellObject;

@@ -4,7 +4,7 @@
 import type { CastMode, FoundCast } from "./cast.ts";
 import type { DataType } from "./data_type.ts";
 import { decimalFromDouble, doubleFromDecimal, fitDecimal, rescale } from "./decimal.ts";
-import { finiteFloat } from "./float_text.ts";
+import { finiteFloat, floatFromDouble } from "./float_text.ts";
 import { fitInteger, integerFromDouble } from "./integer.ts";
 import { decimalOf } from "./unify.ts";
 import type { Value, Whole } from "./value.ts";
@@ -92,7 +92,7 @@ function fromBinary(from: "float" | "double", to: DataType): FoundCast {
       return (value) => decimalFromDouble(value as number, type, digits);
     }
     case "float":
-      return from === "float" ? "same" : (value: Value) => finiteFloat(value as number);
+      return from === "float" ? "same" : (value: Value) => floatFromDouble(value as number);
     case "double":
       return "same";
     default:

@@ -27,8 +27,9 @@ export function comparatorFor(type: DataType): Comparator {
   if (type.kind === "row") return compareRows(type.fields);
   switch (typeOrder(type)) {
     case "whole":
-    case "double":
       return compareNumbers;
+    case "double":
+      return compareDoubles;
     case "boolean":
       return compareNatural;
     case "text":
@@ -69,6 +70,14 @@ function compareText(left: Value, right: Value): number {
 
 function compareNumbers(left: Value, right: Value): number {
   return compareWhole(left as Whole, right as Whole);
+}
+
+function compareDoubles(left: Value, right: Value): number {
+  const a = left as number;
+  const b = right as number;
+  if (a < b) return -1;
+  if (a > b) return 1;
+  return a === b ? 0 : Number(Number.isNaN(a)) - Number(Number.isNaN(b));
 }
 
 /** false < true; texts of ASCII characters. */
@@ -134,7 +143,10 @@ function compareDimensions(left: readonly number[], right: readonly number[]): n
 
 export type GroupKey = string | number | bigint | boolean;
 
-/** Returns a primitive that is equal (`===`) for exactly the values that SQL's `=` calls equal. */
+/**
+ * Returns a primitive that a Set or a Map calls equal for exactly the values that SQL's `=` calls
+ * equal.
+ */
 export function groupKeyOf(type: DataType, value: Value): GroupKey {
   if (type.kind === "array") {
     const { element } = type;

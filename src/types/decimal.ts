@@ -227,6 +227,12 @@ export function decimalFromDouble(
   type: { precision: number; scale: number },
   significantDigits: number,
 ): Whole {
+  if (!Number.isFinite(value)) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot hold ${value} as numeric: it must be a finite number`,
+    );
+  }
   if (Number.isSafeInteger(value) && Math.abs(value) < 10 ** significantDigits) {
     return fitDecimal(rescale(value + 0, 0, type.scale), type.precision, type.scale);
   }

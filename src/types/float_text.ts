@@ -9,6 +9,7 @@ const FLOAT_NORMAL_MIN = 1.1754943508222875e-38;
 
 /** Returns the double whose shortest text is also the shortest that reproduces the 32-bit value. */
 export function shortestFloat(value: number): number {
+  if (!Number.isFinite(value)) return value;
   if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
   const quick = shortestMiddling(value);
   if (quick !== undefined) return quick;
@@ -50,6 +51,7 @@ export function textFromDouble(value: number): string {
  * the type guarantees.
  */
 function notation(value: number, digitCount: number): string {
+  if (!Number.isFinite(value)) return String(value);
   if (value === 0) return Object.is(value, -0) ? "-0" : "0";
   const [mantissa, exponentText] = value.toExponential().split("e");
   const exponent = Number(exponentText);
@@ -64,7 +66,7 @@ function notation(value: number, digitCount: number): string {
 }
 
 /**
- * Checks that the result of DOUBLE arithmetic is finite.
+ * Checks that the result of DOUBLE arithmetic on finite operands is finite.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -72,11 +74,16 @@ export function finiteDouble(value: number): number {
   if (Number.isFinite(value)) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot hold the result as double precision: it must be a finite number",
+    "Cannot hold the result as double precision: it is beyond the range of the type",
   );
 }
 
-/** Rounds to 32 bits. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Rounds a double to 32 bits; NaN and infinity stay. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+export function floatFromDouble(value: number): number {
+  return Number.isFinite(value) ? finiteFloat(value) : value;
+}
+
+/** Rounds a finite number to 32 bits. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function finiteFloat(value: number): number {
   const rounded = Math.fround(value);
   if (Number.isFinite(rounded) && (rounded !== 0 || value === 0)) return rounded;
@@ -89,13 +96,21 @@ export function finiteFloat(value: number): number {
 /** Each digit can match only one part of the pattern, so matching never backtracks. */
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/** The words for what is no number, and for what is beyond all numbers. */
+const NOT_FINITE = /^([+-]?)(?:(nan)|inf(?:inity)?)$/i;
+
+/** Reads a number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function doubleFromText(text: string, typeWord: string): number {
   const trimmed = text.trim();
   if (!NUMBER.test(trimmed)) {
+    const word = NOT_FINITE.exec(trimmed);
+    if (word !== null) {
+      if (word[2] !== undefined) return Number.NaN;
+      return word[1] === "-" ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+    }
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} as ${typeWord}: expected a finite number`,
+      `Cannot read ${excerpt(text)} as ${typeWord}: expected a number`,
     );
   }
   const value = Number(trimmed);

@@ -58,8 +58,9 @@ export function integerFromText(kind: IntegerKind, text: string): Whole {
   return fitInteger(kind, wholeFromBigint(match[1] === "-" ? -magnitude : magnitude));
 }
 
-/** Rounds a finite double half to even. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Rounds a double half to even. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function integerFromDouble(kind: IntegerKind, value: number): Whole {
+  if (!Number.isFinite(value)) throw outOfRange(kind, value.toString());
   const rounded = roundHalfEven(value);
   if (Number.isSafeInteger(rounded)) return fitInteger(kind, rounded);
   if (rounded < -TWO_TO_63 || rounded >= TWO_TO_63) throw outOfRange(kind, value.toString());

@@ -1,9 +1,9 @@
 /**
  * Converts values to JSON cells of the wire, and parameters of a request to values.
  *
- * JSON.stringify of a cell gives its wire form: integers beyond 2^53 and decimals are strings,
- * bytes, embeddings and arrays are arrays, rows are the text of JSON objects as JSON is, and types
- * without a wire name are sent as text.
+ * JSON.stringify of a cell gives its wire form: integers beyond 2^53, decimals, NaN and infinity
+ * are strings, bytes, embeddings and arrays are arrays, rows are the text of JSON objects as JSON
+ * is, and types without a wire name are sent as text.
  */
 
 import { DatabaseError } from "../base/errors.ts";
@@ -69,7 +69,9 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
       return (value) => (value === null ? null : textFromDecimal(value as Whole, scale));
     }
     case "float":
-      return (value) => (value === null ? null : shortestFloat(value as number));
+      return (value) => (value === null ? null : numberCell(shortestFloat(value as number)));
+    case "double":
+      return doubleCell;
     case "bytes":
       return (value) => (value === null ? null : Array.from(value as Uint8Array));
     case "embedding":
@@ -113,6 +115,15 @@ function arrayCellMaker(cellOf: (element: Value) => unknown): (value: Value) => 
 
 function identity(value: Value): unknown {
   return value;
+}
+
+function doubleCell(value: Value): unknown {
+  return typeof value === "number" ? numberCell(value) : value;
+}
+
+/** JSON has no form for NaN and infinity, so they are strings. */
+function numberCell(value: number): number | string {
+  return Number.isFinite(value) ? value : String(value);
 }
 
 function wholeCell(value: Value): unknown {

@@ -31,10 +31,11 @@ export function jsonTextOf(type: DataType, value: Value): string {
       return JSON.stringify(textFromValue(type, value).replace(" ", "T"));
     case "datetime":
       return JSON.stringify(`${textFromValue(type, value).replace(" ", "T")}:00`);
-    default:
-      return isNumeric(type)
-        ? textFromValue(type, value)
-        : JSON.stringify(textFromValue(type, value));
+    default: {
+      // JSON has no form for NaN and infinity, so they are strings.
+      const isNumber = isNumeric(type) && (typeof value === "bigint" || Number.isFinite(value));
+      return isNumber ? textFromValue(type, value) : JSON.stringify(textFromValue(type, value));
+    }
   }
 }
 

@@ -106,7 +106,13 @@ export {
 export { deferredTexts, takeLater } from "./deferred_texts.ts";
 export { type EnumLabel, type EnumType, enumName } from "./enum_type.ts";
 export { excerpt } from "./excerpt.ts";
-export { doubleFromText, finiteDouble, finiteFloat, shortestFloat } from "./float_text.ts";
+export {
+  doubleFromText,
+  finiteDouble,
+  finiteFloat,
+  floatFromDouble,
+  shortestFloat,
+} from "./float_text.ts";
 export {
   fitInteger,
   fitsInteger,
@@ -216,6 +222,7 @@ export {
   writeValue,
 } from "./value_codec.ts";
 export {
+  areFinite,
   type Batch,
   constVector,
   type DictionaryVector,
@@ -226,6 +233,7 @@ export {
   type Int32Vector,
   isNullAt,
   keepRows,
+  mayHoldNan,
   partOf,
   physicalKind,
   type RowNumbers,

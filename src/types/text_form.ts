@@ -26,6 +26,7 @@ import { excerpt } from "./excerpt.ts";
 import {
   doubleFromText,
   finiteFloat,
+  floatFromDouble,
   shortestFloat,
   textFromDouble,
   textFromFloat,
@@ -97,7 +98,7 @@ function numberFromText(
     case "decimal":
       return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
     case "float":
-      return finiteFloat(doubleFromText(text, typeName(type)));
+      return floatFromDouble(doubleFromText(text, typeName(type)));
     case "double":
       return doubleFromText(text, typeName(type));
     default:

@@ -5,7 +5,7 @@
  *     smallint, int                number, an integer
  *     bigint                       number while its magnitude is at most 2^53-1, else bigint
  *     float                        number already rounded to 32 bits (Math.fround); else as double
- *     double                       number; never NaN, never infinite; -0 equals 0, as === has it
+ *     double                       number; -0 equals 0, and NaN equals itself and is above all others
  *     decimal(p,s)                 the unscaled integer, as bigint type does: 12.30 at scale 2 is 1230
  *     text                         string without NUL
  *     json                         string: the text (JSON) or the canonical text (JSONB)

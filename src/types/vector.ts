@@ -139,6 +139,28 @@ export function isNullAt(vector: Vector, row: number): boolean {
   return vector.nulls !== undefined && vector.nulls[row] === 1;
 }
 
+/** Whether a vector of doubles may hold NaN, which the operators of JavaScript do not order. */
+export function mayHoldNan(vector: Vector): boolean {
+  if (vector.kind === "const") return Number.isNaN(vector.value);
+  if (vector.kind !== "f64") return vector.kind === "any";
+  const { values } = vector;
+  for (let row = 0; row < values.length; row += 1) {
+    if (Number.isNaN(values[row])) return true;
+  }
+  return false;
+}
+
+/** Whether all doubles are finite, also those at NULL rows. */
+export function areFinite(values: Float64Array): boolean {
+  // Infinity minus itself is NaN, which the sum keeps; a loop without a branch is quicker.
+  let sum = 0;
+  for (let row = 0; row < values.length; row += 1) {
+    const value = values[row] ?? 0;
+    sum += value - value;
+  }
+  return sum === 0;
+}
+
 /** Returns the value of one row, in the form that `value.ts` defines. */
 export function valueAt(vector: Vector, row: number): Value {
   switch (vector.kind) {

@@ -81,6 +81,37 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_REFERENCES))
   30_000,
 );
 
+/** The first format whose directory has an enum type, NaN and infinity. */
+const FIRST_WITH_ENUMS = 9;
+
+test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_ENUMS))(
+  "the enum type, NaN and infinity of %s keep their meaning",
+  async (format) => {
+    const database = await openGolden(copyOf(format), laterClock());
+    const principal = principalFor(database, "root");
+    const rowsFrom = async (sql: string): Promise<unknown> => {
+      const { error, results } = await database.sql.execute(principal, { sql, params: [] });
+      return error?.code ?? results[0]?.rows;
+    };
+    expect(await rowsFrom("SELECT id, felt, others FROM app.diary ORDER BY felt")).toEqual([
+      [2, "sad", null],
+      [3, "so so", []],
+      [4, "fine", ["fine", "so so"]],
+      [1, "happy", ["sad", null]],
+    ]);
+    expect(await rowsFrom("SELECT id FROM app.diary WHERE d = 'NaN' ORDER BY id")).toEqual([
+      [1],
+      [4],
+    ]);
+    expect(await rowsFrom("SELECT d, r FROM app.diary WHERE felt < 'so so'")).toEqual([
+      ["Infinity", "NaN"],
+    ]);
+    expect(await rowsFrom("INSERT INTO app.diary VALUES (5, 'ok')")).toBe("INVALID_VALUE");
+    await database.close();
+  },
+  30_000,
+);
+
 describe.each(FORMATS)("the golden directory of %s", (format) => {
   test("has the rows, the history, the definitions and the users that it was written with", async () => {
     const directory = copyOf(format);

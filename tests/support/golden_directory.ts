@@ -86,6 +86,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   await fillPacked(database, run);
   await fillLists(database, run);
   await fillReferences(database, run);
+  await fillEnums(database, run);
   const contents = await contentsOf(database);
   await database.close();
   return contents;
@@ -214,6 +215,26 @@ async function fillReferences(database: Database, run: Run): Promise<void> {
   );
 }
 
+/**
+ * Creates segments with values of an enum type, whose labels changed since, and with NaN and
+ * infinity.
+ */
+async function fillEnums(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE TYPE app.mood AS ENUM ('sad', 'ok', 'happy');
+     CREATE SHARED TABLE app.diary (id INT PRIMARY KEY, felt app.mood, others app.mood[], d DOUBLE, r REAL);
+     CREATE INDEX ON app.diary (felt); CREATE INDEX ON app.diary (d);
+     INSERT INTO app.diary VALUES (1, 'happy', '{sad,NULL}', 'NaN', '-Infinity'), (2, 'sad', NULL, 'Infinity', 'NaN'),
+       (3, 'ok', '{}', 1.5, 0.1)`,
+  );
+  await database.store.flush(tableIdOf(database, "diary"));
+  await settled();
+  await run(
+    `ALTER TYPE app.mood ADD VALUE 'fine' BEFORE 'happy'; ALTER TYPE app.mood RENAME VALUE 'ok' TO 'so so';
+     INSERT INTO app.diary VALUES (4, 'fine', '{fine,"so so"}', 'NaN', 7)`,
+  );
+}
+
 /** Creates segments with packed chunks in most encodings, one of them with a deletion vector. */
 async function fillPacked(database: Database, run: Run): Promise<void> {
   await run(
@@ -331,6 +352,7 @@ function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: nu
 /** Converts values that JSON has no form for. */
 function plain(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
+  if (typeof value === "number" && !Number.isFinite(value)) return { number: String(value) };
   if (value instanceof Uint8Array) return { bytes: value.toHex() };
   if (value instanceof Float32Array) return { floats: [...value] };
   return value;

@@ -11,6 +11,7 @@ import { assert, defined } from "../../base/assert.ts";
 import type { WireCell } from "../../protocol/mod.ts";
 import type { CompiledExpression, LivePlan } from "../../sql/mod.ts";
 import {
+  areFinite,
   type Batch,
   type DataType,
   type EnumType,
@@ -199,7 +200,10 @@ function fillField(rows: MutableRow[], field: ShapeField, values: Vector): void 
   if (values.kind === "const") {
     const cell = cellOf(field, values.value);
     for (const row of rows) row[name] = cell;
-  } else if (isPlain && (values.kind === "f64" || values.kind === "i32")) {
+  } else if (
+    isPlain &&
+    (values.kind === "i32" || (values.kind === "f64" && areFinite(values.values)))
+  ) {
     const { values: numbers, nulls } = values;
     for (let i = 0; i < rows.length; i += 1) {
       const row = rows[i];
@@ -223,8 +227,15 @@ function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | n
   }
 }
 
+/** NaN and infinity are strings on the wire. */
+function isSpecial(value: Value): boolean {
+  return typeof value === "number" && !Number.isFinite(value);
+}
+
 export function cellOf({ isPlain, toCell }: ShapeField, value: Value): WireCell {
   if (value === null) return null;
-  if (isPlain && typeof value !== "object" && typeof value !== "bigint") return value;
+  if (isPlain && typeof value !== "object" && typeof value !== "bigint" && !isSpecial(value)) {
+    return value;
+  }
   return toCell(value) as WireCell;
 }

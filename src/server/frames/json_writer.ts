@@ -97,10 +97,10 @@ export class JsonWriter {
     if (byteCount !== text.length) this.#isAscii = false;
   }
 
-  /** Writes a number as JSON.stringify does: null if it is not finite. */
+  /** Writes a number; NaN and infinity, which JSON cannot represent, as a string. */
   number(value: number): void {
     if (!Number.isSafeInteger(value)) {
-      this.json(Number.isFinite(value) ? String(value) : "null");
+      this.json(Number.isFinite(value) ? String(value) : `"${value}"`);
       return;
     }
     this.#reserve(NUMBER_BYTES_MAX);

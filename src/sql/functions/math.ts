@@ -113,7 +113,7 @@ function roundingTo(
 ): Specialised["evaluate"] {
   if (type.kind === "float" || type.kind === "double") {
     return ([value = null, digits = null]) =>
-      finiteDouble(onDouble(value as number, digits as number));
+      Number.isFinite(value) ? finiteDouble(onDouble(value as number, digits as number)) : value;
   }
   const from = decimalScale(type);
   const to = decimalScale(result);

@@ -6,7 +6,7 @@
  * errors cancel out there.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { DOUBLE, finiteDouble } from "../../types/mod.ts";
+import { DOUBLE } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
@@ -48,7 +48,7 @@ interface QuarterAngle {
 }
 
 function quarterOf(name: string, angle: number): QuarterAngle {
-  if (!Number.isFinite(angle)) throw undefinedFor(name, angle);
+  if (Math.abs(angle) === Number.POSITIVE_INFINITY) throw undefinedFor(name, angle);
   let degrees = Math.abs(angle % 360);
   let sineSign = angle < 0 ? -1 : 1;
   let cosineSign = 1;
@@ -122,7 +122,7 @@ function arcTangent(value: number): number {
 function ofOne(name: string, compute: (value: number) => number): ScalarFunction[] {
   return functionsNamed(
     [name],
-    overload([DOUBLE], DOUBLE, ([value = null]) => finiteDouble(compute(value as number))),
+    overload([DOUBLE], DOUBLE, ([value = null]) => compute(value as number)),
   );
 }
 
@@ -136,8 +136,10 @@ export const MATH_DEGREES_FUNCTIONS: readonly ScalarFunction[] = [
   ...ofOne("atand", arcTangent),
   ...functionsNamed(
     ["atan2d"],
-    overload([DOUBLE, DOUBLE], DOUBLE, ([y = null, x = null]) =>
-      finiteDouble((Math.atan2(y as number, x as number) / ATAN_1) * 45),
+    overload(
+      [DOUBLE, DOUBLE],
+      DOUBLE,
+      ([y = null, x = null]) => (Math.atan2(y as number, x as number) / ATAN_1) * 45,
     ),
   ),
 ];

@@ -6,13 +6,22 @@ import type { Overload, ScalarFunction } from "./base/function.ts";
 import { power, squareRoot } from "./operator/operator_arithmetic.ts";
 
 function ofOne(compute: (value: number) => number): Overload {
-  return overload([DOUBLE], DOUBLE, ([value = null]) => finiteDouble(compute(value as number)));
+  return overload([DOUBLE], DOUBLE, ([value = null]) => {
+    const result = compute(value as number);
+    return Number.isFinite(value) ? finiteDouble(result) : result;
+  });
+}
+
+/** Creates a function whose result may be infinite, as at a pole. */
+function withPoles(compute: (value: number) => number): Overload {
+  return overload([DOUBLE], DOUBLE, ([value = null]) => compute(value as number));
 }
 
 function ofTwo(compute: (left: number, right: number) => number): Overload {
-  return overload([DOUBLE, DOUBLE], DOUBLE, ([left = null, right = null]) =>
-    finiteDouble(compute(left as number, right as number)),
-  );
+  return overload([DOUBLE, DOUBLE], DOUBLE, ([left = null, right = null]) => {
+    const result = compute(left as number, right as number);
+    return Number.isFinite(left) && Number.isFinite(right) ? finiteDouble(result) : result;
+  });
 }
 
 /** Refuses arguments for which a function is undefined. */
@@ -22,12 +31,16 @@ function within(
   compute: (value: number) => number,
 ): Overload {
   return ofOne((value) => {
-    if (isDefined(value)) return compute(value);
+    if (Number.isNaN(value) || isDefined(value)) return compute(value);
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
       `Cannot compute ${name}(${value}): the result is undefined`,
     );
   });
+}
+
+function isFiniteAngle(value: number): boolean {
+  return Number.isFinite(value);
 }
 
 function isPositive(value: number): boolean {
@@ -57,10 +70,25 @@ function logarithm(base: number, value: number): number {
 /** Refuses a result that underflows to 0, as `*`, `/` and `^` do. */
 function exponential(value: number): number {
   const result = Math.exp(value);
-  if (result !== 0) return result;
+  if (result !== 0 || value === Number.NEGATIVE_INFINITY) return result;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     `Cannot hold exp(${value}) as double precision: it is too close to 0`,
+  );
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for an infinite angle. */
+function tangentOf(angle: number): number {
+  if (Math.abs(angle) !== Number.POSITIVE_INFINITY) return Math.tan(angle);
+  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot compute cot(${angle}): it is undefined`);
+}
+
+/** Returns the area tangent, which is infinite at the ends of its range. */
+function arcTangent(value: number): number {
+  if (Number.isNaN(value) || Math.abs(value) <= 1) return Math.atanh(value);
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot compute atanh(${value}): the result is undefined`,
   );
 }
 
@@ -86,29 +114,26 @@ export const MATH_DOUBLE_FUNCTIONS: readonly ScalarFunction[] = [
     ["radians"],
     ofOne((value) => value * (Math.PI / 180)),
   ),
-  ...functionsNamed(["sin"], ofOne(Math.sin)),
-  ...functionsNamed(["cos"], ofOne(Math.cos)),
-  ...functionsNamed(["tan"], ofOne(Math.tan)),
+  ...functionsNamed(["sin"], within("sin", isFiniteAngle, Math.sin)),
+  ...functionsNamed(["cos"], within("cos", isFiniteAngle, Math.cos)),
+  ...functionsNamed(["tan"], within("tan", isFiniteAngle, Math.tan)),
   ...functionsNamed(
     ["cot"],
-    ofOne((value) => 1 / Math.tan(value)),
+    withPoles((value) => 1 / tangentOf(value)),
   ),
   ...functionsNamed(["asin"], within("asin", isSineOf, Math.asin)),
   ...functionsNamed(["acos"], within("acos", isSineOf, Math.acos)),
   ...functionsNamed(["atan"], ofOne(Math.atan)),
   ...functionsNamed(["atan2"], ofTwo(Math.atan2)),
-  ...functionsNamed(["sinh"], ofOne(Math.sinh)),
-  ...functionsNamed(["cosh"], ofOne(Math.cosh)),
+  ...functionsNamed(["sinh"], withPoles(Math.sinh)),
+  ...functionsNamed(["cosh"], withPoles(Math.cosh)),
   ...functionsNamed(["tanh"], ofOne(Math.tanh)),
   ...functionsNamed(["asinh"], ofOne(Math.asinh)),
   ...functionsNamed(
     ["acosh"],
     within("acosh", (value) => value >= 1, Math.acosh),
   ),
-  ...functionsNamed(
-    ["atanh"],
-    within("atanh", (value) => value > -1 && value < 1, Math.atanh),
-  ),
+  ...functionsNamed(["atanh"], withPoles(arcTangent)),
   ...functionsNamed(
     ["random"],
     overload([], DOUBLE, (_, call) => call.randomUnit(), { volatility: "volatile" }),

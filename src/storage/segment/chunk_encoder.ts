@@ -165,12 +165,14 @@ interface ChunkRange {
   readonly min: number;
   readonly max: number;
   readonly areWhole: boolean;
+  readonly hasNan: boolean;
 }
 
 function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefined): ChunkRange {
   let min = Infinity;
   let max = -Infinity;
   let areWhole = true;
+  let hasNan = false;
   for (let row = 0; row < numbers.length; row += 1) {
     if (nulls !== undefined && nulls[row] === 1) continue;
     const value = numbers[row] ?? 0;
@@ -178,11 +180,12 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     if (value > max) max = value;
     // Offsets and runs have only one zero and would lose the sign of -0.
     if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
+    if (Number.isNaN(value)) hasNan = true;
   }
-  assert(min <= max, "a numeric column has no NaN");
-  assert(min > -Infinity, "numbers are finite");
-  assert(max < Infinity, "numbers are finite");
-  return { min, max, areWhole };
+  // NaN is above all numbers: a zone map has infinity as its bound.
+  if (hasNan) return { min: Math.min(min, Infinity), max: Infinity, areWhole: false, hasNan };
+  assert(min <= max, "a column without NaN has bounds");
+  return { min, max, areWhole: areWhole && max - min < Infinity, hasNan };
 }
 
 function encodeI32(
@@ -201,8 +204,8 @@ function encodeI32(
 }
 
 /** Whether all values are the same; 0 and -0 count as different. */
-function isConstant({ areWhole, max, min }: ChunkRange): boolean {
-  return min === max && (min !== 0 || areWhole);
+function isConstant({ areWhole, hasNan, max, min }: ChunkRange): boolean {
+  return min === max && (min !== 0 || areWhole) && !hasNan;
 }
 
 function encodeF64(
@@ -219,7 +222,8 @@ function encodeF64(
     if (max - min <= SPAN_32) return encodeOffsets(numbers, nulls, range);
   }
   const values = numbers instanceof Float64Array ? numbers : Float64Array.from(numbers);
-  const scaled = range.areWhole ? undefined : encodeScaled(values, nulls, range);
+  const isFinite = !range.hasNan && max - min < Infinity;
+  const scaled = range.areWhole || !isFinite ? undefined : encodeScaled(values, nulls, range);
   if (scaled !== undefined) return scaled;
   return { encoding: F64, parts: [bytesOf(values)], min, max };
 }

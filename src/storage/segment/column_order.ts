@@ -12,6 +12,7 @@
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import {
+  areFinite,
   type Comparator,
   compareCodePoints,
   type DataType,
@@ -169,16 +170,18 @@ export function areTextsShort(vector: Vector): boolean {
 }
 
 /**
- * Sorts the rows of a vector. Returns undefined if some value is NULL or of a type that cannot be
- * sorted, or if so many strings share long prefixes that sorting would take longer than a tick
- * should.
+ * Sorts the rows of a vector. Returns undefined if some value is NULL, NaN, infinite or of a type
+ * that cannot be sorted, or if so many strings share long prefixes that sorting would take longer
+ * than a tick should.
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
   assert(length <= ROW_MASK + 1, "a row fits its bits");
   switch (vector.kind) {
-    case "i32":
     case "f64":
+      if (!areFinite(vector.values)) return undefined;
+      return vector.nulls === undefined ? orderOfNumbers(vector.values, length) : undefined;
+    case "i32":
       return vector.nulls === undefined ? orderOfNumbers(vector.values, length) : undefined;
     case "utf8":
       return vector.nulls === undefined ? orderOfTexts(vector) : undefined;
@@ -194,7 +197,7 @@ export function orderOf(vector: Vector): ColumnOrder | undefined {
       if (typeof value === "string") {
         return new ColumnOrder(length, { rows: undefined, numbers: undefined });
       }
-      if (typeof value !== "number") return undefined;
+      if (typeof value !== "number" || !Number.isFinite(value)) return undefined;
       const numbers = new Float64Array(length).fill(value);
       return new ColumnOrder(length, { rows: undefined, numbers });
     }

@@ -74,8 +74,8 @@ function mixValue(hash: number, value: Value): number {
 }
 
 function mixNumber(hash: number, value: number): number {
-  // 0 and -0 are the same key.
-  number[0] = value + 0;
+  // 0 and -0 are the same key, and so are all forms of NaN.
+  number[0] = Number.isNaN(value) ? Number.NaN : value + 0;
   return mix(mix(hash, words[0] ?? 0), words[1] ?? 0);
 }
 

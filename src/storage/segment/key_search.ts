@@ -75,7 +75,9 @@ export class KeySearch {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;
     const { max, min } = this.#boundsOfAll();
-    return value < min || value > max;
+    // The bound of NaN is infinity.
+    const bound = Number.isNaN(value) ? Number.POSITIVE_INFINITY : value;
+    return bound < min || bound > max;
   }
 
   #boundsOfAll(): KeyBounds {
@@ -111,5 +113,5 @@ function isSame(left: Value | undefined, right: Value | undefined): boolean {
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     return left.length === right.length && Buffer.compare(left, right) === 0;
   }
-  return left === right;
+  return left === right || (Number.isNaN(left) && Number.isNaN(right));
 }

@@ -489,6 +489,8 @@ function compilePrefix({
  * too narrow.
  */
 function numberFrom(value: Value, side: "min" | "max"): number {
+  // NaN is above all numbers, and the bound of a zone map that holds it is infinity.
+  if (Number.isNaN(value)) return Number.POSITIVE_INFINITY;
   if (typeof value === "number") return value;
   if (typeof value === "bigint") {
     const nearest = Number(value);

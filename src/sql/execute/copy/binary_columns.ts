@@ -20,8 +20,7 @@ import {
   type DataType,
   DIMENSIONS_MAX,
   decimalFromText,
-  finiteDouble,
-  finiteFloat,
+  floatFromDouble,
   typeName,
   type Value,
   type Vector,
@@ -119,7 +118,7 @@ function numberAt(bytes: Buffer, at: number, { kind }: DataType): number | undef
     }
     default: {
       const value = bytes.readDoubleBE(at);
-      return Number.isFinite(value) ? value + 0 : undefined;
+      return Number.isNaN(value) ? Number.NaN : value + 0;
     }
   }
 }
@@ -186,9 +185,9 @@ function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
     case "int":
       return bytes.readInt32BE(start);
     case "float":
-      return finiteFloat(bytes.readFloatBE(start)) + 0;
+      return floatFromDouble(bytes.readFloatBE(start)) + 0;
     case "double":
-      return finiteDouble(bytes.readDoubleBE(start)) + 0;
+      return bytes.readDoubleBE(start) + 0;
     case "date":
       return checkDate(bytes.readInt32BE(start) + EPOCH_DAYS);
     case "timestamp":

@@ -10,8 +10,10 @@
  */
 import {
   type Batch,
+  mayHoldNan,
   type RowNumbers,
   type Selection,
+  typeOrder,
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
@@ -72,8 +74,12 @@ function compileSelection(
   const left = compileExpression(condition.left, layout);
   const right = compileExpression(condition.right, layout);
   const { operator } = condition;
-  return (batch, context, into) =>
-    selectNumbers({ operator, left: left(batch, context), right: right(batch, context) }, into);
+  const isDouble = typeOrder(condition.left.type) === "double";
+  return (batch, context, into) => {
+    const operands = { left: left(batch, context), right: right(batch, context) };
+    if (isDouble && (mayHoldNan(operands.left) || mayHoldNan(operands.right))) return undefined;
+    return selectNumbers({ operator, ...operands }, into);
+  };
 }
 
 function choose(

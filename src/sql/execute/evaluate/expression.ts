@@ -18,9 +18,11 @@ import {
   isArrayValue,
   isNullAt,
   isTextType,
+  mayHoldNan,
   physicalKind,
   type Selection,
   textsOf,
+  typeOrder,
   type Value,
   type Vector,
   valueAt,
@@ -234,6 +236,7 @@ function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout
   // Values of other types are not compared by their text: JSON values are equal by their canonical
   // form, for example.
   const isPlainText = isTextType(expression.left.type);
+  const isDouble = typeOrder(expression.left.type) === "double";
   const left = compileExpression(expression.left, layout);
   const right = compileExpression(expression.right, layout);
   const values: Value[] = [null, null];
@@ -242,7 +245,8 @@ function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout
     const l = left(batch, context);
     const r = right(batch, context);
     const { rowCount } = batch;
-    const fast = compareNumbers({ operator, left: l, right: r }, rowCount);
+    const areNumbers = !isDouble || !(mayHoldNan(l) || mayHoldNan(r));
+    const fast = areNumbers ? compareNumbers({ operator, left: l, right: r }, rowCount) : undefined;
     if (fast !== undefined) return fast;
     const byCode = compareDictionary(l, r, compareValuesOf, memo);
     if (byCode !== undefined) return byCode;

@@ -19,7 +19,14 @@ export function compareByKey(
   }
   const order =
     typeof left === "number" && typeof right === "number"
-      ? left - right
+      ? numericOrder(type, left, right)
       : compareValues(type, left, right);
   return isDescending ? -order : order;
+}
+
+function numericOrder(type: DataType, left: number, right: number): number {
+  if (left < right) return -1;
+  if (left > right) return 1;
+  // Equal, or NaN.
+  return left === right ? 0 : compareValues(type, left, right);
 }

@@ -9,6 +9,7 @@
  */
 import {
   compareTextBytes,
+  mayHoldNan,
   type Selection,
   type Utf8Vector,
   type Value,
@@ -25,6 +26,11 @@ interface KeyBound {
   readonly value: Value;
   /** The UTF-8 bytes of the bound; only for text. */
   readonly bytes: Buffer | undefined;
+}
+
+/** Whether NaN takes part, which the operators of numbers do not order. */
+function isNanAmong(bound: Value, vector: Vector): boolean {
+  return Number.isNaN(bound) || mayHoldNan(vector);
 }
 
 export class RowBound {
@@ -50,7 +56,7 @@ export class RowBound {
     const [vector] = vectors;
     const isNumber =
       typeof first?.value === "number" && (vector?.kind === "i32" || vector?.kind === "f64");
-    if (!isNumber || vector.nulls !== undefined) {
+    if (!isNumber || vector.nulls !== undefined || isNanAmong(first.value, vector)) {
       for (let row = 0; row < rowCount; row += 1) {
         if (!this.#isBefore(vectors, row, 0)) continue;
         rows[count] = row;
@@ -98,6 +104,7 @@ export function leadingRows(
 ): Selection {
   const isNumber = (vector?.kind === "i32" || vector?.kind === "f64") && vector.nulls === undefined;
   if (!isNumber || rowsMax < 1 || chosen.count < LEADING_SHARE * rowsMax) return chosen;
+  if (mayHoldNan(vector)) return chosen;
   const { values } = vector;
   const sign = isDescending ? 1 : -1;
   const valueOf = (i: number): number => sign * (values[chosen.rows[i] ?? 0] ?? 0);

@@ -87,8 +87,9 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
   for (let row = 0; row < vector.length; row += 1) {
     const value = numberAt(vector, row);
     if (typeof value === "bigint") areExact = false;
-    // Negative zero equals zero.
-    DOUBLE[0] = Number(value) + 0;
+    const number = Number(value);
+    // Negative zero equals zero. NaN has many forms; this one is above infinity.
+    DOUBLE[0] = Number.isNaN(number) ? Number.NaN : number + 0;
     const sign = HALVES[1] ?? 0;
     const mask = sign >= SIGN ? -1 : 0;
     high[row] = sign ^ (mask | SIGN);

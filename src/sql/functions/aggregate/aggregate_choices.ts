@@ -3,6 +3,7 @@
  * aggregates.
  */
 import {
+  areFinite,
   type Comparator,
   comparatorFor,
   type DataType,
@@ -47,11 +48,49 @@ function isOrderedNumber(type: DataType): boolean {
 }
 
 export function extremeState(type: DataType, wanted: "min" | "max"): AggregateState {
+  if (type.kind === "float" || type.kind === "double") return new DoubleExtremeState(type, wanted);
   if (isOrderedNumber(type)) return new NumberExtremeState(wanted);
+  return anyExtremeState(type, wanted);
+}
+
+function anyExtremeState(type: DataType, wanted: "min" | "max"): FoldState {
   const compare: Comparator = comparatorFor(type);
   return wanted === "min"
     ? new FoldState((kept, value) => (compare(value, kept) < 0 ? value : kept))
     : new FoldState((kept, value) => (compare(value, kept) > 0 ? value : kept));
+}
+
+/** Keeps NaN and infinity beside the numbers, because few columns have them. */
+class DoubleExtremeState implements AggregateState {
+  readonly #numbers: NumberExtremeState;
+  readonly #others: FoldState;
+  readonly #isFirst: (left: Value, right: Value) => boolean;
+
+  constructor(type: DataType, wanted: "min" | "max") {
+    this.#numbers = new NumberExtremeState(wanted);
+    this.#others = anyExtremeState(type, wanted);
+    const sign = wanted === "min" ? -1 : 1;
+    const compare = comparatorFor(type);
+    this.#isFirst = (left, right) => sign * compare(left, right) > 0;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (Number.isFinite(value)) this.#numbers.add(group, value);
+    else this.#others.add(group, value);
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind === "f64" && !areFinite(vector.values)) return false;
+    return this.#numbers.addVector(groups, vector, count);
+  }
+
+  finish(group: number): Value {
+    const number = this.#numbers.finish(group);
+    const other = this.#others.finish(group);
+    if (number === null || other === null) return number ?? other;
+    return this.#isFirst(other, number) ? other : number;
+  }
 }
 
 /**

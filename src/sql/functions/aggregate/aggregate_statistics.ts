@@ -59,7 +59,9 @@ function finishVariance(
   const divisor = isPopulation ? count : count - 1;
   if (divisor <= 0) return null;
   const variance = Math.max(0, squares / divisor);
-  return finiteDouble(isDeviation ? Math.sqrt(variance) : variance);
+  const result = isDeviation ? Math.sqrt(variance) : variance;
+  // Infinite values have no deviation.
+  return Number.isNaN(result) ? result : finiteDouble(result);
 }
 
 class SquareSums implements AggregateState {
@@ -141,6 +143,8 @@ class DoubleVariance implements AggregateState {
       const step = number * count - sum;
       const before = this.#deviations[group] ?? 0;
       this.#deviations[group] = before + (step * step) / (count * (count - 1));
+    } else if (!Number.isFinite(number)) {
+      this.#deviations[group] = Number.NaN;
     }
   }
 
@@ -195,15 +199,16 @@ export const PAIR_FUNCTIONS: ReadonlyMap<string, PairFinish> = new Map<string, P
   ["regr_avgy", ({ sumY, count }) => sumY / count],
   ["covar_pop", ({ sxy, count }) => sxy / count],
   ["covar_samp", ({ sxy, count }) => orNull(count > 1, () => sxy / (count - 1))],
-  ["corr", ({ sxx, syy, sxy }) => orNull(sxx > 0 && syy > 0, () => sxy / Math.sqrt(sxx * syy))],
-  ["regr_slope", ({ sxx, sxy }) => orNull(sxx > 0, () => sxy / sxx)],
+  ["corr", ({ sxx, syy, sxy }) => orNull(sxx !== 0 && syy !== 0, () => sxy / Math.sqrt(sxx * syy))],
+  ["regr_slope", ({ sxx, sxy }) => orNull(sxx !== 0, () => sxy / sxx)],
   [
     "regr_intercept",
-    ({ sxx, sxy, sumX, sumY, count }) => orNull(sxx > 0, () => (sumY - (sumX * sxy) / sxx) / count),
+    ({ sxx, sxy, sumX, sumY, count }) =>
+      orNull(sxx !== 0, () => (sumY - (sumX * sxy) / sxx) / count),
   ],
   [
     "regr_r2",
-    ({ sxx, syy, sxy }) => orNull(sxx > 0, () => (syy === 0 ? 1 : (sxy * sxy) / (sxx * syy))),
+    ({ sxx, syy, sxy }) => orNull(sxx !== 0, () => (syy === 0 ? 1 : (sxy * sxy) / (sxx * syy))),
   ],
 ]);
 
@@ -211,6 +216,8 @@ export class PairState implements AggregateState {
   readonly #sums: PairSums[] = [];
   readonly #finish: PairFinish;
   readonly #isCount: boolean;
+  /** Whether a value was NaN or infinite, so that such a result is no overflow. */
+  #hasInfinite = false;
 
   constructor(name: string, finish: PairFinish) {
     this.#finish = finish;
@@ -220,6 +227,7 @@ export class PairState implements AggregateState {
   add(group: number, ...values: readonly Value[]): void {
     const [y = null, x = null] = values;
     if (y === null || x === null) return;
+    if (!Number.isFinite(y) || !Number.isFinite(x)) this.#hasInfinite = true;
     let sums = this.#sums[group];
     if (sums === undefined) {
       sums = { count: 0, sumX: 0, sumY: 0, sxx: 0, syy: 0, sxy: 0 };
@@ -232,7 +240,8 @@ export class PairState implements AggregateState {
     const sums = this.#sums[group];
     if (sums === undefined) return this.#isCount ? 0 : null;
     const result = this.#finish(sums);
-    return result === null ? null : finiteDouble(result);
+    if (result === null || this.#hasInfinite) return result;
+    return finiteDouble(result);
   }
 }
 
@@ -240,7 +249,11 @@ function addPair(sums: PairSums, x: number, y: number): void {
   sums.count += 1;
   sums.sumX += x;
   sums.sumY += y;
-  if (sums.count === 1) return;
+  if (sums.count === 1) {
+    if (!Number.isFinite(x)) sums.sxx = sums.sxy = Number.NaN;
+    if (!Number.isFinite(y)) sums.syy = sums.sxy = Number.NaN;
+    return;
+  }
   const stepX = x * sums.count - sums.sumX;
   const stepY = y * sums.count - sums.sumY;
   const scale = 1 / (sums.count * (sums.count - 1));

@@ -7,6 +7,7 @@
  */
 import {
   addIntervals,
+  areFinite,
   type DataType,
   divideInterval,
   doubleFromDecimal,
@@ -249,6 +250,8 @@ class WholeState implements AggregateState {
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
+  /** Whether a value was NaN or infinite, so that such a result is no overflow. */
+  #hasInfinite = false;
   readonly #finish: (sum: number, count: number) => number;
 
   constructor(finish: (sum: number, count: number) => number) {
@@ -258,6 +261,7 @@ class DoubleState implements AggregateState {
   add(group: number, ...values: readonly Value[]): void {
     const [value = null, count = 1] = values;
     if (value === null) return;
+    if (!Number.isFinite(value)) this.#hasInfinite = true;
     this.#grow(group);
     this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
     this.#counts[group] = (this.#counts[group] ?? 0) + (count as number);
@@ -266,6 +270,7 @@ class DoubleState implements AggregateState {
   addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     if (vector?.kind !== "f64") return false;
     const { nulls, values } = vector;
+    if (!this.#hasInfinite && !areFinite(values)) return false;
     this.#grow((groups?.groupCount ?? 1) - 1);
     if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
     else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
@@ -275,7 +280,9 @@ class DoubleState implements AggregateState {
 
   finish(group: number): Value {
     const count = this.#counts[group] ?? 0;
-    return count === 0 ? null : this.#finish(this.#sums[group] ?? 0, count);
+    if (count === 0) return null;
+    const result = this.#finish(this.#sums[group] ?? 0, count);
+    return this.#hasInfinite ? result : finiteDouble(result);
   }
 
   #grow(group: number): void {
@@ -289,6 +296,8 @@ class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
   /** Contains 1 for each group that has a value. */
   #isMet = new Uint8Array(16);
+  /** Whether a value was NaN or infinite, so that such a sum is no overflow. */
+  #hasInfinite = false;
   readonly #finish: (sum: number) => number;
 
   constructor(finish: (sum: number) => number) {
@@ -299,6 +308,7 @@ class DoubleSumState implements AggregateState {
     const [value = null] = values;
     if (value === null) return;
     this.#grow(group);
+    if (!Number.isFinite(value)) this.#hasInfinite = true;
     this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
     this.#isMet[group] = 1;
   }
@@ -306,11 +316,18 @@ class DoubleSumState implements AggregateState {
   addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     if (vector?.kind !== "f64") return false;
     const { nulls, values } = vector;
+    if (!this.#hasInfinite && !areFinite(values)) return false;
     this.#grow((groups?.groupCount ?? 1) - 1);
     if (groups !== undefined && nulls === undefined && groups.isCounted !== true) {
       sumMarked(this.#sums, this.#isMet, { numbers: groups.ids, values });
       return true;
     }
+    this.#markMet(groups, nulls, count);
+    sumRows(this.#sums, { numbers: groups?.ids, values, nulls, count });
+    return true;
+  }
+
+  #markMet(groups: BatchGroups | undefined, nulls: Uint8Array | undefined, count: number): void {
     if (groups === undefined) {
       if (presentCount(nulls, count) > 0) this.#isMet[0] = 1;
     } else if (nulls === undefined && groups.rowCounts !== undefined) {
@@ -323,12 +340,12 @@ class DoubleSumState implements AggregateState {
         if (nulls?.[row] !== 1) this.#isMet[groups.ids[row] ?? 0] = 1;
       }
     }
-    sumRows(this.#sums, { numbers: groups?.ids, values, nulls, count });
-    return true;
   }
 
   finish(group: number): Value {
-    return this.#isMet[group] === 1 ? this.#finish(this.#sums[group] ?? 0) : null;
+    if (this.#isMet[group] !== 1) return null;
+    const sum = this.#sums[group] ?? 0;
+    return this.#hasInfinite && !Number.isFinite(sum) ? sum : this.#finish(sum);
   }
 
   #grow(group: number): void {
@@ -384,7 +401,7 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
 export function partOfSum(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (argument.kind === "float" || argument.kind === "double")
-    return new DoubleSumState((sum) => sum);
+    return new DoubleSumState(finiteDouble);
   return new WholeState(
     (sum) => sum,
     (sum) => sum,
@@ -395,7 +412,7 @@ export function partOfSum(argument: DataType): AggregateState {
 export function averageState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: true });
   if (argument.kind === "float" || argument.kind === "double") {
-    return new DoubleState((sum, count) => finiteDouble(sum / count));
+    return new DoubleState((sum, count) => sum / count);
   }
   if (argument.kind === "decimal" && result.kind === "decimal") {
     const { precision, scale } = result;

@@ -126,7 +126,10 @@ function floatArithmetic(op: string, type: DataType): OperatorForm | undefined {
   const compute = FLOAT_OPERATIONS.get(op);
   if (compute === undefined) return undefined;
   const fit = type.kind === "float" ? finiteFloat : finiteDouble;
-  return binaryForm([type, type], type, (l, r) => fit(compute(l as number, r as number)));
+  return binaryForm([type, type], type, (l, r) => {
+    const result = compute(l as number, r as number);
+    return Number.isFinite(l) && Number.isFinite(r) ? fit(result) : result;
+  });
 }
 
 const FLOAT_OPERATIONS: ReadonlyMap<string, (left: number, right: number) => number> = new Map([
@@ -143,9 +146,9 @@ const FLOAT_OPERATIONS: ReadonlyMap<string, (left: number, right: number) => num
   [
     "/",
     (left: number, right: number) => {
-      if (right === 0) throw divisionByZero();
+      if (right === 0 && !Number.isNaN(left)) throw divisionByZero();
       const quotient = left / right;
-      if (quotient === 0 && left !== 0) throw underflow();
+      if (quotient === 0 && left !== 0 && Number.isFinite(right)) throw underflow();
       return quotient;
     },
   ],
@@ -264,16 +267,19 @@ function decimalDivision(left: DecimalOperand, right: DecimalOperand): OperatorF
 export function power(base: Value, exponent: Value): number {
   const x = base as number;
   const y = exponent as number;
+  // Any power of 1 is 1, also NaN, and so is an infinite power of -1.
+  if (x === 1 || (x === -1 && Math.abs(y) === Number.POSITIVE_INFINITY)) return 1;
   if (x === 0 && y < 0) {
     throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot raise 0 to a negative power");
   }
-  if (x < 0 && !Number.isInteger(y)) {
+  if (x < 0 && Math.floor(y) < y) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
       "Cannot raise a negative number to a fraction: the result would be complex",
     );
   }
   const result = x ** y;
+  if (!Number.isFinite(x) || !Number.isFinite(y)) return result;
   if (result === 0 && x !== 0) throw underflow();
   return finiteDouble(result);
 }
