@@ -59,6 +59,8 @@ export class NamedEntries<Entry extends NamedEntry> {
   }
 
   remember(entry: Entry): void {
+    const before = this.#byId.get(this.#idOf(entry));
+    if (before !== undefined) this.#byName.delete(keyOf(before.namespace, before.name));
     this.#byId.set(this.#idOf(entry), entry);
     this.#byName.set(keyOf(entry.namespace, entry.name), entry);
     this.#sorted = undefined;

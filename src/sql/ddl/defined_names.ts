@@ -143,18 +143,22 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
 function relationsAlteredBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "alter sequence":
-      return [node.name];
+      return [node.name, ...renamed(node.name, node.renamedTo)];
     case "alter table":
       return [node.table, ...newNamesIn(node)];
     case "alter index":
-      return [node.name, { ...node.name, name: node.to.name }];
+      return [node.name, ...renamed(node.name, node.to)];
     case "alter type":
       return node.change.type === "rename"
-        ? [node.name, { ...node.name, name: node.change.to.name }]
+        ? [node.name, ...renamed(node.name, node.change.to)]
         : [node.name];
     default:
       return [];
   }
+}
+
+function renamed(name: QName, to: Name | undefined): readonly QName[] {
+  return to === undefined ? [] : [{ ...name, name: to.name }];
 }
 
 /** Returns the names that ALTER TABLE gives the table. */

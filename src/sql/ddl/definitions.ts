@@ -90,6 +90,7 @@ import {
   createSequence,
   dropDefaults,
   dropSequences,
+  type Redefine,
   refuseNumbered,
 } from "./sequence_definitions.ts";
 import {
@@ -264,6 +265,14 @@ export class DefinitionStatements {
     return messageResult(await change(), principal.userId);
   }
 
+  /** What changes sequences and the columns that take their numbers. */
+  get #redefining(): { readonly deps: DefinitionDeps; readonly redefine: Redefine } {
+    return {
+      deps: this.#deps,
+      redefine: (table, changed, others = {}) => this.#changeTable(table, changed, others),
+    };
+  }
+
   /** Returns a definition that is bound against the catalog of this tick. */
   #bound(node: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
     withTypes(node, typesIn(this.#deps.catalog, namespace));
@@ -299,16 +308,9 @@ export class DefinitionStatements {
       case "create sequence":
         return createSequence(node, { principal, namespace }, this.#deps);
       case "alter sequence":
-        return alterSequence(node, { principal, namespace }, this.#deps);
+        return alterSequence(node, { principal, namespace }, this.#redefining);
       case "drop sequence":
-        return dropSequences(
-          node,
-          { principal, namespace },
-          {
-            deps: this.#deps,
-            redefine: (table, changed) => this.#changeTable(table, changed, {}),
-          },
-        );
+        return dropSequences(node, { principal, namespace }, this.#redefining);
       case "create topic":
         return createTopic(node, { principal, namespace }, this.#deps);
       case "alter topic":

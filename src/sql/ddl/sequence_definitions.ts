@@ -6,6 +6,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
   checkObjectName,
+  type Dependents,
   type SequenceEntry,
   type SequenceOwner,
   type TableEntry,
@@ -25,6 +26,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { restartedMark, sequenceShape } from "./sequence_options.ts";
+import { renameSequence } from "./sequence_rename.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
 export type SequenceDefinitionDeps = BindingDeps &
@@ -108,9 +110,11 @@ export function createSequence(
 export function alterSequence(
   node: AlterSequenceStatement,
   caller: SequenceCaller,
-  deps: SequenceDefinitionDeps,
+  { deps, redefine }: { deps: SequenceDefinitionDeps; redefine: Redefine },
 ): BoundDefinition {
   const { catalog, clock } = deps;
+  const { renamedTo: to } = node;
+  if (to !== undefined) return renameSequence({ node, redefine, to }, caller, deps);
   const { name, schema = caller.namespace } = node.name;
   if (node.ifExists === true && catalog.sequence(schema, name) === undefined) {
     return () => `Sequence ${schema}.${name} does not exist`;
@@ -140,8 +144,8 @@ export function alterSequence(
   };
 }
 
-/** Changes a table whose column loses its DEFAULT. */
-export type Redefine = (table: TableEntry, changed: TableEntry) => void;
+/** Changes a table whose column gets another DEFAULT, or loses it. */
+export type Redefine = (table: TableEntry, changed: TableEntry, others?: Dependents) => void;
 
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, INVALID_OPERATION */
 export function dropSequences(

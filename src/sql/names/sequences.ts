@@ -9,7 +9,7 @@
 import { mayAlter, mayRun, mayWrite, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { Catalog, SequenceEntry, TableEntry } from "../../catalog/mod.ts";
+import type { Catalog, ColumnEntry, SequenceEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Expr, QName } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { type NameInText, nameInText } from "../parse/name_in_text.ts";
@@ -130,6 +130,24 @@ function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boo
   return sequencesNamedIn(parseExpression(defaultSql)).some(
     ({ name, namespace }) => namespace === sequence.namespace && name === sequence.name,
   );
+}
+
+/** Returns a column whose DEFAULT names a sequence as it is called now. */
+export function withRenamedSequence(
+  column: ColumnEntry,
+  before: SequenceEntry,
+  renamed: SequenceEntry,
+): ColumnEntry {
+  const { defaultSql } = column;
+  if (defaultSql === undefined || !takesFrom(defaultSql, before)) return column;
+  let text = defaultSql;
+  for (const { end, name, namespace, start } of sequencesNamedIn(
+    parseExpression(defaultSql),
+  ).toReversed()) {
+    if (name !== before.name || namespace !== before.namespace) continue;
+    text = `${text.slice(0, start)}'${sequenceText(renamed)}'${text.slice(end)}`;
+  }
+  return { ...column, defaultSql: text };
 }
 
 /** A column whose DEFAULT takes numbers of a sequence. */

@@ -30,7 +30,11 @@ export function parseAlterSequence(
 ): AlterOwnerStatement | AlterSequenceStatement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.qname(SEQUENCE);
-  if (cursor.is("rename")) cursor.refuse("RENAME of a sequence", "create one, and drop the other");
+  if (cursor.acceptAll("rename", "to")) {
+    const renamedTo = cursor.name(SEQUENCE);
+    const _location = cursor.since(start);
+    return { type: "alter sequence", name, ifExists, options: [], renamedTo, _location };
+  }
   const owned = acceptOwner(cursor, start, { kind: "sequence", name, ifExists });
   if (owned !== undefined) return owned;
   if (cursor.is("set"))

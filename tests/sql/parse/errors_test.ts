@@ -130,7 +130,6 @@ test.each([
   ["CREATE TABLE t (a INT, EXCLUDE USING gist (a WITH =))", "EXCLUDE", ""],
   ["GRANT SELECT ON t TO u", "GRANT", "roles"],
   ["REVOKE SELECT ON t FROM u", "REVOKE", "roles"],
-  ["ALTER SEQUENCE s RENAME TO t", "RENAME", "create one"],
   ["SELECT NEXT VALUE FOR s", "NEXT VALUE FOR", "nextval"],
   ["PREPARE p AS DROP TABLE t", "PREPARE of DROP TABLE", "prepare a query"],
   ["EXECUTE p (now())", "an expression as a value of EXECUTE", "constant"],

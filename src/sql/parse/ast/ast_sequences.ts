@@ -21,6 +21,8 @@ export interface AlterSequenceStatement extends AstNode {
   readonly name: QName;
   readonly ifExists?: true | undefined;
   readonly options: readonly SequenceOption[];
+  /** RENAME TO; there are no options then. */
+  readonly renamedTo?: Name | undefined;
 }
 
 export interface DropSequenceStatement extends AstNode {

@@ -13,8 +13,12 @@ export function sequenceText(statement: SequenceDefinition): string {
     }
     case "alter sequence": {
       const ie = statement.ifExists === true ? "IF EXISTS " : "";
-      const options = sequenceOptionsText(statement.options);
-      return `ALTER SEQUENCE ${ie}${qnameText(statement.name)}${options}`;
+      const { name, options, renamedTo } = statement;
+      const change =
+        renamedTo === undefined
+          ? sequenceOptionsText(options)
+          : ` RENAME TO ${nameText(renamedTo.name)}`;
+      return `ALTER SEQUENCE ${ie}${qnameText(name)}${change}`;
     }
     case "drop sequence": {
       const { cascade } = statement;

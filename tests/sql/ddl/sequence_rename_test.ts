@@ -1,0 +1,45 @@
+/** ALTER SEQUENCE … RENAME TO: the DEFAULT of its column follows, and it goes on counting. */
+import { expect, test } from "bun:test";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+test("a renamed sequence goes on counting, for its column and for nextval", async () => {
+  await using engine = await TestEngine.open();
+  const failureText = async (sql: string): Promise<string> => {
+    const { error } = await engine.ask(sql);
+    return error === undefined ? "succeeded" : `${error.code}: ${error.message}`;
+  };
+  await engine.run(
+    "CREATE NAMESPACE app; CREATE SEQUENCE app.free START WITH 10; CREATE TABLE app.t (id SERIAL PRIMARY KEY, n INT DEFAULT nextval('app.free') + 1, v INT);" +
+      "INSERT INTO app.t (v) VALUES (1)",
+  );
+  const [answer] = await engine.run('ALTER SEQUENCE app.t_id_seq RENAME TO "Odd_name"');
+  expect(answer?.message).toBe("Sequence app.t_id_seq renamed to Odd_name");
+  await engine.run("ALTER SEQUENCE app.free RENAME TO bound; INSERT INTO app.t (v) VALUES (2)");
+  await engine.restart();
+  await engine.run("INSERT INTO app.t (v) VALUES (3)");
+  const rows = await engine.rows("SELECT v, id, n FROM app.t ORDER BY v");
+  expect(rows.map(([v]) => v)).toEqual([1, 2, 3]);
+  const [first, second, third] = rows.map(([, id, n]) => [Number(id), Number(n)]);
+  expect([first, second]).toEqual([
+    [1, 11],
+    [2, 12],
+  ]);
+  // Numbers may have gaps after a restart.
+  expect(third?.[0]).toBeGreaterThan(2);
+  expect(third?.[1]).toBeGreaterThan(12);
+  expect(await failureText("SELECT nextval('app.free')")).toStartWith("OBJECT_NOT_FOUND");
+  expect(await engine.rows("SELECT nextval('app.bound') > 12")).toEqual([[true]]);
+
+  expect(await failureText("ALTER SEQUENCE app.bound RENAME TO t")).toStartWith("ALREADY_EXISTS");
+  expect(await failureText("ALTER SEQUENCE app.gone RENAME TO x")).toStartWith("OBJECT_NOT_FOUND");
+  expect((await engine.run("ALTER SEQUENCE IF EXISTS app.gone RENAME TO x"))[0]?.message).toBe(
+    "Sequence app.gone does not exist",
+  );
+  await engine.run("CREATE TABLE app.other (a INT DEFAULT nextval('app.bound'))");
+  expect(await failureText("ALTER SEQUENCE app.bound RENAME TO b")).toBe(
+    "UNSUPPORTED_FEATURE: Cannot rename sequence app.bound: the DEFAULTs of 2 tables take its numbers",
+  );
+  await engine.run("DROP TABLE app.other");
+  await engine.run("ALTER SEQUENCE app.bound RENAME TO b; CREATE SEQUENCE app.bound");
+  expect(await engine.rows("SELECT nextval('app.bound')")).toEqual([[1]]);
+});
