@@ -134,8 +134,10 @@ export function keyCountOf(sought: SoughtKeys): number {
 
 function productOf(parts: readonly KeyPart[]): number {
   return parts.reduce(
-    (count, { constants, items, lists }) =>
-      count * (items.length + constants.length + lists.length * ELEMENTS_EXPECTED),
+    (count, { constants, isNull, items, lists }) =>
+      isNull === true
+        ? count
+        : count * (items.length + constants.length + lists.length * ELEMENTS_EXPECTED),
     1,
   );
 }
@@ -220,6 +222,8 @@ function partOf(value: BoundExpression): KeyPart {
     : { items: [value], constants: [], lists: [] };
 }
 
+const ONLY_NULL: KeyPart = { items: [], constants: [], lists: [], isNull: true };
+
 function keyPartsOf(
   primaryKey: readonly number[],
   parts: ReadonlyMap<number, KeyPart>,
@@ -233,6 +237,11 @@ function addPart(condition: BoundExpression, into: Map<number, KeyPart>): void {
   const equality = equalityIn(condition);
   if (equality !== undefined) {
     into.set(equality.columnId, partOf(equality.value));
+    return;
+  }
+  if (condition.kind === "is" && condition.test === "null" && !condition.negated) {
+    const columnId = storedColumnId(condition.operand);
+    if (columnId !== undefined) into.set(columnId, ONLY_NULL);
     return;
   }
   if (condition.kind !== "in" || condition.negated) return;

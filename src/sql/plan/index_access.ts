@@ -48,8 +48,11 @@ export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
 
 /** Whether an access finds at most one row for each of its keys. */
 export function isUniqueAccess(access: IndexAccess): boolean {
-  const { guards, index } = access;
-  return index.isUnique && guards.length === 0 && depthOf(access) === index.columnIds.length;
+  const { guards, index, keys } = access;
+  const isWhole = guards.length === 0 && depthOf(access) === index.columnIds.length;
+  // Any number of rows may have NULL in their keys.
+  const hasNull = keys.some((parts) => parts.some(({ isNull }) => isNull === true));
+  return index.isUnique && isWhole && !hasNull;
 }
 
 /** Returns the access to all keys of an index. */
@@ -68,8 +71,8 @@ export function withinSingle(access: IndexAccess): IndexAccess {
   return { ...access, keys: [parts.slice(0, count)], edges: [], beginnings: [] };
 }
 
-function isSingle({ constants, items, lists }: KeyPart): boolean {
-  return items.length + constants.length === 1 && lists.length === 0;
+function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
+  return isNull === true || (items.length + constants.length === 1 && lists.length === 0);
 }
 
 /**

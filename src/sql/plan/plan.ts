@@ -45,6 +45,8 @@ export interface KeyPart {
   readonly constants: readonly Value[];
   /** Arrays of further possible values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
+  /** Present if the column is NULL. No value is listed then; a NULL among values equals nothing. */
+  readonly isNull?: true;
 }
 
 /**

@@ -62,6 +62,7 @@ function textOfKeys(keys: SoughtKeys, columns: readonly IndexPart[], texts: Text
   return parts
     .map((part, i) => {
       const value = textOfValue(part, columns[i]?.type ?? UNKNOWN, texts);
+      if (part.isNull === true) return `${names[i]} IS NULL`;
       if (value !== undefined) return `${names[i]} = ${value}`;
       const [list] = part.lists;
       if (list !== undefined) return `${names[i]} any of the elements of ${texts.textOf(list)}`;

@@ -90,6 +90,11 @@ describe("rows are found by an index", () => {
     ],
     ["(ts, id) >= ($1, $2)", "posts_ts_id ((ts, id) >= ", 400, ["2026-01-05 14:00", 3]],
     ["room = 3 AND n = 43", "posts_room_ts (room = 3) or posts_n (n = 43)", 60],
+    ["n IS NULL", "posts_n (n IS NULL)", 45],
+    ["n IS NULL AND room = 7", "posts_n (n IS NULL)", 45],
+    ["room = 3 AND ts IS NULL", "posts_room_ts (room = 3 AND ts IS NULL)", 1],
+    ["n = 4 OR n IS NULL", "posts_n (n any of 2)", 90],
+    ["n IS NULL AND id < 1000", "posts_n (n IS NULL)", 45],
     ["email = (SELECT max(email) FROM few)", "posts_email_key (email = SCALAR", 5],
   ])("%s", async (condition, index, rowsMax, params = []) => {
     const plan = await planOf(`SELECT id FROM posts WHERE ${condition}`, params);

@@ -170,9 +170,14 @@ export function typesOf(table: TableEntry, index: IndexEntry): readonly DataType
   return indexPartsOf(table, index).map(({ type }) => type);
 }
 
+/** Compares keys in the order of an index, with NULL last. */
 function compareRows(comparators: readonly Comparator[], left: Row, right: Row): number {
   for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
-    const order = comparators[at]?.(left[at] ?? null, right[at] ?? null) ?? 0;
+    const [one = null, other = null] = [left[at], right[at]];
+    const order =
+      one === null || other === null
+        ? Number(one === null) - Number(other === null)
+        : (comparators[at]?.(one, other) ?? 0);
     if (order !== 0) return order;
   }
   return 0;

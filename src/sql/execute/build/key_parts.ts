@@ -19,22 +19,28 @@ export interface LookedUp {
   readonly count: number;
 }
 
+const ONLY_NULL: readonly Value[] = [null];
+
 /**
  * Compiles lists of keys.
  *
  * @param keyTypes The types of the columns.
  * @returns The keys for a run without duplicates, and without keys that contain NULL, because NULL
- * equals nothing.
+ *   equals nothing, unless rows with NULL are wanted.
  */
 export function compileSought(
   sought: SoughtKeys,
   keyTypes: readonly DataType[],
 ): (context: ExecutionContext) => LookedUp {
-  const alternatives = sought.map((parts) => parts.map(compilePart));
+  const alternatives = sought.map((parts) =>
+    parts.map((part) => ({ isNull: part.isNull === true, valuesOf: compilePart(part) })),
+  );
   return (context) => {
     let count = 0;
     const lists = alternatives.map((parts) => {
-      const own = parts.map((part, i) => distinct(part(context), keyTypes.slice(i, i + 1)));
+      const own = parts.map(({ isNull, valuesOf }, i) =>
+        isNull ? ONLY_NULL : distinct(valuesOf(context), keyTypes.slice(i, i + 1)),
+      );
       count += own.reduce((product, { length }) => product * length, 1);
       return own;
     });
