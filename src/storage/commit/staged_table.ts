@@ -14,6 +14,7 @@ import { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { newGrowth } from "../memtable/mem_column.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import { Memtable } from "../memtable/memtable.ts";
+import { rowsToCompare } from "../table/new_keys.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { holderOf, memIndexOf, type TableIndex } from "../table/table_index.ts";
@@ -109,7 +110,7 @@ export class StagedTable {
     for (const index of table.enforcedIndexes) {
       const rows = memIndexOf(memtable, index);
       rows.catchUp();
-      for (let row = firstRow; row < memtable.rowCount; row += 1) {
+      for (const row of rowsToCompare(table, index, { memtable, firstRow })) {
         if (memtable.deleted[row] === 1) continue;
         const values = rows.valuesAt(row);
         if (values.includes(null)) continue;

@@ -9,6 +9,7 @@ import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import { keyOfValues } from "../contract/key.ts";
 import type { Memtable } from "../memtable/memtable.ts";
+import { rowsToCompare } from "../table/new_keys.ts";
 import type { StoredTable } from "../table/table.ts";
 import { holderOf, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { shownKey } from "./conflicts.ts";
@@ -36,8 +37,8 @@ export function requireUnique(
   for (const index of table.enforcedIndexes) {
     const rows = memIndexOf(memtable, index);
     rows.catchUp(firstRow);
-    const { deleted, owners, prevs, replacedBy, rowCount, seqs } = memtable;
-    for (let row = firstRow; row < rowCount; row += 1) {
+    const { deleted, owners, prevs, replacedBy, seqs } = memtable;
+    for (const row of rowsToCompare(table, index, { memtable, firstRow })) {
       if (deleted[row] === 1 || replacedBy[row] !== 0) continue;
       const values = rows.valuesAt(row);
       if (values.includes(null)) continue;

@@ -65,7 +65,8 @@ export function keyOfValues(values: Row): Key {
   return values.length === 1 ? keyOfValue(values[0] ?? null) : keyOfRow(values, [...values.keys()]);
 }
 
-function keyOfValue(value: Value): Key {
+/** The key that consists of one value. */
+export function keyOfValue(value: Value): Key {
   switch (typeof value) {
     case "number":
     case "string":

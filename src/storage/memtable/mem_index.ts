@@ -10,11 +10,11 @@
  * - Sorted rows leave nothing out.
  */
 import { defined } from "../../base/assert.ts";
-import { type Row, slice, type Value, valuesOf } from "../../types/mod.ts";
-import { type Key, keyOfValues } from "../contract/key.ts";
+import { type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
+import { type Key, keyOfValue, keyOfValues } from "../contract/key.ts";
 import { computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
 import type { StoredColumn } from "../contract/store.ts";
-import { type IndexOrder, prefixOf } from "../segment/index_order.ts";
+import { type IndexOrder, prefixAfter } from "../segment/index_order.ts";
 import { sortByKey } from "../segment/index_sort.ts";
 import { fillPrefixes, TieSorter } from "../segment/index_ties.ts";
 import { KeyRows } from "./key_rows.ts";
@@ -32,6 +32,9 @@ const COMPUTED_BYTES = 32;
 
 /** Rows for which an expression is computed in one go. */
 const COMPUTED_ROWS = 2048;
+
+/** From this many rows on, values are decoded together. */
+const TOGETHER_MIN = 16;
 
 /** The rows of one owner in the order of their keys, in runs that are sorted separately. */
 interface SortedOwner {
@@ -51,6 +54,9 @@ export class MemIndex {
   readonly #sorted = new Map<number, SortedOwner>();
   /** The values of each part of the key that is an expression, from row 0 on. */
   readonly #computed = new Map<IndexColumn, Value[]>();
+  /** The row whose key was last asked for, and the key. A new key is asked for several times. */
+  #askedRow = NONE;
+  #askedKey: Row = [];
   /** Rows from 0 up to this number are in the index. */
   #count = 0;
 
@@ -87,24 +93,40 @@ export class MemIndex {
     const { commitSeqs, deleted, owners, replacedBy } = this.#memtable;
     if (this.#count >= end) return;
     this.#older = this.#olderGrowth.arrayFor(this.#older, this.#count, end);
-    for (let row = this.#count; row < end; row += 1) {
+    const start = this.#count;
+    const keys = this.keysWithin(start, end);
+    for (let row = start; row < end; row += 1) {
       const replacement = replacedBy[row] ?? 0;
       const isNeverSeen =
         deleted[row] === 1 ||
         (replacement !== 0 && (row >= newFrom || replacement <= (commitSeqs[row] ?? 0)));
-      const key = isNeverSeen ? undefined : this.keyOf(row);
+      const key = isNeverSeen ? undefined : keys[row - start];
       this.#older[row] = 0;
       if (key === undefined) continue;
-      const keys = this.#keysOf(owners[row] ?? 0);
-      this.#older[row] = (keys.get(key) ?? NONE) + 1;
-      keys.set(key, row);
+      const ofOwner = this.#keysOf(owners[row] ?? 0);
+      this.#older[row] = (ofOwner.get(key) ?? NONE) + 1;
+      ofOwner.set(key, row);
     }
     this.#count = end;
+  }
+
+  /** Returns the keys of some rows; undefined for a key that contains NULL. */
+  keysWithin(start: number, end: number): readonly (Key | undefined)[] {
+    const { columns } = this.order;
+    const [first] = columns;
+    const isOne = first !== undefined && first.expression === undefined && columns.length === 1;
+    if (!isOne || end - start < TOGETHER_MIN) {
+      return Array.from({ length: end - start }, (_, at) => this.keyOf(start + at));
+    }
+    const vector = slice(this.#columnOf(first).vector(), start, end);
+    const values = vector.kind === "utf8" ? textsOf(vector) : valuesOf(vector);
+    return values.map((value) => (value === null ? undefined : keyOfValue(value)));
   }
 
   /** Removes the newest row of the memtable, if it is in the index. */
   pop(row: number): void {
     this.#forget(row);
+    this.#askedRow = NONE;
     for (const values of this.#computed.values()) values.length = Math.min(values.length, row);
   }
 
@@ -139,7 +161,11 @@ export class MemIndex {
   }
 
   valuesAt(row: number): Row {
-    return this.order.columns.map((_, at) => this.valueAt(at, row));
+    if (row !== this.#askedRow) {
+      this.#askedKey = this.order.columns.map((_, at) => this.valueAt(at, row));
+      this.#askedRow = row;
+    }
+    return this.#askedKey;
   }
 
   /** Returns the value of a row in a column, counted within the key. */
@@ -168,16 +194,18 @@ export class MemIndex {
     return values;
   }
 
-  /** Fills in the prefixes of the keys of some rows. */
-  #fillPrefixes(prefixes: Float64Array, rows: Uint32Array): void {
+  /** Returns the prefixes of the keys of some rows, without the first bytes of strings. */
+  prefixesOf(rows: Uint32Array, commonBytes = 0): Float64Array {
+    const prefixes = new Float64Array(rows.length);
     const first = defined(this.order.columns[0], "an index has a column");
     if (first.expression === undefined) {
-      fillPrefixes(prefixes, this.#columnOf(first).vector(), { rows });
-      return;
+      fillPrefixes(prefixes, this.#columnOf(first).vector(), { rows, commonBytes });
+      return prefixes;
     }
     for (let at = 0; at < rows.length; at += 1) {
-      prefixes[at] = prefixOf(this.valueAt(0, rows[at] ?? 0));
+      prefixes[at] = prefixAfter(this.valueAt(0, rows[at] ?? 0), commonBytes);
     }
+    return prefixes;
   }
 
   /** Returns an owner's rows in runs, each in the order of keys. */
@@ -211,8 +239,7 @@ export class MemIndex {
   }
 
   #sortedRun(rows: Uint32Array): Uint32Array {
-    const keys = new Float64Array(rows.length);
-    this.#fillPrefixes(keys, rows);
+    const keys = this.prefixesOf(rows);
     for (const _ of sortByKey(keys, rows));
     const ties = new TieSorter(this.order, (at, row) => this.valueAt(at, row));
     for (const _ of ties.sort(keys, rows, 0));

@@ -385,7 +385,7 @@ function piecesOf(
   const pieces: IndexPiece[] = [];
   for (const segment of table.segments) {
     if (segment.entry.minSeq > upTo || segment.entry.maxSeq <= after) continue;
-    const span = segment.guard(() => segment.reader.ownerRange(owner));
+    const span = segment.rowsOf(owner);
     if (span !== undefined) {
       pieces.push(new SegmentRowsPiece({ segment, keys: segment.index(index), span, bounds }));
     }

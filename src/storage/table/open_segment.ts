@@ -22,7 +22,7 @@ import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { ColumnOrders } from "../segment/column_orders.ts";
 import type { IndexEntries } from "../segment/index_file.ts";
-import type { SegmentReader } from "../segment/reader.ts";
+import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 import { buildIndex, keyValueOf } from "./index_builder.ts";
 import { LivePages } from "./live_pages.ts";
 import { SegmentIndex } from "./segment_index.ts";
@@ -72,6 +72,9 @@ export class OpenSegment {
   #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
   #livePages: LivePages | undefined;
+  /** The owner for whom `rowsOf` was last called, and the answer. */
+  #askedOwner: number | undefined;
+  #askedRows: RowSpan | undefined;
   /** The indexes that were needed so far, by id. */
   readonly #indexes = new Map<number, { readonly index: SegmentIndex; close(): void }>();
   #pinCount = 0;
@@ -223,6 +226,21 @@ export class OpenSegment {
     } catch (error) {
       throw this.#noted(error);
     }
+  }
+
+  /**
+   * Returns the rows of an owner, undefined if there are none. The answer for the last owner is
+   * kept, because each new key is looked for among rows of its owner.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
+  rowsOf(owner: number): RowSpan | undefined {
+    this.requireReadable();
+    if (owner !== this.#askedOwner) {
+      this.#askedRows = this.guard(() => this.reader.ownerRange(owner));
+      this.#askedOwner = owner;
+    }
+    return this.#askedRows;
   }
 
   /** Takes the segment out of use in this process. */

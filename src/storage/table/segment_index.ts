@@ -7,27 +7,35 @@ import type { IndexEntries } from "../segment/index_file.ts";
 import { type IndexOrder, prefixOf, prefixOfBytes } from "../segment/index_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
 
-let lastText = "";
-let lastBytes: Buffer = Buffer.alloc(0);
-
 /**
- * Returns the UTF-8 bytes of a string, cached because a search looks for one string in several
- * segments.
+ * Returns the prefix of a string without some bytes with which all strings of an index begin, given
+ * as Latin-1. A string that does not begin with these bytes gets a number below or above all
+ * prefixes of the index.
  */
-function bytesOf(text: string): Buffer {
-  if (text !== lastText) {
-    lastText = text;
-    lastBytes = Buffer.from(text);
+function prefixWithin(text: string, common: string): number {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < common.length; at += 1) {
+    // A string that ends here is below all others.
+    const order = (bytes[at] ?? -1) - common.charCodeAt(at);
+    if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
   }
-  return lastBytes;
+  return prefixOfBytes(bytes, common.length, bytes.length);
 }
+
+// A search looks for one string in several segments, whose strings usually begin alike.
+let lastText: string | undefined;
+let lastCommon = "";
+let lastPrefix = 0;
 
 export class SegmentIndex {
   readonly #entries: IndexEntries;
   readonly #order: IndexOrder;
   readonly #valueAt: (at: number, row: number) => Value;
-  /** The bytes with which every string in the first column begins, set once they were needed. */
-  #common: Uint8Array | undefined;
+  /**
+   * The bytes with which every string in the first column begins, as Latin-1, set once they were
+   * needed.
+   */
+  #common: string | undefined;
 
   /** @param valueAt Returns the value of a row in a column, counted within the key. */
   constructor(
@@ -38,6 +46,29 @@ export class SegmentIndex {
     this.#entries = entries;
     this.#order = order;
     this.#valueAt = valueAt;
+  }
+
+  /** The number of bytes that prefixes leave out at the beginning of each string. */
+  get commonBytes(): number {
+    return this.#entries.commonBytes;
+  }
+
+  /**
+   * Visits the numbers of the given prefixes that a key of a span has. They ascend, and have the
+   * form of this index, as do those of strings that begin differently.
+   */
+  visitEqual({ end, start }: RowSpan, wanted: Float64Array, visit: (at: number) => void): void {
+    const { prefixes } = this.#entries;
+    let place = start;
+    for (let at = 0; at < wanted.length && place < end; at += 1) {
+      const prefix = wanted[at] as number;
+      // The next key is expected to be near.
+      let step = 1;
+      while (place + step < end && (prefixes[place + step] as number) < prefix) step *= 2;
+      const near = { start: place, end: Math.min(place + step + 1, end) };
+      place = this.#placeOfPrefix(near, prefix, false);
+      if (place < end && prefixes[place] === prefix) visit(at);
+    }
   }
 
   /** The row at a position. */
@@ -66,19 +97,22 @@ export class SegmentIndex {
   #ownPrefixOf(value: Value): number {
     const { commonBytes } = this.#entries;
     if (commonBytes === 0 || typeof value !== "string") return prefixOf(value);
-    const bytes = bytesOf(value);
-    const order = Buffer.compare(bytes.subarray(0, commonBytes), this.#commonBytes());
-    if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
-    return prefixOfBytes(bytes, commonBytes, bytes.length);
+    const common = this.#commonText();
+    if (value !== lastText || common !== lastCommon) {
+      lastPrefix = prefixWithin(value, common);
+      lastText = value;
+      lastCommon = common;
+    }
+    return lastPrefix;
   }
 
-  #commonBytes(): Uint8Array {
+  #commonText(): string {
     const { commonBytes, prefixes, rows } = this.#entries;
     if (this.#common === undefined) {
       const place = prefixes.findIndex((prefix) => prefix !== Number.POSITIVE_INFINITY);
       const text = place === -1 ? null : this.#valueAt(0, rows[place] ?? 0);
       const bytes = Buffer.from(typeof text === "string" ? text : "");
-      this.#common = bytes.subarray(0, commonBytes);
+      this.#common = bytes.toString("latin1", 0, commonBytes);
     }
     return this.#common;
   }

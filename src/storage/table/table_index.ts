@@ -123,7 +123,7 @@ function holderIn(
   { owner, values }: WrittenKey,
 ): "live" | "obsolete" | "none" {
   const { enforcedSeq = 0 } = index.stored;
-  const span = segment.guard(() => segment.reader.ownerRange(owner));
+  const span = segment.rowsOf(owner);
   if (span === undefined) return "none";
   const keys = segment.index(index);
   for (let place = keys.placeOf(span, values, true) - 1; place >= span.start; place -= 1) {
@@ -194,7 +194,7 @@ function* rowsWithKey(
   }
   for (const segment of table.segments.toReversed()) {
     if (segment.entry.minSeq > upTo) continue;
-    const span = segment.guard(() => segment.reader.ownerRange(owner));
+    const span = segment.rowsOf(owner);
     if (span === undefined) continue;
     const keys = segment.index(index);
     for (let place = keys.placeOf(span, values, false); place < span.end; place += 1) {
