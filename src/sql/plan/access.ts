@@ -142,6 +142,12 @@ function productOf(parts: readonly KeyPart[]): number {
   );
 }
 
+/** What is searched for the keys. */
+interface KeyUse {
+  /** Whether it contains keys with NULL, as an index does, unlike a primary key. */
+  readonly findsNull?: boolean;
+}
+
 /**
  * Returns the possible keys of rows:
  *
@@ -153,17 +159,18 @@ function productOf(parts: readonly KeyPart[]): number {
 export function soughtKeysOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
+  use: KeyUse = {},
 ): SoughtKeys | undefined {
   if (primaryKey.length === 0) return undefined;
   const parts = new Map<number, KeyPart>();
-  for (const { expression } of conditions) addPart(expression, parts);
+  for (const { expression } of conditions) addPart(expression, parts, use);
   const whole = keyPartsOf(primaryKey, parts);
   if (whole !== undefined) return [whole];
   for (const { expression } of conditions) {
     const keys =
       expression.kind === "row in"
         ? keysOfRows(expression, primaryKey, parts)
-        : keysOfAlternatives(expression, primaryKey, parts);
+        : keysOfAlternatives(expression, { primaryKey, parts, use });
     if (keys !== undefined) return keys;
   }
   return undefined;
@@ -171,8 +178,15 @@ export function soughtKeysOf(
 
 function keysOfAlternatives(
   expression: BoundExpression,
-  primaryKey: readonly number[],
-  parts: ReadonlyMap<number, KeyPart>,
+  {
+    parts,
+    primaryKey,
+    use,
+  }: {
+    readonly primaryKey: readonly number[];
+    readonly parts: ReadonlyMap<number, KeyPart>;
+    readonly use: KeyUse;
+  },
 ): SoughtKeys | undefined {
   if (expression.kind !== "or") return undefined;
   const keys: (readonly KeyPart[])[] = [];
@@ -185,7 +199,7 @@ function keysOfAlternatives(
       continue;
     }
     const own = new Map(parts);
-    for (const each of conjunctsOf(alternative)) addPart(each, own);
+    for (const each of conjunctsOf(alternative)) addPart(each, own, use);
     const key = keyPartsOf(primaryKey, own);
     if (key === undefined) return undefined;
     keys.push(key);
@@ -233,14 +247,18 @@ function keyPartsOf(
 }
 
 /** Collects the values that a condition lists for one column. */
-function addPart(condition: BoundExpression, into: Map<number, KeyPart>): void {
+function addPart(
+  condition: BoundExpression,
+  into: Map<number, KeyPart>,
+  { findsNull = false }: KeyUse,
+): void {
   const equality = equalityIn(condition);
   if (equality !== undefined) {
     into.set(equality.columnId, partOf(equality.value));
     return;
   }
   if (condition.kind === "is" && condition.test === "null" && !condition.negated) {
-    const columnId = storedColumnId(condition.operand);
+    const columnId = findsNull ? storedColumnId(condition.operand) : undefined;
     if (columnId !== undefined) into.set(columnId, ONLY_NULL);
     return;
   }

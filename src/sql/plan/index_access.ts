@@ -116,7 +116,7 @@ function accessBy(
   });
   let keys = NO_KEYS;
   for (let depth = columnIds.length; depth > 0; depth -= 1) {
-    const listed = soughtKeysOf(columnIds.slice(0, depth), conditions);
+    const listed = soughtKeysOf(columnIds.slice(0, depth), conditions, { findsNull: true });
     if (listed === undefined) continue;
     keys = listed;
     break;

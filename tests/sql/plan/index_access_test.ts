@@ -107,6 +107,13 @@ describe("rows are found by an index", () => {
     expect(found).toEqual(await engine.rows(sql.replace("posts", "plain"), { params }));
   });
 
+  test("not by a primary key that is NULL", async () => {
+    for (const condition of ["id IS NULL", "id IS NULL AND n = 3", "id IS NULL OR id = 7"]) {
+      const sql = `SELECT id FROM posts WHERE ${condition}`;
+      expect(await engine.rows(sql)).toEqual(await engine.rows(sql.replace("posts", "plain")));
+    }
+  });
+
   test("not if they are many, nor for NULL, nor if a value cannot be computed", async () => {
     const many = await planOf("SELECT id FROM posts WHERE n > 3");
     expect(many).toMatch(/Index Scan .*; rows: 19\d\d\d; .*segments read: 1/);
