@@ -2,7 +2,15 @@
  * Functions about the session, the server and the types of expressions.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, DOUBLE, excerpt, TEXT, typeName, type Value } from "../../types/mod.ts";
+import {
+  BOOLEAN,
+  type DataType,
+  DOUBLE,
+  excerpt,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
@@ -13,6 +21,8 @@ export const SLEEP = "pg_sleep";
 
 /** The name of a server's only database. */
 const DATABASE_NAME = "tidemark";
+
+const NAMES: DataType = { kind: "array", element: TEXT };
 
 /** Functions that read or change the settings of the request. */
 export const SETTING_FUNCTIONS: ReadonlySet<string> = new Set(["current_setting", "set_config"]);
@@ -30,6 +40,16 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...stable(["current_role"], (call) => call.role),
   ...stable(["current_namespace", "current_schema"], (call) => call.namespace),
   ...stable(["current_database", "current_catalog"], () => DATABASE_NAME),
+  ...stable(["pg_client_encoding", "getdatabaseencoding"], () => "UTF8"),
+  ...functionsNamed(
+    ["current_schemas"],
+    overload([BOOLEAN], NAMES, currentSchemas, { volatility: "stable" }),
+  ),
+  // A server that recovers answers nothing yet, and none follows another.
+  ...functionsNamed(
+    ["pg_is_in_recovery"],
+    overload([], BOOLEAN, () => false, { volatility: "stable" }),
+  ),
   ...stable(["version"], (call) => call.version),
   ...functionsNamed(
     ["pg_typeof", "typeof"],
@@ -47,6 +67,11 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
+
+/** With TRUE, the schema comes first in which unqualified names of functions are sought. */
+function currentSchemas([withImplicit = null]: readonly Value[], call: CallDeps): Value {
+  return withImplicit === true ? ["pg_catalog", call.namespace] : [call.namespace];
+}
 
 function currentSetting(
   [name = null, isMissingOk = false]: readonly Value[],
