@@ -350,8 +350,7 @@ function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
 }
 
 function buildWorking({ recursion }: Extract<PlanNode, { kind: "working" }>): OperatorFactory {
-  return (context) =>
-    new WorkingTable(defined(context.working.get(recursion), "a recursive query has working rows"));
+  return (context) => new WorkingTable(recursion, context);
 }
 
 function buildGathered({ division }: ExecutionContext): Operator {

@@ -144,6 +144,8 @@ export interface SubqueryAnswers {
 }
 
 export interface StepAnswers extends SubqueryAnswers {
+  /** Whether there are answers that hold for this step only. */
+  readonly isUsed: boolean;
   /** Releases the resources of the step. */
   end(): void;
 }

@@ -19,6 +19,11 @@ import { SLICE_OVER } from "./time_slice.ts";
 export interface Operator {
   next(): Batch | undefined;
   close(): void;
+  /**
+   * Begins again at the first row of the working tables of its context, after its end. Returns
+   * false if the operator has to be made anew; absent if it always has.
+   */
+  restart?(): boolean;
 }
 
 /** Creates the operators of one execution of a compiled plan, which many executions share. */

@@ -66,6 +66,10 @@ export class Filter implements Operator {
   close(): void {
     this.#input.close();
   }
+
+  restart(): boolean {
+    return this.#input.restart?.() ?? false;
+  }
 }
 
 /** Computes one column for each expression. */
@@ -96,6 +100,10 @@ export class Project implements Operator {
 
   close(): void {
     this.#input.close();
+  }
+
+  restart(): boolean {
+    return this.#input.restart?.() ?? false;
   }
 }
 

@@ -3,6 +3,7 @@
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
+import { defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type DataType, DECIMAL_TOO_LONG, keepRows } from "../../../types/mod.ts";
@@ -43,11 +44,15 @@ export class SharedRowsReader implements Operator {
 
 /** Reads the rows from the previous step of a recursion. */
 export class WorkingTable implements Operator {
-  readonly #rows: MaterialisedRows;
+  readonly #recursion: BoundRecursion;
+  readonly #context: ExecutionContext;
+  #rows: MaterialisedRows;
   #position = 0;
 
-  constructor(rows: MaterialisedRows) {
-    this.#rows = rows;
+  constructor(recursion: BoundRecursion, context: ExecutionContext) {
+    this.#recursion = recursion;
+    this.#context = context;
+    this.#rows = this.#current();
   }
 
   next(): Batch | undefined {
@@ -59,6 +64,17 @@ export class WorkingTable implements Operator {
 
   close(): void {
     this.#position = this.#rows.rowCount;
+  }
+
+  restart(): boolean {
+    this.#rows = this.#current();
+    this.#position = 0;
+    return true;
+  }
+
+  #current(): MaterialisedRows {
+    const rows = this.#context.working.get(this.#recursion);
+    return defined(rows, "a recursive query has working rows");
   }
 }
 
@@ -82,6 +98,8 @@ export class Recursion implements Operator {
   /** The rows of the current step, which become the working table of the next step. */
   #made: MaterialisedRows;
   #working: MaterialisedRows | undefined;
+  /** The working tables of the context of the steps: the own one changes with each step. */
+  readonly #tables: Map<BoundRecursion, MaterialisedRows>;
   /** The memory budget of the current step and of the answers of its subqueries. */
   readonly #memory: MemoryBudget;
   #answers: StepAnswers | undefined;
@@ -91,6 +109,7 @@ export class Recursion implements Operator {
     const { first, isAll, context, types } = options;
     this.#options = options;
     this.#seen = isAll ? undefined : new Grouping(types, context.memory);
+    this.#tables = new Map(context.working);
     this.#memory = context.memory.nested();
     this.#step = made(first, context);
     this.#made = new MaterialisedRows(types, context.memory);
@@ -146,21 +165,32 @@ export class Recursion implements Operator {
 
   /** Begins the next step. Returns false if the recursion has ended. */
   #begin(): boolean {
-    const { next, recursion, context, types } = this.#options;
-    this.#endStep();
+    const { recursion, context, types } = this.#options;
     const before = this.#working;
     before?.restart();
     const working = this.#made;
     this.#working = working;
-    if (working.rowCount === 0) return false;
+    if (working.rowCount === 0) {
+      this.#endStep();
+      return false;
+    }
     this.#made = before ?? new MaterialisedRows(types, context.memory);
+    this.#tables.set(recursion, working);
+    // The operators of a step may serve the next one, unless its subqueries have answers.
+    const goesOn = this.#answers?.isUsed === false && this.#step.restart?.() === true;
+    if (!goesOn) this.#makeStep();
+    return true;
+  }
+
+  #makeStep(): void {
+    const { next, recursion, context } = this.#options;
+    this.#endStep();
     const stepContext = new InnerContext(context, {
-      working: new Map([...context.working, [recursion, working]]),
+      working: this.#tables,
       memory: this.#memory,
       answers: (own) => (this.#answers = context.subqueries.inStep(recursion, own)),
     });
     this.#step = made(next, stepContext);
-    return true;
   }
 
   #fresh(batch: Batch): Batch {

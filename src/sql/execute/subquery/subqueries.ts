@@ -44,6 +44,7 @@ export class Subqueries implements StepAnswers {
   /** The context of the statement or of the step, whose memory budget pays for kept answers. */
   readonly #context: ExecutionContext;
   readonly #step: RecursionStep | undefined;
+  isUsed = false;
 
   constructor(context: ExecutionContext, step?: RecursionStep) {
     this.#context = context;
@@ -75,6 +76,7 @@ export class Subqueries implements StepAnswers {
     if (!cte.readsOuter && this.#step !== undefined && !isOfStep(cte.query, this.#step)) {
       return this.#step.around.takeRows(cte, context);
     }
+    this.isUsed = true;
     const owner = cte.readsOuter ? context : this.#context;
     const known = this.#rows.get(owner.outer) ?? new Map<BoundCte, CteRows>();
     this.#rows.set(owner.outer, known);
@@ -93,6 +95,7 @@ export class Subqueries implements StepAnswers {
     if (this.#step !== undefined && !isOfStep(subquery.query, this.#step)) {
       return this.#step.around.stateOf(subquery);
     }
+    this.isUsed = true;
     const state = new SubqueryState(subquery, this.#context);
     this.#states.set(subquery, state);
     return state;
