@@ -30,7 +30,7 @@ import type {
 import { FileList } from "./file_list.ts";
 import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
 import { ManifestDatabase } from "./manifest_database.ts";
-import { DEFAULT_NAMESPACE } from "./names.ts";
+import { DEFAULT_NAMESPACE, PUBLIC_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
 import { markAfterRestore, type SequenceMark } from "./sequence_numbers.ts";
@@ -106,13 +106,16 @@ export class CatalogDatabase implements Catalog {
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
     }
+    // A new catalog.
     if (this.#definitions.namespace(DEFAULT_NAMESPACE) === undefined) {
-      this.#definitions.createNamespace({
-        name: DEFAULT_NAMESPACE,
-        owner: undefined,
-        options: {},
-        createdAtMs: clock.nowMs(),
-      });
+      for (const name of [DEFAULT_NAMESPACE, PUBLIC_NAMESPACE]) {
+        this.#definitions.createNamespace({
+          name,
+          owner: undefined,
+          options: {},
+          createdAtMs: clock.nowMs(),
+        });
+      }
     }
     this.#disownDropped();
   }

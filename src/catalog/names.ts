@@ -11,6 +11,9 @@ import { beginningOf } from "../base/short_text.ts";
 /** The namespace that always exists and contains ordinary tables. */
 export const DEFAULT_NAMESPACE = "default";
 
+/** A namespace of every new database, because scripts for PostgreSQL expect it. */
+export const PUBLIC_NAMESPACE = "public";
+
 /** The maximum number of characters in an object or column name. */
 export const NAME_LENGTH_MAX = 64;
 

@@ -91,12 +91,12 @@ test("CatalogDatabase.continueFrom leaves a storage its key only if the state be
   catalog.close();
 });
 
-test("CatalogDatabase begins with root, the default namespace and no tables", () => {
+test("CatalogDatabase begins with root, the namespaces default and public, and no tables", () => {
   const catalog = openCatalog(freshPath());
 
   expect(catalog.users().map(({ userId, role }) => [userId, role])).toEqual([["root", "system"]]);
   expect(catalog.user("root")?.passwordHash).toBeUndefined();
-  expect(catalog.namespaces().map(({ name }) => name)).toEqual(["default"]);
+  expect(catalog.namespaces().map(({ name }) => name)).toEqual(["default", "public"]);
   expect(catalog.tables()).toEqual([]);
   catalog.close();
 });
@@ -515,6 +515,7 @@ test("CatalogDatabase.dropUser leaves their namespaces without an owner, also af
     ["hers", "ada"],
     ["his", undefined],
     ["more", undefined],
+    ["public", undefined],
   ];
   expect(owners(catalog)).toEqual(expected);
   expect(catalog.version).toBe(version + 1);

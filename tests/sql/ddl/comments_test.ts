@@ -119,7 +119,7 @@ test.each([
     "OBJECT_NOT_FOUND",
     'Cannot find constraint "in_teams"',
   ],
-  ["COMMENT ON SCHEMA public IS 'x'", "NAMESPACE_NOT_FOUND", "public"],
+  ["COMMENT ON SCHEMA absent IS 'x'", "NAMESPACE_NOT_FOUND", "absent"],
   ["COMMENT ON TABLE system.users IS 'x'", "READ_ONLY_OBJECT", "it is a system view"],
 ])("%s is refused, and changes no comment", async (sql, code, message) => {
   await using engine = await commented();
