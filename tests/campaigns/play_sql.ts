@@ -22,15 +22,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { flag, readArguments, textOption } from "../../scripts/support/arguments.ts";
-import {
-  type Counts,
-  isOrdered,
-  isPlayed,
-  isQuery,
-  Judge,
-  noCounts,
-  type Verdict,
-} from "./play_sql/judge.ts";
+import { type Counts, isPlayed, isQuery, Judge, noCounts, type Verdict } from "./play_sql/judge.ts";
 import { haveSameRows, type Played } from "./play_sql/played.ts";
 import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
 import {
@@ -95,7 +87,7 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   if (/^set\b/i.test(sql) && ours.kind === "failure") return "omitted";
   const theirs = await postgres.play(statement);
   if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {
-    if (!haveSameRows(ours.rows, theirs.rows, isOrdered(sql))) {
+    if (!haveSameRows(ours.rows, theirs.rows)) {
       const asText = await tidemark.playAsText(sql);
       if (asText.kind === "rows") ours = asText;
     }

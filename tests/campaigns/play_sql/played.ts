@@ -14,16 +14,17 @@ const DIGITS_COMPARED = 12;
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
-/** Whether two answers have the same rows, in any order unless `isOrdered`. */
+/**
+ * Whether two answers have the same rows, in any order: scripts often leave the order of ties open.
+ * `fuzz_sql` compares orders.
+ */
 export function haveSameRows(
   ours: readonly (readonly Cell[])[],
   theirs: readonly (readonly Cell[])[],
-  isOrdered: boolean,
 ): boolean {
   if (ours.length !== theirs.length) return false;
   const [left, right] = [ours, theirs].map((rows) => {
-    const lines = rows.map((row) => row.map((cell) => shownCell(cell)).join("\u001f"));
-    return isOrdered ? lines : lines.toSorted();
+    return rows.map((row) => row.map((cell) => shownCell(cell)).join("\u001f")).toSorted();
   });
   return left?.join("\n") === right?.join("\n");
 }

@@ -106,7 +106,11 @@ function playedOf(answer: string): Played {
   const [state = "", count = "", message = ""] = told.split(CELL).map((part) => part.trim());
   if (state !== "00000") return { kind: "failure", code: state, message };
   const lines = output.replace(/\n$/, "");
-  const rows = Number(count) === 0 || output === "" ? [] : lines.split(ROW);
+  // psql prints nothing for rows without columns.
+  if (output === "" && Number(count) > 0) {
+    return { kind: "rows", rows: Array.from({ length: Number(count) }, () => []) };
+  }
+  const rows = Number(count) === 0 ? [] : lines.split(ROW);
   return {
     kind: "rows",
     rows: rows.map((row) => row.split(CELL).map((cell) => (cell === NULL_TEXT ? undefined : cell))),

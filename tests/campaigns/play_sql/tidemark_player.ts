@@ -81,7 +81,8 @@ class Player {
     const body = (await answer.json()) as { results: SqlEntry[]; error?: SqlError };
     if (body.error !== undefined) return failureOf(body.error);
     const entry = body.results.at(-1);
-    this.#columnCount = entry?.schema?.length ?? 0;
+    const fields = entry?.schema ?? [];
+    this.#columnCount = fields.filter(({ name }) => !SYSTEM_COLUMNS.has(name)).length;
     return { kind: "rows", rows: rowsOf(entry) };
   }
 
