@@ -388,6 +388,13 @@ export interface ResultPlan {
   readonly fingerprint: string;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
-  /** Evaluates the query at the newest visible seq. */
-  evaluate(): ResultEvaluation;
+  /**
+   * Evaluates the query at the newest visible seq, or at an earlier one: all of its tables as they
+   * were after the last commit at or before it. No right to history is asked for, because the
+   * reader could see these rows then. The result rejects with HISTORY_TOO_OLD if some of them are
+   * gone.
+   *
+   * @param at At most the visible seq.
+   */
+  evaluate(at?: Seq): ResultEvaluation;
 }

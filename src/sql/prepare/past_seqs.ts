@@ -42,7 +42,8 @@ export class PastSeqs {
       seq = isExact ? newest : this.#store.wholeCommitsUpTo(table.tableId, owner, newest);
       this.#seqs.set(index, seq);
     }
-    requireHistory(this.#store, { table, owner, seq });
+    const name = `${table.namespace}.${table.name}`;
+    requireHistory(this.#store, { tableId: table.tableId, name, owner, seq });
     return seq;
   }
 
@@ -68,6 +69,15 @@ export class PastSeqs {
   }
 }
 
+/** The rows of one owner in a table at a seq. */
+interface PastState {
+  readonly tableId: number;
+  /** The name as shown: "ns.table". */
+  readonly name: string;
+  readonly owner: number;
+  readonly seq: Seq;
+}
+
 /**
  * Requires that no version that was current at a seq has been discarded.
  *
@@ -75,13 +85,13 @@ export class PastSeqs {
  */
 export function requireHistory(
   store: Pick<Store, "earliestSeq">,
-  { owner, seq, table }: { table: TableEntry; owner: number; seq: Seq },
+  { name, owner, seq, tableId }: PastState,
 ): void {
-  const earliestSeq = store.earliestSeq(table.tableId, owner);
+  const earliestSeq = store.earliestSeq(tableId, owner);
   if (seq >= earliestSeq) return;
   throw new DatabaseError(
     "HISTORY_TOO_OLD",
-    `Cannot read ${table.namespace}.${table.name} AS OF _seq ${seq}: its history begins at _seq ${earliestSeq}`,
+    `Cannot read ${name} AS OF _seq ${seq}: its history begins at _seq ${earliestSeq}`,
     {
       earliestSeq,
       hint: "read at a later moment, or raise DELETED_RETENTION_HOURS of the table for the future",

@@ -6,9 +6,16 @@ import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { WireCell } from "../../protocol/mod.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
-import type { LiveRequest, ResultEvaluation, ResultPlan, ResultRows } from "../ports/engine.ts";
+import type {
+  LiveRequest,
+  ResultEvaluation,
+  ResultPlan,
+  ResultRows,
+  ResultTable,
+} from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { WholeQuery } from "../prepare/followed_query.ts";
+import { type PastStore, requireHistory } from "../prepare/past_seqs.ts";
 import { closeRequest } from "./request_end.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
@@ -31,14 +38,17 @@ export function resultPlanOf(
     sort,
     fingerprint,
     mayRead: (reader) => query.mayRead(reader),
-    evaluate: () => evaluate(deps, query, request),
+    evaluate: (at) => {
+      assert(at === undefined || at <= deps.store.visibleSeq, "an earlier seq is visible");
+      return evaluate(deps, query, { request, at });
+    },
   };
 }
 
 function evaluate(
   deps: FollowedRowsDeps,
   query: WholeQuery,
-  request: LiveRequest,
+  { at, request }: { request: LiveRequest; at: Seq | undefined },
 ): ResultEvaluation {
   const { activity, clock, limits } = deps;
   const ledger = newLedger(clock.monotonicMs(), {
@@ -50,7 +60,7 @@ function evaluate(
   const running = activity.running.begin({ userId: principal.userId, sql: request.sql, ledger });
   const result = (async (): Promise<ResultRows> => {
     try {
-      return await rowsOf(deps, query, ledger);
+      return await rowsOf(deps, query, { ledger, at });
     } finally {
       activity.running.end(running);
       closeRequest(deps, { principal, request, running, ledger });
@@ -61,9 +71,10 @@ function evaluate(
 
 async function rowsOf(
   deps: FollowedRowsDeps,
-  { namespace, node, prepared, principal, slots, types }: WholeQuery,
-  ledger: RequestLedger,
+  { namespace, node, prepared, principal, slots, tables, types }: WholeQuery,
+  { at, ledger }: { ledger: RequestLedger; at: Seq | undefined },
 ): Promise<ResultRows> {
+  const { store } = deps;
   const runner = new StatementRunner(deps, {
     ledger,
     isStreamed: false,
@@ -82,10 +93,22 @@ async function rowsOf(
     source: () => ({ node, types }),
     // Each attempt reads the newest state, and the last one is the answer.
     atSeq: () => {
-      seq = deps.store.visibleSeq;
+      seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at);
       return seq;
     },
   });
+  // A merge may have discarded history between two time slices of the evaluation.
+  if (at !== undefined) earlierSeq(store, tables, at);
   assert(seq !== undefined && rows !== undefined, "a query reads rows at a seq");
   return { seq, rows: rows as readonly (readonly WireCell[])[] };
+}
+
+/** Returns the seq of the state at an earlier one. @throws {DatabaseError} HISTORY_TOO_OLD */
+function earlierSeq(store: PastStore, tables: readonly ResultTable[], at: Seq): Seq {
+  let seq = at;
+  for (const { owner, tableId } of tables) {
+    seq = Math.min(seq, store.wholeCommitsUpTo(tableId, owner, at)) as Seq;
+  }
+  for (const table of tables) requireHistory(store, { ...table, seq });
+  return seq;
 }
