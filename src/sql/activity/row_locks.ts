@@ -84,6 +84,24 @@ export class RowLocks {
     return past !== undefined && isExcludedBy(past, strength, holder);
   }
 
+  /** Returns how strongly a transaction holds a row; undefined if not at all. */
+  strengthOf(seq: number, holder: LockHolder): LockStrength | undefined {
+    return this.#open.get(seq)?.holders.get(holder);
+  }
+
+  /** Restores what a transaction held of a row. @param before Undefined if it held nothing. */
+  restore(seq: number, before: LockStrength | undefined, holder: LockHolder): void {
+    const lock = this.#open.get(seq);
+    if (lock === undefined) return;
+    if (before !== undefined) {
+      lock.holders.set(holder, before);
+      return;
+    }
+    lock.holders.delete(holder);
+    if (lock.holders.size === 0) this.#open.delete(seq);
+    this.#seqsOf.get(holder)?.delete(seq);
+  }
+
   /** Locks a row that no lock of another transaction excludes. */
   take(
     { seq, tableId }: { seq: number; tableId: number },

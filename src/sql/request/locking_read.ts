@@ -192,7 +192,8 @@ function lockAll(
     });
     for (const [row, seq] of found.entries()) {
       const key = columns.map((values) => values[row] ?? null);
-      transaction.lock({ tableId: table.tableId, owner, key, seq });
+      const before = locks.strengthOf(seq, transaction);
+      transaction.lock({ tableId: table.tableId, owner, key, seq }, before);
       locks.take({ seq, tableId: table.tableId }, strength, transaction);
     }
   }

@@ -1,7 +1,8 @@
 /**
  * PREPARE, EXECUTE and DEALLOCATE within the text of one request: each EXECUTE becomes the prepared
  * statement with its values as constants, before anything is bound. Statements run in the order of
- * the text, so nothing else needs to know of them.
+ * the text, so nothing else needs to know of them. Within a transaction that spans requests, the
+ * names of earlier requests are known, too.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
@@ -16,15 +17,19 @@ import type {
 import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
 
 /**
+ * @param earlier The statements that earlier requests of the transaction have prepared.
  * @param lengthMax How long the text may be with the statements in place of each EXECUTE, since a
  *   short text could otherwise stand for any number of trees.
  * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_PARAMETER, INVALID_SQL
  */
 export function withPrepared(
   statements: readonly Statement[],
-  lengthMax: number,
+  {
+    earlier,
+    lengthMax,
+  }: { readonly earlier: ReadonlyMap<string, PrepareStatement>; readonly lengthMax: number },
 ): readonly Statement[] {
-  const prepared = new Map<string, PrepareStatement>();
+  const prepared = new Map(earlier);
   let length = 0;
   return statements.map((node, statementIndex) => {
     switch (node.type) {
@@ -73,7 +78,7 @@ function notPrepared({ _location, name }: Name, statementIndex: number): Databas
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find prepared statement "${name}"`, {
     position: _location.start,
     statementIndex,
-    hint: "send PREPARE in the same text, or the statement with parameters ($1, $2, …): plans are kept",
+    hint: "send PREPARE in the same text or transaction, or the statement with parameters ($1, $2, …): plans are kept",
   });
 }
 

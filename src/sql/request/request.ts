@@ -29,9 +29,11 @@ import type {
   AckStatement,
   CopyFormat,
   CreateTableAsStatement,
+  DeallocateStatement,
   DeleteStatement,
   ExplainStatement,
   InsertStatement,
+  PrepareStatement,
   SavepointStatement,
   SelectForStatement,
   Statement,
@@ -209,6 +211,7 @@ export class RequestRunner {
       limits: this.#deps.limits,
       isRepeatable,
       isHeld: this.#isHeld,
+      prepared: this.#transaction.prepared,
       parameterCount,
     };
     const nodes = statementsOf(this.#request, options);
@@ -375,8 +378,12 @@ export class RequestRunner {
       case "reset all":
         this.#settings.resetAll();
         return messageResult("All settings reset", this.#principal.userId);
-      default:
+      case "prepare":
+      case "deallocate":
+        this.#transaction.notePrepared(node);
         return preparedAnswer(node, this.#principal.userId);
+      default:
+        return undefined;
     }
   }
 
@@ -671,11 +678,13 @@ function savepointMessage({ name: { name }, type }: SavepointStatement): string 
 }
 
 /** Answers PREPARE and DEALLOCATE, which are done when the text is read. */
-function preparedAnswer(node: Statement, asUser: string): StatementResult | undefined {
+function preparedAnswer(
+  node: PrepareStatement | DeallocateStatement,
+  asUser: string,
+): StatementResult {
   if (node.type === "prepare") {
     return messageResult(`Statement ${node.name.name} prepared`, asUser);
   }
-  if (node.type !== "deallocate") return undefined;
   const { name } = node;
   return messageResult(
     name === undefined ? "All statements deallocated" : `Statement ${name.name} deallocated`,

@@ -3,7 +3,7 @@
  * bound and without the catalog.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { ExecuteAsStatement, Statement } from "../parse/ast/ast.ts";
+import type { ExecuteAsStatement, PrepareStatement, Statement } from "../parse/ast/ast.ts";
 import { isBegin, rowsNode } from "../parse/ast/query_nodes.ts";
 import { parseRequest } from "../parse/parser.ts";
 import type { SqlRequest } from "../ports/engine.ts";
@@ -17,20 +17,22 @@ export interface RequestTextOptions {
   readonly isRepeatable: boolean;
   /** Set for a request that continues a transaction. */
   readonly isHeld: boolean;
+  /** The statements that earlier requests of the transaction have prepared. */
+  readonly prepared: ReadonlyMap<string, PrepareStatement>;
   readonly parameterCount: number;
 }
 
 /** @throws {DatabaseError} If the text does not parse, or its statements cannot be combined. */
 export function statementsOf(
   { files, sql, sqlUtf8 }: SqlRequest,
-  { isHeld, isRepeatable, limits, parameterCount }: RequestTextOptions,
+  { isHeld, isRepeatable, limits, parameterCount, prepared }: RequestTextOptions,
 ): readonly Statement[] {
   const { parameterCount: highest, statements: written } = parseRequest(
     sql,
     parseLimitsOf(limits),
     sqlUtf8,
   );
-  const statements = withPrepared(written, limits.sqlBytesMax);
+  const statements = withPrepared(written, { earlier: prepared, lengthMax: limits.sqlBytesMax });
   const isTransaction =
     isBegin(statements[0]) &&
     statements.at(-1)?.type === "commit" &&

@@ -29,7 +29,9 @@ import { Transaction } from "../execute/context/transaction.ts";
 import type {
   AckStatement,
   BeginStatement,
+  DeallocateStatement,
   Name,
+  PrepareStatement,
   SavepointStatement,
   SetConstraintsStatement,
   SetTransactionStatement,
@@ -83,6 +85,8 @@ export class RequestTransaction implements HeldTransaction {
   /** Whether the last step was a commit, which leaves nothing to continue if it fails. */
   #isEnding = false;
   #outcome: TransactionOutcome | undefined;
+  /** The statements that PREPARE has named, for the further requests of a held transaction. */
+  readonly #prepared = new Map<string, PrepareStatement>();
 
   constructor({ ledger, settings, deps }: RequestTransactionOptions) {
     this.#deps = deps;
@@ -95,6 +99,36 @@ export class RequestTransaction implements HeldTransaction {
   hold(options: Omit<OpeningOptions, "entryIndex">): void {
     this.open(options);
     this.#isHeld = true;
+  }
+
+  /** The statements that EXECUTE finds by name, from earlier requests. */
+  get prepared(): ReadonlyMap<string, PrepareStatement> {
+    return this.#prepared;
+  }
+
+  /**
+   * Called at the turn of PREPARE and DEALLOCATE. @throws {DatabaseError} TRANSACTION_LIMIT if the
+   * texts of all prepared statements would be too long.
+   */
+  notePrepared(node: PrepareStatement | DeallocateStatement): void {
+    if (!this.#isHeld) return;
+    if (node.type === "prepare") {
+      this.#prepared.set(node.name.name, node);
+      this.#requireRoomForPrepared(node);
+    } else if (node.name === undefined) this.#prepared.clear();
+    else this.#prepared.delete(node.name.name);
+  }
+
+  #requireRoomForPrepared({ name: { _location, name } }: PrepareStatement): void {
+    let length = 0;
+    for (const { _location: at } of this.#prepared.values()) length += at.end - at.start;
+    if (length <= this.#deps.limits.sqlBytesMax) return;
+    this.#prepared.delete(name);
+    throw new DatabaseError(
+      "TRANSACTION_LIMIT",
+      `Cannot prepare statement "${name}": the prepared statements of the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters together`,
+      { position: _location.start, hint: "DEALLOCATE statements that are no longer needed" },
+    );
   }
 
   /** Called when another request continues a held transaction. */
@@ -222,7 +256,8 @@ export class RequestTransaction implements HeldTransaction {
 
   #partsFor({ _location, type }: SavepointStatement): RestoredParts {
     const transaction = this.#required(type.toUpperCase(), _location.start);
-    return { transaction, acks: this.#acks, settings: this.settings };
+    const { locks } = this.#deps.activity;
+    return { transaction, acks: this.#acks, settings: this.settings, locks };
   }
 
   /**

@@ -1,11 +1,12 @@
 /**
  * The savepoints of an open transaction, and the state to which each of them returns: staged rows,
- * uploads, acknowledgements and settings.
+ * row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements and settings.
  *
  * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import type { RowLocks } from "../activity/row_locks.ts";
 import type { Transaction, TransactionMark } from "../execute/context/transaction.ts";
 import type { SavepointStatement } from "../parse/ast/ast.ts";
 import type { RequestSettings, SettingsMark } from "./request_settings.ts";
@@ -26,6 +27,7 @@ export interface RestoredParts {
   readonly transaction: Transaction;
   readonly acks: TransactionAcks;
   readonly settings: RequestSettings;
+  readonly locks: RowLocks;
 }
 
 export class Savepoints {
@@ -69,7 +71,10 @@ export class Savepoints {
     const savepoint = this.#savepoints[index];
     this.#savepoints = this.#savepoints.slice(0, index + 1);
     if (savepoint === undefined) return;
-    parts.transaction.undoTo(savepoint.rows);
+    const { locks, transaction } = parts;
+    transaction.undoTo(savepoint.rows, ({ seq }, before) =>
+      locks.restore(seq, before, transaction),
+    );
     parts.acks.returnTo(savepoint.acks);
     parts.settings.returnTo(savepoint.settings);
   }

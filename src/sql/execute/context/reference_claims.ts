@@ -16,9 +16,30 @@ export interface Claim extends ClaimPlace {
   readonly keyTexts: ReadonlySet<string>;
 }
 
+/** A number of claims to which a transaction can return. */
+export type ClaimsMark = number;
+
 export class ReferenceClaims {
-  readonly #needed = new ClaimedKeys();
-  readonly #removed = new ClaimedKeys();
+  readonly #needed = new ClaimedKeys(() => this.#added);
+  readonly #removed = new ClaimedKeys(() => this.#added);
+  /** What undoes each claim since the first mark, oldest first; undefined without a mark. */
+  #added: (() => void)[] | undefined;
+
+  /** Records claims from now on, so that `returnTo` can undo them. */
+  mark(): ClaimsMark {
+    this.#added ??= [];
+    return this.#added.length;
+  }
+
+  /** Undoes the claims since a mark. */
+  returnTo(mark: ClaimsMark): void {
+    for (const undo of this.#added?.splice(mark) ?? []) undo();
+  }
+
+  /** Called when no mark is left. */
+  forgetMarks(): void {
+    this.#added = undefined;
+  }
 
   get isEmpty(): boolean {
     return this.#needed.isEmpty && this.#removed.isEmpty;
@@ -44,7 +65,13 @@ export class ReferenceClaims {
 }
 
 class ClaimedKeys {
+  readonly #undos: () => (() => void)[] | undefined;
   readonly #byPlace = new Map<string, ClaimPlace & { readonly keyTexts: Set<string> }>();
+
+  /** @param undos Returns the list that receives what undoes an addition, if there is one. */
+  constructor(undos: () => (() => void)[] | undefined) {
+    this.#undos = undos;
+  }
 
   get isEmpty(): boolean {
     return this.#byPlace.size === 0;
@@ -57,7 +84,10 @@ class ClaimedKeys {
       claim = { tableId, columnIds, owner, keyTexts: new Set() };
       this.#byPlace.set(name, claim);
     }
-    claim.keyTexts.add(keyText);
+    const { keyTexts } = claim;
+    if (keyTexts.has(keyText)) return;
+    keyTexts.add(keyText);
+    this.#undos()?.push(() => void keyTexts.delete(keyText));
   }
 
   all(): Iterable<Claim> {

@@ -14,9 +14,10 @@ import type { Seq } from "../../../base/seq.ts";
 import type { Catalog, ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
 import type { TableWrite } from "../../../storage/mod.ts";
 import { isArrayValue, isInterval, type Row, type Value } from "../../../types/mod.ts";
+import type { LockStrength } from "../../parse/ast/ast.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import { rowBytes } from "../materialised/row_bytes.ts";
-import { ReferenceClaims } from "./reference_claims.ts";
+import { type ClaimsMark, ReferenceClaims } from "./reference_claims.ts";
 import { type StagedIndex, StagedKeys } from "./staged_keys.ts";
 import type { StorageGrowth } from "./storage_meter.ts";
 import { TakenNumbers } from "./taken_numbers.ts";
@@ -41,6 +42,9 @@ export interface StagedRows {
   /** Returns the staged rows of one owner by key text, in order of first staging; aliased. */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
 }
+
+/** How strongly a transaction holds a row; undefined if not at all. */
+export type HeldStrength = LockStrength | undefined;
 
 /** A row that SELECT … FOR UPDATE has read. */
 export interface LockedRow {
@@ -73,7 +77,27 @@ export interface TransactionMark {
   readonly uploadCount: number;
   readonly bytes: number;
   readonly growths: ReadonlyMap<number, StorageGrowth> | undefined;
+  readonly lockCount: number;
+  readonly claims: ClaimsMark;
+  readonly deferral: Deferral;
 }
+
+/** The settings by SET CONSTRAINTS. */
+interface Deferral {
+  /** For single constraints, by name. */
+  readonly byName: ReadonlyMap<string, boolean>;
+  /** For all other deferrable constraints; undefined if each has its own default. */
+  readonly areAll: boolean | undefined;
+}
+
+/** A lock that was taken, and what the transaction held of the row before. */
+interface LockNote {
+  readonly row: LockedRow;
+  readonly before: HeldStrength;
+}
+
+/** Restores what a transaction held of a row. */
+export type RestoreLock = (row: LockedRow, before: HeldStrength) => void;
 
 /** The row that a staged row replaced. */
 interface StagingNote {
@@ -111,9 +135,7 @@ export class Transaction implements StagedRows {
   readonly numbers: TakenNumbers = new TakenNumbers();
   /** The claims of foreign keys that the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
-  /** The settings by SET CONSTRAINTS, for single constraints by name and for all constraints. */
-  readonly #deferred = new Map<string, boolean>();
-  #areAllDeferred: boolean | undefined;
+  #deferral: Deferral = { byName: new Map(), areAll: undefined };
   readonly #bytesMax: number;
   readonly #onGrow: TransactionOptions["onGrow"];
   readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
@@ -129,6 +151,8 @@ export class Transaction implements StagedRows {
   #growths: Map<number, StorageGrowth> | undefined;
   /** The changes to undo since the first mark, oldest first; undefined without a mark. */
   #notes: StagingNote[] | undefined;
+  /** The locks to undo since the first mark, oldest first. */
+  #lockNotes: LockNote[] = [];
 
   constructor(options: TransactionOptions) {
     this.snapshotSeq = options.snapshotSeq;
@@ -156,8 +180,13 @@ export class Transaction implements StagedRows {
     return this.#bytes;
   }
 
-  /** Locks a row until the end. @throws {DatabaseError} TRANSACTION_LIMIT */
-  lock(row: LockedRow): void {
+  /**
+   * Locks a row until the end.
+   *
+   * @param before What the transaction held of the row. @throws {DatabaseError} TRANSACTION_LIMIT
+   */
+  lock(row: LockedRow, before: HeldStrength): void {
+    if (this.#notes !== undefined) this.#lockNotes.push({ row, before });
     if (this.#locked.has(row.seq)) return;
     this.#locked.set(row.seq, row);
     let bytes = NOTE_BYTES;
@@ -179,11 +208,21 @@ export class Transaction implements StagedRows {
       uploadCount: this.#uploads.length,
       bytes: this.#bytes,
       growths: this.#growths === undefined ? undefined : new Map(this.#growths),
+      lockCount: this.#lockNotes.length,
+      claims: this.claims.mark(),
+      deferral: this.#deferral,
     };
   }
 
-  /** Undoes all changes since a mark. The uploads since the mark fail. */
-  undoTo({ bytes, growths, noteCount, uploadCount }: TransactionMark): void {
+  /** Undoes all changes and locks since a mark. The uploads since the mark fail. */
+  undoTo(mark: TransactionMark, restoreLock: RestoreLock): void {
+    const { bytes, growths, noteCount, uploadCount } = mark;
+    for (const { before, row } of this.#lockNotes.splice(mark.lockCount).toReversed()) {
+      if (before === undefined) this.#locked.delete(row.seq);
+      restoreLock(row, before);
+    }
+    this.claims.returnTo(mark.claims);
+    this.#deferral = mark.deferral;
     const notes = this.#notes ?? [];
     for (const note of notes.splice(noteCount).toReversed()) this.#undo(note);
     this.#growBy(bytes - this.#bytes);
@@ -210,6 +249,8 @@ export class Transaction implements StagedRows {
   /** Called when no mark is left. */
   forgetMarks(): void {
     this.#notes = undefined;
+    this.#lockNotes = [];
+    this.claims.forgetMarks();
   }
 
   /** Releases the staged rows of a transaction that has ended. */
@@ -219,6 +260,7 @@ export class Transaction implements StagedRows {
     this.#versions.clear();
     this.#keys.clear();
     this.#notes = undefined;
+    this.#lockNotes = [];
     this.#growBy(-this.#bytes);
   }
 
@@ -249,16 +291,21 @@ export class Transaction implements StagedRows {
    * Decides when constraints are checked. @param names Undefined for all deferrable constraints.
    */
   setConstraints(names: readonly string[] | undefined, isDeferred: boolean): void {
-    if (names === undefined) {
-      this.#areAllDeferred = isDeferred;
-      this.#deferred.clear();
-    } else for (const name of names) this.#deferred.set(name, isDeferred);
+    const { areAll, byName } = this.#deferral;
+    this.#deferral =
+      names === undefined
+        ? { byName: new Map(), areAll: isDeferred }
+        : {
+            byName: new Map([...byName, ...names.map((name) => [name, isDeferred] as const)]),
+            areAll,
+          };
   }
 
   /** Whether a foreign key is checked only at the commit. */
   isDeferred({ isDeferrable, isDeferred, name }: ForeignKeyEntry): boolean {
     if (!isDeferrable) return false;
-    return this.#deferred.get(name) ?? this.#areAllDeferred ?? isDeferred;
+    const { areAll, byName } = this.#deferral;
+    return byName.get(name) ?? areAll ?? isDeferred;
   }
 
   /**
