@@ -384,6 +384,19 @@ const TEXT: CaseFile = {
       ["0", "2", "3", "-1", "NULL::int"],
     ),
     ...selects(
+      [
+        "btrim('\\x000102000100'::bytea, #)",
+        "ltrim('\\x000102000100'::bytea, #)",
+        "rtrim('\\x000102000100'::bytea, #)",
+        "trim(# FROM '\\x000102'::bytea)",
+        "overlay('\\x0102030405'::bytea PLACING # FROM 2)",
+        "overlay('\\x0102030405'::bytea PLACING # FROM 2 FOR 3)",
+        "overlay('\\x0102030405'::bytea PLACING # FROM 0)",
+      ],
+      ["'\\x00'::bytea", "'\\x0001'::bytea", "'\\x'::bytea", "NULL::bytea"],
+    ),
+    ...selects(["'abc'::#", "'a'::# LIKE '_'"], ["name", "bpchar"]),
+    ...selects(
       ["convert_from(#, 'UTF8')", "convert_from(#, 'utf-8')"],
       ["'\\x616263'::bytea", "'\\xff'::bytea", "NULL::bytea"],
     ),

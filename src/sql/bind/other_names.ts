@@ -150,7 +150,7 @@ const TYPES = entries([
   ["n", "the text without the N"],
   ["number", "DECIMAL(10, 2), or BIGINT for whole numbers"],
   ["money smallmoney", "DECIMAL(19, 4)"],
-  ["varchar2 nvarchar2 ntext tinytext mediumtext longtext citext name long xml", "TEXT"],
+  ["varchar2 nvarchar2 ntext tinytext mediumtext longtext citext long xml", "TEXT"],
   ["inet cidr macaddr", "TEXT"],
   ["tinyblob mediumblob longblob image raw rowversion", "BYTES"],
   ["datetime2 smalldatetime", "TIMESTAMP"],

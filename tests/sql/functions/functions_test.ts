@@ -563,10 +563,13 @@ test.each(CASES.map((each) => [each[0], shown(each[1]), each[2], each] as const)
   },
 );
 
-/** Functions whose result is different each time, and those of sequences, which need a catalog. */
+/** Functions whose result is different each time, or that need a catalog or a request. */
 const STATEFUL_NAMES = [
   "current_setting",
   "set_config",
+  "enum_first",
+  "enum_last",
+  "enum_range",
   "currval",
   "lastval",
   "nextval",

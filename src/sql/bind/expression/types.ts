@@ -54,6 +54,8 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["text", TEXT],
   ["string", TEXT],
   ["clob", TEXT],
+  ["name", TEXT],
+  ["bpchar", TEXT],
   ["bytes", BYTES],
   ["bytea", BYTES],
   ["blob", BYTES],

@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
+  BYTES,
   codePointLength,
   type DataType,
   INT,
@@ -12,6 +13,7 @@ import {
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
+import { trimBytes } from "../base/byte_edits.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction, VectorFunction } from "../base/function.ts";
 import { checkMadeLength } from "../base/made_length.ts";
@@ -155,13 +157,18 @@ function unitsOf(code: number): number {
   return code > 0xffff ? 2 : 1;
 }
 
-function trimming(side: TrimSide): Overload {
-  return overload(
-    [TEXT, TEXT],
-    TEXT,
-    ([text = null, characters = " "]) => trim(text as string, characters as string, side),
-    { optionalCount: 1 },
-  );
+function trimming(side: TrimSide): readonly Overload[] {
+  return [
+    overload(
+      [TEXT, TEXT],
+      TEXT,
+      ([text = null, characters = " "]) => trim(text as string, characters as string, side),
+      { optionalCount: 1 },
+    ),
+    overload([BYTES, BYTES], BYTES, ([bytes = null, removed = null]) =>
+      trimBytes(bytes as Uint8Array, removed as Uint8Array, side),
+    ),
+  ];
 }
 
 function translate([text = null, from = null, to = null]: readonly Value[]): string {
@@ -300,9 +307,9 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
     ["rpad"],
     overload([TEXT, INT, TEXT], TEXT, (values) => pad(values, "right"), { optionalCount: 1 }),
   ),
-  ...functionsNamed(["btrim", "trim"], trimming("both")),
-  ...functionsNamed(["ltrim"], trimming("left")),
-  ...functionsNamed(["rtrim"], trimming("right")),
+  ...functionsNamed(["btrim", "trim"], ...trimming("both")),
+  ...functionsNamed(["ltrim"], ...trimming("left")),
+  ...functionsNamed(["rtrim"], ...trimming("right")),
   ...functionsNamed(["replace"], overload([TEXT, TEXT, TEXT], TEXT, replace)),
   ...functionsNamed(["translate"], overload([TEXT, TEXT, TEXT], TEXT, translate)),
   ...functionsNamed(["repeat"], overload([TEXT, INT], TEXT, repeat)),

@@ -13,6 +13,7 @@ import {
   type Value,
   type Vector,
 } from "../../../types/mod.ts";
+import { overlayBytes } from "../base/byte_edits.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { remembering } from "../base/remembering.ts";
@@ -162,6 +163,16 @@ export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["overlay"],
     overload([TEXT, TEXT, INT, INT], TEXT, overlay, { optionalCount: 1 }),
+    overload(
+      [BYTES, BYTES, INT, INT],
+      BYTES,
+      ([bytes = null, placed = null, from = null, count]) =>
+        overlayBytes(bytes as Uint8Array, placed as Uint8Array, {
+          from: from as number,
+          count: count as number | undefined,
+        }),
+      { optionalCount: 1 },
+    ),
   ),
   ...functionsNamed(
     ["quote_ident"],
