@@ -34,6 +34,7 @@ import { QUERIES } from "./write_cases/queries.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { VALUES } from "./write_cases/values.ts";
+import { WALK_CASES } from "./write_cases/walks.ts";
 
 /** The files in which a statement may occur again, because the rows have changed meanwhile. */
 const REPEATING: ReadonlySet<string> = new Set([
@@ -65,6 +66,7 @@ const files = [
   CHANGES_IN_WITH,
   MERGES,
   ...ROW_CASES,
+  ...WALK_CASES,
   ...EDGES,
   ...JSON_DOCUMENTS,
   ...ARRAYS_STORED,

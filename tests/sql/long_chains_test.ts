@@ -37,6 +37,13 @@ test.each([
   ],
   ["UNION", `SELECT count(*) FROM (${chain("SELECT 1", "UNION")}) q`, 1],
   ["INTERSECT", `SELECT count(*) FROM (${chain("SELECT 1", "INTERSECT")}) q`, 1],
+  ["INTERSECT ALL", `SELECT count(*) FROM (${chain("SELECT 1", "INTERSECT ALL")}) q`, 1],
+  ["EXCEPT", `SELECT min(v) FROM (VALUES (1), (2) EXCEPT ${chain("SELECT 1", "EXCEPT")}) q(v)`, 2],
+  [
+    "EXCEPT ALL",
+    `SELECT count(*) FROM (SELECT v FROM t EXCEPT ALL ${chain("SELECT 1", "EXCEPT ALL")}) q`,
+    20_000 - TERMS,
+  ],
   [
     "sums that a thread computes",
     `SELECT sum(CASE WHEN id < 3 THEN ${chain("v", "+")} END), max(md5(s)) FROM t`,

@@ -2,11 +2,13 @@
  * Parses queries: WITH, blocks, VALUES, TABLE, set operations, ORDER BY and LIMIT.
  */
 import {
+  type CycleClause,
   type Expr,
   type LimitStatement,
   LiteralCell,
   type LockStrength,
   type QueryStatement,
+  type SearchClause,
   type SelectFromStatement,
   type SelectFromUnion,
   type SelectStatement,
@@ -238,10 +240,35 @@ function parseBinding(cursor: Cursor): WithBinding {
   const statement = parseEntry(cursor);
   cursor.expect(")");
   cursor.leave(outer);
-  if (cursor.is("search") || cursor.is("cycle")) {
-    cursor.refuse(`${cursor.word.toUpperCase()} of a recursive CTE`);
-  }
-  return { alias, columnNames, materialized, statement, _location: cursor.since(start) };
+  const search = cursor.is("search") ? parseSearch(cursor) : undefined;
+  const cycle = cursor.is("cycle") ? parseCycle(cursor) : undefined;
+  const _location = cursor.since(start);
+  return { alias, columnNames, materialized, statement, search, cycle, _location };
+}
+
+function parseSearch(cursor: Cursor): SearchClause {
+  const start = cursor.token;
+  cursor.expect("search");
+  const order = cursor.expectOneOf<SearchClause["order"]>("depth", "breadth");
+  cursor.expectAll("first", "by");
+  const by = cursor.names("a column");
+  cursor.expect("set");
+  return { order, by, set: cursor.name("a column"), _location: cursor.since(start) };
+}
+
+function parseCycle(cursor: Cursor): CycleClause {
+  const start = cursor.token;
+  cursor.expect("cycle");
+  const columns = cursor.names("a column");
+  cursor.expect("set");
+  const mark = cursor.name("a column");
+  const hasValues = cursor.accept("to");
+  const value = hasValues ? cursor.grammar.expression(cursor) : undefined;
+  if (hasValues) cursor.expect("default");
+  const otherwise = hasValues ? cursor.grammar.expression(cursor) : undefined;
+  cursor.expect("using");
+  const path = cursor.name("a column");
+  return { columns, mark, value, otherwise, path, _location: cursor.since(start) };
 }
 
 /** A query or a change. Only the binder knows whether a change may stand here. */

@@ -4,7 +4,10 @@
  *     a UNION ALL b UNION ALL c EXCEPT d     =     ((a UNION ALL b) UNION ALL c) EXCEPT d
  *
  * UNION and INTERSECT may be grouped in any way, so long runs of one of them become balanced trees:
- * thousands of queries then nest a dozen levels deep. The order of the rows stays the same.
+ * thousands of queries then nest a dozen levels deep. The order of the rows stays the same. A long
+ * run of EXCEPT takes the rows of all further queries away at once:
+ *
+ *     a EXCEPT b EXCEPT c     =     a EXCEPT (b UNION ALL c)
  */
 import { assert } from "../../base/assert.ts";
 import type { SelectFromUnion, SelectStatement } from "./ast/ast.ts";
@@ -39,8 +42,7 @@ export class SetChain {
 
   /** Adds a query that has just been parsed. */
   add(type: SetType, query: SelectStatement, token: number): void {
-    const groups = type === this.#type && !type.startsWith("except");
-    if (!groups && this.#run.length > 1) this.#run = [this.#folded()];
+    if (type !== this.#type && this.#run.length > 1) this.#run = [this.#folded()];
     this.#type = type;
     this.#run.push(this.#chained(query, token));
   }
@@ -60,26 +62,37 @@ export class SetChain {
     const [first] = run;
     if (first !== undefined && run.length === 1) return first;
     const leans = run.length <= LEANING_QUERIES_MAX;
-    const levels = leans ? run.length - 1 : Math.ceil(Math.log2(run.length));
+    const levels = leans ? run.length - 1 : 1 + Math.ceil(Math.log2(run.length));
     this.#cursor.setDepth(this.#cursor.depthMax + LEVEL_DEPTH * levels);
-    return this.#joined(0, run.length, leans);
+    const range = { from: 0, to: run.length };
+    if (leans || !this.#type.startsWith("except")) return this.#joined(range, this.#type, leans);
+    const taken = this.#joined({ from: 1, to: run.length }, "union all", leans);
+    return combined(this.#type, this.#joined({ from: 0, to: 1 }, this.#type, leans), taken);
   }
 
-  #joined(from: number, to: number, leans: boolean): ChainedQuery {
+  #joined(
+    { from, to }: { readonly from: number; readonly to: number },
+    type: SetType,
+    leans: boolean,
+  ): ChainedQuery {
     const only = this.#run[from];
     assert(only !== undefined, "a chain of set operations has queries");
     if (to - from === 1) return only;
     const middle = leans ? to - 1 : (from + to) >>> 1;
-    const left = this.#joined(from, middle, leans);
-    const right = this.#joined(middle, to, leans);
-    const query: SelectFromUnion = {
-      type: this.#type,
-      left: left.query,
-      right: right.query,
-      orderBy: undefined,
-      limit: undefined,
-      _location: { start: left.start, end: right.end },
-    };
-    return { query, start: left.start, end: right.end };
+    const left = this.#joined({ from, to: middle }, type, leans);
+    const right = this.#joined({ from: middle, to }, type, leans);
+    return combined(type, left, right);
   }
+}
+
+function combined(type: SetType, left: ChainedQuery, right: ChainedQuery): ChainedQuery {
+  const query: SelectFromUnion = {
+    type,
+    left: left.query,
+    right: right.query,
+    orderBy: undefined,
+    limit: undefined,
+    _location: { start: left.start, end: right.end },
+  };
+  return { query, start: left.start, end: right.end };
 }

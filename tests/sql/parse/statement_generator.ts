@@ -89,10 +89,20 @@ export class StatementGenerator {
       const binding = this.#dialect === "library" || chance(0.5) ? "w" : "w (c1, c2)";
       const hint = this.#dialect === "library" || chance(0.6) ? "" : "NOT MATERIALIZED ";
       const prefix = hasWith
-        ? `WITH ${maybe(recursive, "RECURSIVE ")}${binding} AS ${hint}(${this.#block()}) `
+        ? `WITH ${maybe(recursive, "RECURSIVE ")}${binding} AS ${hint}(${this.#block()})${this.#walk()} `
         : "";
       return `${prefix}${this.#body()}`;
     });
+  }
+
+  #walk(): string {
+    const { chance, pick } = this.#tools();
+    if (this.#dialect === "library" || chance(0.8)) return "";
+    return pick([
+      " SEARCH DEPTH FIRST BY a, b SET o",
+      " SEARCH BREADTH FIRST BY a SET o CYCLE a, b SET c USING p",
+      " CYCLE a SET c TO 'x' DEFAULT 'y' USING p",
+    ]);
   }
 
   insert(): string {

@@ -24,6 +24,7 @@ import { settled } from "../expression/expression_binder.ts";
 import { declaredOf, PassedOn } from "./correlation.ts";
 import { isVolatileQuery, readsOuterColumns } from "./query_walk.ts";
 import { recursiveOutputs, roomyColumns, widened } from "./recursive_types.ts";
+import { extendedUnion } from "./search_cycle.ts";
 import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
 
@@ -93,6 +94,7 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
       : hintingAtRecursive(binding, () => boundNow(queryOf(binding), { ...inner, outer }));
+  if (!isRecursive) requireNoWalk(binding);
   const { name, _location } = binding.alias;
   const { height, query } = deps.statement.named(() => bind(deps.outer), {
     name,
@@ -166,11 +168,43 @@ function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
   }
   const isUnion = query.type === "union" || query.type === "union all";
   const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
+  const isWalk = binding.search !== undefined || binding.cycle !== undefined;
+  if (isWalk) {
+    if (!isBare) throw notRecursive(binding);
+    return bindWalk(query, binding, deps);
+  }
   if (!isBare) {
     const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
     return boundNow(query, withEntry(deps, entry));
   }
   return bindUnion(query, binding, deps);
+}
+
+/**
+ * Binds a recursion with the columns of SEARCH and CYCLE. Its first side is bound twice, because
+ * the names of its columns are needed before.
+ */
+function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps): BoundSelect {
+  const restore = countsAround(deps);
+  const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
+  const names = namesOf(binding, boundNow(query.left, withEntry(deps, entry)));
+  deps.statement.bindAgain(query.left);
+  restore();
+  const extended = extendedUnion(query, binding, names);
+  return bindUnion(extended, { ...binding, columnNames: undefined }, deps);
+}
+
+/** @throws {DatabaseError} INVALID_QUERY */
+function requireNoWalk(binding: WithBinding): void {
+  if (binding.search !== undefined || binding.cycle !== undefined) throw notRecursive(binding);
+}
+
+function notRecursive({ alias }: WithBinding): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot run SEARCH or CYCLE of "${alias.name}": it is not recursive`,
+    { position: alias._location.start, hint: "WITH RECURSIVE name AS (… UNION ALL …)" },
+  );
 }
 
 /**
@@ -204,6 +238,7 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   const names = namesOf(binding, first);
   const side = boundUntilWide(first, names, { query, name, deps: untyped });
   // The query is not recursive after all: it is an ordinary union, whose sides share their types.
+  if (!side.isRecursive) requireNoWalk(binding);
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
   const columns = names.map((column, i) =>

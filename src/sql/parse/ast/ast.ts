@@ -189,6 +189,24 @@ export interface WithBinding extends AstNode {
   /** Own: true for MATERIALIZED, false for NOT MATERIALIZED. */
   readonly materialized?: boolean | undefined;
   readonly statement: QueryStatement;
+  readonly search?: SearchClause | undefined;
+  readonly cycle?: CycleClause | undefined;
+}
+
+/** `SEARCH DEPTH | BREADTH FIRST BY a, b SET c`. */
+export interface SearchClause extends AstNode {
+  readonly order: "depth" | "breadth";
+  readonly by: readonly Name[];
+  readonly set: Name;
+}
+
+/** `CYCLE a, b SET mark [TO value DEFAULT otherwise] USING path`. */
+export interface CycleClause extends AstNode {
+  readonly columns: readonly Name[];
+  readonly mark: Name;
+  readonly value?: Expr | undefined;
+  readonly otherwise?: Expr | undefined;
+  readonly path: Name;
 }
 
 export interface OrderByStatement extends AstNode {

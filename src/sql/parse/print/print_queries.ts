@@ -29,6 +29,7 @@ import type {
   SetColumn,
   SetStatement,
   UpdateStatement,
+  WithBinding,
   WithStatement,
 } from "../ast/ast.ts";
 import { LiteralCell } from "../ast/ast.ts";
@@ -82,15 +83,40 @@ export function queryText(query: SelectStatement): string {
 }
 
 function withText(query: WithStatement): string {
-  const bindings = query.bind.map(({ alias, columnNames, materialized, statement }) => {
+  const bindings = query.bind.map((binding) => {
+    const { alias, columnNames, materialized, statement } = binding;
     const hint =
       materialized === undefined ? "" : materialized ? "MATERIALIZED " : "NOT MATERIALIZED ";
-    return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryStatementText(statement)})`;
+    return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryStatementText(statement)})${walkText(binding)}`;
   });
   // An inner WITH needs parentheses, because two in a row are not a valid query.
   const inner = queryStatementText(query.in);
   const body = "bind" in query.in ? `(${inner})` : inner;
   return `${query.type.toUpperCase()} ${bindings.join(", ")} ${body}`;
+}
+
+function walkText({ cycle, search }: WithBinding): string {
+  const parts: string[] = [];
+  if (search !== undefined) {
+    const { by, order, set } = search;
+    parts.push(
+      ` SEARCH ${order.toUpperCase()} FIRST BY ${namesText(by)} SET ${nameText(set.name)}`,
+    );
+  }
+  if (cycle !== undefined) {
+    const { columns, mark, otherwise, path, value } = cycle;
+    const values =
+      value === undefined || otherwise === undefined
+        ? ""
+        : ` TO ${expressionToSql(value)} DEFAULT ${expressionToSql(otherwise)}`;
+    parts.push(` CYCLE ${namesText(columns)} SET ${nameText(mark.name)}${values}`);
+    parts.push(` USING ${nameText(path.name)}`);
+  }
+  return parts.join("");
+}
+
+function namesText(names: readonly Name[]): string {
+  return names.map(({ name }) => nameText(name)).join(", ");
 }
 
 function setOperationText({ type, left, right }: SelectFromUnion): string {

@@ -26,10 +26,10 @@ const FUNCTION_ONLY = [
 
 // Words that may name anything.
 const UNRESERVED = [
-  "abort access ack action add after aggregate alter always at auto_increment backup before begin between bit by call",
+  "abort access ack action add after aggregate alter always at auto_increment backup before begin between bit breadth by call",
   "cache cascade char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
   "committed compact compression concurrently conflict connection constraints consume consumer continue copy cube current currval cursor cycle data",
-  "database day deallocate declare defaults deferred delete describe discard domain double drop earliest email enum escape",
+  "database day deallocate declare defaults deferred delete depth describe discard domain double drop earliest email enum escape",
   "event exclude excluding execute exists explain export expression extended extension external extract filter first",
   "flush following format function generated global grouping groups hash history hour identity if",
   "immediate import include including increment index indexes inherits insert integer internal interval isolation job json key kill",
