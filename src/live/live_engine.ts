@@ -42,8 +42,10 @@ import { RecentReplays } from "./replay/recent_replays.ts";
 import { ReplayReader } from "./replay/replay_reader.ts";
 import {
   type DefinitionHistory,
+  type ResultResume,
   type Resume,
   requireSameMeaning,
+  requireSameResult,
 } from "./replay/resume_meaning.ts";
 import type { ResultSubscription } from "./results/result_subscription.ts";
 import { FollowedResults } from "./results/results.ts";
@@ -226,7 +228,7 @@ export class LocalLiveEngine implements LiveEngine {
 
   #followResult(plan: ResultPlan, { backpressure, principal, spec, wanted }: Asked) {
     const { batchSize, start } = wanted;
-    this.#requireWholeStart(spec.id, start);
+    const effective = this.#startOfResult(start, { id: spec.id, principal, plan });
     const boundary = this.#store.visibleSeq;
     const subscription = this.#results.open({
       host: { ...this.#host, run: (task) => this.#scheduler.run(task), forget: this.#forgetResult },
@@ -238,22 +240,48 @@ export class LocalLiveEngine implements LiveEngine {
       boundary,
     });
     this.#remember(subscription);
-    const isLiveOnly = start.kind === "live";
-    this.#results.begin(subscription, { batchSize, boundary, isLiveOnly });
+    this.#results.begin(subscription, { batchSize, boundary, start: effective });
     return subscription;
   }
 
-  /** @throws {SubscriptionError} If a result that is followed as a whole cannot begin so. */
-  #requireWholeStart(id: string, start: Start): void {
+  /**
+   * Checks how a result that is followed as a whole begins.
+   *
+   * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
+   */
+  #startOfResult(start: Start, resume: Omit<ResultResume, "position">): Start {
+    const { id, plan } = resume;
     if (start.kind === "snapshot" && start.lastRows !== undefined) {
       const what = "last_rows is for queries of one table; write ORDER BY … LIMIT instead";
       const message = `Cannot subscribe "${id}": ${what}`;
       throw new SubscriptionError(ending(id, "INVALID_OPTIONS", message));
     }
-    if (start.kind !== "resume" || start.position === 0) return;
+    if (start.kind !== "resume") return start;
+    if (start.position === 0) return { kind: "snapshot", lastRows: undefined };
+    const { position } = start;
     const { visibleSeq } = this.#store;
-    if (start.position > visibleSeq || this.#store.wasLost(start.position)) throw invalidResume(id);
-    throw new SubscriptionError(endingFor(id, resumeExpired(visibleSeq), "planning"));
+    if (position > visibleSeq || this.#store.wasLost(position)) throw invalidResume(id);
+    const earliestSeq = Math.max(
+      ...plan.tables.map(({ owner, tableId }) => this.#earliestSeq(tableId, owner)),
+      plan.changesByTime ? visibleSeq + 1 : 0,
+    );
+    if (position < earliestSeq) {
+      throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
+    }
+    requireSameResult(this.#definitions, this.#store, { ...resume, position });
+    return start;
+  }
+
+  /** The position below which history of a table is gone, or was written for other readers. */
+  #earliestSeq(tableId: number, owner: number): number {
+    // Rows written before the table was opened to more people may have been deleted for that
+    // reason. The visible seq may still be below that point, in which case a client at the visible
+    // seq has missed nothing.
+    const openedSeq = this.#definitions.tableOpenedSeq(tableId);
+    return Math.max(
+      this.#store.earliestSeq(tableId, owner),
+      Math.min(openedSeq, this.#store.visibleSeq),
+    );
   }
 
   /** Returns the number of subscriptions of a user, over all connections. */
@@ -418,14 +446,7 @@ export class LocalLiveEngine implements LiveEngine {
   #effectiveStart(start: Start, asked: Omit<Resume, "position">): Start {
     if (start.kind !== "resume") return start;
     const { id, plan } = asked;
-    // Rows written before the table was opened to more people may have been deleted for that
-    // reason. The visible seq may still be below that point, in which case a client at the visible
-    // seq has missed nothing.
-    const openedSeq = this.#definitions.tableOpenedSeq(plan.tableId);
-    const earliestSeq = Math.max(
-      this.#store.earliestSeq(plan.tableId, plan.owner),
-      Math.min(openedSeq, this.#store.visibleSeq),
-    );
+    const earliestSeq = this.#earliestSeq(plan.tableId, plan.owner);
     if (start.position === 0) {
       return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };
     }

@@ -7,8 +7,8 @@
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
-import type { LivePlan } from "../../sql/mod.ts";
-import { SHARED_OWNER } from "../../storage/mod.ts";
+import type { LivePlan, ResultPlan } from "../../sql/mod.ts";
+import { SHARED_OWNER, type Store } from "../../storage/mod.ts";
 import { dataTypeWord } from "../../types/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { ending, endingFor, resumeExpired } from "../contract/live_errors.ts";
@@ -43,8 +43,7 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
   const before = definitions.tableAt(plan.tableId, position);
   // The table did not exist then, so no client has a row from it.
   if (before === undefined || showsSame(plan, { before, table })) return;
-  const message = `Table ${plan.tableName} was altered; subscribe without from_seq_id`;
-  throw new SubscriptionError(ending(id, "SCHEMA_CHANGED", message));
+  throw changed(id, `Table ${plan.tableName} was altered`);
 }
 
 /** Returns whether a query shows an unchanged row now as it did then. */
@@ -63,4 +62,45 @@ function showsSame(
     const wordOf = ({ type }: typeof was): string => JSON.stringify(dataTypeWord(type));
     return was.name === is.name && wordOf(was) === wordOf(is);
   });
+}
+
+export interface ResultResume {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly plan: ResultPlan;
+  readonly position: Seq;
+}
+
+/**
+ * Requires that a query that is followed as a whole reads the same tables and views as at its
+ * position, with the same columns.
+ *
+ * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
+ */
+export function requireSameResult(
+  definitions: DefinitionHistory,
+  store: Pick<Store, "commitMs">,
+  { id, plan, position, principal }: ResultResume,
+): void {
+  for (const { owner, tableId } of plan.tables) {
+    const table = definitions.tableById(tableId);
+    // The server's own tables are in no catalog and never change.
+    if (table === undefined) continue;
+    const droppedSeq = Math.max(
+      definitions.tableDroppedSeq(table.namespace, table.name),
+      owner === SHARED_OWNER ? 0 : definitions.userDroppedSeq(principal.userId),
+    );
+    if (position < droppedSeq) {
+      throw new SubscriptionError(endingFor(id, resumeExpired(droppedSeq), "planning"));
+    }
+    const before = definitions.tableAt(tableId, position);
+    if (before === undefined || before.schemaVersion === table.schemaVersion) continue;
+    throw changed(id, `Table ${table.namespace}.${table.name} was altered`);
+  }
+  if (plan.viewsChangedMs >= store.commitMs(position)) throw changed(id, "A view was replaced");
+}
+
+function changed(id: string, what: string): SubscriptionError {
+  const message = `${what}; subscribe without from_seq_id`;
+  return new SubscriptionError(ending(id, "SCHEMA_CHANGED", message));
 }

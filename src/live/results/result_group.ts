@@ -12,6 +12,7 @@ import type { OnBug } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
 import type { FollowedPlan, ResultEvaluation, ResultMatch, ResultPlan } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
@@ -71,6 +72,9 @@ export class ResultGroup implements Evaluated {
   #shape: ResultShape;
   #state: ResultState | undefined;
   #isDue = true;
+  /** The seq of the evaluation that gave the newest state. */
+  #evaluatedSeq: Seq = SEQ_ZERO;
+  #past: { readonly seq: Seq; readonly state: Promise<ResultState> } | undefined;
   #isUnderWay = false;
   #needsReview = false;
   /** Counts the changes of definitions, after which an evaluation under way is void. */
@@ -197,6 +201,7 @@ export class ResultGroup implements Evaluated {
       this.#isUnderWay = false;
       this.#state = state;
       const { seq } = state;
+      this.#evaluatedSeq = seq;
       const messages = new StepMessages(changes, { ...this.#host, seq });
       this.#send({ before, after: state, messages });
     } catch (error) {
@@ -206,6 +211,34 @@ export class ResultGroup implements Evaluated {
       this.#isUnderWay = false;
       this.#refreshLater();
     }
+  }
+
+  /**
+   * Returns the rows at an earlier seq, for a client that has them. Clients that come back together
+   * tend to have the same position, so one evaluation serves those that ask while it runs.
+   */
+  async stateAt(seq: Seq): Promise<ResultState> {
+    const { state } = this;
+    if (state !== undefined && seq >= this.#evaluatedSeq && seq <= state.seq) return state;
+    if (this.#past?.seq !== seq) this.#past = { seq, state: this.#evaluatedAt(seq) };
+    const past = this.#past;
+    try {
+      return await past.state;
+    } finally {
+      if (this.#past === past) this.#past = undefined;
+    }
+  }
+
+  async #evaluatedAt(seq: Seq): Promise<ResultState> {
+    const { budget, clock } = this.#host;
+    const rows = await this.#plan.evaluate(seq).result;
+    const { state } = await newState(rows, {
+      before: this.#state,
+      shape: this.#shape,
+      pause: pauser(clock),
+      check: (bytes) => budget.check(this, bytes),
+    });
+    return state;
   }
 
   /** Returns the step from the state that a member has to the newest one. */

@@ -115,13 +115,23 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return this.#state === "following" ? this.group.state?.seq : this.#delivered?.seq;
   }
 
-  /** Sends the ack and, unless it is live only, the first batch. */
-  start(reader: LoadReader | undefined): void {
+  /**
+   * Sends the ack and, unless it is live only, the first batch.
+   *
+   * @param position The position from which the subscription resumes.
+   */
+  start(reader: LoadReader | undefined, position?: Seq): void {
     if (reader !== undefined) {
-      this.#acknowledge({ has_more: true, status: "loading", last_seq_id: null });
+      const lastSeq = position ?? null;
+      this.#acknowledge({ has_more: true, status: "loading", last_seq_id: lastSeq });
       this.#loading = this.#loadingBy(reader);
     }
     this.#options.host.run(this);
+  }
+
+  /** Continues to load with rows that have arrived. */
+  arrived(): void {
+    if (this.#state === "loading") this.#options.host.enqueue(this);
   }
 
   nextBatch(): void {

@@ -6,16 +6,26 @@ import type { Seq } from "../../base/seq.ts";
 import type { ResultPlan } from "../../sql/mod.ts";
 import type { ChangedPartition } from "../../storage/mod.ts";
 import type { QuerySpec } from "../delivery/groups.ts";
+import type { Start } from "../subscription/subscribe_options.ts";
 import { Evaluations } from "./evaluations.ts";
 import { ResultGroup, type ResultHost } from "./result_group.ts";
 import { ResultReader } from "./result_reader.ts";
+import type { ResultState } from "./result_state.ts";
 import { ResultSubscription, type ResultSubscriptionOptions } from "./result_subscription.ts";
+import { ResumeReader } from "./resume_reader.ts";
 import { StateBudget } from "./state_budget.ts";
 
 export interface FollowedResultsOptions
   extends Omit<ResultHost, "budget" | "evaluations" | "forget"> {
   /** The maximum memory of the rows of all results. */
   readonly stateBytesMax: number;
+}
+
+export interface ResultStart {
+  readonly start: Start;
+  readonly batchSize: number;
+  /** The newest visible seq when the subscription begins. */
+  readonly boundary: Seq;
 }
 
 export interface NewResultSubscription extends Omit<ResultSubscriptionOptions, "group"> {
@@ -61,15 +71,28 @@ export class FollowedResults {
     return subscription;
   }
 
-  begin(
-    subscription: ResultSubscription,
-    { batchSize, boundary, isLiveOnly }: { batchSize: number; boundary: Seq; isLiveOnly: boolean },
-  ): void {
+  begin(subscription: ResultSubscription, { batchSize, boundary, start }: ResultStart): void {
     const { frameBytesMax } = this.#host;
     const { group } = subscription;
-    const onState = subscription.noteLoaded.bind(subscription);
-    const reading = { group, boundary, batchSize, frameBytesMax, onState };
-    subscription.start(isLiveOnly ? undefined : new ResultReader(reading));
+    const reading = {
+      group,
+      boundary,
+      batchSize,
+      frameBytesMax,
+      onState: (state: ResultState) => subscription.noteLoaded(state),
+    };
+    switch (start.kind) {
+      case "live":
+        return subscription.start(undefined);
+      case "snapshot":
+        return subscription.start(new ResultReader(reading));
+      case "resume": {
+        const { position } = start;
+        const onArrived = (): void => subscription.arrived();
+        const resuming = { ...reading, host: this.#host, position, onArrived };
+        return subscription.start(new ResumeReader(resuming), position);
+      }
+    }
   }
 
   forget(subscription: ResultSubscription): void {

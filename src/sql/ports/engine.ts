@@ -388,6 +388,8 @@ export interface ResultPlan {
   readonly fingerprint: string;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
+  /** The newest change of a view, in Unix milliseconds, if the query reads a view; otherwise 0. */
+  readonly viewsChangedMs: number;
   /**
    * Evaluates the query at the newest visible seq, or at an earlier one: all of its tables as they
    * were after the last commit at or before it. No right to history is asked for, because the

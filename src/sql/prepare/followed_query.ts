@@ -66,6 +66,8 @@ export interface WholeQuery {
   readonly sort: readonly ResultSort[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
+  /** The newest change of a view, in Unix milliseconds, if the query reads a view; otherwise 0. */
+  readonly viewsChangedMs: number;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
 }
@@ -121,6 +123,7 @@ export function planFollowedQuery(
     namespace,
     principal: owned,
     prepared: { ...prepared, cells: new CellRows(prepared.cells.types, exactCellMakerFor) },
+    viewsChangedMs: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
     tables,
     changesByTime: readsSystemViews || requirements.some(mayExpire),
     fields: fieldsWithNames(prepared.fields ?? []),
@@ -150,6 +153,10 @@ function refuseHistory(node: AstNode): void {
       hint: "the rows of a past moment do not change: run the query once",
     });
   }
+}
+
+function newestChangeOf(views: readonly { readonly updatedAtMs: number }[]): number {
+  return Math.max(0, ...views.map(({ updatedAtMs }) => updatedAtMs));
 }
 
 /** Whether rows of a table disappear without a commit. */

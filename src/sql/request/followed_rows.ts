@@ -37,6 +37,7 @@ export function resultPlanOf(
     keyFields,
     sort,
     fingerprint,
+    viewsChangedMs: query.viewsChangedMs,
     mayRead: (reader) => query.mayRead(reader),
     evaluate: (at) => {
       assert(at === undefined || at <= deps.store.visibleSeq, "an earlier seq is visible");
