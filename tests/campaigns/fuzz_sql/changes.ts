@@ -1,6 +1,7 @@
 /**
- * Random INSERT, UPDATE and DELETE statements. Keys often collide. Where several rows could affect
- * the outcome, either only one of them exists, or no column in which they differ is read.
+ * Random INSERT, UPDATE, DELETE and MERGE statements, and WITH that changes rows. Keys often
+ * collide. Where several rows could affect the outcome, either only one of them exists, or no
+ * column in which they differ is read.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
@@ -24,7 +25,7 @@ export function columnsOf(table: StoredTable): readonly Column[] {
 /** Returns a random change, sometimes with RETURNING. */
 export function changeOf(tables: readonly StoredTable[], chance: Chance): Node {
   const table = chance.pick(tables);
-  switch (chance.below(6)) {
+  switch (chance.below(9)) {
     case 0:
     case 1:
     case 2:
@@ -32,9 +33,80 @@ export function changeOf(tables: readonly StoredTable[], chance: Chance): Node {
     case 3:
     case 4:
       return updateOf(table, tables, chance);
+    case 5:
+    case 6:
+      return mergeOf(table, tables, chance);
+    case 7:
+      return partedOf(table, tables, chance);
     default:
       return deleteOf(table, tables, chance);
   }
+}
+
+/** Returns a MERGE in which no two rows of the source match one row of the target. */
+function mergeOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
+  const { columns, item, on } =
+    chance.below(3) > 0 ? keyedValues(chance) : wholeTable(chance.pick(tables));
+  const own = qualified(columnsOf(table), "w");
+  const source: Scope = { chance, columns };
+  const both: Scope = { chance, columns: [...own, ...columns] };
+  const given = (scope: Scope): Node => optional(" AND ", conditionOf(1, scope));
+  const clauses: Node[] = [];
+  if (table.columns.length > 0 && chance.below(4) > 0) {
+    const sets = setsOf(table, both);
+    clauses.push(node("when", " WHEN MATCHED", given(both), " THEN UPDATE SET ", sets));
+  }
+  if (chance.below(2) === 0) {
+    const action = chance.pick(["DELETE", "DO NOTHING"]);
+    const few = node("few", " AND w.id % 2 = 0 AND ", conditionOf(1, both));
+    // A clause behind one without a condition is refused, so this one comes first.
+    clauses.unshift(node("when", " WHEN MATCHED", few, ` THEN ${action}`));
+  }
+  if (clauses.length === 0 || chance.below(4) > 0) {
+    const filled = table.columns.filter(() => chance.below(3) > 0);
+    const names = ["id", ...filled.map(({ name }) => name)].join(", ");
+    const cells = filled.map((column) =>
+      chance.below(6) === 0 ? "DEFAULT" : cellOf(column, chance),
+    );
+    const row = [columns[0]?.name ?? "1", ...cells].join(", ");
+    const insert = ` THEN INSERT (${names}) VALUES (${row})`;
+    clauses.push(node("when", " WHEN NOT MATCHED", given(source), insert));
+  }
+  const head = `MERGE INTO ${table.name} AS w USING `;
+  return node("change", head, item, ` ON ${on}`, list("clauses", clauses, 1, ""));
+}
+
+function wholeTable(table: StoredTable): Keyed {
+  const columns = qualified(columnsOf(table), "f");
+  return { item: node("item", `${table.name} AS f`), columns, on: "w.id = f.id" };
+}
+
+/** Returns a change in WITH, and a change of another table that reads its rows. */
+function partedOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
+  const entry = node("part", "WITH c AS (", partOf(table, chance), " RETURNING w.id AS k)");
+  const others = tables.filter(({ name }) => name !== table.name);
+  const [first] = others;
+  if (first === undefined) return deleteOf(table, tables, chance);
+  const { name } = chance.pick(others);
+  const main = chance.pick([
+    `INSERT INTO ${name} (id) SELECT k + 1 FROM c ON CONFLICT DO NOTHING`,
+    `INSERT INTO ${name} (id) SELECT k + 60 + (SELECT count(*) FROM ${table.name}) FROM c ON CONFLICT DO NOTHING`,
+    `DELETE FROM ${name} AS w USING c WHERE w.id = c.k AND w.id % 2 = 0`,
+    `MERGE INTO ${name} AS w USING c ON w.id = c.k WHEN NOT MATCHED THEN INSERT (id) VALUES (k)`,
+  ]);
+  return node("change", entry, ` ${main}`);
+}
+
+function partOf(table: StoredTable, chance: Chance): Node {
+  const scope: Scope = { chance, columns: qualified(columnsOf(table), "w") };
+  const where = node("where", " WHERE w.id % 3 = 0 AND ", conditionOf(2, scope));
+  const kind = table.columns.length === 0 ? chance.below(2) : chance.below(3);
+  if (kind === 0) return node("delete", `DELETE FROM ${table.name} AS w`, where);
+  if (kind === 2) {
+    return node("update", `UPDATE ${table.name} AS w SET `, setsOf(table, scope), where);
+  }
+  const target = `INSERT INTO ${table.name} AS w (id) `;
+  return node("insert", target, valuesSource([], chance), " ON CONFLICT DO NOTHING");
 }
 
 function qualified(columns: readonly Column[], qualifier: string): Column[] {
