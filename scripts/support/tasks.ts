@@ -51,6 +51,7 @@ export const TASKS: readonly Task[] = [
     check_topics: "works through topics beside crashes, and does nothing twice",
     crash_states: "opens what losses of power at every step leave on a simulated disk",
     exhaustion: "sends statements that ask for more than the server has",
+    fuzz_live: "follows random queries as a whole, and compares each state with the SELECT",
     fuzz_laws: "asks the same in two ways, and compares the answers",
     play_sql: "plays scripts for psql beside PostgreSQL, and counts the answers alike",
     fuzz_sql: "asks PostgreSQL the same random statements, and compares the answers",

@@ -19,6 +19,19 @@ export interface FollowedState {
   readonly rows: readonly WireRow[];
 }
 
+/**
+ * A fault in what a follower receives: a change is lost, a cell is altered, a commit seems to end
+ * early, or a deleted row stays.
+ */
+export type PlantedFault = "lost" | "altered" | "early" | "undead";
+
+interface FollowerOptions {
+  readonly onState?: (state: FollowedState) => void;
+  /** An earlier follower whose rows this one has, for a resume. */
+  readonly held?: ResultFollower;
+  readonly fault?: PlantedFault | undefined;
+}
+
 export class ResultFollower implements LiveSink {
   readonly connectionId = "follower";
   backpressure: unknown;
@@ -34,10 +47,11 @@ export class ResultFollower implements LiveSink {
   #rows: Map<string, WireRow>;
   #seq: number | undefined;
   #isComplete = false;
+  readonly #fault: PlantedFault | undefined;
   readonly #onState: ((state: FollowedState) => void) | undefined;
 
-  /** @param options.held The rows of an earlier follower, for a resume. */
-  constructor(options: { onState?: (state: FollowedState) => void; held?: ResultFollower } = {}) {
+  constructor(options: FollowerOptions = {}) {
+    this.#fault = options.fault;
     this.#onState = options.onState;
     this.#rows = new Map(options.held === undefined ? [] : options.held.#rows);
   }
@@ -82,7 +96,7 @@ export class ResultFollower implements LiveSink {
         break;
       }
       case "change":
-        this.#apply(message);
+        this.#apply(faulty(message, this.#fault));
     }
   }
 
@@ -115,6 +129,27 @@ export class ResultFollower implements LiveSink {
     this.#seq = seq;
     this.#onState?.({ seq, rows: this.rows });
   }
+}
+
+function faulty(message: ChangeMessage, fault: PlantedFault | undefined): ChangeMessage {
+  switch (fault) {
+    case undefined:
+      return message;
+    case "lost":
+      return { ...message, rows: [], old_values: [] };
+    case "altered":
+      return { ...message, rows: message.rows.map((row) => ({ ...row, ...alteredIn(row) })) };
+    case "early":
+      return { ...message, rows: message.rows.slice(1), commit_end: true };
+    case "undead":
+      return message.change_type === "delete" ? { ...message, old_values: [] } : message;
+  }
+}
+
+/** Returns another value for the first field of a row. */
+function alteredIn(row: WireRow): WireRow {
+  const [name] = Object.keys(row);
+  return name === undefined ? {} : { [name]: `not ${String(row[name])}` };
 }
 
 function keyOf(row: WireRow): string {
