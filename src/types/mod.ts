@@ -111,7 +111,6 @@ export {
   finiteDouble,
   finiteFloat,
   floatFromDouble,
-  shortestFloat,
 } from "./float_text.ts";
 export {
   fitInteger,
