@@ -33,6 +33,7 @@ import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
+import { TEXT_SEARCH } from "./write_cases/text_search.ts";
 import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
 
@@ -45,6 +46,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "json_parts",
   "json_paths",
   "merges",
+  "text_search",
 ]);
 
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
@@ -75,6 +77,7 @@ const files = [
   NOT_FINITE,
   JSON_PARTS,
   JSON_PATHS,
+  TEXT_SEARCH,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");
@@ -91,11 +94,12 @@ try {
 }
 
 async function written(
-  { about, name, statements }: CaseFile,
+  { about, extension, name, statements }: CaseFile,
   path: string,
 ): Promise<{ text: string; count: number }> {
   const distinct = REPEATING.has(name) ? statements : [...new Set(statements)];
   const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];
+  if (extension !== undefined) setup.push(`CREATE EXTENSION ${extension}`);
   const answers = await askPostgres(postgres.url, path, [...setup, ...distinct]);
   const head = `# Cases of ${about}. Written by scripts/write_cases.ts from what PostgreSQL answers.\n`;
   const cases = distinct.map((sql, i) => {

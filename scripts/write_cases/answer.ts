@@ -19,5 +19,7 @@ export interface CaseFile {
   /** The name of the written file, without its extension. */
   readonly name: string;
   readonly about: string;
+  /** An extension of PostgreSQL that has what is built into Tidemark. */
+  readonly extension?: string;
   readonly statements: readonly string[];
 }

@@ -37,6 +37,9 @@ export type DataType =
   /** A path into JSON documents, in its canonical text. */
   | { readonly kind: "jsonpath" }
   | { readonly kind: "enum"; readonly enumType: EnumType }
+  /** The words of a document, and a condition over them, in their canonical texts. */
+  | { readonly kind: "tsvector" }
+  | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
   /** A type of expressions only: no column holds rows. */
   | { readonly kind: "row"; readonly fields: readonly RowField[] }
@@ -72,6 +75,8 @@ export const BYTES: DataType = { kind: "bytes" };
 export const FILE: DataType = { kind: "file" };
 export const INTERVAL: DataType = { kind: "interval" };
 export const JSONPATH: DataType = { kind: "jsonpath" };
+export const TSVECTOR: DataType = { kind: "tsvector" };
+export const TSQUERY: DataType = { kind: "tsquery" };
 export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
@@ -140,6 +145,8 @@ export function isStringKind(kind: TypeKind): boolean {
     case "uuid":
     case "file":
     case "jsonpath":
+    case "tsvector":
+    case "tsquery":
       return true;
     default:
       return false;

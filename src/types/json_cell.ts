@@ -45,6 +45,8 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   jsonpath: "Text",
   enum: "Text",
   row: "Json",
+  tsvector: "Text",
+  tsquery: "Text",
   unknown: "Text",
 };
 

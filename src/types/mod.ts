@@ -59,6 +59,8 @@ export {
   TEXT,
   TIME,
   TIMESTAMP,
+  TSQUERY,
+  TSVECTOR,
   type TypeKind,
   typeName,
   UNKNOWN,
@@ -196,6 +198,28 @@ export {
 } from "./text_form.ts";
 export { offsetSecondsAt, offsetSecondsAtLocal, type TimeZone, zoneFromText } from "./time_zone.ts";
 export { withoutFractionZeros, withoutTrailingZeros } from "./trailing_zeros.ts";
+export {
+  parsedTsQuery,
+  TS_NOTHING,
+  type TsQuery,
+  type TsQueryPart,
+  type TsQueryWord,
+  textFromTsQuery,
+  tsQueryFromText,
+  withoutNothing,
+} from "./tsquery.ts";
+export {
+  quotedTsWord,
+  TS_POSITION_MAX,
+  TS_WORD_BYTES_MAX,
+  type TsPosition,
+  type TsWeight,
+  type TsWord,
+  textFromTsVector,
+  tsVectorFromText,
+  tsVectorOf,
+  tsWeightOf,
+} from "./tsvector.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
 export { commonType, decimalOf, unbounded } from "./unify.ts";
 export {

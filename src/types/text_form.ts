@@ -37,6 +37,8 @@ import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { canonicalPath } from "./jsonpath_text.ts";
 import { textFromRow } from "./row_text.ts";
+import { textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
+import { textFromTsVector, tsVectorFromText } from "./tsvector.ts";
 import type { Interval, RowValue, Value, Whole } from "./value.ts";
 
 /**
@@ -61,16 +63,10 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "date":
     case "time":
       return momentFromText(type, text, nowMicros);
-    case "uuid":
-      return uuidFromText(text);
-    case "bytes":
-      return bytesFromText(text);
     case "embedding":
       return embeddingFromText(type.dimensions, text);
     case "interval":
       return intervalFromText(text);
-    case "jsonpath":
-      return canonicalPath(text);
     case "enum":
       return enumFromText(type.enumType, text);
     case "array":
@@ -85,6 +81,29 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
         "INVALID_VALUE",
         "Cannot read text as a file reference: only FILE('part') makes one",
       );
+    default:
+      return valueOfOneForm(type, text);
+  }
+}
+
+type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal" };
+
+/** Reads a value of a type without parts. */
+function valueOfOneForm(
+  type: NumberType | (DataType & { kind: "jsonpath" | "tsvector" | "tsquery" | "uuid" | "bytes" }),
+  text: string,
+): Value {
+  switch (type.kind) {
+    case "jsonpath":
+      return canonicalPath(text);
+    case "tsvector":
+      return textFromTsVector(tsVectorFromText(checkedText(text)));
+    case "tsquery":
+      return textFromTsQuery(tsQueryFromText(checkedText(text)));
+    case "uuid":
+      return uuidFromText(text);
+    case "bytes":
+      return bytesFromText(text);
     default:
       return numberFromText(type, text);
   }

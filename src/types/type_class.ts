@@ -20,6 +20,8 @@ export type TypeClass =
   | "array"
   | "jsonpath"
   | "row"
+  | "tsvector"
+  | "tsquery"
   | "unknown";
 
 export function typeClass(type: DataType): TypeClass {
@@ -80,6 +82,8 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   interval: "interval",
   jsonpath: "text",
   enum: "double",
+  tsvector: "text",
+  tsquery: "text",
   array: "array",
   row: "row",
   unknown: "unknown",

@@ -25,7 +25,7 @@ export const TYPES: string =
   "bigint bigserial binary blob bool boolean bytea bytes char clob date datetime dec decimal double " +
   "embedding file float float4 float8 int int2 int4 int8 integer interval json jsonb jsonpath mediumint " +
   "numeric nvarchar precision real serial smallint smallserial string text time timestamp " +
-  "timestamptz tinyint uuid varbinary varchar vector";
+  "timestamptz tinyint tsquery tsvector uuid varbinary varchar vector";
 
 export const FUNCTIONS: string =
   "abs age any_value approx_count_distinct approx_percentile array_agg array_append " +
@@ -43,8 +43,8 @@ export const FUNCTIONS: string =
   "rank regexp_count regexp_like regexp_match regexp_replace regexp_split_to_array " +
   "regexp_substr repeat reverse round row_number rpad rtrim seq_at seq_time set_config sha256 " +
   "sha512 sign snowflake_id split_part sqrt starts_with stddev string_agg string_to_array " +
-  "strpos substr substring sum to_char to_date to_hex to_json to_jsonb to_number to_timestamp " +
-  "translate trunc typeof ulid unnest upper uuid_v4 uuid_v7 variance vector_dims vector_norm " +
+  "strpos substr substring sum to_char to_date to_hex to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector " +
+  "translate trunc ts_rank typeof ulid unnest upper uuid_v4 uuid_v7 variance vector_dims vector_norm " +
   "version width_bucket";
 
 export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({

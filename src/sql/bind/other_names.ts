@@ -172,6 +172,5 @@ const TYPES = entries([
     "regclass regtype regproc regnamespace regrole oid",
     "TEXT with the name of the table; DESCRIBE t and information_schema.tables describe tables",
   ],
-  ["tsvector tsquery", "TEXT, and search it with body ~* 'word'"],
   ["int4range int8range numrange tsrange tstzrange daterange", "two columns, one for each end"],
 ]);

@@ -99,6 +99,7 @@ function shown(kind: AlterOwnerStatement["kind"]): string {
 const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pgcrypto", "gen_random_uuid()"],
   ["uuid-ossp", "uuid_generate_v4()"],
+  ["pg_trgm", "similarity()"],
 ]);
 
 /** @throws {DatabaseError} UNSUPPORTED_FEATURE */
@@ -106,14 +107,14 @@ export function createExtension({ name }: CreateExtensionStatement): BoundDefini
   const functions = BUILT_IN.get(name.name);
   if (functions !== undefined) {
     return () =>
-      `Extension ${name.name}: ${functions} is built in; its other functions do not exist`;
+      `Extension ${name.name}: ${functions} is built in; other functions of it may not exist`;
   }
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot create extension "${name.name}": functions are built in`,
     {
       position: name._location.start,
-      hint: `leave it out; known are ${[...BUILT_IN.keys()].join(" and ")}`,
+      hint: `leave it out; known are ${[...BUILT_IN.keys()].join(", ")}`,
     },
   );
 }

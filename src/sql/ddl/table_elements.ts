@@ -364,6 +364,8 @@ export function requireKeyType(
   switch (type.kind) {
     case "json":
     case "jsonpath":
+    case "tsvector":
+    case "tsquery":
     case "embedding":
     case "file":
       throw new DatabaseError(

@@ -32,6 +32,8 @@ import { MATH_FUNCTIONS } from "./math.ts";
 import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
 import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
+import { SEARCH_FUNCTIONS } from "./search/search_functions.ts";
+import { TRIGRAM_FUNCTIONS } from "./search/trigrams.ts";
 import { SEQUENCE_FUNCTIONS } from "./sequences.ts";
 import { SESSION_FUNCTIONS } from "./session.ts";
 import { SIZE_FUNCTIONS } from "./sizes.ts";
@@ -60,12 +62,14 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
     ...MATH_DOUBLE_FUNCTIONS,
     ...PATH_FUNCTIONS,
     ...PATTERN_FUNCTIONS,
+    ...SEARCH_FUNCTIONS,
     ...SEQUENCE_FUNCTIONS,
     ...SESSION_FUNCTIONS,
     ...SIZE_FUNCTIONS,
     ...TEXT_FUNCTIONS,
     ...TEXT_POSITION_FUNCTIONS,
     ...TEXT_SYNTAX_FUNCTIONS,
+    ...TRIGRAM_FUNCTIONS,
     ...VECTOR_FUNCTIONS,
   ].map((scalar) => [scalar.name, scalar] as const),
 );

@@ -36,7 +36,7 @@ const POWERS = new Map<string, number>(
       ["= != < <= > >= overlaps", Power.comparison],
       ["between in like ilike similar", Power.predicate],
       [
-        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ @? ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> <=> <-> <#>",
+        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ @? ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> <=> <-> <#> <% %> <<% %>> <<-> <->>",
         Power.other,
       ],
       ["+ -", Power.sum],
@@ -334,6 +334,7 @@ function parsePrefix(cursor: Cursor): Expr {
       return parsePrefixOperator(cursor, "NOT", Power.not);
     case "~":
     case "@":
+    case "!!":
     case "|/":
     case "||/":
       return parsePrefixOperator(cursor, cursor.word, Power.other);

@@ -65,6 +65,8 @@ function isIndexable(type: DataType): boolean {
   switch (type.kind) {
     case "json":
     case "jsonpath":
+    case "tsvector":
+    case "tsquery":
     case "embedding":
     case "file":
     case "interval":

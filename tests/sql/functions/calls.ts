@@ -18,6 +18,8 @@ import {
   JSONPATH,
   TEXT,
   TIMESTAMP,
+  TSQUERY,
+  TSVECTOR,
   textFromValue,
   typeName,
   UNKNOWN,
@@ -102,6 +104,12 @@ export function jsb(written: string): Argument {
 }
 export function path(written: string): Argument {
   return of(JSONPATH, written);
+}
+export function words(written: string): Argument {
+  return of(TSVECTOR, written);
+}
+export function query(written: string): Argument {
+  return of(TSQUERY, written);
 }
 export function ints(written: string): Argument {
   return of(INTS, written);

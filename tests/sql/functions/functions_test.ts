@@ -42,12 +42,14 @@ import {
   nullOf,
   of,
   path,
+  query,
   span,
   texts,
   ts,
   tz,
   untyped,
   vec,
+  words,
 } from "./calls.ts";
 
 function dbl(value: string): Given {
@@ -392,6 +394,30 @@ const FORMATS: readonly Case[] = [
   ["to_timestamp", ["12:30 PM 2025-01-01", "HH12:MI PM YYYY-MM-DD"], "2025-01-01 12:30:00+00"],
 ];
 
+const SEARCH_CASES: readonly Case[] = [
+  ["to_tsvector", ["english", "The cats sat"], "'cat':2 'sat':3", "tsvector"],
+  ["to_tsvector", ["english", jsb('["cats", "sat"]')], "'cat':1 'sat':3"],
+  ["to_tsquery", ["english", "cats & !dog:*A"], "'cat' & !'dog':*A", "tsquery"],
+  ["plainto_tsquery", ["simple", "the cats"], "'the' & 'cats'"],
+  ["phraseto_tsquery", ["english", "cat of hats"], "'cat' <2> 'hat'"],
+  ["websearch_to_tsquery", ["english", 'cats or "a hat" -dog'], "'cat' | 'hat' & !'dog'"],
+  ["ts_rank", [words("cat:1 hat:2"), query("cat")], "0.06079271", "real"],
+  ["ts_rank_cd", [words("cat:1 hat:2"), query("cat & hat")], "0.1"],
+  ["setweight", [words("cat:1 hat:2"), "B", texts("{hat}")], "'cat':1 'hat':2B"],
+  ["strip", [words("cat:1 hat:2")], "'cat' 'hat'"],
+  ["length", [words("cat:1 hat:2")], "2"],
+  ["ts_delete", [words("cat:1 hat:2"), "cat"], "'hat':2"],
+  ["ts_filter", [words("cat:1A hat:2"), texts("{a}")], "'cat':1A"],
+  ["tsvector_to_array", [words("hat cat:1")], "{cat,hat}"],
+  ["array_to_tsvector", [texts("{hat,cat}")], "'cat' 'hat'"],
+  ["numnode", [query("cat & !hat")], "4"],
+  ["tsquery_phrase", [query("cat"), query("hat"), 2], "'cat' <2> 'hat'"],
+  ["similarity", ["cat", "cats"], "0.5", "real"],
+  ["word_similarity", ["cat", "the cats"], "0.75"],
+  ["strict_word_similarity", ["cat", "the cats"], "0.5"],
+  ["show_trgm", ["cat"], '{"  c"," ca","at ",cat}'],
+];
+
 const JSON_CASES: readonly Case[] = [
   ["json_typeof", [js(' {"a":1}')], "object"],
   ["jsonb_typeof", [jsb("null")], "null"],
@@ -535,6 +561,7 @@ const OTHERS: readonly Case[] = [
 
 const CASES: readonly Case[] = [
   ...MATH,
+  ...SEARCH_CASES,
   ...TEXT_CASES,
   ...PATTERNS,
   ...BYTES_CASES,

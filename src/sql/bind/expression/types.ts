@@ -28,6 +28,8 @@ import {
   TEXT,
   TIME,
   TIMESTAMP,
+  TSQUERY,
+  TSVECTOR,
   UUID,
 } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
@@ -68,6 +70,10 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["file", FILE],
   ["interval", INTERVAL],
   ["jsonpath", JSONPATH],
+  ["tsvector", TSVECTOR],
+  ["tsquery", TSQUERY],
+  // A configuration of text search is known by its name.
+  ["regconfig", TEXT],
 ]);
 
 const TIMES: ReadonlyMap<string, DataType> = new Map<string, DataType>([

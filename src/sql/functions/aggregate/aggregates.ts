@@ -94,6 +94,8 @@ const UNORDERED: ReadonlySet<string> = new Set([
   "boolean",
   "json",
   "jsonpath",
+  "tsvector",
+  "tsquery",
   "file",
   "embedding",
 ]);

@@ -16,6 +16,7 @@ import { resolveArithmetic, resolveNumericPrefix } from "./operator_arithmetic.t
 import { resolveArray } from "./operator_array.ts";
 import { resolveComparison } from "./operator_compare.ts";
 import { resolveJson } from "./operator_json.ts";
+import { resolveSearch, resolveSearchPrefix } from "./operator_search.ts";
 import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
 import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
 
@@ -38,6 +39,7 @@ export function resolveBinary(
     resolveTime(op, left, right) ??
     resolveArray(op, left, right) ??
     resolveJson(op, left, right) ??
+    resolveSearch(op, left, right) ??
     (op === "||" ? resolveConcatenation(left, right) : undefined) ??
     resolveLike(op, [left, right]) ??
     resolveTextOperator(op, left, right) ??
@@ -51,7 +53,11 @@ export function resolvePrefix(op: string, operand: DataType): OperatorForm | und
     const isTruth = operand.kind === "boolean" || operand.kind === "unknown";
     return isTruth ? prefixForm(BOOLEAN, BOOLEAN, (value) => value !== true) : undefined;
   }
-  return resolveTimePrefix(op, operand) ?? resolveNumericPrefix(op, operand);
+  return (
+    resolveSearchPrefix(op, operand) ??
+    resolveTimePrefix(op, operand) ??
+    resolveNumericPrefix(op, operand)
+  );
 }
 
 const DISTANCES: ReadonlyMap<string, (left: Float32Array, right: Float32Array) => number> = new Map(

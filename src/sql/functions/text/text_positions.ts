@@ -20,6 +20,7 @@ import { remembering } from "../base/remembering.ts";
 import { checkedEscape } from "../regex/like.ts";
 import { compileRegex, type Regex } from "../regex/regex.ts";
 import { regexFromSimilar } from "../regex/similar.ts";
+import { VECTOR_LENGTH } from "../search/search_functions.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 import { lengthsOf, slicesOf } from "./text_loops.ts";
 
@@ -123,14 +124,16 @@ const SUBSTRINGS: readonly Overload[] = [
   ),
 ];
 
+const LENGTHS: readonly Overload[] = [
+  overload([TEXT], INT, ([text = null]) => codePointLength(text as string), {
+    evaluateVector: lengthsOf,
+  }),
+  overload([BYTES], INT, ([bytes = null]) => byteLength(bytes)),
+];
+
 export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
-  ...functionsNamed(
-    ["length", "char_length", "character_length"],
-    overload([TEXT], INT, ([text = null]) => codePointLength(text as string), {
-      evaluateVector: lengthsOf,
-    }),
-    overload([BYTES], INT, ([bytes = null]) => byteLength(bytes)),
-  ),
+  ...functionsNamed(["length"], ...LENGTHS, VECTOR_LENGTH),
+  ...functionsNamed(["char_length", "character_length"], ...LENGTHS),
   ...functionsNamed(
     ["octet_length"],
     overload([TEXT], INT, ([value = null]) => byteLength(value)),

@@ -272,6 +272,12 @@ export type SymbolOperator =
   | ">>"
   | "<=>"
   | "<->"
+  | "<%"
+  | "%>"
+  | "<<%"
+  | "%>>"
+  | "<<->"
+  | "<->>"
   | "<#>";
 
 /**
@@ -298,6 +304,7 @@ export type UnaryOperator =
   | "IS NOT UNKNOWN"
   | "~"
   | "@"
+  | "!!"
   | "|/"
   | "||/";
 

@@ -252,6 +252,7 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     }
     case "~":
     case "@":
+    case "!!":
     case "|/":
     case "||/":
       return `${op} ${operand(inner, POWER_OTHER + 1, query)}`;
@@ -302,6 +303,7 @@ function powerOfUnary(op: UnaryOperator): number {
       return POWER_SIGN;
     case "~":
     case "@":
+    case "!!":
     case "|/":
     case "||/":
       return POWER_OTHER;

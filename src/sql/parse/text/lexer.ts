@@ -539,9 +539,9 @@ class Lexer implements LexedTokens {
 // before a comment that begins inside it.
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
-  "!~~*",
-  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#>",
-  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> |/ => :=",
+  "!~~* <<-> <->>",
+  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>>",
+  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> |/ !! <% %> => :=",
 ].flatMap((line) => line.split(" "))) {
   const code = symbol.charCodeAt(0);
   SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);

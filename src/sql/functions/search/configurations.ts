@@ -1,0 +1,71 @@
+/**
+ * The configurations of text search: which words of a text count, and in which form.
+ *
+ * `simple` keeps every token in lower case. `english` leaves out stop words and reduces the others
+ * to their stems.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { excerpt, TS_POSITION_MAX, TS_WORD_BYTES_MAX } from "../../../types/mod.ts";
+import { englishStem } from "./english_stemmer.ts";
+import { type SearchToken, searchTokens } from "./text_parser.ts";
+
+export type SearchConfiguration = "simple" | "english";
+
+const STOP_WORDS: ReadonlySet<string> = new Set(
+  (
+    "i me my myself we our ours ourselves you your yours yourself yourselves he him his himself " +
+    "she her hers herself it its itself they them their theirs themselves what which who whom " +
+    "this that these those am is are was were be been being have has had having do does did " +
+    "doing a an the and but if or because as until while of at by for with about against between " +
+    "into through during before after above below to from up down in out on off over under again " +
+    "further then once here there when where why how all any both each few more most other some " +
+    "such no nor not only own same so than too very s t can will just don should now"
+  ).split(" "),
+);
+
+/** The configuration where a function names none. */
+export const DEFAULT_CONFIGURATION: SearchConfiguration = "english";
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function configurationOf(name: string): SearchConfiguration {
+  const known = name
+    .trim()
+    .toLowerCase()
+    .replace(/^pg_catalog\./, "");
+  if (known === "simple" || known === "english") return known;
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot search with the configuration ${excerpt(name)}: there is none`,
+    { hint: "the configurations are simple and english" },
+  );
+}
+
+/** A token with the place where it is written. */
+export interface FoundWord {
+  readonly token: SearchToken;
+  /** Undefined for a stop word, which has a position but is not kept. */
+  readonly word: string | undefined;
+  /** Counted from 1. */
+  readonly position: number;
+}
+
+/** Yields the words of a text. Words too long for a tsvector do not count. */
+export function* foundWords(
+  text: string,
+  configuration: SearchConfiguration,
+): Generator<FoundWord> {
+  let position = 0;
+  for (const token of searchTokens(text)) {
+    const lower = token.text.toLowerCase();
+    const isLong = lower.length * 3 > TS_WORD_BYTES_MAX;
+    if (isLong && Buffer.byteLength(lower) > TS_WORD_BYTES_MAX) continue;
+    position += 1;
+    const isEnglish = configuration === "english" && token.kind === "word";
+    const word = isEnglish ? stemmed(lower) : lower;
+    yield { token, word, position: Math.min(position, TS_POSITION_MAX) };
+  }
+}
+
+function stemmed(word: string): string | undefined {
+  return STOP_WORDS.has(word) ? undefined : englishStem(word);
+}

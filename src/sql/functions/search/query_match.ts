@@ -1,0 +1,177 @@
+/**
+ * Tests whether a document fulfils a query.
+ *
+ * A phrase is computed from sets of positions. Each part of it yields the positions at which it
+ * ends, or, where it is negated, the positions at which it does not.
+ */
+import {
+  compareCodePoints,
+  type TsPosition,
+  type TsQuery,
+  type TsQueryWord,
+  type TsWord,
+} from "../../../types/mod.ts";
+
+/** Finds the words of a document. */
+export interface SearchedDocument {
+  /** Returns the words that an operand means. */
+  wordsFor(operand: TsQueryWord): readonly TsWord[];
+}
+
+/** Searches the ordered words of a tsvector. */
+export function documentOf(words: readonly TsWord[]): SearchedDocument {
+  return {
+    wordsFor: ({ isPrefix, word }) => {
+      const from = firstFrom(words, word);
+      if (!isPrefix) return words[from]?.word === word ? words.slice(from, from + 1) : [];
+      let end = from;
+      while (words[end]?.word.startsWith(word) === true) end += 1;
+      return words.slice(from, end);
+    },
+  };
+}
+
+/** Returns the index of the first word that is not below another one. */
+function firstFrom(words: readonly TsWord[], sought: string): number {
+  let low = 0;
+  let high = words.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareCodePoints(words[middle]?.word ?? "", sought) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A word without positions has every weight, and is part of no phrase. */
+export function matchesQuery(document: SearchedDocument, query: TsQuery): boolean {
+  switch (query.kind) {
+    case "word":
+      return document
+        .wordsFor(query)
+        .some(
+          ({ positions }) =>
+            positions.length === 0 || positions.some((each) => hasWeight(query, each)),
+        );
+    case "not":
+      return !matchesQuery(document, query.operand);
+    case "and":
+      return matchesQuery(document, query.left) && matchesQuery(document, query.right);
+    case "or":
+      return matchesQuery(document, query.left) || matchesQuery(document, query.right);
+    case "phrase":
+      return !isNowhere(placesOf(document, query));
+  }
+}
+
+function hasWeight({ weights }: TsQueryWord, { weight }: TsPosition): boolean {
+  return weights === 0 || (weights & (1 << weight)) !== 0;
+}
+
+/** Where a part of a phrase ends. */
+interface PhrasePlaces {
+  /** Ascending. */
+  readonly positions: readonly number[];
+  /** Whether the part ends everywhere but at the positions. */
+  readonly isNegated: boolean;
+  /** How far before its end the part begins. */
+  readonly width: number;
+}
+
+const NOWHERE: PhrasePlaces = { positions: [], isNegated: false, width: 0 };
+
+function isNowhere({ isNegated, positions }: PhrasePlaces): boolean {
+  return !isNegated && positions.length === 0;
+}
+
+function placesOf(document: SearchedDocument, query: TsQuery): PhrasePlaces {
+  switch (query.kind) {
+    case "word": {
+      const positions = new Set<number>();
+      for (const word of document.wordsFor(query)) {
+        for (const each of word.positions) if (hasWeight(query, each)) positions.add(each.at);
+      }
+      return { positions: [...positions].toSorted(ascending), isNegated: false, width: 0 };
+    }
+    case "not": {
+      const inner = placesOf(document, query.operand);
+      return { ...inner, isNegated: !inner.isNegated, width: isNowhere(inner) ? 0 : inner.width };
+    }
+    case "or":
+      return eitherOf(placesOf(document, query.left), placesOf(document, query.right));
+    default:
+      return bothOf(document, query);
+  }
+}
+
+function bothOf(
+  document: SearchedDocument,
+  query: Exclude<TsQuery, { kind: "word" | "not" | "or" }>,
+): PhrasePlaces {
+  const left = placesOf(document, query.left);
+  if (isNowhere(left)) return NOWHERE;
+  const right = placesOf(document, query.right);
+  if (isNowhere(right)) return NOWHERE;
+  if (query.kind === "phrase") {
+    const width = query.distance + left.width + right.width;
+    return meeting(shifted(left, query.distance + right.width), right, width);
+  }
+  const width = Math.max(left.width, right.width);
+  return meeting(shifted(left, width - left.width), shifted(right, width - right.width), width);
+}
+
+function shifted(places: PhrasePlaces, by: number): PhrasePlaces {
+  if (by === 0) return places;
+  return { ...places, positions: places.positions.map((position) => position + by) };
+}
+
+/** Returns the places of both. */
+function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): PhrasePlaces {
+  if (left.isNegated && right.isNegated) {
+    return { positions: union(left.positions, right.positions), isNegated: true, width };
+  }
+  if (left.isNegated) {
+    return { positions: without(right.positions, left.positions), isNegated: false, width };
+  }
+  const kept = right.isNegated
+    ? without(left.positions, right.positions)
+    : common(left.positions, right.positions);
+  return { positions: kept, isNegated: false, width };
+}
+
+/** Returns the places of either. */
+function eitherOf(left: PhrasePlaces, right: PhrasePlaces): PhrasePlaces {
+  if (isNowhere(left)) return right;
+  if (isNowhere(right)) return left;
+  const width = Math.max(left.width, right.width);
+  const l = shifted(left, width - left.width);
+  const r = shifted(right, width - right.width);
+  if (l.isNegated && r.isNegated) {
+    return { positions: common(l.positions, r.positions), isNegated: true, width };
+  }
+  if (l.isNegated) {
+    return { positions: without(l.positions, r.positions), isNegated: true, width };
+  }
+  if (r.isNegated) {
+    return { positions: without(r.positions, l.positions), isNegated: true, width };
+  }
+  return { positions: union(l.positions, r.positions), isNegated: false, width };
+}
+
+function union(left: readonly number[], right: readonly number[]): number[] {
+  return [...new Set([...left, ...right])].toSorted(ascending);
+}
+
+function common(left: readonly number[], right: readonly number[]): number[] {
+  const kept = new Set(right);
+  return left.filter((each) => kept.has(each));
+}
+
+function without(left: readonly number[], right: readonly number[]): number[] {
+  const removed = new Set(right);
+  return left.filter((each) => !removed.has(each));
+}
+
+function ascending(left: number, right: number): number {
+  return left - right;
+}

@@ -1,0 +1,123 @@
+/**
+ * Queries made of texts: words are brought into the form that a configuration gives to the words of
+ * documents, and stop words are removed.
+ */
+import {
+  parsedTsQuery,
+  TS_NOTHING,
+  type TsQuery,
+  type TsQueryPart,
+  withoutNothing,
+} from "../../../types/mod.ts";
+import { foundWords, type SearchConfiguration } from "./configurations.ts";
+
+/** How the words of one text are joined. */
+type Joining = "and" | "phrase";
+
+interface WordMarks {
+  readonly isPrefix: boolean;
+  readonly weights: number;
+}
+
+const PLAIN: WordMarks = { isPrefix: false, weights: 0 };
+
+/** `to_tsquery`: a text with operators. @throws {DatabaseError} INVALID_SQL */
+export function queryFromOperators(
+  text: string,
+  configuration: SearchConfiguration,
+): TsQuery | undefined {
+  return withoutNothing(
+    parsedTsQuery(text, (word) => joinedWords(word.word, { configuration, as: "phrase" }, word)),
+  );
+}
+
+/** `plainto_tsquery` and `phraseto_tsquery`: every word, in any order or in this one. */
+export function queryFromWords(
+  text: string,
+  configuration: SearchConfiguration,
+  as: Joining,
+): TsQuery | undefined {
+  return withoutNothing(joinedWords(text, { configuration, as }, PLAIN));
+}
+
+/** Joins the words of a text. Stop words between them keep their places. */
+function joinedWords(
+  text: string,
+  { as, configuration }: { configuration: SearchConfiguration; as: Joining },
+  { isPrefix, weights }: WordMarks,
+): TsQueryPart {
+  let query: TsQueryPart | undefined;
+  let before = 0;
+  for (const { position, word } of foundWords(text, configuration)) {
+    if (word === undefined) continue;
+    for (; query !== undefined && before + 1 < position; before += 1) {
+      query = joined(query, TS_NOTHING, as);
+    }
+    before = position;
+    const operand: TsQueryPart = { kind: "word", word, isPrefix, weights };
+    query = query === undefined ? operand : joined(query, operand, as);
+  }
+  return query ?? TS_NOTHING;
+}
+
+function joined(left: TsQueryPart, right: TsQueryPart, as: Joining): TsQueryPart {
+  return as === "and" ? { kind: "and", left, right } : { kind: "phrase", distance: 1, left, right };
+}
+
+/** A part of what people type: a quoted phrase or words, with a minus sign or without. */
+const WEB_PART = /\s*((?:-\s*)*)(?:"([^"]*)(?:"|$)|([^\s"]+))/uy;
+
+/**
+ * `websearch_to_tsquery`: `or` between words, `-` before a word that must not occur, quotes around
+ * a phrase. No text is an error.
+ */
+export function queryFromWeb(
+  text: string,
+  configuration: SearchConfiguration,
+): TsQuery | undefined {
+  let either: TsQueryPart | undefined;
+  let both: TsQueryPart | undefined;
+  let isOr = false;
+  for (const { minusCount, word, quoted } of webParts(text)) {
+    const isWord = word !== undefined;
+    if (isWord && minusCount === 0 && /^or$/i.test(word) && both !== undefined && !isOr) {
+      isOr = true;
+      continue;
+    }
+    let part = joinedWords(word ?? quoted ?? "", { configuration, as: "phrase" }, PLAIN);
+    for (let count = 0; count < minusCount; count += 1) part = { kind: "not", operand: part };
+    if (isOr) {
+      either =
+        either === undefined ? both : { kind: "or", left: either, right: both ?? TS_NOTHING };
+      both = part;
+      isOr = false;
+    } else {
+      both = both === undefined ? part : { kind: "and", left: both, right: part };
+    }
+  }
+  if (isOr && both !== undefined) {
+    const or = joinedWords("or", { configuration, as: "phrase" }, PLAIN);
+    both = { kind: "and", left: both, right: or };
+  }
+  const right = both ?? TS_NOTHING;
+  return withoutNothing(either === undefined ? right : { kind: "or", left: either, right });
+}
+
+interface WebPart {
+  readonly minusCount: number;
+  readonly word: string | undefined;
+  readonly quoted: string | undefined;
+}
+
+function* webParts(text: string): Generator<WebPart> {
+  WEB_PART.lastIndex = 0;
+  let at = 0;
+  for (;;) {
+    WEB_PART.lastIndex = at;
+    const match = WEB_PART.exec(text);
+    if (match === null) return;
+    at = WEB_PART.lastIndex;
+    const signs = (match[1] ?? "").replaceAll(/\s/g, "");
+    yield { minusCount: signs.length, quoted: match[2], word: match[3] };
+  }
+}

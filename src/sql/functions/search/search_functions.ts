@@ -1,0 +1,280 @@
+/** The functions of text search over documents (TSVECTOR) and queries (TSQUERY). */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  type DataType,
+  FLOAT,
+  INT,
+  isJsonArray,
+  isJsonObject,
+  type JsonNode,
+  jsonTree,
+  quotedTsWord,
+  TEXT,
+  TSQUERY,
+  TSVECTOR,
+  type TsQuery,
+  type TsWeight,
+  type TsWord,
+  textFromTsQuery,
+  textFromTsVector,
+  tsQueryFromText,
+  tsVectorFromText,
+  tsVectorOf,
+  tsWeightOf,
+  type Value,
+} from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ParameterType, ScalarFunction } from "../base/function.ts";
+import { remembering } from "../base/remembering.ts";
+import {
+  configurationOf,
+  DEFAULT_CONFIGURATION,
+  foundWords,
+  type SearchConfiguration,
+} from "./configurations.ts";
+import { queryFromOperators, queryFromWeb, queryFromWords } from "./query_texts.ts";
+import { densityRankOf, type RankOptions, rankOf, rankWeights } from "./rank.ts";
+
+const TEXTS: DataType = { kind: "array", element: TEXT };
+const FLOATS: DataType = { kind: "array", element: FLOAT };
+
+/** Returns a query of a text, parsed once for the rows that it is used for. */
+export const queryOf = remembering((text) => ({ query: tsQueryFromText(text) }));
+
+export function vectorOfText(text: string, configuration = DEFAULT_CONFIGURATION): TsWord[] {
+  return vectorOfTexts([text], configuration);
+}
+
+/** Texts follow one another with a gap of one position, so that no phrase spans two. */
+function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfiguration): TsWord[] {
+  const words: TsWord[] = [];
+  let before = 0;
+  for (const text of texts) {
+    let last = 0;
+    let isFound = false;
+    for (const { position, word } of foundWords(text, configuration)) {
+      last = position;
+      if (word === undefined) continue;
+      isFound = true;
+      words.push({ word, positions: [{ at: before + position, weight: 0 }] });
+    }
+    before += last + (isFound ? 1 : 0);
+  }
+  return tsVectorOf(words);
+}
+
+function* stringsOf(node: JsonNode): Generator<string> {
+  if (typeof node === "string") yield node;
+  else if (node !== null && isJsonArray(node)) for (const each of node) yield* stringsOf(each);
+  else if (node !== null && typeof node === "object" && isJsonObject(node)) {
+    for (const each of node.values()) yield* stringsOf(each);
+  }
+}
+
+/** Overloads with a configuration before the other argument, and without one. */
+function configured(
+  parameter: ParameterType,
+  result: DataType,
+  make: (text: string, configuration: SearchConfiguration) => string,
+): Overload[] {
+  return [
+    overload([parameter], result, ([text = null]) => make(text as string, DEFAULT_CONFIGURATION)),
+    overload([TEXT, parameter], result, ([name = null, text = null]) =>
+      make(text as string, configurationOf(name as string)),
+    ),
+  ];
+}
+
+function queries(
+  name: string,
+  make: (text: string, configuration: SearchConfiguration) => TsQuery | undefined,
+): ScalarFunction[] {
+  return functionsNamed(
+    [name],
+    ...configured(TEXT, TSQUERY, (text, configuration) =>
+      textFromTsQuery(make(text, configuration)),
+    ),
+  );
+}
+
+/** @throws {DatabaseError} INVALID_VALUE */
+function weightFrom(letter: Value): TsWeight {
+  const weight = tsWeightOf(letter as string);
+  if (weight !== undefined) return weight;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use "${letter as string}" as a weight of words: the weights are A, B, C and D`,
+  );
+}
+
+function setWeight([vector = null, letter = null, chosen]: readonly Value[]): string {
+  const weight = weightFrom(letter);
+  const only = chosen === undefined ? undefined : new Set(chosen as readonly Value[]);
+  return textFromTsVector(
+    tsVectorFromText(vector as string).map((each) =>
+      only === undefined || only.has(each.word)
+        ? { word: each.word, positions: each.positions.map(({ at }) => ({ at, weight })) }
+        : each,
+    ),
+  );
+}
+
+/** Positions of the second document follow those of the first. */
+export function joinedVectors(left: Value, right: Value): string {
+  const first = tsVectorFromText(left as string);
+  const last = first.reduce((most, { positions }) => Math.max(most, positions.at(-1)?.at ?? 0), 0);
+  const second = tsVectorFromText(right as string).map(({ positions, word }) => ({
+    word,
+    positions: positions.map(({ at, weight }) => ({ at: Math.min(at + last, 16_383), weight })),
+  }));
+  return textFromTsVector(tsVectorOf([...first, ...second]));
+}
+
+export function joinedQueries(
+  kind: "and" | "or" | "phrase",
+  left: Value,
+  right: Value,
+  distance = 1,
+): string {
+  const [a, b] = [queryOf(left as string).query, queryOf(right as string).query];
+  if (a === undefined || b === undefined) return textFromTsQuery(a ?? b);
+  return textFromTsQuery(
+    kind === "phrase" ? { kind, distance, left: a, right: b } : { kind, left: a, right: b },
+  );
+}
+
+export function negatedQuery(query: Value): string {
+  const operand = queryOf(query as string).query;
+  return operand === undefined ? "" : textFromTsQuery({ kind: "not", operand });
+}
+
+type Rank = (words: readonly TsWord[], query: TsQuery | undefined, options: RankOptions) => number;
+
+function ranks(name: string, rank: Rank): ScalarFunction[] {
+  const evaluate = (weights: Value | undefined, rest: readonly Value[]): number => {
+    const [vector = null, query = null, normalization = 0] = rest;
+    return rank(tsVectorFromText(vector as string), queryOf(query as string).query, {
+      weights: rankWeights(weights as readonly Value[] | undefined),
+      normalization: normalization as number,
+    });
+  };
+  return functionsNamed(
+    [name],
+    overload([TSVECTOR, TSQUERY, INT], FLOAT, (values) => evaluate(undefined, values), {
+      optionalCount: 1,
+    }),
+    overload(
+      [FLOATS, TSVECTOR, TSQUERY, INT],
+      FLOAT,
+      ([weights = null, ...rest]) => evaluate(weights, rest),
+      { optionalCount: 1 },
+    ),
+  );
+}
+
+function partCount(query: TsQuery | undefined): number {
+  if (query === undefined) return 0;
+  if (query.kind === "word") return 1;
+  if (query.kind === "not") return 1 + partCount(query.operand);
+  return 1 + partCount(query.left) + partCount(query.right);
+}
+
+function onWords(
+  parameters: readonly ParameterType[],
+  change: (words: TsWord[], rest: readonly Value[]) => readonly TsWord[],
+): Overload {
+  return overload(parameters, TSVECTOR, ([vector = null, ...rest]) =>
+    textFromTsVector(change(tsVectorFromText(vector as string), rest)),
+  );
+}
+
+function withoutWords(words: readonly TsWord[], removed: readonly Value[]): TsWord[] {
+  const gone = new Set(removed);
+  return words.filter(({ word }) => !gone.has(word));
+}
+
+/** Returns the words at positions with one of the weights. */
+function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[] {
+  const kept = new Set(letters.map(weightFrom));
+  return words
+    .map(({ positions, word }) => ({
+      word,
+      positions: positions.filter(({ weight }) => kept.has(weight)),
+    }))
+    .filter(({ positions }) => positions.length > 0);
+}
+
+const wordCount = ([vector = null]: readonly Value[]): number =>
+  tsVectorFromText(vector as string).length;
+
+/** `length` of a document: the number of its words. */
+export const VECTOR_LENGTH: Overload = overload([TSVECTOR], INT, wordCount);
+
+export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["to_tsvector"],
+    ...configured(TEXT, TSVECTOR, (text, configuration) =>
+      textFromTsVector(vectorOfText(text, configuration)),
+    ),
+    ...configured("json", TSVECTOR, (json, configuration) =>
+      textFromTsVector(vectorOfTexts(stringsOf(jsonTree(json)), configuration)),
+    ),
+  ),
+  ...queries("to_tsquery", queryFromOperators),
+  ...queries("plainto_tsquery", (text, own) => queryFromWords(text, own, "and")),
+  ...queries("phraseto_tsquery", (text, own) => queryFromWords(text, own, "phrase")),
+  ...queries("websearch_to_tsquery", queryFromWeb),
+  ...ranks("ts_rank", rankOf),
+  ...ranks("ts_rank_cd", densityRankOf),
+  ...functionsNamed(
+    ["setweight"],
+    overload([TSVECTOR, TEXT, TEXTS], TSVECTOR, setWeight, { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["strip"],
+    onWords([TSVECTOR], (words) => words.map(({ word }) => ({ word, positions: [] }))),
+  ),
+  ...functionsNamed(
+    ["ts_delete"],
+    onWords([TSVECTOR, TEXT], withoutWords),
+    onWords([TSVECTOR, TEXTS], (words, [removed]) => withoutWords(words, removed as Value[])),
+  ),
+  ...functionsNamed(
+    ["ts_filter"],
+    onWords([TSVECTOR, TEXTS], (words, [letters]) => filtered(words, letters as Value[])),
+  ),
+  ...functionsNamed(
+    ["tsvector_to_array"],
+    overload([TSVECTOR], TEXTS, ([vector = null]) =>
+      tsVectorFromText(vector as string).map(({ word }) => word),
+    ),
+  ),
+  ...functionsNamed(
+    ["array_to_tsvector"],
+    overload([TEXTS], TSVECTOR, ([words = null]) =>
+      textFromTsVector(tsVectorOf((words as readonly Value[]).map(wordOfElement))),
+    ),
+  ),
+  ...functionsNamed(
+    ["numnode"],
+    overload([TSQUERY], INT, ([query = null]) => partCount(queryOf(query as string).query)),
+  ),
+  ...functionsNamed(
+    ["tsquery_phrase"],
+    overload(
+      [TSQUERY, TSQUERY, INT],
+      TSQUERY,
+      ([left = null, right = null, distance = 1]) =>
+        joinedQueries("phrase", left, right, distance as number),
+      { optionalCount: 1 },
+    ),
+  ),
+];
+
+function wordOfElement(word: Value): TsWord {
+  if (typeof word === "string" && word !== "") return { word, positions: [] };
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot make a tsvector of ${word === null ? "NULL" : quotedTsWord("")}: words should have characters`,
+  );
+}

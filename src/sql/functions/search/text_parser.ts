@@ -1,0 +1,113 @@
+/**
+ * Splits a text into the tokens of a text search: words, compound words, numbers, hosts, addresses,
+ * paths. Tags and entities of HTML are left out.
+ *
+ * The kinds and their borders are those of PostgreSQL's default parser. At each place the first
+ * pattern that matches wins; a pattern never begins within a word.
+ */
+
+export type SearchTokenKind =
+  /** A word without digits, or a part of a compound. */
+  | "word"
+  /** Anything whose text is kept, but for its case: numbers, hosts, paths, words with digits. */
+  | "other";
+
+export interface SearchToken {
+  readonly kind: SearchTokenKind;
+  readonly text: string;
+  /** Where the token begins in the text, in UTF-16 units. */
+  readonly start: number;
+}
+
+/** Lengths are bounded, so that no pattern reads a whole text at each of its places. */
+const LABEL = String.raw`[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?`;
+const HOST = String.raw`(?:${LABEL}\.){1,20}[A-Za-z]{2,63}(?![\p{L}\p{N}])(?::\d+)?`;
+const LETTER = String.raw`[\p{L}\p{M}]`;
+const CHARACTER = String.raw`[\p{L}\p{M}\p{N}]`;
+const TAG_NAME = String.raw`[/?!]?[A-Za-z][A-Za-z0-9._-]{0,100}(?::[A-Za-z0-9]{1,100})?(?=[\s/>?])`;
+const TAG = String.raw`<${TAG_NAME}(?:"[^"]{0,1000}"|'[^']{0,1000}'|[\w\s=#/:.&?%~-])*>`;
+const MAILBOX = String.raw`[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?`;
+const MAIL_HOST = String.raw`(?:[A-Za-z0-9_-]{1,63}\.){1,20}[A-Za-z][A-Za-z0-9]{0,62}`;
+const PATH = String.raw`\/[^\s"<>\\^\x60{|}]+`;
+const FILE_START = String.raw`(?:\/\.?|~|[A-Za-z][A-Za-z0-9]{0,100}[./]|\d[A-Za-z0-9]{0,100}\/)(?=[A-Za-z0-9_])`;
+const FILE = String.raw`${FILE_START}[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*`;
+const WORD_WITH_LETTER = String.raw`(?=\p{N}*${LETTER})${CHARACTER}+`;
+
+type TokenReading = "skip" | "word" | "other" | "url" | "compound";
+
+const PATTERNS: readonly (readonly [pattern: RegExp, reading: TokenReading])[] = (
+  [
+    [String.raw`<!--[\s\S]{0,1000}?-->|${TAG}`, "skip"],
+    [String.raw`&(?:[A-Za-z][A-Za-z0-9]{0,30}|#\d{1,10}|#[xX][0-9a-fA-F]{1,10});`, "skip"],
+    [String.raw`[A-Za-z0-9]{1,20}:\/\/`, "skip"],
+    [`${MAILBOX}@${MAIL_HOST}`, "other"],
+    [HOST + PATH, "url"],
+    [HOST, "other"],
+    [String.raw`[+-]?\d+(?:\.\d+)?[eE][+-]?\d+(?!${CHARACTER})`, "other"],
+    [String.raw`\d+(?:\.\d+){2,}`, "other"],
+    [FILE, "other"],
+    [String.raw`[+-]?\d+\.\d+(?!\.?\d)`, "other"],
+    [String.raw`${WORD_WITH_LETTER}(?:-${WORD_WITH_LETTER})+`, "compound"],
+    [`${LETTER}+(?!${CHARACTER})`, "word"],
+    [WORD_WITH_LETTER, "other"],
+    [String.raw`[+-]?\d+(?!\d|\.\d+\.\d)`, "other"],
+  ] as const
+).map(([source, reading]) => [new RegExp(source, "uy"), reading]);
+
+const HAS_DIGIT = /\p{N}/u;
+const STARTS = /[\p{L}\p{M}\p{N}<&+/~-]/u;
+
+/** Yields the tokens in order. A compound precedes its parts, and an address its host and path. */
+export function* searchTokens(text: string): Generator<SearchToken> {
+  for (let at = 0; at < text.length; ) {
+    const found = tokenAt(text, at);
+    if (found === undefined) {
+      at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+      continue;
+    }
+    const [matched, reading] = found;
+    yield* tokensOf(matched, reading, at);
+    at += matched.length;
+    // A hyphen behind a compound is not the sign of a number.
+    if (reading === "compound" && text[at] === "-") at += 1;
+  }
+}
+
+function tokenAt(text: string, at: number): readonly [string, TokenReading] | undefined {
+  const code = text.codePointAt(at) ?? 0;
+  if (!STARTS.test(String.fromCodePoint(code))) return undefined;
+  for (const [pattern, reading] of PATTERNS) {
+    pattern.lastIndex = at;
+    const match = pattern.exec(text);
+    if (match !== null) return [match[0], reading];
+  }
+  return undefined;
+}
+
+function* tokensOf(text: string, reading: TokenReading, start: number): Generator<SearchToken> {
+  switch (reading) {
+    case "skip":
+      return;
+    case "url": {
+      const slash = text.indexOf("/");
+      yield { kind: "other", text, start };
+      yield { kind: "other", text: text.slice(0, slash), start };
+      yield { kind: "other", text: text.slice(slash), start: start + slash };
+      return;
+    }
+    case "compound": {
+      yield { kind: HAS_DIGIT.test(text) ? "other" : "word", text, start };
+      let at = start;
+      for (const part of text.split("-")) {
+        yield { kind: HAS_DIGIT.test(part) ? "other" : "word", text: part, start: at };
+        at += part.length + 1;
+      }
+      return;
+    }
+    case "word":
+      yield { kind: "word", text, start };
+      return;
+    default:
+      yield { kind: "other", text, start };
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Similarity of texts by their trigrams, as PostgreSQL's pg_trgm computes it.
+ *
+ * A word of letters and digits in lower case, with two blanks before and one behind it, yields each
+ * three characters in a row: `cat` has `␣␣c`, `␣ca`, `cat` and `at␣`.
+ */
+import { BOOLEAN, compareCodePoints, FLOAT, TEXT, type Value } from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { OperatorForm, ScalarFunction } from "../base/function.ts";
+import { binaryForm } from "../base/operator_form.ts";
+import { remembering } from "../base/remembering.ts";
+import { SearchEffort } from "./search_effort.ts";
+
+/** From which similarity on `%`, `<%` and `<<%` are true. */
+const SIMILAR = 0.3;
+const WORD_SIMILAR = 0.6;
+const STRICT_WORD_SIMILAR = 0.5;
+
+const WORD = /[\p{L}\p{M}\p{N}]+/gu;
+
+interface OrderedTrigram {
+  readonly trigram: string;
+  readonly beginsWord: boolean;
+  readonly endsWord: boolean;
+}
+
+function* orderedTrigrams(text: string): Generator<OrderedTrigram> {
+  for (const [word] of text.toLowerCase().matchAll(WORD)) {
+    const characters = Array.from(`  ${word} `);
+    const last = characters.length - 3;
+    for (let at = 0; at <= last; at += 1) {
+      const trigram = characters.slice(at, at + 3).join("");
+      yield { trigram, beginsWord: at === 0, endsWord: at === last };
+    }
+  }
+}
+
+/** Returns each trigram of a text once. */
+export const trigramsOf = remembering((text): ReadonlySet<string> => {
+  const found = new Set<string>();
+  for (const { trigram } of orderedTrigrams(text)) found.add(trigram);
+  return found;
+});
+
+function shareOf(common: number, left: number, right: number): number {
+  return common === 0 ? 0 : Math.fround(common / (left + right - common));
+}
+
+function similarity(left: Value, right: Value): number {
+  const [a, b] = [trigramsOf(left as string), trigramsOf(right as string)];
+  let common = 0;
+  for (const each of a) if (b.has(each)) common += 1;
+  return shareOf(common, a.size, b.size);
+}
+
+/**
+ * Returns the greatest similarity between a text and an extent of another one.
+ *
+ * @param isStrict Whether extents consist of whole words.
+ */
+function wordSimilarity(sought: Value, text: Value, isStrict: boolean): number {
+  return new ExtentSearch(trigramsOf(sought as string), text as string, isStrict).best();
+}
+
+/** Moves the end of an extent through a text, and its beginning as far as that helps. */
+class ExtentSearch {
+  readonly #sought: ReadonlySet<string>;
+  readonly #all: readonly OrderedTrigram[];
+  readonly #isStrict: boolean;
+  /** Where each trigram of the extent occurs last. */
+  readonly #lastAt = new Map<string, number>();
+  #from = -1;
+  #size = 0;
+  #common = 0;
+  readonly #effort = new SearchEffort();
+
+  constructor(sought: ReadonlySet<string>, text: string, isStrict: boolean) {
+    this.#sought = sought;
+    this.#all = [...orderedTrigrams(text)];
+    this.#isStrict = isStrict;
+  }
+
+  best(): number {
+    let best = 0;
+    for (const [at, { beginsWord, endsWord, trigram }] of this.#all.entries()) {
+      const isSought = this.#sought.has(trigram);
+      if (this.#from >= 0 || (this.#isStrict ? beginsWord : isSought)) {
+        if (!this.#lastAt.has(trigram)) {
+          this.#size += 1;
+          if (isSought) this.#common += 1;
+        }
+        this.#lastAt.set(trigram, at);
+      }
+      if (this.#isStrict ? endsWord : isSought) best = Math.max(best, this.#endAt(at));
+      else if (this.#isStrict && this.#from < 0 && beginsWord) this.#from = at;
+    }
+    return best;
+  }
+
+  /** Returns the greatest similarity of an extent that ends here, and keeps its beginning. */
+  #endAt(end: number): number {
+    if (this.#from < 0) {
+      this.#from = end;
+      this.#size = 1;
+    }
+    const before = this.#from;
+    let best = shareOf(this.#common, this.#sought.size, this.#size);
+    let size = this.#size;
+    let common = this.#common;
+    this.#effort.spend(end - before);
+    for (let from = before; from <= end; from += 1) {
+      const first = this.#all[from];
+      if (first === undefined) break;
+      const share = shareOf(common, this.#sought.size, size);
+      if (share > best && (!this.#isStrict || first.beginsWord)) {
+        best = share;
+        this.#size = size;
+        this.#common = common;
+        this.#from = from;
+      }
+      if (this.#lastAt.get(first.trigram) === from) {
+        size -= 1;
+        if (this.#sought.has(first.trigram)) common -= 1;
+      }
+    }
+    for (const [i, { trigram }] of this.#all.slice(before, this.#from).entries()) {
+      if (this.#lastAt.get(trigram) === before + i) this.#lastAt.delete(trigram);
+    }
+    return best;
+  }
+}
+
+function distance(similar: number): number {
+  return Math.fround(1 - similar);
+}
+
+type TextComparison = (left: Value, right: Value) => number | boolean;
+
+const OPERATORS: ReadonlyMap<string, TextComparison> = new Map<string, TextComparison>([
+  ["%", (left, right) => similarity(left, right) >= Math.fround(SIMILAR)],
+  ["<%", (left, right) => wordSimilarity(left, right, false) >= Math.fround(WORD_SIMILAR)],
+  ["%>", (left, right) => wordSimilarity(right, left, false) >= Math.fround(WORD_SIMILAR)],
+  ["<<%", (left, right) => wordSimilarity(left, right, true) >= STRICT_WORD_SIMILAR],
+  ["%>>", (left, right) => wordSimilarity(right, left, true) >= STRICT_WORD_SIMILAR],
+  ["<->", (left, right) => distance(similarity(left, right))],
+  ["<<->", (left, right) => distance(wordSimilarity(left, right, false))],
+  ["<->>", (left, right) => distance(wordSimilarity(right, left, false))],
+]);
+
+/** Returns the form of an operator between two texts; undefined for other operators. */
+export function trigramOperator(op: string): OperatorForm | undefined {
+  const compare = OPERATORS.get(op);
+  if (compare === undefined) return undefined;
+  return binaryForm([TEXT, TEXT], op.includes("%") ? BOOLEAN : FLOAT, compare);
+}
+
+export const TRIGRAM_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["similarity"],
+    overload([TEXT, TEXT], FLOAT, ([left = null, right = null]) => similarity(left, right)),
+  ),
+  ...functionsNamed(
+    ["word_similarity"],
+    overload([TEXT, TEXT], FLOAT, ([left = null, right = null]) =>
+      wordSimilarity(left, right, false),
+    ),
+  ),
+  ...functionsNamed(
+    ["strict_word_similarity"],
+    overload([TEXT, TEXT], FLOAT, ([left = null, right = null]) =>
+      wordSimilarity(left, right, true),
+    ),
+  ),
+  ...functionsNamed(
+    ["show_trgm"],
+    overload([TEXT], { kind: "array", element: TEXT }, ([text = null]) =>
+      [...trigramsOf(text as string)].toSorted(compareCodePoints),
+    ),
+  ),
+];
