@@ -1,20 +1,21 @@
 /**
- * Copies full log files to the archive, so that a backup can be brought to any later moment.
+ * Copies full log files to the archive, so that a restore can roll a backup forward to any later
+ * moment.
  *
- *     1 copy to <no>.wal.new, sync        the log keeps its file all the while
+ *     1 copy to <no>.wal.new, sync        the log still keeps its file
  *     2 rename to <no>.wal, sync the directory
- *     3 write <no>.json the same way: from here on the file is in the archive
- *     4 the journal of the catalog forgets what is in the list; the log may recycle its file
+ *     3 write <no>.json in the same way; the file is then in the archive
+ *     4 remove the listed changes from the catalog's journal; the log may recycle its file
  *
  * - Files are archived one at a time, in order. A failure is reported once and retried from step 1
  *   until it succeeds: if the sync of step 3 failed, the list exists but may not survive. A list
  *   that another database wrote is left alone.
  * - A running server does not start a new archive. If the directory is missing, for example because
  *   its disk is not mounted, the log waits and a message gives the remedy. On startup the directory
- *   is created, with a report that earlier backups cannot be brought to a later point.
+ *   is created, with a report that earlier backups cannot be rolled forward.
  * - The log waits for the archive up to four times `wal_max_bytes`. Beyond that, the oldest files
- *   are given up. This is logged as an error and counted in /metrics, and restores across the gap
- *   are refused.
+ *   are dropped. The loss is logged as an error and counted in /metrics, and restores across the
+ *   gap are refused.
  */
 
 import type { OnBug } from "../base/bugs.ts";
@@ -83,7 +84,7 @@ export interface ArchiverOptions {
   /** The configured directory of all archives. */
   readonly archivePath: string;
   readonly incarnation: string;
-  /** The log files that wait for the archive may use this much space. */
+  /** The maximum space for log files that wait for the archive. */
   readonly waitingBytesMax: number;
 }
 
@@ -92,9 +93,9 @@ export interface ArchiveLag {
   /** The number of full log files that are not in the archive yet. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files that were given up since startup. */
+  /** The number of log files that were dropped since startup. */
   readonly lostFiles: number;
-  /** The reason why the last attempt failed; undefined if it succeeded. */
+  /** The reason for the last failure; undefined if the last attempt succeeded. */
   readonly failure: string | undefined;
 }
 
@@ -103,7 +104,7 @@ export class Archiver {
   /** The archive of this incarnation. */
   readonly root: string;
   #store: LocalStore | undefined;
-  /** Every file up to this one is in the archive or was given up; undefined until it is read. */
+  /** The last file that was archived or dropped, like all files before it; undefined until read. */
   #done: number | undefined;
   #isConnected = false;
   #lostFiles = 0;
@@ -122,7 +123,7 @@ export class Archiver {
     }
   }
 
-  /** The log must keep its files starting with this number. */
+  /** Returns the number of the oldest file that the log must keep. */
   get neededFrom(): number {
     return this.#done === undefined ? 0 : this.#done + 1;
   }

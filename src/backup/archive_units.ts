@@ -2,8 +2,8 @@
  * The format of the log archive, and functions to read and write it.
  *
  *     <archive_path>/<incarnation>/0000000007.wal    a full file of the log, as it is
- *                                  0000000007.json   its checksum, its seqs, and what the catalog
- *                                                    came to meanwhile; written last
+ *                                  0000000007.json   its checksum, its seqs, and the catalog
+ *                                                    changes made meanwhile; written last
  *
  * - A log file without its list is not part of the archive.
  * - Files of an incarnation are numbered without gaps. A restore begins another incarnation, so
@@ -14,7 +14,7 @@ import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { JournalEntry } from "../catalog/mod.ts";
 import { readSealedText, writeSealedText } from "../storage/files.ts";
 
-/** Raised whenever older versions could not read the new format. */
+/** The format number, which is raised whenever older versions could not read the new format. */
 const ARCHIVE_FORMAT = 1;
 
 const LIST_NAME = /^(\d{10})\.json$/;

@@ -2,10 +2,10 @@
  * Makes a backup of an open database: a directory with its state at one moment, which `tidemark
  * verify` checks and `restore.ts` restores.
  *
- *     1 in one tick: the end of the log noted, every file held, that of the catalog as it is then
- *     2 files are copied and synced: the catalog, segments, deletion vectors, uploaded files, the log
+ *     1 in one tick: note the end of the log, and hold every file, including the catalog
+ *     2 copy and sync files: the catalog, segments, deletion vectors, uploads, and the log
  *       up to its end
- *     3 the directories are synced, and backup.json, which lists everything, is written
+ *     3 sync the directories, and write backup.json, which lists everything
  *
  * Commits continue in the meantime and are not in the backup. If a backup fails or is cancelled
  * before step 3, nothing is left of it. A crash leaves a directory without backup.json, which is
@@ -333,7 +333,7 @@ class Backup {
     );
   }
 
-  /** A quarantined segment is damaged, or lacks rows that were written since. */
+  /** Refuses a quarantined segment, because it is damaged or lacks rows that were written since. */
   #requireUsable(entry: SegmentEntry): void {
     if (!entry.quarantined) return;
     const path = segmentPath(this.#source.paths, entry);

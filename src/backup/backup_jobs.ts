@@ -40,7 +40,7 @@ import {
 } from "./restore_sources.ts";
 
 /**
- * Brings a copy to a later moment as `bringTo` does, in a separate thread.
+ * Rolls a copy forward to a later moment, as `bringTo` does, but in a separate thread.
  * @returns The list of files in the resulting copy.
  */
 export type PointBringer = (work: PointWork) => Promise<BackupList>;
@@ -58,7 +58,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
    * does the work, in long ticks.
    */
   readonly bringInThread?: PointBringer | undefined;
-  /** The directories, as absolute paths, below which paths are allowed. */
+  /** The absolute paths of the directories below which backups are allowed. */
   readonly allowedRoots: readonly string[];
 }
 
@@ -150,7 +150,7 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Returns a function that brings a copy of a backup to a seq, from the archive and from this
+   * Returns a function that rolls a copy of a backup forward to a seq, using the archive and this
    * server's log.
    */
   #bringTo(
@@ -241,13 +241,13 @@ export class BackupJobs implements BackupAccess {
       log.info("completed a backup", fields);
       return;
     }
-    // No other sign shows that the next startup will replace the database.
+    // Nothing else shows that the next startup will replace the database.
     const withdraw = `remove ${stagedPath(paths)}`;
     log.warn("prepared a restore: the next start carries it out", { ...fields, withdraw });
   }
 
   /**
-   * Requires that a path is allowed, and also the path that its symbolic links resolve to.
+   * Requires that a path is allowed, both as given and with its symbolic links resolved.
    *
    * @throws {DatabaseError} INVALID_OPTION, UNSUPPORTED_FEATURE
    */
@@ -265,7 +265,10 @@ export class BackupJobs implements BackupAccess {
   }
 }
 
-/** A user who may copy the database may also see which file failed. */
+/**
+ * Returns an error whose message names the file that failed. A user who may copy the database may
+ * also see that name.
+ */
 function told(error: unknown): Error {
   if (!(error instanceof DiskError)) return errorFrom(error);
   const condition = error.code === "ENOSPC" ? "DISK_FULL" : "STORAGE_UNAVAILABLE";

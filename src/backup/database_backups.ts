@@ -17,7 +17,7 @@ import type { FinishedRestore } from "./finish_restore.ts";
 
 /** The configured limits of backups. */
 export interface BackupLimits {
-  /** The directories, as absolute paths, below which paths are allowed. */
+  /** The absolute paths of the directories below which backups are allowed. */
   readonly allowedRoots: readonly string[];
   /** The directory for full log files; undefined if they are not archived. */
   readonly archivePath: string | undefined;
@@ -36,14 +36,16 @@ export interface BackupParts {
   readonly log: Log;
   readonly random: Random;
   readonly version: string;
-  /** Brings a backup to a later moment in a thread. If absent, the work runs between other work. */
+  /**
+   * Rolls a backup forward in a separate thread. If absent, the event loop does the work in slices.
+   */
   readonly bringInThread?: PointBringer | undefined;
 }
 
 /** Enough random bytes to keep any two incarnations of a database distinct. */
 const INCARNATION_BYTES = 16;
 
-/** The log waiting for an unreachable archive may grow to this multiple of its usual length. */
+/** While the archive is unreachable, the log may grow to this multiple of its usual length. */
 const ARCHIVE_WAITS = 4;
 
 /** The event also contains the order, which was part of the replaced state. */

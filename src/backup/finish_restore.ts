@@ -98,7 +98,7 @@ function onceIn(root: string, mark: string, disk: Disk, step: () => void): void 
 }
 
 /**
- * A copy may have waited a long time for the restart.
+ * Checks the copy once more, because it may have waited a long time for the restart.
  * @throws {CorruptionError}
  */
 function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
@@ -112,7 +112,9 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
   }
 }
 
-/** Logged to explain why the data directory has grown. */
+/**
+ * Logs which storages have segments in the data directory, to explain why the directory has grown.
+ */
 function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
   const away = segments.flatMap(({ bytes, home }) => (home === undefined ? [] : [{ bytes, home }]));
   if (away.length === 0) return;
@@ -123,7 +125,9 @@ function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
   });
 }
 
-/** Makes the staged state the successor of the old one: no seq and no number is issued twice. */
+/**
+ * Makes the staged state the successor of the old one, so that no seq or number is issued twice.
+ */
 function continueFrom(
   old: DataPaths,
   staged: DataPaths,
@@ -258,7 +262,7 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
 }
 
 /**
- * Returns true if only the directories of every data directory exist, so there is nothing to keep.
+ * Returns true if the data directory contains only empty directories, so there is nothing to keep.
  */
 function isEmpty({ root }: DataPaths, disk: Disk): boolean {
   if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))

@@ -6,7 +6,7 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 
 export interface FreeSpaceRequest {
-  /** The action, for the message after "Cannot". */
+  /** The action that the error message names after "Cannot". */
   readonly action: string;
   readonly bytes: number;
   /** The space that must remain free. */

@@ -1,6 +1,6 @@
 /**
  * The seqs that were lost in a restore, or in a crash before everything was on disk. A client may
- * have seen commits there, so resuming from such a position is refused.
+ * have seen commits with these seqs, so it cannot resume from one of them.
  */
 import type { CatalogDatabase } from "../catalog/mod.ts";
 import type { SeqGap } from "../storage/mod.ts";
@@ -8,8 +8,8 @@ import type { SeqGap } from "../storage/mod.ts";
 const SETTING = "lost_seqs";
 
 /**
- * Above this number, the two oldest gaps are merged. Positions between the merged gaps are then
- * also refused.
+ * Above this number, the two oldest gaps are merged. Clients then cannot resume from positions
+ * between the merged gaps either.
  */
 const GAPS_MAX = 1000;
 

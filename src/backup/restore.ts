@@ -2,22 +2,23 @@
  * Replaces a database with a backup, in two parts, so that a running server can prepare it. Staging
  * is here, and finishing is in `finish_restore.ts`:
  *
- *     stage    1 the backup's files are copied to <data>/restore.new/, each compared with the list
- *              2 restore.new/ is synced, and becomes restore/: from here on the restore will happen
- *     finish   3 the copy is compared with the list once more, and restore/CHECKED is written
- *              4 the copy goes on above every seq and number that the old state ever gave out
- *              5 restore/MOVING is written: from here on there is no way back
- *              6 the old state goes to lost+found/before-restore-…/, and the new one into its place
- *              7 restore/ goes
+ *     stage    1 copy the backup's files to <data>/restore.new/, and compare each with the list
+ *              2 sync restore.new/ and rename it to restore/: from now on the restore will happen
+ *     finish   3 compare the copy with the list once more, and write restore/CHECKED
+ *              4 move the copy above every seq and number that the old state ever issued
+ *              5 write restore/MOVING: from now on there is no way back
+ *              6 move the old state to lost+found/before-restore-…/ and the new one to its place
+ *              7 remove restore/
  *
  * - Until step 2 nothing in the database has changed. A backup that is damaged, incomplete or of a
  *   newer format is refused.
- * - Finishing requires a closed database. It happens on startup, and `tidemark restore` does it at
- *   once. After a crash in the middle, the next attempt continues: steps 4 and 6 can be repeated,
- *   and the changes of step 4 are not mistaken for damage, which is refused before it.
- * - No subscription can resume across a restore, and every token ends, because the state that they
- *   refer to may be gone.
- * - A restore to a point brings the copy there between steps 1 and 2 (`restore_point.ts`).
+ * - Finishing requires a closed database. Startup finishes a restore, and `tidemark restore`
+ *   finishes it immediately. After a crash in the middle, the next attempt continues: steps 4 and 6
+ *   can be repeated, and the changes of step 4 are not mistaken for damage, which is refused before
+ *   it.
+ * - No subscription can resume across a restore, and every token becomes invalid, because the state
+ *   that they refer to may be gone.
+ * - A restore to a point in time rolls the copy forward between steps 1 and 2 (`restore_point.ts`).
  * - All segments are in the data directory afterwards. New ones are written to their storage, and
  *   merges move the rest there.
  */
@@ -56,7 +57,9 @@ export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
   /** Announces the next step of the work other than copying. */
   onStep(what: string): void;
-  /** Reports uploaded files of rows that are neither in the backup nor in the directory. */
+  /**
+   * Reports uploaded files that rows refer to, but that neither the backup nor the directory has.
+   */
   onMissing(paths: readonly string[]): void;
   /** Returns true if the caller asked to stop. */
   isCancelled(): boolean;
@@ -72,12 +75,12 @@ export interface StageRequest {
    * The user id of the person who ordered the restore; absent if it was ordered without a login.
    */
   readonly orderedBy?: string;
-  /** Brings the copy to a later point before the restore is prepared. */
+  /** Rolls the copy forward to a later point before the restore is prepared. */
   readonly bringTo?: {
-    /** The point's seq, not before the backup. */
+    /** The seq of the point. It is not older than the backup. */
     readonly seq: Seq;
     readonly eras: readonly SeqEra[];
-    /** Brings the copy there. Returns the resulting list of files. */
+    /** Rolls the copy forward to the point. Returns the resulting list of files. */
     readonly run: (pending: DataPaths, list: BackupList) => Promise<BackupList>;
   };
 }
@@ -93,9 +96,9 @@ export const CHECKED_MARK = "CHECKED";
 export const MOVING_MARK = "MOVING";
 
 /**
- * The progress of a prepared restore. "copied": the copy is as its list says. "checked": the copy
- * may have been changed to continue above the old state. "moving": the two states are being
- * exchanged, and only finishing completes a database.
+ * The progress of a prepared restore. "copied": the copy matches its list. "checked": the copy may
+ * have been changed to continue above the old state. "moving": the two states are being exchanged,
+ * and only finishing completes a database.
  */
 export type StagedStep = "copied" | "checked" | "moving";
 
@@ -134,11 +137,11 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
 }
 
 /**
- * Copies a backup to the place where the next startup finds it. If this fails, nothing has changed.
+ * Copies a backup to the place where the next startup finds it. A failed copy changes nothing.
  *
- * @throws {DatabaseError} INVALID_OPTION if it is not a backup or is a later one,
- *   INVALID_OPERATION if a restore is already prepared, STORAGE_UNAVAILABLE if a newer version
- *   wrote it, DISK_FULL, CANCELLED.
+ * @throws {DatabaseError} INVALID_OPTION if the path is not a backup, or the backup is newer than
+ *   the point, INVALID_OPERATION if a restore is already prepared, STORAGE_UNAVAILABLE if a newer
+ *   version wrote it, DISK_FULL, CANCELLED.
  * @throws {CorruptionError} If it is damaged.
  * @throws {DiskError}
  */

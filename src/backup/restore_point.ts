@@ -1,13 +1,13 @@
 /**
- * Brings a copy of a backup to a later moment, up to and including a seq. It uses the log files
- * since the backup, from the archive and from the server itself, and the catalog's journal.
+ * Rolls a copy of a backup forward to a later moment, up to and including a seq. It uses the log
+ * files since the backup, from the archive and from the server itself, and the catalog's journal.
  *
- *     1 the log files that lead from the backup to the point are found, without a gap
- *     2 they are copied after the log of the backup, each compared with its checksum
- *     3 of a long log, what was copied is written to segments now and then, and goes
- *     4 the log is cut after the last commit at or below the point
- *     5 the catalog takes over what was changed at or below the point; the list is written again,
- *       without the uploaded files of tables and rows that are gone by then
+ *     1 find the log files that lead from the backup to the point without a gap
+ *     2 copy them after the log of the backup, and compare each with its checksum
+ *     3 if the log is long, write the copied part to segments from time to time, and remove it
+ *     4 cut the log after the last commit at or below the point
+ *     5 apply the catalog changes up to the point to the catalog, and write the list again,
+ *       without the uploaded files of tables and rows that no longer exist at the point
  *
  * The result is a backup of that moment. Anything unavailable causes an error that names it, except
  * for uploaded files, which no archive contains: missing ones are reported.
@@ -71,10 +71,10 @@ export interface PointWork {
   readonly listener: StageListener;
 }
 
-/** A longer log would take too much memory when it is read on startup. */
+/** The maximum length of the copied log. A longer one would take too much memory on startup. */
 const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
-/** Enough for the largest row of any configuration. */
+/** The maximum size of a row during the replay, enough for the largest row of any configuration. */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
 /** A log file of a backup. */
@@ -83,7 +83,7 @@ interface LogFile {
   readonly file: BackupFile;
 }
 
-/** Brings a closed copy to the point. @returns The resulting list of files. */
+/** Rolls a closed copy forward to the point. @returns The resulting list of files. */
 export async function bringTo(
   parts: PointParts,
   pending: DataPaths,
@@ -211,7 +211,7 @@ class PointRun {
   /**
    * Writes the contents of the log to segments, so that the log need not be read in one go.
    *
-   * @returns False if it could not: a commit that continues in the next file cannot be split.
+   * @returns False if a commit continues in the next file, because such a commit cannot be split.
    */
   async #settle(journal: readonly JournalEntry[]): Promise<boolean> {
     const { clock, disk, random } = this.#parts;
@@ -299,7 +299,7 @@ class PointRun {
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
-    // Files of a table that had been dropped by then may still be listed.
+    // The list may still contain files of a table that was dropped before the point.
     const entries = await this.#withCatalog((catalog) =>
       catalog.files().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
     );

@@ -1,7 +1,7 @@
 /**
  * Finds the sources for a restore to a point: reads the request, determines the server's own part
- * of the log, and lists the log files and catalog changes that lead from a backup to the point.
- * There must be no gap, or else an error names it. Nothing here changes anything.
+ * of the log, and lists the log files and catalog changes that lead from a backup to the point. A
+ * gap is an error that names the missing part. No function here changes any file.
  */
 
 import { timeText } from "../base/clock.ts";
@@ -37,7 +37,8 @@ export interface LogTail {
   readonly journal: readonly JournalEntry[];
   readonly journalEnd: number;
   /**
-   * Everything committed up to this seq is in the files; undefined if only the files can show it.
+   * The files contain every commit up to this seq; undefined if the end is known only after the
+   * files are read.
    */
   readonly endSeq: number | undefined;
   /** The directory of uploaded files that the backup does not contain. */
@@ -271,7 +272,7 @@ export function refuseBefore(
   throw pointRefused(request, what, "name an older backup");
 }
 
-/** The error for a point that cannot be reached. */
+/** Returns the error for a point that cannot be reached. */
 export function pointRefused(
   { eras, seq, source }: Pick<PointRequest, "eras" | "seq" | "source">,
   what: string,
@@ -284,7 +285,7 @@ export function pointRefused(
   );
 }
 
-/** The error for a log that ends before the point. */
+/** Returns the error for a log that ends before the point. */
 export function pointUncovered(
   request: PointRequest,
   reached: number,

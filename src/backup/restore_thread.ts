@@ -1,7 +1,6 @@
 /**
- * Brings a copy of a backup to a later moment in a separate thread, so that a server stays
- * responsive: the thread reads, replays and truncates the log, and reads every file for its
- * checksum.
+ * Rolls a copy of a backup forward in a separate thread, so that a server stays responsive: the
+ * thread reads, replays and truncates the log, and reads every file for its checksum.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";

@@ -1,6 +1,7 @@
 /**
- * Dates the seqs after a backup. The backup itself contains only the eras up to its own end. Later
- * ones are in the catalog of the database from which it was made, or in the archive of its log.
+ * Finds the times of the seqs after a backup. The backup itself contains only the eras up to its
+ * own end. Later eras are in the catalog of the database from which it was made, or in the archive
+ * of its log.
  */
 import type { Clock } from "../base/clock.ts";
 import { removeTree } from "../base/copy_file.ts";

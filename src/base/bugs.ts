@@ -2,7 +2,7 @@
  * Decides how far a bug reaches.
  *
  *     work of one caller ──bug──► that work ends; its caller is told, and the log has the stack
- *     a change of what is durable, or of the order of commits
+ *     a change of durable state, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *
  * Code that changes shared state marks the errors it throws ({@linkcode inDoubt}). Code that serves
@@ -42,7 +42,7 @@ export function asOneChange<T>(change: () => T): T {
 /** Records a bug and lets other work continue; see {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
-/** A clock whose timer callbacks are guarded, so that a bug in one does not end the process. */
+/** Returns a clock that guards timer callbacks, so that a bug in one does not end the process. */
 export function containingClock(clock: Clock, onBug: OnBug): Clock {
   return {
     nowMs: () => clock.nowMs(),

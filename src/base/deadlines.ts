@@ -1,7 +1,7 @@
 /**
- * Many deadlines that share one timer, because thousands of timers of their own would cost more
- * memory than the work that waits. A binary heap, whose items know their places, so that an item
- * leaves it in logarithmic time.
+ * Serves many deadlines with one timer, because thousands of timers would cost more memory than the
+ * waiting work. The deadlines form a binary heap. Each item knows its place in the heap, so
+ * removing an item takes logarithmic time.
  *
  * Invariant: while there are items, a timer is set that fires no later than the earliest deadline.
  */
@@ -50,7 +50,10 @@ export class Deadlines<T extends TimedItem> {
     if (this.#heap.length === 0) this.#stopTimer();
   }
 
-  /** A timer that fires too early is set again, so it stays when the earliest item leaves. */
+  /**
+   * Sets the timer for the earliest deadline. If the earliest item leaves, the timer stays: a timer
+   * that fires too early is only set again.
+   */
   #setTimer(): void {
     const dueMs = this.#heap[0]?.dueMs;
     if (dueMs === undefined || this.#timerMs <= dueMs) return;

@@ -95,9 +95,9 @@ export interface Disk {
   syncDirectorySoon(path: string): Promise<void>;
   /** Returns the absolute path without symbolic links. @throws {DiskError} ENOENT */
   realPath(path: string): string;
-  /** The bytes available to this process on the file system of `path`. */
+  /** Returns the bytes available to this process on the file system of `path`. */
   freeBytes(path: string): number;
-  /** The size in bytes of the file system of `path`. */
+  /** Returns the size in bytes of the file system of `path`. */
   totalBytes(path: string): number;
   /**
    * Acquires the exclusive lock on a file for the lifetime of the process.

@@ -19,7 +19,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only: mount it writable, or configure another one",
 };
 
-/** Returns undefined for a code that is too rare to have an explanation. */
+/** Returns the explanation of a code; undefined for a code too rare to have one. */
 export function reasonOfCode(code: string): string | undefined {
   return Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
 }

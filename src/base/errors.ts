@@ -69,7 +69,7 @@ export function withDetails(error: DatabaseError, changes: ErrorChanges): Databa
   return new DatabaseError(code, message, { ...detailsOf(error), cause: error, ...details });
 }
 
-/** The codes of machine errors. Their text may contain paths of the server's files. */
+/** The codes of machine errors. Their messages may contain paths of the server's files. */
 const OF_FILES: ReadonlySet<ErrorCode> = new Set([
   "DATA_DAMAGED",
   "DISK_FULL",

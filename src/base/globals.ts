@@ -3,8 +3,8 @@
  *
  * The runtime creates most global properties on first access. Creating one while the server works
  * changes the shape of the global object, and compiled code that reads a global is specialised for
- * that shape: all of it is discarded and compiled again. The first flush would cause that, with the
- * globals that only its thread needs, after all other code has become fast.
+ * that shape: all of it is discarded and compiled again. The first flush would cause this after all
+ * other code has become fast, because its thread accesses globals that no other code needs.
  */
 
 /** Creates every global property, once. Takes a few milliseconds. */

@@ -15,7 +15,7 @@ export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // Safe: another C library has another name, and callers can do without it.
+      // Safe: a different C library has a different name, and callers work without it.
     }
   }
   return undefined;

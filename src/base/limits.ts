@@ -76,12 +76,14 @@ export const FIRST_SLICE_MS_MAX = 5;
 export const FURTHER_SLICE_MS_MAX = 2;
 
 /**
- * The number of answers of a correlated subquery that a run remembers. Others may be recomputed.
+ * The number of results of a correlated subquery that are cached during a run. Other results may be
+ * recomputed.
  */
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 
 /**
- * The maximum number of rows of a recursive query. A query that does not end by itself ends here.
+ * The maximum number of rows of a recursive query. A query that would not terminate fails at this
+ * limit.
  */
 export const RECURSION_ROWS_MAX = 1_000_000;
 

@@ -1,8 +1,8 @@
 /**
- * Notices when the process approaches its memory limit, makes it release what it can do without,
- * and reports when it is so close that no further work should begin.
+ * Notices when the process approaches its memory limit, makes it release memory that it does not
+ * need, and reports when it is so close that no further work should begin.
  *
- *     ample ──above 70 %──► short: memory is given back, again and again ──below──► ample
+ *     ample ──above 70 %──► short: memory is released repeatedly ──below──► ample
  *                             └──above 85 %──► tight: work waits ──below 80 %──► short
  *
  * - File pages are not counted: the system reclaims them by itself.

@@ -31,7 +31,10 @@ export function nearestName(
   return best;
 }
 
-/** A one-letter name is near no other. In `a.b` the last part counts. */
+/**
+ * Returns the number of edits allowed for a name. A one-letter name is near no other name. In `a.b`
+ * the length of the last part counts.
+ */
 function editsOf(name: string): number {
   const { length } = name.slice(name.lastIndexOf(".") + 1);
   if (length < 2) return 0;

@@ -109,7 +109,7 @@ export class SeqGenerator {
     return this.#last;
   }
 
-  /** The clock's time, for {@linkcode next}. */
+  /** Returns the clock's time, for {@linkcode next}. */
   clockMs(): number {
     return this.#clock.nowMs();
   }
@@ -180,14 +180,15 @@ export class SeqGenerator {
   }
 
   /**
-   * The clock time with small corrections ignored. Every later id has this time or a later one.
+   * Returns the clock time with small corrections ignored. Every later id has this time or a later
+   * one.
    */
   nowMs(): number {
     const wallMs = this.#clock.nowMs();
     this.#noteJump(wallMs);
     const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // Do not wait for a time outside the range of ids, where issuing an id fails.
+      // Does not wait for a time outside the range of ids, where issuing an id fails.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -198,7 +199,9 @@ export class SeqGenerator {
     return Math.max(this.#highMs, 0) + SEQ_EPOCH_MS;
   }
 
-  /** The newest seq that, like every seq before it, has at least this age; 0 if no seq has. */
+  /**
+   * Returns the newest seq that, like every seq before it, has at least this age; 0 if no seq has.
+   */
   agedSeq(ageMs: number): number {
     const nowMs = this.nowMs();
     if (this.#times !== undefined) return this.#times.agedSeq(ageMs, nowMs);
@@ -236,7 +239,7 @@ export class SeqGenerator {
 
   /** Returns the lowest millisecond that an id may have at a clock time. */
   #idMsAt(clockMs: number): number {
-    // Do not follow the clock to a time outside the range of ids.
+    // Does not follow the clock to a time outside the range of ids.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);
@@ -270,7 +273,7 @@ export class SeqGenerator {
     if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
-  /** Makes the next ids exceed one that was seen elsewhere. */
+  /** Makes the next ids exceed an id that was seen elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
     this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));

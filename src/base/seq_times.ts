@@ -5,7 +5,7 @@
  * They then advance with the clock at a constant distance. Each change of that distance begins an
  * era:
  *
- *     base ids of a time ──► era: ids from `fromSeq` on are of `aheadMs` before what they say ──► …
+ *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──► …
  *
  * There is one era per clock jump, so the list stays short. It is kept with the definitions and
  * copied with them, so that no row has to store a time of its own.
@@ -76,19 +76,23 @@ export class SeqTimes {
     this.#isSaved = true;
   }
 
-  /** The clock time at which a seq was issued, in Unix milliseconds. */
+  /** Returns the clock time at which a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     const { aheadMs } = this.#eras.findLast(({ fromSeq }) => fromSeq <= seq) ?? BASE;
     return unixMsFromSeq(seq) - aheadMs;
   }
 
-  /** The last seq issued at or before a Unix millisecond, in the newest era that has one. */
+  /**
+   * Returns the last seq issued at or before a Unix millisecond, in the newest era that has one.
+   */
   lastSeqUpTo(unixMs: number): number {
     const index = this.#eras.findLastIndex((era) => this.#startMsOf(era) <= unixMs);
     return this.#boundIn(Math.max(index, 0), unixMs);
   }
 
-  /** The newest seq that, like every seq before it, has at least this age; 0 if no seq has. */
+  /**
+   * Returns the newest seq that, like every seq before it, has at least this age; 0 if no seq has.
+   */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
     for (const [index, era] of this.#eras.entries()) {
@@ -102,7 +106,9 @@ export class SeqTimes {
     return bound;
   }
 
-  /** The latest clock time since an era began: rows that had expired by then stay expired. */
+  /**
+   * Returns the latest clock time since an era began. Rows that had expired by then stay expired.
+   */
   #latestMs(index: number, nowMs: number): number {
     let latestMs = nowMs;
     for (const { seenMs } of this.#eras.slice(index + 1)) latestMs = Math.max(latestMs, seenMs);

@@ -1,8 +1,8 @@
 /**
  * Typed arrays in memory that threads share: sending one to another thread copies nothing.
  *
- * Only the event loop writes to them. A reader in another thread is given a bound on `_seq`, below
- * which the event loop no longer writes anything.
+ * Only the event loop writes to them. A reader in another thread receives a bound on `_seq` below
+ * which the event loop no longer writes.
  */
 
 export function sharedBytes(length: number): Uint8Array {

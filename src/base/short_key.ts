@@ -5,7 +5,7 @@
 
 const KEY_CHARS_MAX = 512;
 
-/** Returns a short text unchanged, and a collision-resistant digest of a long one. */
+/** Returns a short string unchanged, and a collision-resistant digest of a long one. */
 export function shortKey(text: string): string {
   if (text.length <= KEY_CHARS_MAX) return text;
   return new Bun.CryptoHasher("sha256").update(text).digest("base64");
@@ -14,7 +14,7 @@ export function shortKey(text: string): string {
 /** The characters of a digest key: 132 of the 256 bits of SHA-256. */
 const DIGEST_CHARS = 22;
 
-/** Returns a digest of a text in a few characters. Equal texts have equal digests forever. */
+/** Returns a digest of a string in a few characters. The digest of a string never changes. */
 export function digestKey(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url").slice(0, DIGEST_CHARS);
 }

@@ -1,6 +1,7 @@
 /**
- * Zstandard (RFC 8878) for blocks of a few KiB, at its fastest level: for small blocks of text and
- * JSON it compresses as well as higher levels, at one and a half times their speed.
+ * Compresses blocks of a few KiB with Zstandard (RFC 8878), at its fastest level. For small blocks
+ * of text and JSON, this level compresses as well as higher ones, at one and a half times their
+ * speed.
  *
  * A frame states its uncompressed length in one of two ways, and has one block, because the input
  * is short:
@@ -10,7 +11,7 @@
  *                4    1   0x20: one byte of length follows; 0x60: two, of the length less 256
  *                5  1, 2   length
  *                …    3   u24: 1 for the last block, twice its kind, eight times its size
- *                      …   a byte of a block of equal bytes, or as many as the size says
+ *                      …   the one byte of a block of equal bytes, or all bytes of the block
  */
 import { assert } from "./assert.ts";
 

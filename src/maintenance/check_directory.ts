@@ -48,7 +48,7 @@ export interface CheckParts {
   readonly temporary: string;
 }
 
-/** Receives each finding immediately, with the name of the affected table. */
+/** Called with each finding as soon as it is made, and the name of the affected table. */
 export interface DirectoryListener {
   onFinding(finding: Finding, table: string | undefined): void;
   onChecked: CheckListener["onChecked"];
@@ -74,7 +74,7 @@ export interface DirectoryCheck {
   /** The highest id of an uploaded file, which is a SNOWFLAKE_ID. */
   readonly highestFileId: number;
   readonly damagedSegments: ManifestState["segments"];
-  /** Files of indexes that are missing, or not as the rows are. */
+  /** Index files that are missing or do not match the rows. */
   readonly damagedIndexes: readonly DamagedIndex[];
   /**
    * Storages whose directories are missing or belong to another database. Their files were not
@@ -124,9 +124,7 @@ export function checkDirectory(
   }
 }
 
-/**
- * Returns true if the first startup was stopped before it created a catalog, which it does first.
- */
+/** Returns true if the first startup ended before its first step, the creation of a catalog. */
 function isUnborn(paths: DataPaths, disk: Disk): boolean {
   return (disk.sizeOf(catalogPathOf(paths.root)) ?? 0) === 0 && !holdsRows(paths, disk);
 }
@@ -223,7 +221,7 @@ function checkSegmentsOf(
   return checkSegments(options, files);
 }
 
-/** Checks the indexes of sound segments whose storages are there. */
+/** Checks the indexes of sound segments in available storages. */
 function checkIndexesOf(
   paths: DataPaths,
   {
@@ -257,7 +255,8 @@ function checkIndexesOf(
 }
 
 /**
- * The next startup takes over a storage that came with a restore. It contains nothing from before.
+ * Returns the unavailable storages. A storage that came with a restore is not among them: the next
+ * startup adopts it, and it contains no older data.
  */
 function missingOf(
   { holdsAll }: DataPaths,

@@ -2,9 +2,9 @@
  * `tidemark verify` and `tidemark repair`: read the arguments, run the check and the repair, and
  * produce output and an exit code.
  *
- *     exit 0   sound; or repaired, so that a server starts; or --help
- *     exit 1   damage was found; or was not repaired, and the directory is as it was
- *     exit 2   nothing was checked: misuse, a directory in use, of a newer format, or half restored
+ *     exit 0   the directory is sound, or was repaired so that a server starts; or --help
+ *     exit 1   damage was found, or could not be repaired and the directory is unchanged
+ *     exit 2   nothing was checked: wrong use, or a directory in use, newer, or half restored
  */
 
 import { stagedPath, stagedStep } from "../backup/mod.ts";
@@ -228,7 +228,7 @@ function requireUnused(
 }
 
 /**
- * Refuses a directory in which a restore is half done. Files missing from it are not damage, and a
+ * Refuses a directory with an unfinished restore. Files missing from it are not damage, and a
  * repair would quarantine them permanently.
  */
 function refuseMoving(disk: Disk, paths: DataPaths): void {
@@ -258,7 +258,7 @@ function refused(what: string): DatabaseError {
   return new DatabaseError("STORAGE_UNAVAILABLE", what);
 }
 
-/** Prints findings as they are made, and the progress at intervals. */
+/** Prints each finding when it is made, and the progress at intervals. */
 class Report implements DirectoryListener {
   readonly #parts: MaintenanceParts;
   readonly #paths = new Set<string>();

@@ -43,9 +43,9 @@ export interface RepairPlan {
    * unchanged.
    */
   readonly obstacles: readonly string[];
-  /** Losses that need no consent, because the data is already damaged. */
+  /** Losses that need no consent, because the data is damaged already. */
   readonly losses: readonly string[];
-  /** Data that is given up so that a server starts. This needs consent. */
+  /** Data that is given up so that a server starts. The repair needs consent for it. */
   readonly sacrifices: readonly string[];
   /** Data that remains above the point of truncation. */
   readonly remains: readonly string[];
@@ -125,7 +125,7 @@ export function repairDirectory(
   try {
     const { manifest } = catalog;
     const nowMs = clock.nowMs();
-    // Done before the truncation, for the same reason as the publication below.
+    // Archives before the truncation, because a repair after a crash does not truncate again.
     if (check.catalog.isOnlyLogDamaged || plan.cut !== undefined) {
       catalog.changeSetting(INCARNATION, "");
     }

@@ -1,10 +1,10 @@
 /**
- * `tidemark restore`: reads the arguments, restores a backup as it is or brings it to a later
- * moment, and produces output and an exit code.
+ * `tidemark restore`: reads the arguments, restores a backup as it is or rolls it forward to a
+ * later moment, and produces output and an exit code.
  *
  *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
- *     exit 2   nothing was changed either: misuse, a directory in use, a point that nothing covers
+ *     exit 2   nothing was changed: wrong use, a directory in use, or a point that no log covers
  */
 import { parseArgs } from "node:util";
 import {

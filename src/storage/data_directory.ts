@@ -1,10 +1,10 @@
 /**
  * Opens the data directory: locks it against other processes, and removes the leftovers of a crash.
  *
- * `format.json` records the version of the layout. It and the formats of the files are read before
- * anything is written, even the lock, so that an older program leaves a newer directory exactly as
- * it is. A new directory gets `format.json` before anything else. A directory with a log or a `tmp`
- * but no `format.json` therefore does not come from Tidemark.
+ * `format.json` records the version of the layout. The server reads this version and the formats of
+ * the files before it writes anything, even the lock, so that an older program leaves a newer
+ * directory unchanged. A new directory gets `format.json` before anything else. A directory with a
+ * log or a `tmp` but no `format.json` therefore does not come from Tidemark.
  */
 import { dirname } from "node:path";
 import { emptyDirectory } from "../base/copy_file.ts";
@@ -22,10 +22,12 @@ import {
 } from "./directory/lost_and_found.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
 
-/** Raised whenever an older program could not read what this one writes. */
+/**
+ * The format number, which is raised whenever an older program could not read a newer directory.
+ */
 const DIRECTORY_FORMAT = 1;
 
-/** Names in the server's own directory that it sweeps, overwrites or removes on startup. */
+/** The names in the data directory that the server sweeps, overwrites or removes on startup. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
   "ballast",
   "files",
@@ -210,7 +212,7 @@ export function refuseBackup(disk: Disk, root: string): void {
   });
 }
 
-/** The format recorded in format.json. Undefined if the file is missing or records none. */
+/** Returns the format recorded in format.json. Undefined if the file is missing or records none. */
 export function directoryFormat(disk: Disk, paths: DataPaths): number | undefined {
   if (!disk.exists(paths.format)) return undefined;
   const text = Buffer.from(disk.readFile(paths.format)).toString("latin1");

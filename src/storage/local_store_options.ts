@@ -94,7 +94,7 @@ export interface LocalStoreParts {
   readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
-/** The parts of a store. The store opens those that the caller did not provide. */
+/** The parts of a store. The store opens each part that the caller did not provide. */
 export interface StoreWithPlaces extends LocalStoreParts {
   readonly directory: DataDirectory;
   readonly storages: Storages;
@@ -124,7 +124,8 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
 }
 
 /**
- * The clock may have been wrong before it was set back, so the message does not ask to correct it.
+ * Returns the handler that logs a step back of the clock. The clock may have been wrong before it
+ * was set back, so the message does not ask to correct it.
  */
 export function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
   return ({ fromMs, toMs }) => {

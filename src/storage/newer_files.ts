@@ -68,7 +68,8 @@ function refuseNewer(
 }
 
 /**
- * The checksum covers the whole file. The file is read only if its number claims a newer format.
+ * Returns the format of a deletion vector file. The file is read in full, for its checksum, only if
+ * its number claims a newer format.
  */
 function deletionsFormat(disk: Disk, path: string): number | undefined {
   const claimed = numberInMagic(headOf(disk, path, HEADER_BYTES), DELETIONS_MAGIC_NAME);

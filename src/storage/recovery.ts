@@ -154,7 +154,10 @@ function tablesOf(
   return tables;
 }
 
-/** The catalog is behind the log only if it was replaced by an older one. */
+/**
+ * Requires that the catalog is as new as the log. It is behind only if an older catalog replaced
+ * it.
+ */
 function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
   for (const { catalogSeq: writtenUnder, path } of frames) {
     if (writtenUnder <= catalogSeq) continue;
@@ -194,7 +197,7 @@ class Replay {
     }
   }
 
-  /** A table that is not in the catalog was dropped. */
+  /** Returns the flushed seq of a table. A table that is not in the catalog was dropped. */
   #flushedSeqOf(tableId: number): number {
     return this.#tables.get(tableId)?.skipsUpTo ?? Infinity;
   }

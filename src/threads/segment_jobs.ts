@@ -1,6 +1,6 @@
 /**
- * Runs the jobs of a thread that writes segments. They come one at a time, as `segment_threads.ts`
- * sends them, and each is answered with its outcome.
+ * Runs the jobs of a thread that writes segments. `segment_threads.ts` sends one job at a time, and
+ * gets the outcome of each as the answer.
  *
  * A job is cancelled through a flag in shared memory, because this thread reads no message while it
  * works.
@@ -50,7 +50,7 @@ declare const self: Worker;
 const collection = new IdleCollection(systemClock);
 
 /**
- * Serves the jobs that arrive from now on.
+ * Serves all jobs that arrive after this call.
  *
  * @param loadKeys Lets this thread compute the expressions in the keys of indexes. It is called
  *   before the first job with such an index, because most databases have none.

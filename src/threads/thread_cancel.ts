@@ -4,7 +4,7 @@
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 
-/** The interval at which the caller is asked whether the work is cancelled. */
+/** The interval between checks of whether the caller has cancelled the work. */
 const LOOK_MS = 50;
 
 /** One number, which becomes non-zero once the work is cancelled. */

@@ -1,6 +1,6 @@
 /**
- * Transfers an error between threads, which do not preserve error classes: as plain data, and then
- * as an error of its class again.
+ * Transfers an error between threads. Messages do not preserve error classes, so the error is sent
+ * as plain data, from which the receiver recreates an error of the original class.
  */
 import {
   CorruptionError,
@@ -61,7 +61,7 @@ export function errorFromFailure(failure: ThreadFailure): Error {
     }
     case "bug": {
       const error = new Error("A thread hit a bug");
-      // The useful stack is that of the thread.
+      // Keeps the stack of the thread in which the error occurred.
       error.stack = failure.text;
       return error;
     }

@@ -1,16 +1,16 @@
 /**
- * The dimensions of arrays.
+ * Handles the dimensions of arrays.
  *
- * An array of several dimensions is an array of arrays, all of which have the same dimensions; its
- * type is that of an array of one dimension. An empty array has no dimension. Positions count from
- * 1 in each dimension.
+ * An array of several dimensions is an array of arrays that all have the same dimensions. Its type
+ * is the same as the type of an array of one dimension. An empty array has no dimension. Positions
+ * count from 1 in each dimension.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Value } from "./value.ts";
 
 export type ArrayValue = readonly Value[];
 
-/** The most dimensions of an array, as in PostgreSQL. */
+/** The maximum number of dimensions of an array, as in PostgreSQL. */
 export const DIMENSIONS_MAX = 6;
 
 export function isArrayValue(value: Value): value is ArrayValue {
@@ -58,7 +58,7 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
 }
 
 /**
- * Makes an array of the values of rows: of one dimension, or of one more than the values have.
+ * Makes an array of the values of rows. It has one dimension, or one more than the values have.
  *
  * @throws {DatabaseError} INVALID_VALUE if the values are arrays that differ in their dimensions,
  *   or if one of several is empty or NULL.

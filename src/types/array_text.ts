@@ -1,7 +1,8 @@
 /**
  * The text form of arrays: `{1,NULL,"a b"}`, and `{{1,2},{3,4}}` for two dimensions.
  *
- * Arrays begin at position 1. A text that names its bounds, as `[1:2]={a,b}`, is read if they do.
+ * Arrays begin at position 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted if
+ * the bounds begin at 1.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -30,7 +31,7 @@ function quoted(text: string): string {
 }
 
 /**
- * Reads an array, and each element by `read`.
+ * Reads an array. `read` converts each element.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG, and the errors of reading an element.
  */
@@ -38,12 +39,12 @@ export function arrayFromText(text: string, read: (element: string) => Value): A
   return new ArrayReader(text, read).array();
 }
 
-/** `[1:2][1:3]=` before the array, with its blanks. */
+/** Matches the bounds before an array, such as `[1:2][1:3]=`, with spaces. */
 const BOUNDS = /^\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\]\s*)+)=\s*/;
 
 const BOUND = /\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]/g;
 
-/** Each blank can match only one part of the pattern, so matching never backtracks. */
+/** Each space can match only one part of the pattern, so matching never backtracks. */
 const ELEMENT =
   /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))(?=[,}])/y;
 

@@ -3,7 +3,7 @@
  *
  *     implicit     where an operator or function needs it; never between text and numbers
  *     assignment   also where a value is written to a column: narrowing, any type to text
- *     explicit     also where the statement says so: CAST, `::`
+ *     explicit     also where the statement requests the cast: CAST, `::`
  *
  * A cast is a function of the two types, chosen once and applied to values that are not NULL.
  */
@@ -107,7 +107,7 @@ function findCast(wanted: Wanted): FoundCast {
 /** The scale of NUMERIC without a size. */
 const BARE_DECIMAL_SCALE = 10;
 
-/** Refuses a value for a bare NUMERIC that would become 0 without being it. */
+/** Refuses a nonzero value that a NUMERIC without a size would round to 0. */
 function keepingNonZero(cast: Caster, from: DataType): Caster {
   return (value) => {
     const stored = cast(value);
@@ -285,7 +285,7 @@ function castArray(wanted: Wanted): FoundCast {
 function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (from.kind === "embedding" && to.kind === "embedding") {
     if (from.dimensions === to.dimensions) return "same";
-    // Never succeeds, but reports how many numbers were expected.
+    // This call always fails, and its error states the expected number of numbers.
     return (value) => {
       checkDimensions(to.dimensions, (value as Float32Array).length);
       return value;

@@ -1,6 +1,4 @@
-/**
- * Casts among dates, times and intervals, and from integers in the units of their cells.
- */
+/** Casts among dates, times and intervals, and from integers in the units of their wire cells. */
 import { DatabaseError } from "../base/errors.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { type DataType, isInteger } from "./data_type.ts";
@@ -79,7 +77,7 @@ function dayOf(days: number): number {
   }
 }
 
-/** The error for a number that was most likely meant in another unit. */
+/** Returns the error for a number that was most likely meant in another unit. */
 function notInUnits(value: Whole, what: string, units: string, example: string): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",

@@ -1,8 +1,8 @@
 /**
- * Text by code point: its order (`COLLATE "C"`), its length, and cutting it.
+ * Compares (`COLLATE "C"`), measures and cuts strings by code point.
  *
  * JavaScript compares UTF-16 units, which differs from code points only for surrogates against
- * U+E000 to U+FFFF. Most text has neither, and pays only for a comparison.
+ * U+E000 to U+FFFF. Most strings contain neither, so they only pay for a comparison.
  */
 
 /** Orders strings by code points, which is the order of their UTF-8 bytes. */
@@ -17,7 +17,10 @@ export function compareCodePoints(left: string, right: string): number {
   return left.length - right.length;
 }
 
-/** Lifts surrogates above the rest of the basic plane, to the position of their code points. */
+/**
+ * Maps a UTF-16 unit to its position by code point: surrogates come after the rest of the basic
+ * plane.
+ */
 function rank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit <= 0xdfff ? unit + 0x2000 : unit - 0x800;

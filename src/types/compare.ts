@@ -80,7 +80,7 @@ function compareDoubles(left: Value, right: Value): number {
   return a === b ? 0 : Number(Number.isNaN(a)) - Number(Number.isNaN(b));
 }
 
-/** false < true; texts of ASCII characters. */
+/** Compares booleans (false < true), and strings of ASCII characters. */
 function compareNatural(left: Value, right: Value): number {
   const a = left as string;
   const b = right as string;
@@ -144,8 +144,8 @@ function compareDimensions(left: readonly number[], right: readonly number[]): n
 export type GroupKey = string | number | bigint | boolean;
 
 /**
- * Returns a primitive that a Set or a Map calls equal for exactly the values that SQL's `=` calls
- * equal.
+ * Returns a primitive that is the same Set or Map key for exactly the values that SQL's `=`
+ * considers equal.
  */
 export function groupKeyOf(type: DataType, value: Value): GroupKey {
   if (type.kind === "array") {
@@ -174,7 +174,10 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
   }
 }
 
-/** A length before each element keeps ['a,b'] apart from ['a', 'b']. */
+/**
+ * Returns the key of an element. The key begins with its length, which distinguishes ['a,b'] from
+ * ['a', 'b'].
+ */
 function elementKey(type: DataType, value: Value): string {
   if (isArrayValue(value)) return `[${value.map((item) => elementKey(type, item)).join("")}]`;
   return keyPart(type, value);

@@ -1,6 +1,6 @@
 /**
- * Concatenates vectors of one type. A representation that all of them share is kept: numbers are
- * copied array by array, strings byte by byte, and dictionaries are merged.
+ * Concatenates vectors of one type. If all vectors have the same representation, the result has it
+ * too: numbers are copied array by array, strings byte by byte, and dictionaries are merged.
  */
 import type { DataType } from "./data_type.ts";
 import { copyText, textSourceOf } from "./text_bytes.ts";
@@ -120,7 +120,7 @@ function concatNulls(
   return nulls;
 }
 
-/** Merges dictionaries into one that has each text once. */
+/** Merges dictionaries into one that contains each string once. */
 function concatCodes(parts: readonly (TextVector | ConstVector)[], length: number): Vector {
   const codeByText = new Map<Value, number>();
   const codeMaps = parts.map((part) => {

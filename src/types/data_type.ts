@@ -1,9 +1,9 @@
 /**
- * The data types of SQL: a closed union, with the facts that every layer needs about each.
+ * The data types of SQL: a closed union, with the facts about each type that every layer needs.
  *
  * A parameter that changes which values fit (precision, scale, length, dimensions) is part of the
- * type. `unknown` is a type of expressions only: of an untyped literal, of NULL, and of a parameter
- * before its context is known.
+ * type. Only expressions have the type `unknown`: an untyped literal, NULL, and a parameter before
+ * its context is known.
  */
 import { type EnumType, enumName } from "./enum_type.ts";
 
@@ -23,7 +23,7 @@ export type DataType =
     }
   /** `lengthMax` counts code points; absent for TEXT. */
   | { readonly kind: "text"; readonly lengthMax?: number }
-  /** JSON keeps its text. `binary` marks JSONB, whose text is canonical. */
+  /** A JSON value keeps its text as written. `binary` marks JSONB, whose text is canonical. */
   | { readonly kind: "json"; readonly binary: boolean }
   | { readonly kind: "timestamp"; readonly digits?: number }
   | { readonly kind: "datetime"; readonly digits?: number }
@@ -41,7 +41,7 @@ export type DataType =
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
-  /** A type of expressions only: no column holds rows. */
+  /** Only expressions have this type: no column contains rows. */
   | { readonly kind: "row"; readonly fields: readonly RowField[] }
   /**
    * `isNull` marks a literal NULL, which has no digits to keep; `isJson` a list or an object among

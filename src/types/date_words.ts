@@ -6,7 +6,7 @@
  *     8 January 1999     08-Jan-1999    1999-Jan-08
  *     1999/01/08         1999-01-08 AD  19990108 040506
  *
- * `1/8/1999` is not among them: it is two days in two countries.
+ * `1/8/1999` is not accepted: it means different days in different countries.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -18,7 +18,7 @@ const WEEKDAY = String.raw`(?:(?:sun|mon|tue(?:s)?|wed(?:nes)?|thu(?:r|rs)?|fri|
 const GAP = String.raw`[\s,/-]{1,3}`;
 const DAY = String.raw`(\d{1,2})`;
 const YEAR = String.raw`(\d{4})`;
-/** The time and the zone, which are read as after a date of ISO 8601. */
+/** The time and the zone, in the same form as after an ISO 8601 date. */
 const REST = String.raw`((?:[\sT].*)?)$`;
 
 interface Form {
@@ -48,7 +48,7 @@ const TIME_FIRST = new RegExp(
   "is",
 );
 
-/** `19990108 040506`. */
+/** Matches a date and a time without separators: `19990108 040506`. */
 const DIGITS = /^(\d{4})(\d{2})(\d{2})(?:T|\s{1,3})(\d{2})(\d{2})(\d{2})((?:[\s.Z+-].*)?)$/is;
 
 const ERA = /\b(AD|BC)$/i;

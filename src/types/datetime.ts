@@ -1,7 +1,7 @@
 /**
  * Dates and times of the proleptic Gregorian calendar, years 1 to 9999: text forms and fields.
  *
- * Dates are days since 1970-01-01, timestamps are microseconds since then. A timestamp is a
+ * Dates are days since 1970-01-01, timestamps are microseconds since the same day. A timestamp is a
  * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides
  * the difference.
  */
@@ -189,11 +189,11 @@ const DATE_TIME = new RegExp(
   String.raw`^(?:(\d{4,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))(?:(?:\s*T\s*|\s+)${CLOCK})?${ZONE}$`,
   "i",
 );
-/** A Julian day: the days since the beginning of the year 4713 before Christ. */
+/** Matches a Julian day: the number of days since the beginning of 4713 BC. */
 const JULIAN = /^J(\d{1,7})$/i;
 const JULIAN_OF_1970 = 2_440_588;
 
-/** `040506`, or `0405` without seconds. */
+/** Matches a time without colons: `040506`, or `0405` without seconds. */
 const TIME_DIGITS = /^(\d{2})(\d{2})(\d{2})?$/;
 
 const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");

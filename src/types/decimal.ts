@@ -18,7 +18,7 @@ const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) =>
 /** Larger exponents and digit counts are refused before BigInt, whose cost grows faster. */
 const EXPONENT_MAX = 10_000;
 
-/** The advice for a value that needs more digits than any DECIMAL has. */
+/** The hint for a value that needs more digits than any DECIMAL has. */
 export const DECIMAL_TOO_LONG: string = `a DECIMAL has at most ${DECIMAL_PRECISION_MAX} digits: ROUND the values that it is computed from, or cast them to DOUBLE PRECISION`;
 
 function powerOfTen(power: number): bigint {
@@ -141,7 +141,7 @@ export function fitsPrecision(value: Whole, precision: number): boolean {
   return value < bound && value > -bound;
 }
 
-/** Returns a text with exactly `scale` fraction digits. The sign is kept: "-0.05". */
+/** Returns a string with exactly `scale` fraction digits. The sign is kept: "-0.05". */
 export function textFromDecimal(value: Whole, scale: number): string {
   if (scale === 0) return value.toString();
   const negative = value < 0;

@@ -1,15 +1,15 @@
 /**
- * Texts that are created on first access, because a filter may discard all or most rows before
- * that.
+ * Strings that are created on first access, because a filter may discard all or most rows before
+ * then.
  */
 import { assert } from "../base/assert.ts";
 import { type Selection, take, type Utf8Vector, type Vector } from "./vector.ts";
 
 /** Creates the strings, while their vector is valid. */
 interface TextMaker {
-  /** Creates all of them; called at most once. */
+  /** Creates all strings; called at most once. */
   make(): Utf8Vector;
-  /** Creates the chosen ones; undefined if creating all is less work. */
+  /** Creates the strings of the chosen rows; undefined if creating all strings is less work. */
   choose(selection: Selection): Utf8Vector | undefined;
 }
 
@@ -18,8 +18,8 @@ export function deferredTexts(length: number, maker: TextMaker): Utf8Vector {
 }
 
 /**
- * Takes rows as `take` does, except that strings are taken on first access and must still be valid
- * then.
+ * Selects rows as `take` does, but reads the strings on first access, when they must still be
+ * valid.
  */
 export function takeLater(vector: Vector, selection: Selection): Vector {
   if (vector.kind !== "utf8") return take(vector, selection);

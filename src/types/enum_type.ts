@@ -43,7 +43,10 @@ function lookupOf({ labels }: EnumType): Lookup {
   return lookup;
 }
 
-/** The name of an enum type in messages: with its namespace, unless that is the default one. */
+/**
+ * Returns the name of an enum type for messages, with its namespace unless it is in the default
+ * one.
+ */
 export function enumName({ name, namespace }: EnumType): string {
   return namespace === "default" ? quoted(name) : `${quoted(namespace)}.${quoted(name)}`;
 }
@@ -52,7 +55,7 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name}"`;
 }
 
-/** Labels in an error message. */
+/** The maximum number of labels in an error message. */
 const SHOWN_MAX = 10;
 
 /** @throws {DatabaseError} INVALID_VALUE */

@@ -96,7 +96,7 @@ export function finiteFloat(value: number): number {
 /** Each digit can match only one part of the pattern, so matching never backtracks. */
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** The words for what is no number, and for what is beyond all numbers. */
+/** The words for NaN and for infinity. */
 const NOT_FINITE = /^([+-]?)(?:(nan)|inf(?:inity)?)$/i;
 
 /** Reads a number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */

@@ -109,9 +109,9 @@ export function divideInterval({ months, days, micros }: Interval, divisor: numb
 }
 
 /**
- * Converts fractions: those of months become days, and the remaining fractions become seconds. Both
- * are rounded to microseconds of their unit, as in PostgreSQL, because errors of binary fractions
- * would show otherwise.
+ * Converts fractions: fractions of months become days, and the remaining fractions become seconds.
+ * Both are rounded to microseconds of their unit, as in PostgreSQL, because errors of binary
+ * fractions would show otherwise.
  */
 function intervalOfFractions(months: number, days: number, micros: number): Interval {
   const wholeMonths = Math.trunc(months);

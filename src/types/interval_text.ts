@@ -214,7 +214,7 @@ class Parts {
     return this.#bare === undefined && this.#isNew(...wordsOf(unit, amount));
   }
 
-  /** A bare number before a clock time means days: '1 02:03'. */
+  /** Adds a bare number as days if a clock time follows it: '1 02:03'. */
   #addBareDays(): boolean {
     if (this.#bare === undefined) return true;
     this.#sum.add({ part: "days", count: 1 }, this.#bare);

@@ -2,8 +2,8 @@
  * Converts values to JSON cells of the wire, and parameters of a request to values.
  *
  * JSON.stringify of a cell gives its wire form: integers beyond 2^53, decimals, NaN and infinity
- * are strings, bytes, embeddings and arrays are arrays, rows are the text of JSON objects as JSON
- * is, and types without a wire name are sent as text.
+ * are strings; bytes, embeddings and arrays are arrays; rows, like JSON values, are strings of JSON
+ * text; and types without a wire name are sent as strings.
  */
 
 import { DatabaseError } from "../base/errors.ts";
@@ -133,8 +133,8 @@ function wholeCell(value: Value): unknown {
 }
 
 /**
- * A parameter of the request: an integer of at most 53 bits as itself, any other number with its
- * digits, a list or an object as its JSON text.
+ * A parameter of the request. An integer of at most 53 bits is a number, any other number keeps its
+ * digits, and a list or an object is its JSON text.
  */
 export type WireParameter =
   | null

@@ -1,13 +1,14 @@
 /**
- * Reads lists and objects among the parameters of a request, where the statement gives their type:
+ * Reads lists and objects among the parameters of a request, according to their type in the
+ * statement:
  *
  *     list as an array     each item as a parameter of the element type would be read; lists within
  *                          it are further dimensions, unless the elements are JSON or BYTES
  *     list as BYTES        the numbers of the bytes, as in a cell
  *     list as EMBEDDING    its numbers
- *     either as JSON       the document as it is
+ *     either as JSON       the unchanged document
  *
- * The text of a list is therefore never taken for the text of an array or of bytes.
+ * The JSON text of a list is therefore never mistaken for the text form of an array or of bytes.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { type ArrayValue, arrayOfArrays } from "./array_shape.ts";

@@ -174,7 +174,7 @@ function checkString(text: string, open: number): number {
   }
 }
 
-/** The kind of the valid value that begins at `at`. */
+/** Returns the kind of the valid value that begins at `at`. */
 export function jsonKindAt(text: string, at: number): JsonKind {
   switch (text.charCodeAt(at)) {
     case QUOTE:
@@ -312,7 +312,7 @@ export function isJsonString(text: string, slice: JsonSlice, wanted: string): bo
   return length > wanted.length && jsonString(text, slice) === wanted;
 }
 
-/** Whether two numbers are equal: `1`, `1.0` and `10e-1` are, however many digits they have. */
+/** Whether two numbers are equal, such as `1`, `1.0` and `10e-1`, however many digits they have. */
 export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: string): boolean {
   if (end - start === wanted.length && text.startsWith(wanted, start)) return true;
   const written = text.slice(start, end);

@@ -136,8 +136,8 @@ export function textFromJson(node: JsonNode): string {
 /**
  * Compares JSONB values as PostgreSQL does: Object > Array > Boolean > Number > String > Null,
  * except that an empty array as a whole document sorts below everything else. Arrays and objects
- * compare by size first, then by their parts. Members compare in canonical order, and their keys as
- * texts.
+ * compare by size first, then by their parts. Members compare in canonical order, and their keys
+ * compare as strings.
  */
 export function compareJson(left: JsonNode, right: JsonNode): number {
   const isEmptyLeft = isEmptyArray(left);
@@ -202,7 +202,7 @@ function compareNumbers(left: string, right: string): number {
   );
 }
 
-/** Returns a text that is equal exactly for equal documents: `1.0` and `1` are equal. */
+/** Returns a string that is the same exactly for equal documents, such as `1.0` and `1`. */
 export function jsonGroupKey(text: string): string {
   return keyOf(jsonTree(text));
 }

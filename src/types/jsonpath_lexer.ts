@@ -1,8 +1,8 @@
 /**
  * Splits the text of a JSON path into tokens.
  *
- * Words are names and keywords alike; the parser decides by their place. A string is always quoted
- * with double quotes.
+ * Names and keywords are both words; the parser distinguishes them by their position. A string
+ * always has double quotes.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -36,7 +36,7 @@ export function pathTokens(text: string): PathToken[] {
   return new PathLexer(text).tokens();
 }
 
-/** The error for a text that is not a path, which is a fault of syntax, as in PostgreSQL. */
+/** Returns the error for a string that is not a path. It is a syntax error, as in PostgreSQL. */
 export function malformedPath(text: string, why: string, hint?: string): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
@@ -162,7 +162,7 @@ class PathLexer {
     if (code === 0 || code > 0x10ffff) {
       throw malformedPath(this.#text, `\\${written} is no character that a text can hold`);
     }
-    // The two halves of a character are written one behind the other.
+    // The two halves of a surrogate pair are written one after the other.
     const pair = code >= 0xd800 && code <= 0xdbff;
     const [escape = "", low = ""] =
       (pair && /^\\u([0-9a-f]{4})/i.exec(this.#text.slice(this.#at, this.#at + 6))) || [];

@@ -1,5 +1,5 @@
 /**
- * Parses JSON paths, in the language that PostgreSQL 15 has.
+ * Parses JSON paths, in the language of PostgreSQL 15.
  *
  *     path        = [strict | lax] condition-or-value
  *     condition   = and { || and }           and = negation { && negation }
@@ -9,7 +9,7 @@
  *     signed      = (+ | -) signed | chain
  *     chain       = (scalar | $ | @ | last | ( … )) { accessor }
  *
- * A condition is a value only in brackets with an accessor behind them.
+ * A condition is a value only in brackets that an accessor follows.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { digitsFromText } from "./decimal.ts";
@@ -73,7 +73,10 @@ class PathParser {
   #at = 0;
   #depth = 0;
   #parts = 0;
-  /** The numbers of open filters and subscripts, in which `@` and `last` have a value. */
+  /**
+   * The numbers of open filters, in which `@` has a value, and of open subscripts, in which `last`
+   * has one.
+   */
   #filters = 0;
   #subscripts = 0;
 

@@ -1,9 +1,9 @@
 /**
- * The parts of a JSON path. The parts of a chain such as `$.a[0].size()` are linked by `next`, each
- * of which continues from the items that the part before it yields.
+ * The parts of a JSON path. The parts of a chain such as `$.a[0].size()` are linked by `next`. Each
+ * part continues from the items that the preceding part yields.
  */
 
-/** What every part has. */
+/** The properties that every part has. */
 interface LinkedPart {
   readonly next?: PathPart;
 }
@@ -100,7 +100,7 @@ export function isCondition<Part extends PathPart>(part: Part): part is Part & P
   return PREDICATES.has(part.kind);
 }
 
-/** Whether a part is a condition whose result goes nowhere else. */
+/** Whether a part is a condition whose result no other part uses. */
 export function isPredicate(part: PathPart): part is PathPredicate {
   return part.next === undefined && isCondition(part);
 }

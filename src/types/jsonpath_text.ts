@@ -1,4 +1,4 @@
-/** The canonical text of a JSON path, which is how a value of type JSONPATH is kept. */
+/** Writes the canonical text of a JSON path, the form in which a JSONPATH value is stored. */
 import { parseJsonPath } from "./jsonpath_parser.ts";
 import type { PathPart, PathSubscript } from "./jsonpath_syntax.ts";
 
@@ -9,9 +9,9 @@ export function canonicalPath(text: string): string {
 }
 
 interface PathTextPlace {
-  /** Whether the part stands behind another one of a chain. */
+  /** Whether the part follows another part of a chain. */
   readonly isAccessor?: boolean;
-  /** Whether an operation is put in brackets. */
+  /** Whether an operation is written in brackets. */
   readonly hasBrackets: boolean;
 }
 
@@ -72,7 +72,7 @@ function accessorText(part: PathAccessor): string {
   }
 }
 
-/** Returns the text of a condition that has its own brackets. */
+/** Returns the text of a condition in its own brackets. */
 function conditionText(part: PathPart): string | undefined {
   switch (part.kind) {
     case "not":
@@ -120,7 +120,7 @@ function operationText(part: PathOperation): string {
   }
 }
 
-/** How tightly a part binds. */
+/** Returns the precedence of a part. */
 function priorityOf(part: PathPart): number {
   switch (part.kind) {
     case "or":

@@ -1,6 +1,6 @@
 /**
- * The text form of rows: `(1,"a b",)`, as PostgreSQL writes it. A NULL is an empty place, and an
- * empty string a pair of quotes.
+ * The text form of rows: `(1,"a b",)`, as PostgreSQL writes it. A NULL is written as nothing, and
+ * an empty string as a pair of quotes.
  */
 import type { Value } from "./value.ts";
 

@@ -44,8 +44,8 @@ import type { Interval, RowValue, Value, Whole } from "./value.ts";
 /**
  * Reads a value from its text.
  *
- * @param nowMicros The time of the statement, for `now`, `today`, `tomorrow` and `yesterday`;
- * without it these words are refused.
+ * @param nowMicros The time of the statement, for `now`, `today`, `tomorrow` and `yesterday`. If it
+ *   is absent, these words are refused.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH
  */
 export function valueFromText(type: DataType, text: string, nowMicros?: number): Value {
@@ -188,7 +188,7 @@ export function textFromValue(type: DataType, value: Value): string {
       return textFromRow(cells, (cell, at) => outputText(fields[at]?.type ?? TEXT, cell));
     }
     default:
-      // Integers, and types whose value is their text.
+      // Handles integers, and types whose value is their text.
       return typeof value === "string" ? value : (value as Whole).toString();
   }
 }

@@ -104,7 +104,7 @@ function namedZone(name: string): TimeZone | undefined {
 const DAYS_KEPT = 20_000;
 const SECONDS_PER_DAY = 86_400;
 
-/** Returns seconds east of UTC at an instant, given in microseconds UTC. */
+/** Returns the offset in seconds east of UTC at an instant, which is in microseconds UTC. */
 export function offsetSecondsAt(zone: TimeZone, instant: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const seconds = Math.floor(Number(instant) / 1_000_000);
@@ -144,7 +144,7 @@ function offsetAt(format: Intl.DateTimeFormat, seconds: number): number {
 }
 
 /**
- * Returns seconds east of UTC when clocks in the zone show a local time.
+ * Returns the offset of the zone, in seconds east of UTC, when its clocks show a local time.
  *
  * A time that clocks skip or show twice is read with the offset before the change, as PostgreSQL
  * does for skipped times. A time that occurs twice means the one in standard time.

@@ -1,7 +1,7 @@
 /**
- * Families of types: values of one family compare and unify; between families only casts exist.
- * Also the kinds of equality and order of types, which are all that an index or a sort needs to
- * know.
+ * Defines families of types: values of one family compare and unify; only casts connect different
+ * families. Also defines how the values of each type compare, which is all that an index or a sort
+ * needs to know.
  */
 import type { DataType, TypeKind } from "./data_type.ts";
 

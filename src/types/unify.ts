@@ -12,10 +12,10 @@ import {
 import { typeClass } from "./type_class.ts";
 
 /**
- * Returns the type to which all are cast implicitly. Untyped literals adopt the type of the others,
- * and are text if all are untyped.
+ * Returns the type to which all expressions are cast implicitly. Untyped literals adopt the type of
+ * the others, and become text if all are untyped.
  *
- * @returns undefined if there is none.
+ * @returns undefined if there is no such type.
  */
 export function commonType(types: readonly DataType[]): DataType | undefined {
   let common: DataType | undefined;
@@ -79,7 +79,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   return commonAcrossKinds(left, right);
 }
 
-/** Fields unify by position, and keep the names on the left. */
+/** Fields unify by position, and the result has the names of the left row. */
 function commonRow(left: readonly RowField[], right: readonly RowField[]): DataType | undefined {
   if (left.length !== right.length) return undefined;
   const fields: RowField[] = [];
@@ -93,7 +93,7 @@ function commonRow(left: readonly RowField[], right: readonly RowField[]): DataT
 
 function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {
   const kinds = new Set([left.kind, right.kind]);
-  // FILE is read as JSON; dates widen to the timestamp beside them.
+  // FILE unifies with JSON as JSON, and a date with a timestamp as that timestamp type.
   if (kinds.has("file")) return left.kind === "file" ? right : left;
   if (kinds.has("time")) return undefined;
   if (kinds.has("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);

@@ -1,5 +1,5 @@
 /**
- * One SQL value in memory. The static {@linkcode DataType} says how to read it:
+ * One SQL value in memory. The static {@linkcode DataType} determines its representation:
  *
  *     boolean                      boolean
  *     smallint, int                number, an integer
@@ -23,8 +23,8 @@
  *     row                          RowValue
  *     NULL of any type             null
  *
- * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` tells
- * whether two are equal, and hot loops meet bigint only where a value needs it.
+ * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` compares two whole
+ * numbers, and hot loops encounter bigint only where a value needs it.
  */
 
 export interface Interval {

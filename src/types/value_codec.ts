@@ -1,6 +1,6 @@
 /**
- * Encodes values as bytes that describe themselves: in the log, where a frame is read without the
- * definition that its table had at that time, and in chunks of arrays and intervals.
+ * Encodes values as self-describing bytes. The log needs them, because a frame is read without the
+ * table definition of its time, and so do chunks of arrays and intervals.
  *
  *     TAG  MEANING          BYTES AFTER IT
  *      0   NULL

@@ -95,13 +95,16 @@ export type Vector =
   | AnyVector
   | ConstVector;
 
-/** Rows of several columns; every column has `rowCount` rows. */
+/** Rows of several columns. Every column has `rowCount` rows. */
 export interface Batch {
   readonly rowCount: number;
   readonly columns: readonly Vector[];
 }
 
-/** Row indexes. The same kind of array everywhere, so that loops over them stay monomorphic. */
+/**
+ * Row indexes. All code uses the same kind of array, so that loops over row indexes stay
+ * monomorphic.
+ */
 export type RowNumbers = Uint32Array;
 
 /** The rows of a batch that are kept: the first `count` entries, ascending row indexes. */
@@ -152,7 +155,7 @@ export function mayHoldNan(vector: Vector): boolean {
 
 /** Whether all doubles are finite, also those at NULL rows. */
 export function areFinite(values: Float64Array): boolean {
-  // Infinity minus itself is NaN, which the sum keeps; a loop without a branch is quicker.
+  // Infinity minus itself is NaN, and so is every sum with NaN. A loop without a branch is faster.
   let sum = 0;
   for (let row = 0; row < values.length; row += 1) {
     const value = values[row] ?? 0;
@@ -197,7 +200,7 @@ function textAt(vector: Utf8Vector, row: number): string {
  * Returns all strings of a vector as a new array. The strings may share their memory, so keeping a
  * few strings keeps all.
  *
- * Decoding is one call if everything is ASCII, which is four times as fast as a call for each.
+ * If everything is ASCII, one call decodes all strings, four times as fast as one call for each.
  */
 export function textsOf(vector: Utf8Vector): (string | null)[] {
   const { bytes, length, nulls, offsets } = vector;
@@ -247,7 +250,7 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
     } else if (typeof value === "boolean") {
       into[row] = value ? 1 : 0;
     } else {
-      // An integer beyond 2^53: only this vector pays for it.
+      // The vector contains an integer beyond 2^53. Only this vector pays for it.
       assert(typeof value === "bigint", "a numeric column holds numbers");
       return { kind: "any", length, values };
     }

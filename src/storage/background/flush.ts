@@ -117,7 +117,7 @@ export class Flusher {
   /** The log file at which recovery would begin, according to the manifest. */
   #firstLogFile: number;
   #isClosing = false;
-  /** The number of copies of the log that are in progress. */
+  /** Counts the copies of the log that are in progress. */
   readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
@@ -429,7 +429,9 @@ export class Flusher {
     return this.#isClosing || table.isDropped || job?.isCancelled === true;
   }
 
-  /** The wait is shorter if rows are rolled back in the meantime. */
+  /**
+   * Waits until a memtable is durable. The wait is shorter if rows are rolled back in the meantime.
+   */
   async #waitUntilDurable(lastSeq: () => Seq): Promise<void> {
     for (;;) {
       const seq = lastSeq();

@@ -16,8 +16,8 @@ import { type MergeBounds, runsWithin, segmentsToMerge } from "./merge_choice.ts
 const SETTLED_SHARE_MIN = 0.3;
 
 /**
- * The number of rows of a current segment that are obsolete at a seq: replaced rows, and tombstones
- * that were never replaced.
+ * Returns the number of rows of a current segment that are obsolete at a seq: replaced rows, and
+ * tombstones that were never replaced.
  */
 export function obsoleteCount(segment: OpenSegment, upTo: number): number {
   return replacedCount(segment, upTo) + endedCount(segment);
@@ -52,7 +52,10 @@ export function historyToMerge(
   return segmentsToMerge({ segments: inOrderOfEnd(history) }, bounds);
 }
 
-/** All history segments that COMPACT merges, except those that a merge would not change. */
+/**
+ * Returns all history segments that COMPACT merges. Segments that a merge would not change are
+ * omitted.
+ */
 export function historyToCompact(
   { history }: StoredTable,
   retentionFloorSeq: Seq,
@@ -65,8 +68,9 @@ export function historyToCompact(
 }
 
 /**
- * The share of a segment whose versions can no longer be read, from 0 to 1. For history segments,
- * it is an estimate that assumes evenly spread replacements. The values 0 and 1 are exact.
+ * Returns the share of a segment's versions that can no longer be read, from 0 to 1. For history
+ * segments, the share is an estimate that assumes evenly spread replacements. The values 0 and 1
+ * are exact.
  */
 export function discardableShare(segment: OpenSegment, retentionFloorSeq: Seq): number {
   const { history, minSeq, rowCount } = segment.entry;
@@ -105,7 +109,7 @@ function isShareOver(segment: OpenSegment, upTo: number, countMin: number): bool
   );
 }
 
-/** The number of tombstones that were never replaced. */
+/** Returns the number of tombstones that were never replaced. */
 function endedCount(segment: OpenSegment): number {
   if (segment.tombstoneCount === 0) return 0;
   const { deletions } = segment;

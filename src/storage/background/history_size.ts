@@ -18,13 +18,13 @@ import { discardableShare } from "./history_choice.ts";
  */
 const MINUTE_MS = 60_000;
 
-/** The newest seq up to which the replaced versions of a table may be discarded. */
+/** Returns the newest seq up to which the replaced versions of a table may be discarded. */
 export function retentionFloorOf(table: StoredTable, ids: Ages): Seq {
   return Math.min(ownFloorOf(table, ids), table.heldAfterSeq) as Seq;
 }
 
 /**
- * The newest seq up to which the table's own history limit allows versions to be discarded,
+ * Returns the newest seq up to which the table's own history limit allows versions to be discarded,
  * ignoring any holds on its history.
  */
 function ownFloorOf(table: StoredTable, ids: Ages): Seq {

@@ -377,7 +377,10 @@ function holds({ reader }: OpenSegment, owner: number): boolean {
   return rows !== undefined && rows.end > rows.start;
 }
 
-/** A damaged deletion vector quarantines its segment, which is then never due. */
+/**
+ * Returns the discardable share of a segment, or 0 if its deletion vector is damaged: the damage
+ * quarantines the segment, which is then never due.
+ */
 function knownDiscardableShare(segment: OpenSegment, retentionFloorSeq: Seq): number {
   try {
     return discardableShare(segment, retentionFloorSeq);

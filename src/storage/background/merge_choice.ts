@@ -93,7 +93,10 @@ function endOfDueRun(
   return start;
 }
 
-/** The size of a segment in rows. Sources of one merged segment have at most `rowsMax` together. */
+/**
+ * Returns the size of a segment in rows. The sources of one merged segment together have at most
+ * `rowsMax`.
+ */
 function sizeOf(
   { bytes, rowCount }: Pick<SegmentEntry, "bytes" | "rowCount">,
   { bytesMax, rowsMax }: Pick<MergeBounds, "bytesMax" | "rowsMax">,
@@ -109,7 +112,9 @@ function staysAsItIs(entry: SegmentEntry | undefined, bounds: MergeBounds): bool
   return entry === undefined || entry.quarantined || 2 * sizeOf(entry, bounds) > bounds.rowsMax;
 }
 
-/** 0 for small segments, plus one for each factor of the fan-in. */
+/**
+ * Returns the size tier of a segment: 0 for small segments, plus 1 for each factor of the fan-in.
+ */
 function tierOf(entry: Pick<SegmentEntry, "bytes" | "rowCount">, bounds: MergeBounds): number {
   const { fanIn, smallBytesMax, smallRowsMax } = bounds;
   const size = sizeOf(entry, bounds);

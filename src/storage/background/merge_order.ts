@@ -59,7 +59,7 @@ export interface Portion {
   readonly places: RowNumbers | undefined;
 }
 
-/** All portions in the order of the output. @throws {CorruptionError} */
+/** Yields all portions in the order of the output. @throws {CorruptionError} */
 export function* portions(source: MergeSource): Generator<Portion, void> {
   const heads = source.readers.map((reader, index) => new MergeHead(source, reader, index));
   if (source.output === "current") for (const rows of source.newRows) rows.fill(NOT_CURRENT);
@@ -166,7 +166,7 @@ class MergeHead {
     }
   }
 
-  /** The end of the owner's rows within this group that have a seq below a bound. */
+  /** Returns the end of the owner's rows within this group that have a seq below a bound. */
   #lastBefore(beforeSeq: number): number {
     const last = Math.min(this.#ownerEnd, this.#groupEnd) - this.#groupStart;
     if (beforeSeq === Infinity) return last;
@@ -301,8 +301,8 @@ class Gathering {
   }
 
   /**
-   * The end of the rows that fit, starting at `from` and before `last`. A single row always fits
-   * into an empty portion. If no row fits, the portion is full.
+   * Returns the end of the rows that fit, starting at `from` and before `last`. A single row always
+   * fits into an empty portion. If no row fits, the portion is full.
    */
   fitting({ bytesUpTo, from, last }: WantedRows): number {
     if (this.#isFull) return from;
@@ -372,7 +372,7 @@ interface WantedRows {
   readonly bytesUpTo: Float64Array | undefined;
 }
 
-/** The last index from `from` to `end` at which ascending numbers are at most `most`. */
+/** Returns the last index from `from` to `end` at which ascending numbers are at most `most`. */
 function lastAtMost(
   numbers: Float64Array,
   most: number,
@@ -389,8 +389,8 @@ function lastAtMost(
 }
 
 /**
- * The running total of text and bytes before each row of a group, followed by the sum; undefined if
- * no column has text or bytes.
+ * Returns the running total of text and bytes before each row of a group, followed by the sum;
+ * undefined if no column has text or bytes.
  */
 function weighed(
   reader: SegmentReader,

@@ -117,7 +117,7 @@ function mergedRows(
   };
 }
 
-/** For each row of a stretch, the seq at which it became obsolete. */
+/** Returns the seq at which each row of a stretch became obsolete. */
 function obsoleteSince(history: History, { reader, ...stretch }: ReadStretch): Float64Array {
   const { end, group, source, start } = stretch;
   if (reader.isHistory) return reader.replacingSeqs(group).subarray(start, end);

@@ -52,7 +52,7 @@ export function checkBackup(
   }
 }
 
-/** Paths of directories below a backup that are backups themselves. */
+/** Yields the paths of directories below a backup that are backups themselves. */
 function* backupsInside(disk: Disk, root: string): Generator<string> {
   for (const { isDirectory, name } of disk.list(root)) {
     const path = `${root}/${name}`;

@@ -37,7 +37,7 @@ export interface CommitterOptions {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly seqs: SeqGenerator;
   readonly space: SpaceGuard;
-  /** Highest durable seq. */
+  /** The highest durable seq. */
   readonly visibleSeq: Seq;
   /** The seq of the newest definition. */
   readonly catalogSeq: number;
@@ -365,7 +365,7 @@ function areDeletes(writes: readonly TableWrite[]): boolean {
   return true;
 }
 
-/** The seqs of all appended rows, in the order in which the rows were given. */
+/** Returns the seqs of all appended rows, in the order in which the caller passed the rows. */
 function seqsOf(touches: readonly Touch[]): Float64Array {
   let count = 0;
   for (const { memtable, rowCount } of touches) count += memtable.rowCount - rowCount;

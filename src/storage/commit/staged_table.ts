@@ -151,7 +151,7 @@ export class StagedTable {
     return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;
   }
 
-  /** The numbers of places that the table no longer has. */
+  /** Returns the numbers of places that the table no longer has. */
   lostPlaces(): Set<number> {
     const known = new Set<StagedPlace>([...this.table.segments, ...this.table.memtables()]);
     const lost = new Set<number>();

@@ -42,7 +42,7 @@ export interface BlobStore {
    * @throws {DiskError} Some blobs may have been moved.
    */
   publish(placed: readonly PlacedBlob[]): void;
-  /** The bytes of a published blob; undefined if it is missing. */
+  /** Returns the bytes of a published blob; undefined if it is missing. */
   read(path: BlobPath): Blob | undefined;
   remove(path: BlobPath): void;
   /** Delays every removal until the returned function is called. */
@@ -54,6 +54,6 @@ export interface BlobStore {
   removeTable(tableId: number): Promise<void>;
   /** Removes every blob of an owner in all tables. */
   removeOwner(owner: number): Promise<void>;
-  /** The tables that have blobs or once had some. */
+  /** Returns the ids of the tables that have blobs or once had some. */
   tableIds(): readonly number[];
 }

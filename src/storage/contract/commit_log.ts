@@ -11,11 +11,11 @@ import type { StoredColumn, TableWrite } from "./store.ts";
 
 /** Called when groups settle, but never between `begin` and `end`. */
 export interface CommitLogEvents {
-  /** All commits up to and including this group may be acknowledged. */
+  /** Called when all commits up to and including this group may be acknowledged. */
   onSettled(groupNumber: number): void;
   /**
-   * This group and every later one were rolled back completely because there was no room or no file
-   * for them.
+   * Called when this group and every later one were rolled back completely, because there was no
+   * room or no file for them.
    */
   onTakenBack(groupNumber: number, cause: unknown): void;
   /**

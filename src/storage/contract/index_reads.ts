@@ -33,11 +33,14 @@ export interface StoredExpression {
 
 /** The properties of an index that the store needs. */
 export interface StoredIndex {
-  /** Never reused within a table. */
+  /** The id of the index. An id is never reused within a table. */
   readonly indexId: number;
   /** The name of the index or its constraint, for messages. */
   readonly name: string;
-  /** The parts of the key in its order, columns of the table or expressions. At least one. */
+  /**
+   * The parts of the key in its order, columns of the table or expressions. There is at least one
+   * part.
+   */
   readonly columnIds: readonly number[];
   /**
    * The parts of the key that are computed. The id of such a part is either an id that no column
@@ -45,8 +48,8 @@ export interface StoredIndex {
    */
   readonly expressions?: readonly StoredExpression[] | undefined;
   /**
-   * Whether no two live rows of one owner may have the same values. Rows with a NULL among them are
-   * never equal.
+   * Whether the index refuses two live rows of one owner with the same values. Rows with a NULL in
+   * one of these values are never equal.
    */
   readonly isUnique: boolean;
   readonly state: IndexState;
@@ -59,7 +62,7 @@ export interface StoredIndex {
 
 /** One end of a range of keys: the values of the first columns of an index, or of all. */
 export interface IndexBound {
-  /** Values of the first columns. They stand for all keys that begin with them. */
+  /** Values of the first columns. The bound covers all keys that begin with these values. */
   readonly values: Row;
   /** Whether the keys that begin with these values belong to the range. */
   readonly isInclusive: boolean;
@@ -99,13 +102,13 @@ export interface IndexLookupOptions {
 /** Reads of a store through secondary indexes. */
 export interface IndexReads {
   /**
-   * Reads rows sorted by an index. Undefined if the index is not ready, or if some of the rows are
-   * in history, which has no indexes.
+   * Reads rows sorted by an index. Returns undefined if the index is not ready, or if some of the
+   * rows are in history, which has no indexes.
    */
   scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined;
   /**
-   * Returns the live rows with one key of an index, in no defined order. Meant for few rows.
-   * Undefined in the cases of `scanIndex`.
+   * Returns the live rows with one key of an index, in no defined order. Suited to few rows.
+   * Returns undefined in the same cases as `scanIndex`.
    */
   lookupIndex(tableId: number, options: IndexLookupOptions): readonly Row[] | undefined;
 }

@@ -21,7 +21,7 @@ import {
 
 export type Key = number | string;
 
-/** The key of a row. `positions` are the positions of the key columns. */
+/** Returns the key of a row. `positions` are the positions of the key columns. */
 export function keyOfRow(row: Row, positions: readonly number[]): Key {
   if (positions.length === 1) return keyOfValue(row[positions[0] ?? 0] ?? null);
   let key = "";
@@ -33,7 +33,7 @@ export function keyOfRow(row: Row, positions: readonly number[]): Key {
   return key;
 }
 
-/** The key of a row in columns, equal to that of {@linkcode keyOfRow}. */
+/** Returns the key of a row in columns, equal to the result of {@linkcode keyOfRow}. */
 export function keyOfColumns(
   columns: readonly Vector[],
   row: number,
@@ -51,7 +51,7 @@ export function keyOfColumns(
   );
 }
 
-/** The keys of all rows in columns. */
+/** Returns the keys of all rows in columns. */
 export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly number[]): Key[] {
   const column = columns[positions[0] ?? 0];
   if (positions.length === 1 && column?.kind === "utf8") {
@@ -60,12 +60,12 @@ export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly 
   return Array.from({ length: rowCount }, (_, row) => keyOfColumns(columns, row, positions));
 }
 
-/** The key that consists of exactly these values. */
+/** Returns the key that consists of exactly these values. */
 export function keyOfValues(values: Row): Key {
   return values.length === 1 ? keyOfValue(values[0] ?? null) : keyOfRow(values, [...values.keys()]);
 }
 
-/** The key that consists of one value. */
+/** Returns the key that consists of one value. */
 export function keyOfValue(value: Value): Key {
   switch (typeof value) {
     case "number":

@@ -1,6 +1,6 @@
 /**
- * Expressions in the keys of an index. The store keeps their text, and the layer that knows SQL
- * computes their values.
+ * Expressions in the keys of an index. The store saves the text of an expression, and the SQL layer
+ * computes its values.
  *
  * - An expression is immutable: the value of a row depends on the row alone. Each thread can
  *   therefore compute it at any time, and an index can be made again from its rows.

@@ -51,7 +51,7 @@ export interface TableDefinition {
   /** Declared columns, in the order of `Row` in {@linkcode TableWrite}. */
   readonly columns: readonly StoredColumn[];
   readonly keyColumnIds: readonly number[];
-  /** Secondary indexes. Absent if there are none. */
+  /** Secondary indexes. Absent if the table has none. */
   readonly indexes?: readonly StoredIndex[] | undefined;
   readonly flush: FlushPolicy;
   /** How segments are packed from now on. Absent if segments are not packed. */
@@ -106,7 +106,7 @@ export interface TableWrite {
   readonly isCurrent?: boolean;
 }
 
-/** The number of row versions that a write creates. */
+/** Returns the number of row versions that a write creates. */
 export function rowCountOf({ batch, rows }: TableWrite): number {
   return batch === undefined ? rows.length : batch.rowCount;
 }
@@ -550,11 +550,12 @@ export interface Store extends IndexReads {
   readonly visibleSeq: Seq;
   /** Highest seq applied in memory, durable or not. */
   readonly appliedSeq: Seq;
-  /** Set once, before the first commit. */
+  /** Handles commits that become visible. Set once, before the first commit. */
   onVisible: OnVisible;
 
   /**
-   * Call this before adding data other than rows.
+   * Checks that the disk has room for data other than rows. Call this method before adding such
+   * data.
    *
    * @throws {DatabaseError} DISK_FULL in read-only mode.
    */
@@ -584,39 +585,45 @@ export interface Store extends IndexReads {
 
   scan(tableId: number, options: ScanOptions): Scan;
   /**
-   * Undefined if there are few rows, if some of them cannot be sorted, or if the order is requested
-   * for the first time, since building it takes as long as several scans.
+   * Reads rows in order. Returns undefined if there are few rows, if some rows cannot be sorted, or
+   * if the order is requested for the first time, since building it takes as long as several scans.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined;
   changes(tableId: number, options: ChangesOptions): ChangeScan;
   /** Returns the row with a key that is live at a seq, or undefined if no such row exists. */
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /**
-   * Row versions at or below this seq have permanently expired; 0 if the table has no time to live.
+   * Returns the seq at or below which row versions have permanently expired; 0 if the table has no
+   * time to live.
    */
   expiredSeq(tableId: number): number;
   /**
-   * The clock time at which a seq was issued, in Unix milliseconds. The time encoded in the seq may
-   * be ahead of the clock.
+   * Returns the clock time at which a seq was issued, in Unix milliseconds. The time encoded in the
+   * seq may be ahead of the clock.
    */
   commitMs(seq: number): number;
-  /** The last seq issued at or before a wall-clock time in Unix milliseconds. */
+  /** Returns the last seq issued at or before a wall-clock time in Unix milliseconds. */
   lastSeqUpTo(unixMs: number): number;
-  /** The newest seq that has, like all seqs before it, at least this age; 0 if there is none. */
+  /**
+   * Returns the newest seq that, like all seqs before it, has at least this age; 0 if no seq has.
+   */
   agedSeq(ageMs: number): number;
-  /** The earliest seq from which a resume misses no changes; 0 if no history was discarded. */
+  /**
+   * Returns the earliest seq from which a resume misses no changes; 0 if no history was discarded.
+   */
   earliestSeq(tableId: number, owner: number): Seq;
-  /** The highest seq up to a bound at which a partition shows no commit in part. */
+  /** Returns the highest seq up to a bound at which a partition shows only complete commits. */
   wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq;
   /**
    * Whether commits at this position may have been seen by clients and then lost, so that a resume
    * from it is not valid.
    */
   wasLost(seq: number): boolean;
-  /** Owners whose row versions the table may contain, ascending. */
+  /** Returns the owners whose row versions the table may contain, ascending. */
   owners(tableId: number): readonly number[];
   /**
-   * Number of live rows at `visibleSeq`, of one owner, or of all owners if `owner` is undefined.
+   * Returns the number of live rows at `visibleSeq`, of one owner, or of all owners if `owner` is
+   * undefined.
    */
   liveRowCount(tableId: number, owner: number | undefined): number;
   /**

@@ -231,8 +231,8 @@ export function sharedPage(index: number, page: Page | undefined): SharedPage {
 }
 
 /**
- * Restores a page in such a reader. The event loop may later record rows in the same memory, above
- * the bound of the share. The count and the highest seq stay those of the share.
+ * Restores a page in a reader of another thread. The event loop may later record rows in the same
+ * memory, above the bound of the share. The count and the highest seq do not include these rows.
  */
 export function pageOfShare({
   count,
@@ -245,7 +245,7 @@ export function pageOfShare({
   return rows.length === 0 ? undefined : { rows: [...rows], seqs: [...seqs], highest };
 }
 
-/** Index of the first number that is at least `wanted`. */
+/** Returns the index of the first number that is at least `wanted`. */
 function lowerBound(ascending: readonly number[], wanted: number): number {
   let low = 0;
   let high = ascending.length;

@@ -13,7 +13,9 @@ import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts"
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
 import { readSealedText, writeSealedText } from "./sealed_text.ts";
 
-/** Raised whenever an older program could not restore what this one writes. */
+/**
+ * The format number, which is raised whenever an older program could not restore a newer backup.
+ */
 const BACKUP_FORMAT = 1;
 
 const NAME = "backup.json";

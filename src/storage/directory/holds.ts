@@ -10,7 +10,9 @@ export class Holds {
     return this.#count > 0;
   }
 
-  /** Holds until the returned function is called. Calling it again has no effect. */
+  /**
+   * Adds a hold that lasts until the returned function is called. Calling it again has no effect.
+   */
   hold(): () => void {
     this.#count += 1;
     let isHeld = true;

@@ -231,8 +231,8 @@ export class WalFiles {
   }
 
   /**
-   * A file made in the background may come too late: another one may have been recycled in the
-   * meantime, or made during a roll.
+   * Whether the log still needs a spare file. A file made in the background may come too late:
+   * another one may have been recycled in the meantime, or made during a roll.
    */
   get #needsSpare(): boolean {
     return !this.#isClosed && this.#spares.length === 0;

@@ -20,13 +20,13 @@
  *               4     4   u32 length of the frame, a multiple of 8
  *               8     4   u32 file number
  *              12     4   u32 frame number, from 0 in each file
- *              16     4   u32 durable frames: so many frames at the start of this file were synced
- *                         before this one was written
+ *              16     4   u32 durable frames: the number of frames at the start of this file synced
+ *                         before this frame was written
  *              20     1   u8 kind
  *              21     1   u8 count of padding bytes at the end, 0 to 7
  *              24     8   u53 first seq
  *              32     8   u53 last seq
- *              40     8   u53 catalog seq: that of the newest definition the writer knew
+ *              40     8   u53 catalog seq: the seq of the newest definition that the writer knew
  *              48         body
  *
  * A frame is valid only if its CRC, file number and frame number are all right. A stale frame of a
@@ -113,7 +113,9 @@ export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array 
   return bytes.copy();
 }
 
-/** The format in the header of a log file; undefined if the header is damaged or missing. */
+/**
+ * Returns the format in the header of a log file; undefined if the header is damaged or missing.
+ */
 export function walFormatOf(header: Uint8Array): number | undefined {
   if (header.length < WAL_HEADER_BYTES) return undefined;
   const view = new DataView(header.buffer, header.byteOffset, WAL_HEADER_BYTES);

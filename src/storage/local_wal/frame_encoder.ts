@@ -372,7 +372,10 @@ export class FrameEncoder {
     this.#open = undefined;
   }
 
-  /** The number of earlier frames in a group's file that are durable when the group is written. */
+  /**
+   * Returns the number of earlier frames in a group's file that are durable when the group is
+   * written.
+   */
   #durableBefore({
     fileNumber,
     firstFrame,

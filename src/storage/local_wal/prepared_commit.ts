@@ -114,7 +114,7 @@ export class PreparedFrames implements PreparedCommit {
     return true;
   }
 
-  /** The current part, with the head of its write. */
+  /** Returns the current part, with the head of its write. */
   #partAt(index: number): FramePart {
     const part = this.#part ?? this.#beginPart(index);
     if (this.#rowCountOffset === 0) {
@@ -150,12 +150,12 @@ export class PreparedFrames implements PreparedCommit {
     this.#part = undefined;
   }
 
-  /** Bytes of a part once it is sealed. */
+  /** Returns the number of bytes of a part once it is sealed. */
   sealedLength(part: number): number {
     return Math.ceil(this.#at(part).bytes.length / 8) * 8;
   }
 
-  /** The highest seq in a part. */
+  /** Returns the highest seq in a part. */
   lastSeqOf(part: number, firstSeq: number): number {
     return firstSeq + this.#options.offsetOf(this.#at(part).last);
   }

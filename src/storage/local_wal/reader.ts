@@ -162,7 +162,7 @@ export function missingBeginning(
   );
 }
 
-/** Numbers of the files with the name of a log file, ascending. */
+/** Returns the numbers of the files with the name of a log file, ascending. */
 export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
   return disk
     .list(paths.wal)

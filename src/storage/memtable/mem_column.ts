@@ -66,8 +66,8 @@ export class MemColumn {
   }
 
   /**
-   * A column that aliases the values of a vector. Nothing is appended to it, except to a plain
-   * array.
+   * Creates a column that aliases the values of a vector. Nothing is appended to it, except to a
+   * plain array.
    */
   static of({ columnId, type }: Pick<MemColumn, "columnId" | "type">, vector: Vector): MemColumn {
     const column = new MemColumn(columnId, type);
@@ -343,7 +343,7 @@ const SPACIOUS_CAPACITY_MIN = 4096;
 const SPACIOUS_CAPACITY_MAX = 131_072;
 const SPACIOUS_FACTOR = 16;
 
-/** The growth of a memtable's array. */
+/** Creates the growth of a memtable's array. */
 export function newGrowth<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(
   make: (capacity: number) => T,
 ): Growth<T> {

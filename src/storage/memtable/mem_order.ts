@@ -72,7 +72,7 @@ export function orderOfPart(
   return order;
 }
 
-/** The rows of a part that a read at a seq may need. */
+/** Returns the rows of a part that a read at a seq may need. */
 export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: number): LiveRows {
   const { deleted, hiddenCount, replacedBy } = memtable;
   return {

@@ -40,7 +40,7 @@ export class MemPartition {
     this.owner = owner;
   }
 
-  /** The newest row of a key, tombstones included. */
+  /** Returns the newest row of a key, which may be a tombstone. */
   rowOf(key: Key): number | undefined {
     return this.#keys.get(key);
   }

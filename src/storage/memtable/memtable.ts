@@ -103,7 +103,7 @@ export class Memtable {
     return undefined;
   }
 
-  /** All values of a column without copying; undefined if the column was added later. */
+  /** Returns all values of a column without copying; undefined if the column was added later. */
   vector(columnId: number): Vector | undefined {
     return this.column(columnId)?.vector();
   }
@@ -127,7 +127,7 @@ export class Memtable {
     for (const id of this.#indexes.keys()) if (!indexIds.has(id)) this.#indexes.delete(id);
   }
 
-  /** The partition of an owner, created if necessary. */
+  /** Returns the partition of an owner, created if necessary. */
   partition(owner: number): MemPartition {
     let partition = this.partitions.get(owner);
     if (partition === undefined) {

@@ -231,7 +231,7 @@ function memoryBatch(
   };
 }
 
-/** The first row of a memtable with a seq above the given one. */
+/** Returns the first row of a memtable with a seq above the given one. */
 function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   let low = 0;
   let high = rowCount;
@@ -243,7 +243,7 @@ function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   return low;
 }
 
-/** The owner of a row, by binary search in the segment's list of owners. */
+/** Returns the owner of a row, by binary search in the segment's list of owners. */
 function ownerOf(segment: OpenSegment, row: number): number {
   return segment.guard(() => {
     const { reader } = segment;

@@ -81,14 +81,17 @@ export function oldVersions(
   return { hasOld, oldColumns };
 }
 
-/** A reader may not know yet that a column was dropped. */
+/**
+ * Returns the type of a column; TEXT for a dropped one, since a reader may not know yet that the
+ * column was dropped.
+ */
 function typeOf(table: StoredTable, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
   if (columnId === DELETED_COLUMN_ID) return BOOLEAN;
   return table.column(columnId)?.type ?? TEXT;
 }
 
-/** A plain loop, because it runs for every single change. */
+/** Whether all values are 0. Uses a plain loop, because it runs for every single change. */
 function areZero(values: Float64Array): boolean {
   for (let index = 0; index < values.length; index += 1) if (values[index] !== 0) return false;
   return true;

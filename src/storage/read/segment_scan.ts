@@ -276,7 +276,7 @@ export function ownerSpan(
   return start < end ? { start, end } : { start: 0, end: 0 };
 }
 
-/** The type of a column, or of a system column. */
+/** Returns the type of a column of the table or a system column. */
 export function columnTypeOf(table: StoredTable, columnId: number): DataType {
   return table.column(columnId)?.type ?? (columnId === DELETED_COLUMN_ID ? BOOLEAN : BIGINT);
 }
@@ -338,7 +338,10 @@ export class GroupColumns {
     this.#isPartial = end - start < segment.reader.groupRows(group) * PARTIAL_SHARE_MAX;
   }
 
-  /** Rows of a column, counted from the start of the group. They must be among the wanted ones. */
+  /**
+   * Returns rows of a column, counted from the start of the group. They must be among the requested
+   * rows.
+   */
   rows(columnId: number, from: number, to: number): Vector {
     if (this.#buffers !== undefined && columnId > 0 && this.#segment.reader.isNumeric(columnId)) {
       return this.#numbers(columnId, from, to);
@@ -369,7 +372,7 @@ export class GroupColumns {
     return column === undefined ? stored : convertVector(stored, storedType, column.type);
   }
 
-  /** The buffer for a column; undefined if batches must not share memory. */
+  /** Returns the buffer for a column; undefined if batches must not share memory. */
   #bufferOf(columnId: number): ColumnBuffer | undefined {
     if (this.#buffers === undefined) return undefined;
     let buffer = this.#buffers.get(columnId);

@@ -212,7 +212,7 @@ function addToFilter(words: Int32Array, hashes: Int32Array): void {
   }
 }
 
-/** Offset of the 64 bytes in the filter that are relevant for a hash. */
+/** Returns the offset of the 64 bytes in the filter that are relevant for a hash. */
 export function filterOffset(hash: number, filterBytes: number): number {
   return blockOf(hash, filterBytes / BLOCK_BYTES) * BLOCK_BYTES;
 }

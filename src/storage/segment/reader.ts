@@ -136,7 +136,7 @@ export class SegmentReader {
     return this.#directory.keyColumnIds;
   }
 
-  /** The type under which a column was written; undefined if the file lacks the column. */
+  /** Returns the type under which a column was written; undefined if the file lacks the column. */
   columnType(columnId: number): DataType | undefined {
     return this.#directory.types.get(columnId);
   }

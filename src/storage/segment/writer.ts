@@ -434,8 +434,8 @@ function encodeFlags(flags: Uint8Array): EncodedChunk {
 }
 
 /**
- * A seq of 0 means that no version was replaced. The 0 is left out of the range of the other seqs,
- * because it is either rare or common.
+ * Encodes the seqs of replaced versions. A seq of 0 means that no version was replaced. The 0 is
+ * left out of the range of the other seqs, because it is either rare or common.
  */
 function encodePrevs(prevs: Float64Array): EncodedChunk {
   const nulls = new Uint8Array(prevs.length);

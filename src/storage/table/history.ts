@@ -53,7 +53,7 @@ export interface HistoryLimits {
   readonly replaced: readonly { readonly rows: Uint32Array; readonly seqs: Float64Array }[];
 }
 
-/** The newest seq up to which replaced versions may be discarded. */
+/** Returns the newest seq up to which replaced versions may be discarded. */
 export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
   // A forward jump of the clock makes versions seem old although a client may still be loading
   // them.

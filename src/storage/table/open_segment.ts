@@ -331,7 +331,10 @@ export class OpenSegment {
     this.#report(error);
   }
 
-  /** A segment that no manifest lists cannot be quarantined there. */
+  /**
+   * Reports damage unless the segment was dropped. No manifest lists a dropped segment, so it
+   * cannot be quarantined.
+   */
   #report(damage: CorruptionError): void {
     if (!this.#isDropped) this.#files.onDamage(this, damage);
   }

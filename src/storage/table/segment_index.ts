@@ -71,7 +71,7 @@ export class SegmentIndex {
     }
   }
 
-  /** The row at a position. */
+  /** Returns the row at a position. */
   rowAt(place: number): number {
     return this.#entries.rows[place] as number;
   }
