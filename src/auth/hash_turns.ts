@@ -27,7 +27,10 @@ interface Waiting {
 
 type Lane = Map<string, Waiting[]>;
 
-/** About twelve seconds of work for one core: a caller should not wait longer than that. */
+/**
+ * The maximum number of waiting hashes: about twelve seconds of work for one core, the longest that
+ * a caller should wait.
+ */
 const WAITING_MAX = 400;
 
 export class HashTurns {

@@ -53,7 +53,7 @@ export function ownsNamespace(
   return !principal.isImpersonated && namespace?.owner === principal.userId;
 }
 
-/** The least role that may run a class of statements on objects that it does not own. */
+/** The lowest role that may run a class of statements on objects that it does not own. */
 export function minimumRoleOf(statement: StatementClass): Role {
   return STATEMENTS[statement].minimum;
 }

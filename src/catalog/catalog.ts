@@ -62,12 +62,12 @@ export interface Dependents {
   /** Sequences to create, or to replace those with the same sequenceId. */
   readonly sequences?: readonly SequenceEntry[];
   readonly droppedSequences?: readonly SequenceEntry[];
-  /** The numbers that sequences have reached from now on. */
+  /** The numbers from which sequences continue. */
   readonly marks?: readonly SequenceMark[];
 }
 
 export interface Catalog {
-  /** Incremented by every definition: a change of namespaces, tables, views or topics. */
+  /** Incremented by every definition statement: a change of namespaces, tables, views or topics. */
   readonly version: number;
 
   namespace(name: string): NamespaceEntry | undefined;
@@ -158,13 +158,13 @@ export interface Catalog {
   /** Drops either all of the sequences or no sequence. */
   dropSequences(entries: readonly SequenceEntry[]): void;
   /**
-   * Hands out the next number of a sequence. No number is handed out twice, even after a crash.
+   * Returns the next number of a sequence. No number is returned twice, even after a crash.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE at its end; DISK_FULL, STORAGE_UNAVAILABLE
    */
   nextNumber(sequence: SequenceEntry): Whole;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE */
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
-  /** Returns how far a sequence is used. */
+  /** Returns the mark of a sequence: the number that it has reached. */
   sequenceMark(sequence: SequenceEntry): SequenceMark;
 
   type(namespace: string, name: string): TypeEntry | undefined;

@@ -544,7 +544,7 @@ export class CatalogDatabase implements Catalog {
     try {
       this.#definitions.numbers.giveBack(this.sequences());
     } catch (error) {
-      // Safe: numbers that cannot be given back are only a gap.
+      // The error can be ignored here: numbers that cannot be returned only leave a gap.
       if (!isExpected(error)) throw error;
       this.#log.warn("cannot return the reserved numbers of sequences", {
         error: error.message,

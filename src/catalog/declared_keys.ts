@@ -2,9 +2,9 @@
  * The primary key that a table declares, and the key by which the store finds its rows.
  *
  * Usually both are the same. A SHARED or USER table that is created without a primary key has a
- * hidden key column instead: `_key`, always the last column, with an id that the server gives to
- * each row. `*` leaves it out. A primary key that such a table gets later is a unique index, and
- * the hidden column stays the key of the store, because no row is written again.
+ * hidden key column instead: `_key`, always the last column, with an id that the server assigns to
+ * each row. `*` does not include it. A primary key that is added to such a table later is a unique
+ * index. The hidden column remains the key of the store, so that no row has to be rewritten.
  */
 import { BIGINT } from "../types/mod.ts";
 import type { ColumnEntry, IndexEntry, TableEntry } from "./entries.ts";

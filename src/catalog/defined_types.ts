@@ -1,9 +1,9 @@
 /**
  * The types that users define, as entries of the catalog and as data types.
  *
- * Every column of a type has the same `EnumType` object, which a change of the type changes in
- * place: plans, live queries and topics that hold it know new labels at once. The definition of a
- * table on disk repeats the type as it was, for the definitions that outlive it.
+ * All columns of a type share one `EnumType` object, which ALTER TYPE changes in place, so plans,
+ * live queries and topics see new labels immediately. The definition of a table on disk includes a
+ * copy of the type, so that it stays readable after the type is dropped.
  */
 import type { DataType, EnumType } from "../types/mod.ts";
 import type { TypeEntry } from "./entries.ts";
@@ -26,7 +26,7 @@ export class DefinedTypes {
     return enumType === undefined ? undefined : { kind: "enum", enumType };
   }
 
-  /** Adds a new type, or changes the type that columns have. */
+  /** Adds a new type, or updates the existing object that columns share. */
   remember(entry: TypeEntry): void {
     const { labels, name, namespace, typeId } = entry;
     this.entries.remember(entry);
@@ -40,7 +40,7 @@ export class DefinedTypes {
     for (const { typeId } of entries) this.#byId.delete(typeId);
   }
 
-  /** Returns a type as it is now. A type that was dropped stays as it was when it was stored. */
+  /** Returns the current form of a type. A dropped type keeps the form in which it was stored. */
   current(type: DataType): DataType {
     if (type.kind === "array") return { kind: "array", element: this.current(type.element) };
     if (type.kind !== "enum") return type;

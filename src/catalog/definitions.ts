@@ -5,8 +5,8 @@
  * Invariants:
  * - `default` always exists.
  * - As long as a table exists, all its definitions stay in `table_definitions`, each with the seqs
- *   between which it was in force. For a dropped table the last one of each name that it had
- *   stays, until another table of that name is dropped.
+ *   between which it was in force. A dropped table keeps its last definition under each of its
+ *   names, until another table of that name is dropped.
  * - Everything that the catalog contains about a table is dropped in one transaction: its
  *   definitions, its files, and its entries in the manifest. A refused DROP has changed nothing.
  * - Memory changes only after the transaction is durable.
@@ -446,7 +446,10 @@ export class Definitions {
     }
   }
 
-  /** Returns how to write entries within a transaction, and how to note them once it is durable. */
+  /**
+   * Returns two functions: the first writes entries within a transaction, and the second updates
+   * memory once the transaction is durable.
+   */
   #dependents({
     changedViews = [],
     droppedSequences = [],
@@ -455,7 +458,7 @@ export class Definitions {
     topics = [],
     views = [],
   }: Dependents): { store: () => void; remember: () => void } {
-    // The sequences continue with a different way of counting, from the last number that was taken.
+    // Sequences with new options continue from the last number that was taken.
     this.numbers.giveBack(
       sequences.flatMap(({ sequenceId }) => this.#sequences.byId(sequenceId) ?? []),
     );
@@ -488,7 +491,7 @@ export class Definitions {
     return { store, remember };
   }
 
-  /** Notes a durable id of a table or of something that shares its ids. */
+  /** Records a durable id of a table, or of an object that shares the ids of tables. */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);
     this.#nextTableId = Math.max(this.#nextTableId, id + 1);
@@ -567,7 +570,8 @@ export class Definitions {
     names.set(entry.name, entry);
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
-    // A change of options keeps the schema version, which the newest definition represents.
+    // A change of options keeps the schema version. The newest definition of a version represents
+    // it.
     const same = versions.at(-1);
     const isSame = same?.table.schemaVersion === entry.schemaVersion;
     const fromSeq = isSame ? same.fromSeq : record.fromSeq;
@@ -627,9 +631,9 @@ interface TableVersion {
 /** One definition of a table, and the seqs between which it was in force. */
 interface DefinitionRecord {
   readonly definitionId: number;
-  /** Inclusive. */
+  /** The first seq at which the definition was in force. */
   readonly fromSeq: number;
-  /** Exclusive; absent for the definition in force. */
+  /** The end of the range of seqs, exclusive; absent for the definition in force. */
   readonly toSeq?: number;
   readonly table: TableJson;
 }
@@ -673,7 +677,10 @@ function withCurrentTypes(index: IndexEntry, types: DefinedTypes): IndexEntry {
   return { ...index, expressions };
 }
 
-/** Encoded so that no two pairs have the same text, since either part may contain any character. */
+/**
+ * The parts are encoded, because either may contain any character and no two pairs may have the
+ * same text.
+ */
 function pathOf({ name, namespace }: Named): string {
   return JSON.stringify([namespace, name]);
 }

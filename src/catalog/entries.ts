@@ -28,14 +28,16 @@ export interface ColumnEntry {
   readonly notNull: boolean;
   /** DEFAULT as SQL text; absent if the column has no DEFAULT. */
   readonly defaultSql?: string;
-  /** True for GENERATED ALWAYS: an explicit value is refused. */
+  /** True for GENERATED ALWAYS, which refuses an explicit value. */
   readonly generatedAlways: boolean;
   /**
-   * Present if the column takes its numbers from a sequence as an identity. Its `defaultSql` is the
-   * call of nextval.
+   * Present if the column is an identity column, whose numbers come from a sequence. Its
+   * `defaultSql` is the call of nextval.
    */
   readonly identity?: "always" | "by default";
-  /** Whether it is the hidden key of a table without a primary key: see `declared_keys.ts`. */
+  /**
+   * Whether the column is the hidden key of a table without a primary key; see `declared_keys.ts`.
+   */
   readonly isHidden?: true;
   /** The expression of GENERATED ALWAYS AS (…) STORED as SQL text with column names. */
   readonly generatedSql?: string;
@@ -66,7 +68,7 @@ export interface IndexCondition {
 
 /** An immutable expression over the columns of a table. */
 export interface IndexExpression extends IndexCondition {
-  /** The id of the expression, which no column has. From the counter of the column ids. */
+  /** The id of the expression. It comes from the counter of the column ids, so no column has it. */
   readonly columnId: number;
   readonly type: DataType;
 }
@@ -76,25 +78,33 @@ export interface IndexExpression extends IndexCondition {
  * order by every column, with NULL last, and can be read backwards.
  */
 export interface IndexEntry {
-  /** Never reused within the table. From the counter of the column ids. */
+  /**
+   * The id of the index. It comes from the counter of the column ids and is never reused within the
+   * table.
+   */
   readonly indexId: number;
   /** Unique among the indexes, constraints and keys of the namespace. */
   readonly name: string;
-  /** The ids of the parts of the key, in key order: of columns, or of `expressions`. */
+  /**
+   * The ids of the key parts, in key order. Each is the id of a column or of one of `expressions`.
+   */
   readonly columnIds: readonly number[];
   /** The parts of the key that are expressions. Absent if all are columns. */
   readonly expressions?: readonly IndexExpression[];
   readonly isUnique: boolean;
   /** Whether the index was defined as a UNIQUE constraint. */
   readonly isConstraint: boolean;
-  /** Whether it is the primary key of a table that was created without one. */
+  /** Whether the index is the primary key of a table that was created without a primary key. */
   readonly isPrimary?: true;
   /** The columns that became NOT NULL with this primary key, until its build has succeeded. */
   readonly madeNotNull?: readonly number[];
   /** Only rows that meet this condition are in the index. Absent for all rows. */
   readonly where?: IndexCondition;
   readonly state: IndexEntryState;
-  /** The seq of the definition that began to refuse duplicates; absent for that of the table. */
+  /**
+   * The seq of the definition that began to refuse duplicates; absent if the table was created with
+   * it.
+   */
   readonly enforcedSeq?: number;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -105,23 +115,27 @@ export type OnDeleteAction = "cascade" | "no action" | "restrict" | "set default
 /** A FOREIGN KEY. */
 export interface ForeignKeyEntry {
   readonly name: string;
-  /** The ids of the columns that refer. */
+  /** The ids of the referencing columns. */
   readonly columnIds: readonly number[];
-  /** The table to which they refer: its primary key, or a unique index that is ready. */
+  /** The referenced table. The key refers to its primary key or to a unique index that is ready. */
   readonly tableId: number;
-  /** The ids of the columns to which they refer, one for each of `columnIds`. */
+  /** The ids of the referenced columns, one for each of `columnIds`. */
   readonly referencedIds: readonly number[];
   readonly onDelete: OnDeleteAction;
-  /** Has no effect if it refers to the primary key, which never changes. */
+  /**
+   * The action ON UPDATE. It has no effect on a reference to the primary key, which never changes.
+   */
   readonly onUpdate: OnDeleteAction;
-  /** Whether the columns are NULL all together or not at all. */
+  /** Whether MATCH FULL applies: the columns must be all NULL or all not NULL. */
   readonly isFull: boolean;
   readonly isDeferrable: boolean;
-  /** Whether it is checked at the commit, unless SET CONSTRAINTS says otherwise. */
+  /**
+   * Whether the constraint is checked at the commit by default. SET CONSTRAINTS may override this.
+   */
   readonly isDeferred: boolean;
-  /** Whether rows from before the constraint are known to meet it. */
+  /** Whether the rows that existed before the constraint are known to satisfy it. */
   readonly isValidated: boolean;
-  /** The position in commit order from which it is in force. */
+  /** The position in commit order from which the constraint is in force. */
   readonly sinceSeq: number;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -251,9 +265,9 @@ export interface SequenceEntry {
   readonly maximum: string;
   readonly start: string;
   readonly cycles: boolean;
-  /** The smallest number of numbers that are reserved at a time. */
+  /** The minimum count of numbers that are reserved at a time (CACHE). */
   readonly cache: number;
-  /** The column with which it is dropped. */
+  /** The column that owns the sequence. Dropping the column drops the sequence. */
   readonly ownedBy?: SequenceOwner;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;

@@ -1,8 +1,8 @@
-/** Describes the parts of the keys of an index: columns of its table, and expressions. */
+/** Describes the parts of an index key: columns of the table, and expressions. */
 import type { DataType } from "../types/mod.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 
-/** A part of the keys of an index. */
+/** One part of the key of an index: a column or an expression. */
 export interface IndexPart {
   /** The id of the column, or the id that the index gave to the expression. */
   readonly columnId: number;
@@ -12,7 +12,7 @@ export interface IndexPart {
   readonly isExpression: boolean;
 }
 
-/** Returns the parts of the keys of an index, in key order. */
+/** Returns the parts of an index key, in key order. */
 export function indexPartsOf(
   { columns }: Pick<TableEntry, "columns">,
   { columnIds, expressions = [] }: Pick<IndexEntry, "columnIds" | "expressions">,

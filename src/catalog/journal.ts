@@ -26,7 +26,10 @@ export interface JournalEntry {
   readonly changes: readonly SealedChange[];
 }
 
-/** The tables for the store's own files, and tables whose contents are useless after a restore. */
+/**
+ * The tables that are not journaled: those for the store's own files, and those whose contents are
+ * useless after a restore.
+ */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
   "table_states",
@@ -144,7 +147,7 @@ export function replayJournal(
       for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
           // The name was a table of sealed rows when the entry was written, and no migration
-          // removes one.
+          // removes such a table.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);
           else putSealed(file, into, { key, value: replayed(file, [into, key, value]) });

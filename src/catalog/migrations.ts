@@ -10,7 +10,7 @@
  * correct: an older server can read it without opening the log, and refuse.
  */
 
-/** "TDMK", stored in the file header so that a foreign SQLite file is recognised. */
+/** "TDMK", which is stored in the file header so that a foreign SQLite file is recognised. */
 export const APPLICATION_ID = 0x54444d4b;
 
 /** Step `n` takes a catalog from version `n` to `n + 1`. */

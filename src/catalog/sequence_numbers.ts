@@ -7,25 +7,28 @@
  *     handed out from memory    1, 2, 3 ‖ kill          the next start goes on with 33
  *     handed out from memory    1, 2, 3, close          the next start goes on with 4
  *
- * A block grows while numbers are taken quickly, so that a bulk load waits for the disk a few times
- * in all. Numbers are not taken back if the transaction that took them fails.
+ * Blocks grow while numbers are taken quickly, so that a bulk load waits for the disk only a few
+ * times. A number stays taken even if the transaction that took it fails.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { type Whole, wholeFromBigint } from "../types/mod.ts";
 import type { SequenceEntry } from "./entries.ts";
 
-/** The number of numbers in the first block. */
+/** The size of the first block. */
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
-/** A block that is used up within this time is followed by one of twice its length. */
+/** A block that is used up within this time is followed by a block of twice its length. */
 const QUICK_MS = 1000;
 
-/** After a restore over a state that cannot be read, so many numbers may have been taken since. */
+/**
+ * The count of numbers to skip after a restore over an unreadable state, which may have used that
+ * many.
+ */
 const UNKNOWN_NUMBERS = 1_000_000n;
 
-/** The number that a sequence has reached. */
+/** The mark of a sequence: the number that the sequence has reached. */
 export interface SequenceMark {
   readonly sequenceId: number;
   /** A decimal string, because JSON numbers cannot represent 64 bits. */
@@ -34,13 +37,13 @@ export interface SequenceMark {
   readonly isCalled: boolean;
 }
 
-/** Keeps the marks. */
+/** The store that keeps the marks. */
 export interface SequenceMarks {
   /** Makes marks durable before it returns. @throws {DatabaseError} DISK_FULL … */
   store(marks: readonly SequenceMark[]): void;
 }
 
-/** The options that counting needs. */
+/** The options of a sequence that determine its numbers. */
 export type CountedSequence = Pick<
   SequenceEntry,
   | "cache"
@@ -54,11 +57,11 @@ export type CountedSequence = Pick<
   | "start"
 >;
 
-/** Numbers that are reserved: `first`, and then one every `step`. */
+/** A block of reserved numbers: `first`, and then one every `step`. */
 interface NumberBlock {
   readonly first: bigint;
   readonly step: bigint;
-  /** The same as doubles, if every number of the block is exact as a double. */
+  /** The numbers of the block as doubles, if every one of them is exact as a double. */
   readonly doubles: { readonly first: number; readonly step: number } | undefined;
   readonly count: number;
   taken: number;
@@ -101,7 +104,10 @@ export class SequenceNumbers {
     return wholeFromBigint(first + BigInt(taken) * step);
   }
 
-  /** Returns the last number that was handed out here, or the one that `next` will return. */
+  /**
+   * Returns the last number that this process handed out, or else the number that `next` will
+   * return.
+   */
   mark(sequence: CountedSequence): SequenceMark {
     const block = this.#blocks.get(sequence.sequenceId);
     return (block && usedIn(sequence, block)) ?? this.#markOf(sequence);
@@ -115,7 +121,7 @@ export class SequenceNumbers {
     this.#blocks.delete(sequenceId);
   }
 
-  /** Gives back what is left of the blocks, so that the numbers after it follow without a gap. */
+  /** Releases the unused numbers of all blocks, so that later numbers follow without a gap. */
   giveBack(sequences: Iterable<CountedSequence>): void {
     const marks: SequenceMark[] = [];
     for (const sequence of sequences) {
@@ -131,7 +137,7 @@ export class SequenceNumbers {
     return [...this.#known.values()];
   }
 
-  /** Takes over a mark that is durable already. */
+  /** Adopts a mark that is already durable. */
   remember(mark: SequenceMark): void {
     this.#known.set(mark.sequenceId, mark);
     this.#blocks.delete(mark.sequenceId);
@@ -178,7 +184,8 @@ export class SequenceNumbers {
 }
 
 /**
- * Returns the further one of a mark and the one that a replaced state left.
+ * Returns the mark that is further along: the given mark, or the mark of the state that was
+ * replaced.
  *
  * @param before Undefined if that state cannot be read.
  */
@@ -192,7 +199,7 @@ export function markAfterRestore(
   const value = BigInt(mark.value);
   const step = BigInt(increment);
   if (before === "unknown") {
-    // At most a quarter of what is left, so that a short sequence is not used up.
+    // At most a quarter of the remaining numbers is skipped, so that some remain.
     const left = ((step > 0n ? BigInt(maximum) : BigInt(minimum)) - value) / step;
     const skipped = left / 4n < UNKNOWN_NUMBERS ? left / 4n : UNKNOWN_NUMBERS;
     return { sequenceId, value: (value + skipped * step).toString(), isCalled: true };

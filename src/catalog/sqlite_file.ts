@@ -184,7 +184,7 @@ export class SqliteFile implements SealedSource {
     }
   }
 
-  /** Records that the current transaction changed a row. */
+  /** Records that the current transaction has changed a row. */
   noteChange(change: SealedChange): void {
     this.#changes.push(change);
   }
@@ -285,7 +285,7 @@ function headerOf(path: string): Uint8Array | undefined {
   try {
     file = bunDisk.open(path, { readOnly: true });
   } catch (error) {
-    // The file or its directory does not exist: opening for writing will report a fault.
+    // The file or its directory does not exist. Opening it for writing will report any fault.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
@@ -338,7 +338,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
       database.run(`PRAGMA user_version = ${version + 1}`);
     })();
   }
-  // A new catalog had no earlier version.
+  // A new catalog has no earlier version from which to migrate.
   if (found > 0) log.info("upgraded the catalog", { path, from: found, version: FORMAT_VERSION });
 }
 

@@ -59,9 +59,9 @@ export interface ConsumeOptions {
     | "latest"
     | { readonly offset: number }
     | { readonly timestampMs: number };
-  /** Whether a message waits until earlier ones of its key are acknowledged, *false*. */
+  /** Whether a message waits until earlier messages with its key are acknowledged, *false*. */
   readonly ordered?: boolean;
-  /** The only partition to read; all partitions if left out. */
+  /** The only partition from which to read; all partitions if left out. */
   readonly partition?: number;
   /** Stops the consumer gracefully: running handlers finish and are acknowledged. */
   readonly signal?: AbortSignal;

@@ -1,5 +1,6 @@
 /**
- * COPY of many rows: data of any size go in and come out as streams, and are not held in memory.
+ * Copies many rows into and out of the server. Data of any size is streamed and never held in
+ * memory.
  */
 import { type Call, type FieldRules, kindOf, requireOptions, SIGNAL, TEXT } from "./checks.ts";
 import type { BodyData, BodyStream } from "./environment.ts";
@@ -17,15 +18,16 @@ export interface CopyCallOptions {
 /** The result of a COPY FROM. */
 export interface CopyResult {
   readonly rowCount: number;
-  /** Tells of skipped rows, for example. */
+  /** Messages about the copy, for example about skipped rows. */
   readonly notices: readonly string[];
 }
 
-/** The calls that copy rows. */
+/** The methods that copy rows. */
 export interface Copies {
   /**
-   * Runs `COPY … FROM STDIN` with its rows. It is one commit: if it fails, no row is stored. Only
-   * some runtimes send a stream as it is produced; Firefox and Safari refuse it, but send a file.
+   * Runs `COPY … FROM STDIN` with the given rows. The copy is one commit: if it fails, no row is
+   * stored. Only some runtimes send a stream as it is produced. Firefox and Safari refuse a stream,
+   * but can send a file.
    *
    *     await db.copyFrom("COPY shop.items FROM STDIN (FORMAT csv, HEADER)", file);
    *

@@ -11,7 +11,9 @@ export interface BodyStream {
   };
 }
 
-/** A body that is sent as it is. A stream is sent as it is produced, where the runtime can. */
+/**
+ * A body that is sent unchanged. A stream is sent as it is produced, if the runtime supports that.
+ */
 export type BodyData =
   | string
   | Uint8Array<ArrayBuffer>
@@ -33,7 +35,7 @@ export interface HttpRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** The body of a copy; then `body` is absent. */
+  /** The body of a copy. `body` is absent if this is set. */
   readonly data?: BodyData;
   /** Present if the caller may abort the request. */
   readonly signal?: AbortSignal;
@@ -48,7 +50,7 @@ export interface Socket {
 export interface SocketHandlers {
   readonly onOpen: () => void;
   readonly onText: (text: string) => void;
-  /** Called when the connection has closed, and also if it was never made. */
+  /** Called when the connection has closed, and also if it could not be opened. */
   readonly onClose: (code: number) => void;
 }
 
@@ -94,7 +96,7 @@ interface BrowserGlobals extends Listening {
 /** Runtimes keep timer delays in 32 bits: a longer timer would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Runtimes demand it for a body that is a stream. */
+/** Runtimes require this option for a body that is a stream. */
 const HALF_DUPLEX = { duplex: "half" } as const;
 
 /** The globals of the runtime. */

@@ -5,8 +5,8 @@
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
  * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
- * received is counted and dropped, which makes a resume exact. The messages of a query that is
- * followed as a whole are held until its state is complete.
+ * received is counted and dropped, so that a resume repeats nothing. The messages of a query that
+ * is followed as a whole are held until its state is complete.
  */
 import type {
   ChangeMessage,
@@ -90,8 +90,8 @@ export class FollowedQuery implements LiveQuery {
   readonly #keepPosition: (position: number | undefined) => void;
   #mayRestore = true;
   /**
-   * For a query that is followed as a whole: the messages since its last complete state. Undefined
-   * for other queries, whose messages count one by one.
+   * The messages since the last complete state of a query that is followed as a whole. Undefined
+   * for other queries, whose messages are applied one by one.
    */
   #held: (ChangeMessage | InitialDataBatch)[] | undefined;
   /** The last list passed to `onRows`. */
@@ -248,7 +248,7 @@ export class FollowedQuery implements LiveQuery {
   }
 
   lost(): void {
-    // The messages of an incomplete state are sent again, as another difference.
+    // The server will send the changes of an incomplete state again, as part of another difference.
     if (this.#held !== undefined) this.#held = [];
     if (this.#status !== "ended") this.#become("offline");
   }
@@ -275,7 +275,7 @@ export class FollowedQuery implements LiveQuery {
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return "nothing";
     if (message.code === "SHUTTING_DOWN" || message.code === "TOKEN_REVOKED") return "reconnect";
-    // The server may still count the lost connection's subscription.
+    // The server may still count the subscription of the lost connection against a limit.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
       this.#refusals += 1;
       this.lost();
@@ -293,8 +293,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
-   * Takes the messages that lead to a state: the rows that the application sees are always those of
-   * the query at one seq.
+   * Applies all messages that lead to a state at once, so that the application always sees the rows
+   * of the query at one seq.
    */
   #takeHeld(held: (ChangeMessage | InitialDataBatch)[], seq: number): void {
     const isReplay = this.#resumedFrom !== undefined && this.#status === "loading";

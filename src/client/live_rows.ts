@@ -12,7 +12,9 @@ export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => numb
 interface RowsStart {
   /** Whether the earlier rows are discarded. */
   readonly isAnew: boolean;
-  /** The order of the query itself, which applies unless the application gives another. */
+  /**
+   * The order that the query defines, which applies unless the application specifies another order.
+   */
   readonly sort?: readonly SortTerm[] | undefined;
 }
 
@@ -21,7 +23,7 @@ function termOf({ column, direction, nulls }: SortTerm): OrderTerm {
 }
 
 interface Held<Row> {
-  /** The row as it arrived. It is compared and identified by these cells. */
+  /** The row as it arrived. Rows are compared and identified by these cells. */
   readonly sent: WireRow;
   readonly row: Row;
 }

@@ -1,6 +1,6 @@
 /**
- * Schedules the requests on the client's socket: they are sent at once until the server refuses
- * one, and then at a pace that it accepts.
+ * Schedules the requests on the client's socket. Requests are sent immediately until the server
+ * refuses one, and then at a pace that the server accepts.
  *
  *     flowing ──refused──► paused ──its time is over──► paced ──nothing left──► flowing
  *                            ▲                            │
@@ -31,7 +31,7 @@ export interface OutgoingOptions {
   readonly send: (message: ClientMessage) => void;
 }
 
-/** The ping that follows messages one of which was refused. */
+/** The ping sent after several messages, one of which was refused. */
 const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {

@@ -58,7 +58,10 @@ export function backoffMs(
 const CONFLICT_MS_MIN = 10;
 const CONFLICT_MS_MAX = 2000;
 
-/** The pause before a transaction is repeated. Half of it is random, so that rivals part. */
+/**
+ * The pause before a transaction is repeated. Half of the pause is random, so that conflicting
+ * transactions do not collide again.
+ */
 export function conflictPauseMs(
   { random }: Pick<ClientEnvironment, "random">,
   conflictCount: number,

@@ -113,7 +113,9 @@ function comparerOfCells(word: DataTypeWord): CompareCells {
   return name === "Bytes" || name === "Embedding" ? compareLists : compareTexts;
 }
 
-/** Compares arrays by their elements, then by their length; a NULL element is above every value. */
+/**
+ * Compares arrays by their elements, then by their length. A NULL element sorts above every value.
+ */
 function listComparer(compare: CompareCells): CompareCells {
   const term = { areNullsFirst: false, isDescending: false };
   const compareItems = (left: unknown, right: unknown): number => {

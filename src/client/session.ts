@@ -27,7 +27,7 @@ export interface SessionOptions {
   /** Credentials for automatic login. */
   readonly credentials: Credentials | undefined;
   readonly environment: WholeEnvironment;
-  /** How often a repeatable request is resent. */
+  /** The maximum number of times to resend a repeatable request. */
   readonly maxRetries: number;
   /** The time limit for a request; undefined for none. */
   readonly timeoutMs: number | undefined;

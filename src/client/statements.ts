@@ -53,7 +53,7 @@ export interface Execution {
 
 export type RowObject = CellObject;
 
-/** The calls that run statements. */
+/** The methods that run statements. */
 export interface Statements {
   /**
    * Runs statements. This and the other methods throw a `TypeError` for an argument of the wrong

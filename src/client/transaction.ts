@@ -39,13 +39,16 @@ export interface TransactionClient extends Statements {
 export interface TransactionSettings {
   /** The namespace in which unqualified names are looked up. */
   readonly namespace?: string;
-  /** Whether the transaction only reads. */
+  /** Whether the transaction is read-only. */
   readonly readOnly?: boolean;
-  /** How long it may stay open; the server's limit if left out. */
+  /** The time for which the transaction may stay open; the server's limit if left out. */
   readonly timeout?: Duration;
-  /** How often it is repeated after a conflict; *that of the client, 3*. */
+  /** The maximum number of repetitions after a conflict; *the client's `maxRetries`, 3*. */
   readonly maxRetries?: number;
-  /** Stored with the commit, so that its outcome is known after a restart of the server. */
+  /**
+   * An idempotency key that is stored with the commit, so that its outcome is known after a restart
+   * of the server.
+   */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 }
@@ -73,7 +76,7 @@ const RULES: FieldRules = {
 
 const PATH = "/v1/api/transactions";
 
-/** @throws {ServerError | ConnectionError} And whatever `work` throws. */
+/** @throws {ServerError | ConnectionError} Also any error that `work` throws. */
 export async function runTransaction<Result>(
   work: (tx: TransactionClient) => Promise<Result>,
   options: TransactionSettings,
@@ -128,7 +131,7 @@ async function runOnce<Result>(
   return result;
 }
 
-/** Commits, even if `signal` aborts: the outcome would not be known. */
+/** Commits, even if `signal` aborts, because the outcome of an aborted commit would be unknown. */
 async function commit(session: Session, path: string, body: object): Promise<void> {
   let failureCount = 0;
   const onFailure = (): void => {
@@ -148,7 +151,10 @@ async function commit(session: Session, path: string, body: object): Promise<voi
   }
 }
 
-/** Ends a transaction that has failed. If that fails too, the server ends it when it is idle. */
+/**
+ * Rolls back a transaction that has failed. If the rollback fails too, the server ends the idle
+ * transaction.
+ */
 async function undo(session: Session, id: string): Promise<void> {
   try {
     await session.call(`${PATH}/${id}/rollback`, {}, {});

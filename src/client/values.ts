@@ -9,7 +9,7 @@
  *     REAL, DOUBLE          a number; NaN and infinity are text on the wire
  *     an array              a list of such values
  *
- * Other types stay as they are on the wire. `values: "wire"` converts nothing.
+ * Values of all other types keep their wire form. `values: "wire"` converts nothing.
  */
 import type {
   ChangeMessage,

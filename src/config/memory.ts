@@ -37,7 +37,7 @@ const RUNTIME_BYTES: number = 96 * MIB;
 const READER_BYTES: number = 48 * MIB;
 const READERS_SHARE: number = 1 / 4;
 
-/** Replaces a limit that was not detected. */
+/** The limit that applies if no limit was detected. */
 export const PLENTY: MemoryLimit = { bytes: 64 * 1024 * MIB, source: "no limit" };
 
 /** The keys whose memory is added to the memory of the other keys. */

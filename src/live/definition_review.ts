@@ -67,7 +67,8 @@ export class DefinitionReview implements Review {
   }
 
   #outcomeFor({ principal, spec }: Subscription, budget: TickBudget): LivePlan | SubscriptionError {
-    // All members of a group run the same query, so the answer depends only on the user.
+    // All members of a group run the same query, so the result of planning depends only on the
+    // user.
     const key = JSON.stringify([principal.userId, principal.role]);
     const known = this.#byPrincipal.get(key);
     if (known !== undefined) return known;

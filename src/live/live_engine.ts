@@ -88,9 +88,9 @@ interface LocalLiveEngineOptions {
   readonly log: Log;
   readonly onBug: OnBug;
   readonly limits: LiveLimits;
-  /** The amount of work per tick; a few milliseconds by default. */
+  /** The maximum amount of work per tick; a few milliseconds by default. */
   readonly pace?: Pace;
-  /** Schedules the work; the event loop by default. */
+  /** The scheduler of the work; the event loop by default. */
   readonly ticks?: Ticks;
 }
 
@@ -99,7 +99,7 @@ const NUMBER_BYTES = 6;
 
 type LocalChangeFeed = ChangeFeed<Subscription>;
 
-/** A subscription that was asked for, before it is planned. */
+/** A requested subscription whose query has not been planned yet. */
 interface Asked {
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
@@ -126,12 +126,12 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #countByUser = new Map<string, number>();
   readonly #arrivals = new Arrivals();
   /**
-   * One function for all feeds, since there may be as many feeds as users. It starts a group's
-   * review.
+   * Starts the review of a group. All feeds share this one function, because there may be as many
+   * feeds as users.
    */
   readonly #reviewOf = (group: SubscriptionGroup<Subscription>): DefinitionReview =>
     new DefinitionReview(group, (principal, spec) => this.#plan(principal, spec));
-  /** One function for all feeds. It moves a slow query to its own feed. */
+  /** Moves a slow query to its own feed. All feeds share this one function. */
   readonly #onSlow = (slow: SlowGroup<Subscription>): void => {
     const feed = this.#newFeed(slow.group.feed);
     feed.adopt(slow);
@@ -245,7 +245,8 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Checks how a result that is followed as a whole begins.
+   * Returns the start of a subscription to a result that is followed as a whole, after checking it
+   * against the history.
    *
    * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
    */
@@ -272,7 +273,10 @@ export class LocalLiveEngine implements LiveEngine {
     return start;
   }
 
-  /** The position below which history of a table is gone, or was written for other readers. */
+  /**
+   * Returns the position below which the history of a table has been discarded or was written for
+   * other readers.
+   */
   #earliestSeq(tableId: number, owner: number): number {
     // Rows written before the table was opened to more people may have been deleted for that
     // reason. The visible seq may still be below that point, in which case a client at the visible
@@ -356,7 +360,8 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Collected through the groups: a separate set would cost one more entry per idle subscription.
+   * Collects all subscriptions through their groups. A separate set would cost one more entry per
+   * idle subscription.
    */
   #all(): (Subscription | ResultSubscription)[] {
     const all: (Subscription | ResultSubscription)[] = [...this.#results.subscriptions];

@@ -30,12 +30,12 @@ export interface TransactionCommitRequestBody {
 export interface TransactionBody {
   readonly transaction_id: string;
   readonly state: "open" | "failed" | "committed" | "rolled_back" | "unknown";
-  /** For an open one: RFC 3339. */
+  /** The deadline of an open transaction, in RFC 3339 form. */
   readonly expires_at?: string;
   readonly idle_timeout_ms?: number;
-  /** For a committed one; null if it changed no row. */
+  /** The commit position of a committed transaction; null if the transaction changed no row. */
   readonly last_seq?: number | null;
-  /** For one that has ended. */
+  /** The reason why a transaction has ended. */
   readonly reason?: string;
 }
 

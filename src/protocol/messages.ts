@@ -36,7 +36,10 @@ export interface SubscribeOptions {
 export interface SubscriptionSpec {
   readonly id: string;
   readonly sql: string;
-  /** Absent: a full snapshot, then live changes; null: live changes only. */
+  /**
+   * The options of the subscription. If they are absent, the client gets a full snapshot and then
+   * live changes; if null, live changes only.
+   */
   readonly options?: SubscribeOptions | null;
   readonly params?: readonly unknown[];
   readonly namespace_id?: string;
@@ -111,7 +114,10 @@ export interface SubscriptionAck {
    * it is made from the values of the row.
    */
   readonly key_columns?: readonly string[];
-  /** The order of the rows, if the query has ORDER BY. Rows that are equal in it follow `_key`. */
+  /**
+   * The order of the rows, if the query has ORDER BY. Rows with equal sort keys are ordered by
+   * `_key`.
+   */
   readonly sort?: readonly SortTerm[];
 }
 

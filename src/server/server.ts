@@ -4,8 +4,8 @@
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route throws a refusal or rejects with it, and this file turns both into answers. An unexpected
- * error is a bug: the caller gets 500, and `onBug` is called.
+ * A route throws a refusal or rejects with it, and this file turns both into responses. An
+ * unexpected error is a bug: the caller gets status 500, and `onBug` is called.
  */
 import { containingClock } from "../base/bugs.ts";
 import { type CancelTimer, keepAlive } from "../base/clock.ts";
@@ -82,7 +82,7 @@ const ANSWER_MS_MAX = 2000;
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 /**
- * Listens and serves.
+ * Starts listening, and serves requests.
  *
  * @throws {DatabaseError} INVALID_OPTION if an address list cannot be read.
  * @throws {Error} If the address cannot be bound, with the system's `code` (EADDRINUSE …).
@@ -350,7 +350,7 @@ class HttpServer implements RunningServer {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Always answers: refusals and bugs become answers as well. */
+  /** Never rejects: refusals and bugs become responses as well. */
   async #serve(exchange: Exchange): Promise<Response> {
     let found: Found | undefined;
     let response: Response;
@@ -371,7 +371,7 @@ class HttpServer implements RunningServer {
       const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
       this.#metrics.request(response.status, tookMs);
     } catch (error) {
-      // The answer is complete, and the caller is waiting for it.
+      // The failure is only reported: the response is complete, and the caller waits for it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
   }

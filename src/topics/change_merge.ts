@@ -53,7 +53,7 @@ export class ChangeMerge {
       head.isAtEnd = head.batch === undefined;
       if (head.batch?.rowCount === 0) return 0;
     }
-    // The head with the lowest seq continues up to the lowest seq of the others.
+    // The head with the lowest seq delivers its changes up to the lowest seq of the other heads.
     let first: Head | undefined;
     let lowest = Infinity;
     let bound = Infinity;

@@ -81,7 +81,9 @@ export function deadLetterCondition(topicId: number): {
   return { filter, columnIds: [TARGET] };
 }
 
-/** The catalog, with the dead-letter source added to the topics that accept dead letters. */
+/**
+ * A view of the catalog that adds the dead-letter source to the topics that accept dead letters.
+ */
 export class DeadLetterCatalog implements TopicCatalog {
   readonly #catalog: TopicCatalog;
   readonly #withSource = new WeakMap<TopicEntry, TopicEntry>();
@@ -150,8 +152,8 @@ export function targetOf(row: Row): number {
 export type LetterRange = Pick<AllChangesOptions, "after" | "upTo">;
 
 /**
- * The letters that were written within a range, including those deleted since. The row of a step
- * is undefined if the search takes longer, so that other work can run in the meantime.
+ * Yields the letters that were written within a range, including letters deleted since. A step
+ * without a row lets other work run during a long search.
  */
 export function* lettersWithin(
   store: Pick<HistoryStore, "changesOfAll">,
@@ -186,7 +188,7 @@ export function isUnownedLetterKept(
   return store.lookup(TABLE_ID, options) !== undefined;
 }
 
-/** All letters that are kept, of one owner after the other. */
+/** Yields all letters that are kept, one owner after another. */
 export function* letters(store: LetterStore): Generator<StoredLetter> {
   const upTo = store.visibleSeq;
   for (const owner of store.owners(TABLE_ID)) yield* lettersOf(store, { owner, upTo });

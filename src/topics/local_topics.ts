@@ -31,7 +31,7 @@ export class LocalTopics implements TopicLogs {
   readonly #logs = new Map<number, LocalTopicLog>();
   readonly #byTable = new Map<number, LocalTopicLog[]>();
   readonly #stop: () => void;
-  /** The work of the last check, or the rest of it. */
+  /** The unfinished work of the last check. */
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
   /** Whether the offsets table may contain rows of dropped topics. */
@@ -217,7 +217,7 @@ export class LocalTopics implements TopicLogs {
     try {
       await work();
     } catch (error) {
-      // Safe: the task is attempted again.
+      // The error can be ignored here, because the task runs again later.
       if (!isExpected(error)) this.#onBug(error, `the attempt to ${task}`);
       else if (!this.#isClosed) {
         this.#deps.log.error(`cannot ${task}; will try again`, { error: error.message });

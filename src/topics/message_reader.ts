@@ -150,13 +150,13 @@ export class MessageReader {
     try {
       this.#readRun(contents, { partition: ESTIMATED, firstOffset: 0, indexes }, found);
     } catch (error) {
-      // Safe: the size is only an estimate.
+      // The error can be ignored here, because the size is only an estimate.
       if (!isExpected(error)) throw error;
     }
     return found[0]?.payload.length ?? UNKNOWN_BYTES;
   }
 
-  /** Counts a lost message only once, relying on readers going forward. */
+  /** Counts a lost message only once, provided that offsets are read in ascending order. */
   #noteLost(partition: number, offset: number): void {
     if (partition === ESTIMATED) return;
     if (offset <= (this.#lostUpTo.get(partition) ?? -1)) return;

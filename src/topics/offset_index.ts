@@ -35,7 +35,7 @@ interface Partition {
   nextOffset: number;
   /** The offset of the oldest kept message, or `nextOffset`. */
   earliestOffset: number;
-  /** Ascending. */
+  /** The pages, in ascending order of offset. */
   pages: OffsetPage[];
 }
 

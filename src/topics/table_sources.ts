@@ -190,7 +190,7 @@ export class TableSources {
     try {
       markTrue(filter.evaluate(batch), mask, row);
     } catch (error) {
-      // Safe: the row is not a message, and the topic's state gives the reason.
+      // The row is not a message, and the state of the topic reports the reason.
       if (!isExpected(error)) throw error;
       const { name, namespace } = this.table;
       this.onFault(

@@ -169,7 +169,7 @@ export class LocalTopicLog implements TopicLog {
       index.countedSeq = upTo;
       return;
     }
-    // Changes are noticed again from here on.
+    // From here on, new changes mark the topic as behind again.
     this.isBehind = false;
     try {
       await this.#countTo(index, upTo);
@@ -389,8 +389,8 @@ export class LocalTopicLog implements TopicLog {
     try {
       await index.store(options);
     } catch (error) {
-      // Some of it may have been applied. The stored part is read again, and the rest is counted
-      // again.
+      // Some of the changes may have been applied. The index is therefore read again from disk, and
+      // the rest is counted again.
       if (this.#deps.store.appliedSeq !== appliedSeq && this.#index === index) this.#forget();
       throw error;
     }
@@ -406,7 +406,8 @@ export class LocalTopicLog implements TopicLog {
     try {
       await this.store({ usesReserve: false });
     } catch (error) {
-      // Safe: messages that are not stored are counted again after a restart, with the same result.
+      // The error can be ignored here: messages that are not stored are counted again after a
+      // restart, with the same result.
       if (!(error instanceof DatabaseError)) throw error;
       const { name, namespace } = this.entry;
       const fields = { topic: `${namespace}.${name}`, error: error.message };

@@ -54,8 +54,8 @@ export class BatchReach<Group> {
     const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
-    // Tested before anything is copied: most groups already have all of a batch that takes many
-    // ticks.
+    // The test precedes any copying: during a batch that takes many ticks, most groups have already
+    // received all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;
     if (isWhole) {

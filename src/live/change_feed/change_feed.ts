@@ -344,7 +344,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       }
       const part = this.#reached.missingOf(group, batch, due);
       if (part === undefined) continue;
-      // A single group is charged per row.
+      // The scan is charged from the second group on: a single group is charged per row.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
       evaluatedCount += 1;
       if (this.#deliverTo(group, part, budget)) continue;
@@ -366,7 +366,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Delivers to one group.
+   * Delivers the rows of a batch to one group.
    *
    * @returns Whether delivery may continue with the next group, because this one has received all
    *   rows or has moved to its own feed; if not, the budget was used up first.
@@ -385,7 +385,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     return true;
   }
 
-  /** Releases a group in the middle of a batch. */
+  /** Removes a slow group from the feed in the middle of a batch. */
   #released(group: SubscriptionGroup<Member>, position: Seq): SlowGroup<Member> {
     const waiting = group.members().filter((member) => this.#waiting?.delete(member) === true);
     this.#followerCount -= group.followerCount;

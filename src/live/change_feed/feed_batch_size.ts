@@ -15,7 +15,8 @@ export class FeedBatchSize {
   #messageCount = 0;
   #messageBytes = 0;
   /**
-   * Lowered while a group needs several ticks for a batch, because each tick reads the batch again.
+   * The current limit of versions per batch. It is lowered while a group needs several ticks for a
+   * batch, because each tick reads the batch again.
    */
   #rowsMax = FEED_ROWS_MAX;
   /** Created with the first change. */

@@ -55,7 +55,8 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /**
-   * Drops unused columns. Not allowed while a batch is read. @param groups All groups of the feed.
+   * Drops unused columns. Must not be called while a batch is being read. @param groups All groups
+   * of the feed.
    */
   compactColumns(groups: () => readonly SubscriptionGroup<Member>[]): void {
     if (!this.#columns.compact()) return;

@@ -74,7 +74,7 @@ export interface LiveSubscription {
    * that resumed from above the change would keep rows from before it.
    */
   readonly position: Seq | undefined;
-  /** Asks for one more batch. Requests are counted while loading and ignored afterwards. */
+  /** Requests one more batch. Requests are counted while loading and ignored afterwards. */
   nextBatch(): void;
   /** Tells the engine that the sink has room again: all of its waiting subscriptions continue. */
   drained(): void;

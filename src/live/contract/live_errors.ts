@@ -88,8 +88,8 @@ const PLANNING_CODES: Record<ErrorCode, EndCode> = {
 };
 
 /**
- * Returns the meaning of an error code while rows are read: an error that an expression raises on a
- * row is a conversion error.
+ * Returns the subscription code for an error code that occurs while rows are read: an error that an
+ * expression raises on a row is a conversion error.
  */
 function readingCode(errorCode: ErrorCode): EndCode {
   if (errorCode === "TABLE_NOT_FOUND" || errorCode === "NAMESPACE_NOT_FOUND") return "NOT_FOUND";

@@ -70,7 +70,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
   /** How many times in a row the feed had to wait for this group. */
   slowVisits = 0;
   program: LiveProgram;
-  /** The query that all members share. Ids and options are each member's own. */
+  /** The query that all members share. Each member has its own id and options. */
   readonly asked: QuerySpec;
   /** Positions of the plan's columns in the feed's batches. Set while there are followers. */
   sources: Sources;

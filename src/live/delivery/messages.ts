@@ -39,7 +39,7 @@ const MESSAGES_MAX = 4;
 export interface PendingChange {
   readonly type: LiveChange["type"];
   readonly rows: readonly WireRow[];
-  /** One per changed row, for updates and deletes. */
+  /** The old values of updates and deletes, one entry per changed row. */
   readonly oldValues: readonly WireRow[];
   readonly commitSeq: number;
   /** The time of the commit, in Unix milliseconds. */

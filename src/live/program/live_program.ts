@@ -64,11 +64,11 @@ const READ_ROWS_MIN = 16;
 /** Describes how the versions in a change batch are evaluated. */
 interface ChangeOptions {
   readonly sources: Sources;
-  /** Selects the versions for which it is true; undefined keeps all. */
+  /** The filter that a version must meet; undefined keeps all versions. */
   readonly filter: CompiledExpression | undefined;
 }
 
-/** The result for the first rows of a range. */
+/** A result that covers only the first rows of a range. */
 export interface PartialResult<T> {
   /** The number of rows that the result covers. */
   readonly rowCount: number;
@@ -169,7 +169,7 @@ export class LiveProgram {
     return flagsOf(batch, eligible, this.plan.filter);
   }
 
-  /** Makes the wire rows of the chosen rows, in their order. `undefined` chooses all. */
+  /** Returns the wire form of the chosen rows, in their order. `undefined` chooses all rows. */
   project(batch: Batch, chosen: Selection | undefined): MutableRow[] {
     return this.shape.rows(chosenOf(batch, chosen), this.plan.projections);
   }

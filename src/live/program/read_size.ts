@@ -45,7 +45,10 @@ export class ReadSize {
     this.#versionBytes = Math.max(bytes / versionCount, this.#versionBytes / 2, 1);
   }
 
-  /** Records and pays for rows of a batch and the changes made from them. */
+  /**
+   * Records the size of rows of a batch and of the changes made from them, and charges both to the
+   * budget.
+   */
   take(
     { batch, end, start }: { batch: ChangeBatch; start: number; end: number },
     changes: readonly LiveChange[],
@@ -58,7 +61,7 @@ export class ReadSize {
   }
 }
 
-/** Pays for the bytes of versions, beyond the fixed cost of each version. */
+/** Charges the bytes of versions to the budget, beyond the fixed cost of each version. */
 export function spendBytes(budget: TickBudget, bytes: number): void {
   budget.spend(bytes / BYTES_PER_UNIT);
 }

@@ -133,7 +133,10 @@ export class LatestChanges {
   }
 }
 
-/** Examines the version `prev`. Returns its row if it matched, or else where to look further. */
+/**
+ * Examines the version `prev`. Returns its row if it matched, otherwise the point at which the walk
+ * continues.
+ */
 function stepBack(
   prev: number,
   { budget, position, program, store }: LatestOptions,
@@ -196,7 +199,8 @@ function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
     owner,
     after,
     upTo: boundary,
-    // If a key is written often, its newest version lies far beyond the batch.
+    // The search extends to the boundary, because the newest version of a key that is written often
+    // lies far beyond the batch.
     seqMax: lastSeq,
     columnIds: [SEQ_COLUMN_ID],
     withTombstones: true,

@@ -65,7 +65,7 @@ export class ReplayReader implements LoadReader {
   #aheadStart = 0;
   #rows: WireRow[] = [];
   readonly #latest = new LatestChanges();
-  /** Versions that the open request still pays for. */
+  /** The number of versions that the open request still covers. */
   #credit: number;
   #changesSent = 0;
   /** The number of steps returned so far. */
@@ -122,7 +122,8 @@ export class ReplayReader implements LoadReader {
   }
 
   /**
-   * Returns the first batch if another replay has made it. This replay then continues after it.
+   * Returns the first batch if another replay has already built it. This replay then continues
+   * after that batch.
    */
   #known(budget: TickBudget): PositionedBatch | undefined {
     // A replay that has begun to read does not switch to a shared batch.
@@ -174,7 +175,7 @@ export class ReplayReader implements LoadReader {
     return { kind: "change", pending };
   }
 
-  /** Returns how many of the next versions are sent as changes and are paid for. */
+  /** Returns how many of the next versions are sent as changes and are covered by the credit. */
   #runOfChanges(): number {
     let count = 0;
     for (let index = this.#aheadStart; count < this.#credit; index += 1) {
@@ -245,7 +246,8 @@ export class ReplayReader implements LoadReader {
         this.#readSeq = boundary;
         return;
       }
-      // All evaluation is paid for, including repeated evaluation after an interrupted walk.
+      // The budget is charged for every evaluation, including a repeated one after an interrupted
+      // walk.
       budget.spend(batch.rowCount);
       const reader = { store, program, position, budget };
       const portion =

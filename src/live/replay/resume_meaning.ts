@@ -23,7 +23,9 @@ export interface Resume {
   readonly id: string;
   readonly principal: Principal;
   readonly plan: LivePlan;
-  /** The position, above 0: a client that resumes from 0 has no rows. */
+  /**
+   * The position of the client. It is above 0, because a client that resumes from 0 has no rows.
+   */
   readonly position: Seq;
 }
 
@@ -46,7 +48,7 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
   throw changed(id, `Table ${plan.tableName} was altered`);
 }
 
-/** Returns whether a query shows an unchanged row now as it did then. */
+/** Returns whether a query shows an unchanged row in the same way now as at the position. */
 function showsSame(
   { hasStar, namedColumns }: LivePlan,
   { before, table }: { before: TableEntry; table: TableEntry },

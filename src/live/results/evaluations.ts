@@ -3,20 +3,20 @@
  *
  *     commit ──► group is due ──► its rest is over? ──► queue ──► evaluated ──► rests
  *
- * An evaluation never runs in the tick of the commit that asks for it, so commits in the same tick
- * share one. Afterwards the query rests for a multiple of the time that it took: one that is
- * expensive is evaluated less often, and one that is cheap after every commit. Together, the
- * evaluations leave the event loop at least as much time for other work as they take.
+ * An evaluation never runs in the tick of the commit that triggers it, so commits in the same tick
+ * share one evaluation. Afterwards the query rests for a multiple of the time that its evaluation
+ * took: an expensive query is evaluated less often, and a cheap query after every commit. Together,
+ * the evaluations leave the event loop at least as much time for other work as they take.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 
-/** The share of its time that one query may be evaluated: one part in this many and one. */
+/** The rest after an evaluation, as a multiple of the time that the evaluation took. */
 const REST_PER_COST = 3;
 
-/** The number of evaluations that may be under way, in readers or on the event loop. */
+/** The maximum number of concurrent evaluations, in readers and on the event loop. */
 const UNDER_WAY_MAX = 4;
 
-/** The work on the event loop after which it does something else for as long. */
+/** The time after which evaluations on the event loop yield to other work for as long. */
 const WORK_MS_MAX = 5;
 
 export interface Evaluated {
@@ -28,7 +28,7 @@ interface Turn {
   restUntilMs: number;
   isUnderWay: boolean;
   costMs: number | undefined;
-  /** Whether a change has arrived since the evaluation that is under way began. */
+  /** Whether a change has arrived since the current evaluation began. */
   isDue: boolean;
   cancelTimer: CancelTimer | undefined;
 }
@@ -45,7 +45,9 @@ export class Evaluations<Each extends Evaluated> {
     this.#clock = clock;
   }
 
-  /** Evaluates a query as soon as it may, and once for all requests until then. */
+  /**
+   * Schedules one evaluation of a query for the end of its rest. All requests until then share it.
+   */
   request(each: Each): void {
     const turn = this.#turnOf(each);
     if (turn.isUnderWay) {
@@ -64,12 +66,12 @@ export class Evaluations<Each extends Evaluated> {
     });
   }
 
-  /** The time of the last evaluation of a query; undefined before the first. */
+  /** Returns the time that the last evaluation of a query took; undefined before the first one. */
   costMsOf(each: Each): number | undefined {
     return this.#turns.get(each)?.costMs;
   }
 
-  /** Makes a query rest at least this long after the evaluation that is under way. */
+  /** Makes a query rest for at least `ms` after its current evaluation. */
   postpone(each: Each, ms: number): void {
     this.#turnOf(each).restUntilMs = this.#clock.monotonicMs() + ms;
   }
@@ -113,7 +115,7 @@ export class Evaluations<Each extends Evaluated> {
     this.#isPumping = false;
   }
 
-  /** Lets other work run: a tick, or after much work of this kind as long as that has taken. */
+  /** Lets other work run: for one tick, or, after long evaluations, for as long as they took. */
   async #otherWork(): Promise<void> {
     if (this.#workMs < WORK_MS_MAX) return await this.#clock.yield();
     const restMs = this.#workMs;

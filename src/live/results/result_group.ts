@@ -1,11 +1,11 @@
 /**
- * All subscriptions to the same result: they share its evaluations and the rows that are kept.
+ * The subscriptions to one result, which share its evaluations and its rows in memory.
  *
  *     commit ──► due ──► evaluated at the newest seq ──► new state ──► messages ──► members
  *
- * Invariants: a state that members are sent is the query at one seq, for all of its tables. A
- * result that was begun before a definition changed is never sent: the plan is made again first.
- * While the group is not due, its state is also that of every later seq.
+ * Invariants: a state that is sent to members is the result of the query at one seq, for all of its
+ * tables. An evaluation that began before a definition changed is never sent: the query is planned
+ * again first. While the group is not due, its state is also the result at every later seq.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -29,7 +29,7 @@ export interface ResultMember {
   readonly id: string;
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
-  /** The state that it keeps because it has not been sent the newest one. */
+  /** The state that the member holds because it has not received the newest one. */
   readonly heldState: ResultState | undefined;
   /** Receives the step from one state to the next. `before` is undefined for the first state. */
   take(step: ResultStep): void;
@@ -60,30 +60,29 @@ export interface ResultHost {
 /** The time between two evaluations of a query whose rows change without a commit. */
 const REFRESH_MS = 1000;
 
-/** The time before an evaluation is tried again that found all readers occupied. */
+/** The delay before an evaluation that found all readers occupied is tried again. */
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated {
   readonly #host: ResultHost;
-  /** The query that all members share. Ids and options are each member's own. */
+  /** The query that all members share. Each member has its own id and options. */
   readonly asked: QuerySpec;
+  /** Members may leave during an iteration, and a Set still visits each of the others once. */
   readonly #members = new Set<ResultMember>();
   #plan: ResultPlan;
   #shape: ResultShape;
   #state: ResultState | undefined;
   #isDue = true;
-  /** The seq of the evaluation that gave the newest state. */
+  /** The seq of the evaluation that produced the newest state. */
   #evaluatedSeq: Seq = SEQ_ZERO;
   #past: { readonly seq: Seq; readonly state: Promise<ResultState> } | undefined;
   #isUnderWay = false;
   #needsReview = false;
-  /** Counts the changes of definitions, after which an evaluation under way is void. */
+  /** The number of definition changes so far. Each one invalidates the current evaluation. */
   #version = 0;
   #evaluation: ResultEvaluation | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
-
-  // Members leave while they are visited; a Set visits each of the others once all the same.
 
   constructor(host: ResultHost, plan: ResultPlan, asked: QuerySpec) {
     this.#host = host;
@@ -153,7 +152,7 @@ export class ResultGroup implements Evaluated {
   leave(member: ResultMember): void {
     this.#members.delete(member);
     if (this.#members.size > 0) {
-      // The query is evaluated for one of its members.
+      // The query runs as one of its users. If that user leaves, the query is planned again.
       if (member.principal.userId === this.#plan.principal.userId) this.#reviewUnlessHeld(member);
       return;
     }
@@ -167,13 +166,15 @@ export class ResultGroup implements Evaluated {
     this.#host.forget(this);
   }
 
-  /** Notes a commit that changed one of the tables. */
+  /** Records that a commit has changed one of the tables. */
   noteChange(): void {
     this.#isDue = true;
     this.#host.evaluations.request(this);
   }
 
-  /** Notes a changed definition: nothing is sent before the query has been planned again. */
+  /**
+   * Records that a definition has changed. No state is sent until the query has been planned again.
+   */
   review(): void {
     this.#needsReview = true;
     this.#version += 1;
@@ -214,8 +215,9 @@ export class ResultGroup implements Evaluated {
   }
 
   /**
-   * Returns the rows at an earlier seq, for a client that has them. Clients that come back together
-   * tend to have the same position, so one evaluation serves those that ask while it runs.
+   * Returns the rows at an earlier seq, for a client that already has these rows. Clients that
+   * reconnect together tend to have the same position, so one evaluation serves all clients that
+   * request it while it runs.
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
@@ -241,7 +243,7 @@ export class ResultGroup implements Evaluated {
     return state;
   }
 
-  /** Returns the step from the state that a member has to the newest one. */
+  /** Returns the step from a member's state to the newest state. */
   stepFrom(before: ResultState): ResultStep | undefined {
     const after = this.state;
     if (after === undefined) return undefined;
@@ -335,7 +337,7 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
   SUBSCRIPTION_FAILED: () => "The subscription failed on the server",
 };
 
-/** Whether rows look the same, and are told apart in the same way. */
+/** Returns whether two plans produce rows of the same form and identify rows in the same way. */
 function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
   return lookOf(before) === lookOf(after);
 }

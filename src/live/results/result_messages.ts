@@ -1,6 +1,6 @@
 /**
- * The messages of one step from a state to the next. They are built once, and addressed to each
- * subscription id when it is first sent to.
+ * The messages of one step from a state to the next. They are built once, and addressed to a
+ * subscription id when they are first sent to it.
  *
  * Invariant: all messages of a step have the same `commit_seq`, and only the last has `commit_end`:
  * a client that has applied it has exactly the rows of the query at that seq.
@@ -53,7 +53,7 @@ export class StepMessages {
     return this.#steps.length;
   }
 
-  /** Returns a message, addressed to a subscription. */
+  /** Returns one message of the step, addressed to a subscription. */
   message(index: number, subscriptionId: string): SharedMessage | undefined {
     const step = this.#steps[index];
     if (step === undefined) return undefined;

@@ -50,13 +50,15 @@ export class ResultReader implements LoadReader {
     }
     budget.spend(1 + rows.length);
     const isLast = this.#ahead === undefined;
-    // A part of a state is no position: the rows that are missing would never be sent.
+    // The middle of a state is not a position: after a resume, the missing rows would never be
+    // sent.
     const lastSeq = isLast ? this.#state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
 
   release(): void {
-    // The rows belong to the state, which is kept while it is read.
+    // There is nothing to release: the rows belong to the state, which stays in memory while it is
+    // read.
   }
 
   close(): void {

@@ -4,9 +4,9 @@
  *     rows of an evaluation ──► keys ──► rows that have not changed are taken from the state before
  *                                   └──► a new state, and the changes that lead to it
  *
- * States are never modified. A subscriber that has fallen behind keeps the state that it was sent,
- * which shares its unchanged rows with the newest one. Invariant: a key occurs once in a state, and
- * the same row has the same key in every state, also after a restart.
+ * States are never modified. A subscriber that has fallen behind keeps the state that it last
+ * received, which shares its unchanged rows with the newest state. Invariant: a key occurs once in
+ * a state, and the same row has the same key in every state, also after a restart.
  */
 
 import type { Seq } from "../../base/seq.ts";
@@ -15,16 +15,16 @@ import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
 import type { ResultPlan, ResultRows } from "../../sql/mod.ts";
 import type { LiveChange } from "../program/live_program.ts";
 
-/** A row of a result, as it is kept. */
+/** A row of a result in memory. */
 interface KeptRow {
   readonly key: string;
   readonly cells: readonly WireCell[];
-  /** The seq of the evaluation that first saw these values. */
+  /** The seq of the evaluation that first produced these values. */
   readonly seq: Seq;
 }
 
 export interface ResultState {
-  /** The seq at which the query has these rows. */
+  /** The seq at which the query returns these rows. */
   readonly seq: Seq;
   /** The rows by key, in the order of the query. */
   readonly rows: ReadonlyMap<string, KeptRow>;
@@ -38,10 +38,10 @@ export interface NewState {
   readonly changes: readonly LiveChange[];
 }
 
-/** The memory of a kept row beside its cells: the object, the list and the entry of the map. */
+/** The memory of a row in addition to its cells: the object, the list and the map entry. */
 const ROW_BYTES = 160;
 
-/** The rows between two pauses. */
+/** The number of rows processed between two pauses. */
 const ROWS_PER_STEP = 256;
 
 export interface NewStateOptions {
@@ -50,11 +50,11 @@ export interface NewStateOptions {
   readonly shape: ResultShape;
   /** Lets other work run. */
   readonly pause: () => Promise<void>;
-  /** Called with the memory of the rows so far. Throws if it is too much. */
+  /** Called with the memory of the rows so far. Throws if this exceeds the limit. */
   readonly check: (bytes: number) => void;
 }
 
-/** Makes a state of evaluated rows. */
+/** Builds a state from evaluated rows. */
 export async function newState(
   { rows, seq }: ResultRows,
   { before, check, pause, shape }: NewStateOptions,
@@ -85,7 +85,7 @@ export async function newState(
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
     }
   }
-  // Rows of equal order may come in another order each time. They are not changes.
+  // Each evaluation may return rows with equal sort keys in another order, which is not a change.
   if (changes.length === 0) return { state: { ...before, seq }, changes };
   return { state: { seq, rows: kept, bytes }, changes: inOrder(changes) };
 }
@@ -116,7 +116,7 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
   return changes.toSorted((left, right) => RANKS[left.type] - RANKS[right.type]);
 }
 
-/** The names of the fields, and which of them identify a row. */
+/** The names of the fields, and the fields that identify a row. */
 export class ResultShape {
   readonly #names: readonly string[];
   readonly keyFields: readonly number[] | undefined;
@@ -126,7 +126,7 @@ export class ResultShape {
     this.keyFields = keyFields;
   }
 
-  /** Returns a row as subscribers see it. */
+  /** Returns a row in the form that is sent to subscribers. */
   rowOf({ cells, key, seq }: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
     for (const [index, name] of this.#names.entries()) setCell(row, name, cells[index] ?? null);
@@ -166,7 +166,10 @@ function setCell(row: Record<string, WireCell>, name: string, cell: WireCell): v
   else Object.defineProperty(row, name, { value: cell, enumerable: true });
 }
 
-/** The schema that a subscriber gets: the fields, and the two that every row has. */
+/**
+ * Returns the schema that a subscriber receives: the fields of the query, and two fields that every
+ * row has.
+ */
 export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   const { length } = fields;
   return [
@@ -176,7 +179,7 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   ];
 }
 
-/** Gives the rows of one evaluation their keys. */
+/** Assigns keys to the rows of one evaluation. */
 class KeysOfRows {
   readonly #fields: readonly number[] | undefined;
   readonly #counts = new Map<string, number>();
@@ -187,12 +190,13 @@ class KeysOfRows {
 
   of(cells: readonly WireCell[]): string {
     const fields = this.#fields;
-    // The text of the identifying cells is readable. That of whole rows would only be long.
+    // The identifying cells make a readable key; the cells of a whole row would only make a long
+    // one.
     if (fields !== undefined) return shortKey(`[${fields.map((f) => textOf(cells[f])).join()}]`);
     const digest = digestKey(cells.map(textOf).join());
     const count = (this.#counts.get(digest) ?? 0) + 1;
     this.#counts.set(digest, count);
-    // Equal rows are told apart by a number. Which of them has which does not matter.
+    // Equal rows are distinguished by a number. Their order does not matter.
     return count === 1 ? digest : `${digest}-${count}`;
   }
 }

@@ -8,9 +8,9 @@
  *
  *     any ──unsubscribe, kill, failure──► ended
  *
- * Invariants: the client has the rows of one state, and while messages of a step wait for room, a
- * part of those of the next. Steps are sent whole: whatever happened in between, the next
- * one begins at the state where the last one ended.
+ * Invariants: the client has the rows of one state, and while messages of a step wait for room,
+ * also some changes of the next state. Every step is sent completely, and the next step begins at
+ * the state where the previous one ended.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -60,7 +60,7 @@ export interface ResultSubscriptionOptions {
   readonly boundary: Seq;
 }
 
-/** Messages of a step that are being sent. */
+/** The messages of the step that is being sent. */
 interface SendingStep extends ResultStep {
   sentCount: number;
 }
@@ -116,7 +116,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   /**
-   * Sends the ack and, unless it is live only, the first batch.
+   * Sends the ack and, unless the subscription is live only, the first batch.
    *
    * @param position The position from which the subscription resumes.
    */
@@ -129,7 +129,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.#options.host.run(this);
   }
 
-  /** Continues to load with rows that have arrived. */
+  /** Continues loading after rows have arrived. */
   arrived(): void {
     if (this.#state === "loading") this.#options.host.enqueue(this);
   }
@@ -220,7 +220,9 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     };
   }
 
-  /** The age of the position relative to the newest commit; undefined without a position. */
+  /**
+   * Returns the age of the position relative to the newest commit; undefined without a position.
+   */
   get lagMs(): number | undefined {
     const { position } = this;
     if (position === undefined) return undefined;
@@ -266,7 +268,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return new Loading(reader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
   }
 
-  /** Notes the state that the client will have once it has loaded. */
+  /** Records the state that the client will have once it has loaded. */
   noteLoaded(state: ResultState): void {
     this.#delivered = state;
   }
@@ -293,7 +295,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return false;
   }
 
-  /** A live-only subscription begins at the first state that is not older than itself. */
+  /** A live-only subscription begins at the first state that is not older than its boundary. */
   #beginLiveOnly(): void {
     const state = newestState(this.group, this.#options.boundary);
     if (state === undefined) return;

@@ -52,7 +52,7 @@ export class FollowedResults {
     return this.#subscriptions;
   }
 
-  /** Returns the group that has a query already. */
+  /** Returns the existing group of a query. */
   groupOf({ fingerprint }: Pick<ResultPlan, "fingerprint">): ResultGroup | undefined {
     return this.#groups.get(fingerprint);
   }
@@ -99,7 +99,7 @@ export class FollowedResults {
     this.#subscriptions.delete(subscription);
   }
 
-  /** Notes commits that have become visible. */
+  /** Marks the groups whose tables changed in commits that have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
     if (this.#groups.size === 0) return;
     for (const { owner, tableId } of changed) {

@@ -20,7 +20,7 @@ import { changesBetween, type ResultState } from "./result_state.ts";
 export interface ResumeReading extends ResultReading {
   readonly host: Pick<ResultHost, "store">;
   readonly position: Seq;
-  /** Called when the rows at the position are there, or could not be read. */
+  /** Called when the rows at the position have been read or could not be read. */
   readonly onArrived: () => void;
 }
 
@@ -58,13 +58,14 @@ export class ResumeReader implements LoadReader {
     const rows = this.#rows.splice(0, end);
     budget.spend(1 + rows.length);
     const isLast = this.#rows.length === 0;
-    // A part of the difference is no position: the rest would never be sent.
+    // The middle of the difference is not a position: after a resume, the rest would never be sent.
     const lastSeq = isLast ? state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
 
   release(): void {
-    // The rows belong to the difference, which was computed for this client.
+    // There is nothing to release: the rows belong to the difference, which was computed for this
+    // client.
   }
 
   close(): void {
@@ -83,7 +84,7 @@ export class ResumeReader implements LoadReader {
     onArrived();
   }
 
-  /** Computes the difference once both states are there. */
+  /** Computes the difference once both states are available. */
   #compare(): ResultState | undefined {
     const { boundary, frameBytesMax, group, host, onState } = this.#reading;
     const before = this.#before;

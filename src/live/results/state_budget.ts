@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** One query may take this part of what all may take. */
+/** The share of the memory limit for all queries that one query may use. */
 const QUERY_SHARE = 1 / 4;
 
 export class StateBudget {
@@ -15,12 +15,12 @@ export class StateBudget {
     this.#bytesMax = bytesMax;
   }
 
-  /** The memory of all queries. */
+  /** The memory that all queries use. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED if a query may not hold as many bytes. */
+  /** @throws {DatabaseError} MEMORY_EXCEEDED if the query may not use this many bytes. */
   check(query: object, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
     if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes`);
@@ -29,7 +29,7 @@ export class StateBudget {
     throw tooMuch(`the rows of all live queries take more than ${this.#bytesMax} bytes`);
   }
 
-  /** Records what a query holds; 0 for one that has ended. */
+  /** Records the memory that a query uses; 0 for a query that has ended. */
   set(query: object, bytes: number): void {
     this.#bytes += bytes - (this.#bytesOf.get(query) ?? 0);
     if (bytes === 0) this.#bytesOf.delete(query);

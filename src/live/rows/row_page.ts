@@ -75,7 +75,7 @@ function roughBytesOfColumn(column: Vector, field: ShapeField): number {
   return bytes;
 }
 
-/** Copies the values into memory of their own. */
+/** Copies the values into separate memory, so that they outlive the scan. */
 function copyOf(vector: Vector): Vector {
   const { length } = vector;
   switch (vector.kind) {

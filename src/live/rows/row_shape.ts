@@ -1,8 +1,9 @@
 /**
  * The shape of a live query's rows on the wire: their names, and how each value becomes a cell.
  *
- * All queries with the same shape share it. If each of a thousand users who follow their own rows
- * had a separate shape, a change that concerns one of them would always miss the processor caches.
+ * All queries with the same shape share one object. If each of a thousand users who follow their
+ * own rows had a separate shape, a change that concerns one of them would always miss the processor
+ * caches.
  *
  * Invariant: a shape knows nothing about a plan but its fields, so sharing it shares no right and
  * no value.
@@ -58,7 +59,10 @@ const shapes = new Map<string, WireRowShape>();
 const enumNumbers = new WeakMap<EnumType, number>();
 let enumCount = 0;
 
-/** Types of two databases in one process may have the same id, so an object counts as itself. */
+/**
+ * Returns a number that identifies an enum type in this process. The id of the type is not enough,
+ * because types of two databases may have the same id.
+ */
 function enumNumberOf(type: EnumType): number {
   let number = enumNumbers.get(type);
   if (number === undefined) {

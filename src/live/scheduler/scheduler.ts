@@ -101,7 +101,7 @@ export class Scheduler {
       this.#advanceFeeds(this.#slowFeeds, units / 2) +
       this.#advanceReviews(units) +
       this.#advanceTasks();
-    // Several events from one poll of the sockets may ask for a tick. Together they get this one.
+    // Several events from one poll of the sockets may request a tick. They share this one.
     const isLong = spent > REST_UNITS;
     const hasFeeds = this.#feeds.size > 0 || this.#slowFeeds.size > 0;
     const hasMore = hasFeeds || this.#reviewed.size > 0 || this.#tasks.size > 0;

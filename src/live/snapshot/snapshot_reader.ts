@@ -44,7 +44,7 @@ export interface SnapshotOptions {
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;
-  /** Limits the snapshot to this many of the newest rows; undefined for all. */
+  /** The number of newest rows to which the snapshot is limited; undefined for all rows. */
   readonly lastRows: number | undefined;
   /** Called when there may be rows again after "waiting". */
   readonly onArrived: () => void;
@@ -60,7 +60,7 @@ export class SnapshotReader implements LoadReader {
   #cursor: Seq = SEQ_ZERO;
   /** The seq up to which all wanted rows have been returned. */
   #sentSeq: Seq = SEQ_ZERO;
-  /** Created with the first row of a batch. */
+  /** The page of the current batch, created with its first row. */
   #page: RowPage | undefined;
   /** The seq of the last row taken. */
   #takenSeq: Seq = SEQ_ZERO;

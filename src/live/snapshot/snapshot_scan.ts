@@ -30,7 +30,7 @@ export class SnapshotScan {
   }
 
   /**
-   * Continues from the pause, or else reads within the bounds.
+   * Continues the paused scan, or opens a new one within the bounds.
    *
    * @param take Receives each batch, until it returns something.
    * @returns The value that `take` returned; "spent" if the budget was used up first; undefined at

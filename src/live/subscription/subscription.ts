@@ -152,7 +152,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     return Math.max(0, store.commitMs(store.visibleSeq) - store.commitMs(position));
   }
 
-  /** Sends the ack and, unless it is live only, the first batch. */
+  /** Sends the ack and, unless the subscription is live only, the first batch. */
   start(reader: LoadReader | undefined): void {
     assert(this.#state === "loading", "a subscription starts only once");
     const control: BatchControl = {
@@ -193,7 +193,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     this.#host.forget(this);
   }
 
-  /** Ends the subscription and tells the client why. */
+  /** Ends the subscription and sends the client the reason. */
   end(message: ErrorMessage): void {
     if (this.#state === "ended") return;
     this.close();
@@ -227,7 +227,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   /**
-   * Sends what is due, within a budget.
+   * Sends all due messages, within a budget.
    *
    * @returns Whether nothing is left to do now; if not, the budget was used up first.
    */

@@ -136,7 +136,7 @@ const FORWARDING: ReadonlySet<string> = new Set([
   "cdn-loop",
 ]);
 
-/** Returns the chain of addresses in each forwarding header. The first chain decides. */
+/** Returns the chain of addresses in each forwarding header, in order of precedence. */
 function forwardedChains(headers: HeaderReader): readonly (readonly string[])[] {
   const chains: (readonly string[])[] = [];
   const forwarded = headers.get("forwarded");

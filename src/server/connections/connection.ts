@@ -340,7 +340,7 @@ export class Connection
     });
   }
 
-  /** Answers one frame. Only here do refusals become error messages. */
+  /** Answers one frame. This is the only place where refusals become error messages. */
   #serve(frame: ClientFrame): void {
     try {
       this.#dispatch(this.#decode(frame));

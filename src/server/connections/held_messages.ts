@@ -72,7 +72,7 @@ export interface WatchedSocket {
   readonly framesIn: number;
   /** The bytes of finished messages that have not been served. */
   readonly waitingBytes: number;
-  /** Ends the socket with a message that says why. */
+  /** Ends the socket with a message that gives the reason. */
   refuse(message: string): void;
   /** Closes the socket without a message. */
   cut(): void;

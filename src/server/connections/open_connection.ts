@@ -28,7 +28,7 @@ export interface OpenConnection {
 
 type WallTimes = "openedAtMs" | "lastSeenAtMs";
 
-/** Builds the row of a connection, which keeps its times on the monotonic clock. */
+/** Builds the row of a connection. The connection records its times on the monotonic clock. */
 export function connectionRow(
   clock: Clock,
   {

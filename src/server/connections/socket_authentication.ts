@@ -78,7 +78,7 @@ export class PendingAuthentication {
     }
   }
 
-  /** Stops waiting. */
+  /** Cancels the time limit. */
   close(): void {
     this.#cancelTimeout?.();
   }

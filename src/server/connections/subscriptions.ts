@@ -60,7 +60,7 @@ export class Subscriptions {
   }
 
   /**
-   * Asks for one more batch.
+   * Requests one more batch.
    *
    * @param id Undefined for the only loading subscription.
    * @throws {SubscriptionError} BATCH_FETCH_FAILED, AMBIGUOUS_SUBSCRIPTION

@@ -100,7 +100,7 @@ export class TopicConsumersOfSocket {
     this.#socket = socket;
   }
 
-  /** Serves a message and answers it, also after a refusal or failure. */
+  /** Processes a message and answers it, even if it is refused or fails. */
   serve(type: RequestType, id: string, fields: TopicFields): void {
     const requestId = requestIdOf(fields);
     this.#serve(type, id, fields).catch((error: unknown) => {

@@ -1,10 +1,8 @@
 /**
  * Refuses members that stand in for a known one that is absent: `{"query": …}` for `{"sql": …}`.
- * v1/api/auth/…` must have none: a log-out of all sessions that ends only one would look like a
- * success./Otherwise, SQL bodies may contain unknown members, which are ignored so that newer
- * clients can talk to older servers. The bodies of `/v1/api/auth/…` must not contain any: a log-out
- * of all sessions that ends only one would look like a success./v1/api/auth/…` must have none: a
- * log-out of all sessions that ends only one would look like a success.
+ * Otherwise, SQL bodies may contain unknown members, which are ignored so that newer clients can
+ * talk to older servers. The bodies of `/v1/api/auth/…` must not contain unknown members: a log-out
+ * of all sessions that ends only one would look like a success.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";

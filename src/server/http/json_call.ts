@@ -68,7 +68,7 @@ export async function readJsonCall(
     return { body: isEmpty ? {} : fieldsOf(bytes, request.headers, names), principal };
   } finally {
     entry.leave();
-    // A request may wait for minutes, and would keep the callback for as long.
+    // A request may wait for minutes, and would keep the callback in memory for as long.
     stopWatching();
   }
 }

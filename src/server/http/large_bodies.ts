@@ -98,7 +98,7 @@ export class LargeBodies {
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
-    // One user's bodies never overtake each other.
+    // Bodies of one user are admitted in their order of arrival.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];
@@ -120,7 +120,7 @@ export class LargeBodies {
   }
 }
 
-/** A single body always fits. */
+/** A body is always admitted if no other body is in memory. */
 function isBeyond(heldBytes: number, bytes: number, bytesMax: number): boolean {
   return heldBytes > 0 && heldBytes + bytes > bytesMax;
 }

@@ -21,7 +21,7 @@ export interface ParameterLimits {
 /**
  * Turns a `params` value into parameters.
  *
- * @param params The parsed value; Both undefined and null mean that no parameters are given.
+ * @param params The parsed value; both undefined and null mean that no parameters are given.
  * @param text The JSON text that contains it.
  * @param pathToParams Member names that lead from the top of `text` to the array.
  * @throws {DatabaseError} INVALID_INPUT if it is not an array, INVALID_PARAMETER for its elements.
@@ -64,14 +64,14 @@ function isNested(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Returns the place of each parameter in the text. */
+/** Returns the range of each parameter in the text. */
 function slicesOf(text: string, path: readonly string[]): readonly JsonSlice[] {
   let own: JsonSlice | undefined = jsonRoot(text);
   for (const name of path) own = own === undefined ? undefined : jsonMember(text, own, name);
   return own === undefined ? [] : jsonElements(text, own);
 }
 
-/** Takes numbers, lists and objects as the text has them. */
+/** Takes numbers, lists and objects from the text, unrounded. */
 function writtenParameters(
   values: readonly unknown[],
   text: string,

@@ -22,7 +22,7 @@ const ROWS_IN_ONE_PIECE = 2048;
 /** Matches a name whose characters JSON writes unescaped. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
-/** The end of a JSON body. */
+/** The values that a JSON body has at its end. */
 export interface Ending {
   readonly tookMs: number;
   /** The error; absent for success. */

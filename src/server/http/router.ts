@@ -14,10 +14,10 @@ import type { Method, Route, RouteFunction } from "./route.ts";
 /** Paths that the wire contract reserves for a later version. */
 const PLANNED_PATHS: readonly string[] = ["/v1/exports/", "/v1/api/auth/oidc/"];
 
-/** A subtree. Its function gets the path after the prefix, without the suffix. */
+/** A subtree of paths. The function gets the path after the prefix, without the suffix. */
 export interface PrefixRoute {
   readonly prefix: string;
-  /** The end of its paths; any if absent. */
+  /** The suffix of all paths in the subtree; any suffix if absent. */
   readonly suffix?: string;
   /** The path after the prefix, with the names of its parameters: `{table}/{name}`. */
   readonly template: string;

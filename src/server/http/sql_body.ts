@@ -1,6 +1,5 @@
 /**
- * v1/api/sql` without copying a long text of statements./Reads the JSON body of `POST /v1/api/sql`
- * without copying long SQL text./v1/api/sql` without copying a long text of statements.
+ * Reads the JSON body of `POST /v1/api/sql` without copying long SQL text.
  *
  * JSON.parse copies each string. A bulk load is one string of a hundred kilobytes, and touching new
  * memory costs several times as much as the copy itself. Therefore, if the statements appear in the

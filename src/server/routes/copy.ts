@@ -174,9 +174,9 @@ function headersOf({ copyFormat = "text" }: SqlResponse): Headers {
   return apiHeaders(TYPES[copyFormat] ?? TYPES["binary"] ?? "");
 }
 
-/** The body of a request as a COPY reads it. */
+/** The body of a request, in the form that a COPY reads. */
 class RequestBytes implements CopyBody {
-  /** The refusal of the caller at the end of the body. */
+  /** The error with which the caller was refused at the end of the body, if any. */
   refusal: Error | undefined;
   readonly #pieces: AsyncIterator<Uint8Array> | undefined;
   readonly #onEnd: () => void;
@@ -215,7 +215,7 @@ class RequestBytes implements CopyBody {
     return undefined;
   }
 
-  /** Reads on without using what comes, as long as it comes without a pause. */
+  /** Reads and discards further data as long as it arrives without a pause. */
   async drain(clock: Clock): Promise<void> {
     let bytes = 0;
     while (!this.#isOver && bytes < DRAINED_BYTES_MAX) {

@@ -51,7 +51,8 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   SCHEMA_CHANGED: 410,
   SUBSCRIPTION_LIMIT_EXCEEDED: 429,
   SHUTTING_DOWN: 503,
-  // An internal failure, or one that only a running stream or a socket message can have.
+  // The remaining codes are internal failures, or occur only in a running stream or a socket
+  // message.
   SUBSCRIPTION_FAILED: 500,
   CONVERSION_ERROR: 500,
   KILLED: 500,

@@ -180,7 +180,7 @@ class SqlRoute {
     }
   }
 
-  /** Creates no promise if the answer is available immediately. */
+  /** Answers a request, without a promise if the result is available immediately. */
   #answer(
     exchange: Exchange,
     principal: Principal,
@@ -277,7 +277,9 @@ class SqlRoute {
     return streamResponse(exchange, { pieces, onFailure }, { ...options, clock });
   }
 
-  /** Answers with rows while more are to come. A stopping server waits for the last of them. */
+  /**
+   * Sends rows while the statement still produces more. A stopping server waits for the last row.
+   */
   #streamed(
     format: ResultFormat,
     exchange: Exchange,

@@ -1,5 +1,5 @@
 /**
- * `/v1/api/transactions`: opens transactions that span requests, tells their state and ends them.
+ * `/v1/api/transactions`: opens transactions that span requests, returns their state and ends them.
  * Their statements arrive at `/v1/api/sql` with the header `Tidemark-Transaction`.
  */
 import { timeText } from "../../base/clock.ts";
@@ -42,7 +42,10 @@ export function transactionRoute(options: TransactionRouteOptions): Route {
   };
 }
 
-/** The paths of one transaction. Their order matters: the last one takes what the others leave. */
+/**
+ * The paths of one transaction. Their order matters: the last one matches every path that the
+ * others do not match.
+ */
 export function transactionPaths(options: TransactionRouteOptions): readonly PrefixRoute[] {
   const common = { prefix: `${TRANSACTIONS_PATH}/`, shape: "B" } as const;
   return [

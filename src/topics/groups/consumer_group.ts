@@ -12,8 +12,8 @@
  * - An event (a commit, a nack, the end of a consumer, a deadline) wakes one waiting consumer. Once
  *   that one has fetched, it wakes the next if there is more. Each event wakes a consumer at most
  *   once.
- * - A group may be closed and opened again once it is idle: nothing refers to it, and its row says
- *   everything that it knows.
+ * - An idle group may be closed and opened again, because nothing refers to it and its row contains
+ *   its whole state.
  */
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -163,7 +163,7 @@ export class ConsumerGroup {
     return this.#window.claimCount === 0 && this.#window.nextDueMs(nowMs) === Infinity;
   }
 
-  /** Whether the stored position says everything about an idle group. */
+  /** Whether the stored position contains the whole state of an idle group. */
   get isStored(): boolean {
     return isStoredState(this.#deps.store, this.place, this.#window.state);
   }
@@ -260,7 +260,7 @@ export class ConsumerGroup {
    */
   fetch(options: FetchOptions): Promise<TopicMessages> {
     const fetch = this.#fetching.then(() => this.#fetch(options));
-    // The caller gets the failure; the next fetch does not.
+    // Only the caller of this fetch receives its failure; the next fetch starts regardless.
     this.#fetching = fetch.catch(() => undefined).finally(this.hold());
     return fetch;
   }
@@ -380,12 +380,16 @@ export class ConsumerGroup {
     }
   }
 
-  /** Stores the delivery counts so that they survive the group. No caller waits for it. */
+  /**
+   * Stores the delivery counts so that they outlive the group in memory. No caller waits for the
+   * write.
+   */
   keepCounts(): void {
     try {
       this.#apply(this.#window.state);
     } catch (error) {
-      // Safe: after a restart, the counts are those stored with the last acknowledgement.
+      // The error can be ignored here: after a restart, the counts stored with the last
+      // acknowledgement apply.
       if (!isExpected(error)) throw error;
       this.#deps.log.error("cannot store how often messages were delivered", {
         group: this.place.group,

@@ -145,7 +145,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
 
   #leaveAll(): void {
     for (const partition of this.#partitions) {
-      // A waiter that was woken and has not fetched yet passes its turn on.
+      // A waiter that was woken but has not fetched yet wakes another waiter in its place.
       if (partition.isReady) partition.group.leave(partition);
       else partition.group.forget(partition);
     }

@@ -1,8 +1,8 @@
 /**
  * Writes dead letters in one commit with the acknowledgement of their messages. A row is deleted
- * when its message is given up or its topic is dropped. All letters are read only once at startup
- * and after a topic was dropped; the other times, only those between the old and the new floor of
- * their topic.
+ * when its message is given up or its topic is dropped. All letters are read only at startup and
+ * after a topic was dropped. At all other times, only the letters between the old and the new floor
+ * of their topic are read.
  *
  * A letter has the owner of its message, so the erasure of an account removes it like any other row
  * of the account.
@@ -37,7 +37,7 @@ export interface DeadLettersDeps {
 /** Moves messages to the dead-letter topics. */
 export class DeadLetters {
   readonly #deps: DeadLettersDeps;
-  /** By topic that has letters: the seq up to which they were deleted. */
+  /** For each topic with letters, the seq up to which its letters were deleted. */
   readonly #prunedSeqs = new Map<number, number>();
   /** Whether the table may have letters of dropped topics. */
   #hasDropped = true;
@@ -69,7 +69,7 @@ export class DeadLetters {
       try {
         this.#buryOne(group, message, row);
       } catch (error) {
-        // Safe: the message stays in its group.
+        // The error can be ignored here, because the message stays in its group.
         if (!isExpected(error)) throw error;
         this.#deps.log.error("cannot write a dead letter; its message is delivered again", {
           topic: `${group.log.entry.namespace}.${group.log.entry.name}`,

@@ -110,7 +110,7 @@ export class GroupConsumers {
     consumer.release();
   }
 
-  /** Ends a consumer and its stream. Its waiting requests are the caller's. */
+  /** Ends a consumer and its stream. The caller has to end its waiting requests. */
   kill(consumerId: string): GroupConsumer | undefined {
     for (const consumer of this.#byNumber.values()) {
       if (consumer.consumerId !== consumerId) continue;

@@ -25,7 +25,8 @@
 import { assert } from "../../base/assert.ts";
 
 /**
- * The maximum number of messages between the committed offset and the end of the delivered ones.
+ * The maximum number of messages between the committed offset and the end of the delivered
+ * messages.
  */
 export const WINDOW_MAX = 10_000;
 
@@ -44,7 +45,7 @@ export interface AckedOffsets {
   readonly offsets?: readonly number[] | undefined;
 }
 
-/** A window in the form in which it is stored. */
+/** The stored form of a window. */
 export interface WindowState {
   readonly committed: number;
   readonly end: number;
@@ -307,7 +308,7 @@ export class GroupWindow {
     return { count, state: { committed: committed ?? end, end, acked, deliveries } };
   }
 
-  /** The current state in the form in which it is stored. */
+  /** The stored form of the current state. */
   get state(): WindowState {
     return this.plan({}).state;
   }

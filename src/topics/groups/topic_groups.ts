@@ -4,7 +4,8 @@
  * - A group begins in a partition when a consumer first reads for it there. Its position is durable
  *   before it receives a message, so that "latest" means the same position after a crash.
  * - The groups of a dropped topic end with it; their rows are removed later.
- * - A group is in memory while it has consumers, claims or work in progress. Its row has the rest.
+ * - A group is in memory while it has consumers, claims or work in progress. Idle groups exist only
+ *   as rows.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import { type Clock, wallMsAt } from "../../base/clock.ts";
@@ -85,8 +86,8 @@ export class TopicGroups implements TopicConsumers {
   /** Topics that have groups. */
   readonly #topicIds = new Set<number>();
   /**
-   * By topic that had groups at startup: the ends of its partitions when the first of its groups
-   * was opened. Messages before them may have been delivered before startup.
+   * For each topic that had groups at startup, the ends of its partitions when the first of its
+   * groups was opened. Messages before these ends may have been delivered before startup.
    */
   readonly #restoredEnds = new Map<number, readonly number[] | undefined>();
   /** The number of redeliveries by groups that were closed. */
@@ -441,7 +442,7 @@ export class TopicGroups implements TopicConsumers {
       // Counting keeps the lag of groups known.
       for (const topicId of this.#topicIds) await this.counted(topicId);
     } catch (error) {
-      // Safe: maintenance is attempted again.
+      // The error can be ignored here, because maintenance runs again later.
       if (!isExpected(error)) onBug(error, "maintaining the groups of topics");
       else log.error("cannot maintain the groups of topics", { error: error.message });
     }

@@ -88,8 +88,8 @@ export class WebhookDelivery {
     try {
       this.#url = webhookUrl(this.webhook.url, this.#deps.hosts);
     } catch (error) {
-      // Safe: the webhook delivers nothing until the server is restarted with other settings, and
-      // reports that.
+      // The webhook reports the error and delivers nothing until the server is restarted with other
+      // settings.
       if (!isExpected(error)) throw error;
       this.isRefused = true;
       this.lastError = error.message;
@@ -103,7 +103,7 @@ export class WebhookDelivery {
    * Accepts no more messages, and waits for those in flight. Undelivered messages are delivered
    * again later.
    *
-   * @param graceMs How long requests in flight may take.
+   * @param graceMs The time that requests in flight may take to finish.
    */
   async close(graceMs: number): Promise<void> {
     this.#isStopped = true;
@@ -184,7 +184,8 @@ export class WebhookDelivery {
           delayMs: this.#delayMs(message, answer),
         });
     } catch (error) {
-      // Safe: the message's claim expires by itself, and the message is delivered again.
+      // The error can be ignored here: the message's claim expires by itself, and the message is
+      // delivered again.
       if (!isExpected(error)) throw error;
       this.#deps.log.error("cannot acknowledge a message for a webhook", {
         webhook: this.webhook.name,

@@ -12,7 +12,7 @@ export class Webhooks implements WebhookAccess {
   readonly #catalog: Pick<Catalog, "topics">;
   readonly #deps: WebhookDeps;
   readonly #deliveries = new Map<number, WebhookDelivery>();
-  /** The ends of deliveries that are ending, and these deliveries. */
+  /** The promises of the deliveries that are ending, and these deliveries. */
   readonly #ending = new Set<Promise<void>>();
   readonly #leaving = new Set<WebhookDelivery>();
   /** Requests of webhooks that were dropped. */
@@ -49,7 +49,8 @@ export class Webhooks implements WebhookAccess {
       const delivery = new WebhookDelivery(webhook, topic, this.#deps);
       this.#deliveries.set(webhook.webhookId, delivery);
       if (known === undefined) delivery.start();
-      // An altered webhook begins once its requests in flight have ended, so that order is kept.
+      // An altered webhook starts delivering once its requests in flight have ended, so that
+      // messages stay in order.
       else void this.#end(known).then(() => delivery.start(known));
     }
   }
