@@ -338,7 +338,7 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
 };
 
 /** Returns whether two plans produce rows of the same form and identify rows in the same way. */
-function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
+export function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
   return lookOf(before) === lookOf(after);
 }
 

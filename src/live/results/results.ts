@@ -8,7 +8,7 @@ import type { ChangedPartition } from "../../storage/mod.ts";
 import type { QuerySpec } from "../delivery/groups.ts";
 import type { Start } from "../subscription/subscribe_options.ts";
 import { Evaluations } from "./evaluations.ts";
-import { ResultGroup, type ResultHost } from "./result_group.ts";
+import { isSameResult, ResultGroup, type ResultHost } from "./result_group.ts";
 import { ResultReader } from "./result_reader.ts";
 import type { ResultState } from "./result_state.ts";
 import { ResultSubscription, type ResultSubscriptionOptions } from "./result_subscription.ts";
@@ -34,7 +34,10 @@ export interface NewResultSubscription extends Omit<ResultSubscriptionOptions, "
 
 export class FollowedResults {
   readonly #host: ResultHost;
+  /** The groups that further subscribers join, by the fingerprints of their plans. */
   readonly #groups = new Map<string, ResultGroup>();
+  /** All groups, including each group whose place in `#groups` a newer one took. */
+  readonly #all = new Set<ResultGroup>();
   /** Groups by the id of each table that they read. */
   readonly #byTable = new Map<number, Set<ResultGroup>>();
   readonly #subscriptions = new Set<ResultSubscription>();
@@ -65,10 +68,20 @@ export class FollowedResults {
       ...(params === undefined ? {} : { params }),
       ...(namespace_id === undefined ? {} : { namespace_id }),
     };
-    const group = this.groupOf(plan) ?? this.#newGroup(plan, asked);
+    const group = this.#joinable(plan) ?? this.#newGroup(plan, asked);
     const subscription = new ResultSubscription({ ...options, group });
     this.#subscriptions.add(subscription);
     return subscription;
+  }
+
+  /**
+   * Returns the group that a new subscriber joins. A group that awaits its review may end for a
+   * definition that the subscriber's own plan already knows, so the subscriber gets a new group.
+   */
+  #joinable(plan: ResultPlan): ResultGroup | undefined {
+    const group = this.groupOf(plan);
+    if (group === undefined || group.isSuspended) return undefined;
+    return isSameResult(group.plan, plan) ? group : undefined;
   }
 
   begin(subscription: ResultSubscription, { batchSize, boundary, start }: ResultStart): void {
@@ -101,7 +114,7 @@ export class FollowedResults {
 
   /** Marks the groups whose tables changed in commits that have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
-    if (this.#groups.size === 0) return;
+    if (this.#all.size === 0) return;
     for (const { owner, tableId } of changed) {
       for (const group of this.#byTable.get(tableId) ?? []) {
         if (group.reads(tableId, owner)) group.noteChange();
@@ -111,12 +124,13 @@ export class FollowedResults {
 
   /** Reviews the queries that read a table; all queries if a view has changed. */
   review(tableId: number | undefined): void {
-    const groups = tableId === undefined ? this.#groups.values() : this.#byTable.get(tableId);
+    const groups = tableId === undefined ? this.#all : this.#byTable.get(tableId);
     for (const group of groups ?? []) group.review();
   }
 
   #newGroup(plan: ResultPlan, asked: QuerySpec): ResultGroup {
     const group = new ResultGroup(this.#host, plan, asked);
+    this.#all.add(group);
     this.#groups.set(plan.fingerprint, group);
     for (const { tableId } of plan.tables) {
       const known = this.#byTable.get(tableId) ?? new Set();
@@ -127,7 +141,8 @@ export class FollowedResults {
 
   #forgetGroup(group: ResultGroup): void {
     const { fingerprint, tables } = group.plan;
-    this.#groups.delete(fingerprint);
+    this.#all.delete(group);
+    if (this.#groups.get(fingerprint) === group) this.#groups.delete(fingerprint);
     for (const { tableId } of tables) {
       const known = this.#byTable.get(tableId);
       known?.delete(group);

@@ -38,7 +38,7 @@ async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
 const LIVE =
   "live_id, connection_id, subscription_id, namespace_id, table_name, user_id, query, options j, " +
   "status, changes b, last_seq b, queued i, created_at z, last_update z, node_id i, position b, " +
-  "lag_ms b, changes_per_sec d";
+  "lag_ms b, changes_per_sec d, state_bytes b";
 const CONNECTIONS =
   "connection_id, user_id, role, transport, client_addr, serialization, compression, " +
   "subscriptions i, bytes_in b, bytes_out b, queued_bytes b, opened_at z, last_seen_at z";
