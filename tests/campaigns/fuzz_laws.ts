@@ -1,12 +1,12 @@
 /**
  * Asks Tidemark one question in two ways and compares the answers. It needs no second database.
  *
- * Each round creates tables, flushes and alters some, changes them, and checks laws on them. For
- * example, a query returns the rows of its three parts, in which a condition is true, false and
- * NULL; and a filter passes as many rows as make its condition true. `fuzz_sql/laws.ts` lists all
- * laws. A law that does not hold is printed with the seed of its round and in the shortest form
- * that still breaks it, and the script exits with 1. With `--inject`, some answers lose a row, and
- * the script exits with 1 unless it finds that.
+ * Each round creates tables, flushes, indexes and alters some, changes them, and checks laws on
+ * them. For example, a query returns the rows of its three parts, in which a condition is true,
+ * false and NULL; and a filter passes as many rows as make its condition true. `fuzz_sql/laws.ts`
+ * lists all laws. A law that does not hold is printed with the seed of its round and in the
+ * shortest form that still breaks it, and the script exits with 1. With `--inject`, some answers
+ * lose a row, and the script exits with 1 unless it finds that.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -14,9 +14,18 @@ import { chanceFromSeed } from "../../scripts/support/chance.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { OF_VALUES } from "./fuzz_sql/allowed.ts";
 import { cellFromWire } from "./fuzz_sql/cells.ts";
-import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import { changeOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import type { IndexPreparer } from "./fuzz_sql/indexes.ts";
 import { type Law, lawOf, type Sameness } from "./fuzz_sql/laws.ts";
-import { alter, dropViews, flush, makeTable, makeViews, type Preparer } from "./fuzz_sql/tables.ts";
+import {
+  addIndex,
+  alter,
+  dropViews,
+  flush,
+  makeTable,
+  makeViews,
+  type Preparer,
+} from "./fuzz_sql/tables.ts";
 import { openTidemark } from "./fuzz_sql/tidemark.ts";
 import { type Node, shrink, textOf } from "./fuzz_sql/tree.ts";
 
@@ -42,7 +51,11 @@ const totals = { laws: 0, violations: 0, refused: 0 };
 
 process.stdout.write(`fuzz_laws: ${count} laws, seed ${firstSeed}\n`);
 await using own = await openTidemark();
-const preparer: Preparer = { both: own.prepare, tidemark: own.prepare };
+const preparer: IndexPreparer & Preparer = {
+  both: own.prepare,
+  tidemark: own.prepare,
+  index: own.mayIndex,
+};
 for (let seed = firstSeed; totals.laws < count; seed += 1) await runRound(seed);
 process.stdout.write(
   `${totals.laws} laws: ${totals.violations} do not hold, ${totals.refused} could not be asked\n`,
@@ -60,6 +73,7 @@ async function runRound(seed: number): Promise<void> {
     totals.laws += 1;
     if (totals.laws % PROGRESS_EVERY === 0) process.stdout.write(`  ${totals.laws} laws\n`);
     if (chance.below(8) === 0) await flush(preparer, tables, chance);
+    if (chance.below(10) === 0) await addIndex(preparer, tables, { allowsUnique: true, chance });
     if (chance.below(12) === 0) {
       await dropViews(preparer, views);
       await alter(preparer, tables, chance);
@@ -67,8 +81,7 @@ async function runRound(seed: number): Promise<void> {
     }
     // The effect of the change does not matter, nor whether it is allowed.
     if (chance.below(4) === 0) await own.ask(textOf(changeOf(tables, chance)));
-    const named = tables.map((table) => ({ name: table.name, columns: columnsOf(table) }));
-    const law = lawOf(named, views, chance);
+    const law = lawOf(tables, views, chance);
     const found = await violationOf(law.sameness(law.root));
     if (found === "refused") totals.refused += 1;
     else if (found !== undefined) await report(law, seed);

@@ -2,13 +2,13 @@
  * Compares Tidemark's answers with PostgreSQL's answers to the same random statements, and for
  * queries also with DuckDB's.
  *
- * Each round creates tables and views, fills them, flushes or alters some, and runs SELECTs and
- * changes on them. After each change the whole tables are compared. A difference is printed with
- * the seed of its round and the shortest statement that still shows it, and the script exits with
- * code 1. With `--values`, it also prints statements that failed for a value on only one side.
- * These may be correct, since there is no guarantee about which values are computed. If DuckDB's
- * answer differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise it counts
- * as a difference too. Differences from PostgreSQL that are allowed are listed in
+ * Each round creates tables and views, fills them, flushes, indexes or alters some, and runs
+ * SELECTs and changes on them. After each change the whole tables are compared. A difference is
+ * printed with the seed of its round and the shortest statement that still shows it, and the script
+ * exits with code 1. With `--values`, it also prints statements that failed for a value on only one
+ * side. These may be correct, since there is no guarantee about which values are computed. If
+ * DuckDB's answer differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise it
+ * counts as a difference too. Differences from PostgreSQL that are allowed are listed in
  * `fuzz_sql/allowed.ts`, in `fuzz_sql/order_barrier.ts` and, where PostgreSQL's own answer depends
  * on the physical order of the rows, in `fuzz_sql/sides.ts`.
  */
@@ -16,10 +16,11 @@
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
 import { chanceFromSeed } from "../../scripts/support/chance.ts";
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import { indexedQuery } from "./fuzz_sql/indexes.ts";
 import type { Difference } from "./fuzz_sql/outcome.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
 import { openSides, type Way } from "./fuzz_sql/sides.ts";
-import { alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
+import { addIndex, alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
 import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
 
 const STATEMENTS_PER_ROUND = 60;
@@ -67,6 +68,7 @@ async function runRound(seed: number): Promise<void> {
       process.stdout.write(`  ${totals.statements} statements, seed ${seed}\n`);
     }
     if (chance.below(8) === 0) await flush(sides, tables, chance);
+    if (chance.below(10) === 0) await addIndex(sides, tables, { allowsUnique: false, chance });
     if (chance.below(12) === 0) {
       await dropViews(sides, views);
       await alter(sides, tables, chance);
@@ -74,10 +76,17 @@ async function runRound(seed: number): Promise<void> {
       views = await makeViews(sides, tables, chance);
     }
     if (chance.below(3) > 0) {
-      const { isOrdered, root } = queryOf(
-        [...tables.map((table) => ({ name: table.name, columns: columnsOf(table) })), ...views],
-        chance,
-      );
+      const indexed = chance.below(4) === 0 ? indexedQuery(chance.pick(tables), chance) : undefined;
+      const { isOrdered, root } =
+        indexed === undefined
+          ? queryOf(
+              [
+                ...tables.map((table) => ({ name: table.name, columns: columnsOf(table) })),
+                ...views,
+              ],
+              chance,
+            )
+          : { isOrdered: true, root: indexed };
       const way = chance.pick(WAYS);
       const found = await sides.difference(root, { isOrdered, way });
       if (found !== undefined) await report(root, { found, isOrdered, way, seed });

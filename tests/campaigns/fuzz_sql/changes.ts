@@ -5,6 +5,7 @@
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
+import type { MadeIndex } from "./indexes.ts";
 import { type Table, withEntryOf, withQueries } from "./subqueries.ts";
 import { list, type Node, node, optional } from "./tree.ts";
 import { type Column, type ColumnType, cellOf, literalOf } from "./values.ts";
@@ -13,6 +14,10 @@ import { type Column, type ColumnType, cellOf, literalOf } from "./values.ts";
 export interface StoredTable {
   readonly name: string;
   readonly columns: readonly ColumnType[];
+  /** The indexes created since a column was last dropped, renamed or given another type. */
+  readonly indexes?: readonly MadeIndex[];
+  /** The names of all indexes that may exist. */
+  readonly indexNames?: readonly string[];
 }
 
 const ID: Column = { name: "id", sort: "int" };

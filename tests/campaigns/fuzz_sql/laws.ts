@@ -11,11 +11,14 @@
  * - Join: rows that satisfy a condition in ON satisfy it in WHERE.
  * - Moment: tables as they are FOR SYSTEM_TIME AS OF now() are the tables. The second way uses no
  *   secondary index and no kept order.
+ * - Index: a condition that an index may serve finds the rows that the same condition finds in a
+ *   scan.
  * - Change: DELETE and UPDATE change as many rows as SELECT finds.
  *
  * A law is a tree of three pieces, outputs, FROM and condition, which can be cut down.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
+import { columnsOf, type StoredTable } from "./changes.ts";
 import {
   type AggregateForm,
   conditionOf,
@@ -23,6 +26,7 @@ import {
   formOf,
   type Scope,
 } from "./expressions.ts";
+import { indexedCondition } from "./indexes.ts";
 import { fromOf } from "./queries.ts";
 import { type Table, withQueries } from "./subqueries.ts";
 import { list, type Node, node, textOf } from "./tree.ts";
@@ -54,8 +58,11 @@ interface Parts {
 type Form = (parts: Parts) => Sameness;
 
 /** Returns a random law over random rows. @param stored The tables that may be changed. */
-export function lawOf(stored: readonly Table[], views: readonly Table[], chance: Chance): Law {
+export function lawOf(given: readonly StoredTable[], views: readonly Table[], chance: Chance): Law {
+  const stored = given.map((table) => ({ name: table.name, columns: columnsOf(table) }));
   const tables = [...stored, ...views];
+  const indexed = chance.below(3) === 0 ? overIndex(chance.pick(given), chance) : undefined;
+  if (indexed !== undefined) return indexed;
   switch (chance.below(10)) {
     case 0:
     case 1:
@@ -76,6 +83,18 @@ export function lawOf(stored: readonly Table[], views: readonly Table[], chance:
     default:
       return overChange(stored, chance);
   }
+}
+
+/** The second way uses no index, because the planner does not look inside IS TRUE. */
+function overIndex(table: StoredTable, chance: Chance): Law | undefined {
+  const condition = indexedCondition(table, chance);
+  if (condition === undefined) return undefined;
+  const form: Form = ({ condition: text, from, outputs }) => ({
+    whole: `SELECT ${outputs} FROM ${from} WHERE ${text}`,
+    parts: [`SELECT ${outputs} FROM ${from} WHERE (${text}) IS TRUE`],
+    isSet: false,
+  });
+  return lawFrom("index", form, [list("outputs", ["id"]), node("from", table.name), condition]);
 }
 
 /** Returns three conditions, of which each row satisfies exactly one. */

@@ -49,6 +49,8 @@ export interface Sides extends AsyncDisposable {
    * statement runs on neither side.
    */
   readonly ifBoth: (sql: string) => Promise<boolean>;
+  /** Creates an index on both sides, or on none. */
+  readonly index: (sql: string, name: string) => Promise<boolean>;
   /** Runs a statement that only Tidemark supports. @throws If Tidemark refuses it. */
   readonly tidemark: (sql: string) => Promise<void>;
   /** Runs a statement on both sides. Returns undefined if they agree. */
@@ -97,6 +99,19 @@ export async function openSides(): Promise<Sides> {
       await own.prepare(sql);
       opinions.made(sql);
       return true;
+    },
+    async index(sql, name) {
+      if (!(await own.mayIndex(sql))) return false;
+      try {
+        await client.unsafe(sql);
+        return true;
+      } catch (error) {
+        // PostgreSQL considers fewer functions immutable. For example, it excludes a cast of a
+        // date to text.
+        if (!(error instanceof Bun.SQL.PostgresError)) throw error;
+        await own.prepare(`DROP INDEX ${name}`);
+        return false;
+      }
     },
     async difference(root, { isOrdered, way }) {
       const response = await own.ask(sentText(root, way));

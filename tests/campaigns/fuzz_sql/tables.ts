@@ -1,9 +1,10 @@
 /**
- * The tables of random statements: created, filled, flushed and altered at random, so that rows are
- * read from memory, from segments, and from segments older than their columns.
+ * The tables of random statements: created, filled, flushed, indexed and altered at random, so that
+ * rows are read from memory, from segments, from segments older than their columns, and by indexes.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "./changes.ts";
+import { type IndexPreparer, withIndex } from "./indexes.ts";
 import { type Table, viewOf } from "./subqueries.ts";
 import { COLUMN_TYPES, type ColumnType, cellOf } from "./values.ts";
 
@@ -80,6 +81,17 @@ export async function dropViews(sides: Preparer, views: readonly Table[]): Promi
   for (const { name } of views.toReversed()) await sides.both(`DROP VIEW ${name}`);
 }
 
+/** Adds an index to one of the tables. */
+export async function addIndex(
+  sides: IndexPreparer,
+  tables: StoredTable[],
+  parts: Parameters<typeof withIndex>[2],
+): Promise<void> {
+  const position = parts.chance.below(tables.length);
+  const table = tables[position];
+  if (table !== undefined) tables[position] = await withIndex(sides, table, parts);
+}
+
 /** Flushes one of the tables. */
 export async function flush(
   sides: Preparer,
@@ -94,26 +106,28 @@ export async function alter(sides: Preparer, tables: StoredTable[], chance: Chan
   const position = chance.below(tables.length);
   const table = tables[position];
   if (table === undefined) return;
-  const { columns, name } = table;
+  const { columns, indexNames = [], name } = table;
   const column = columns[chance.below(Math.max(columns.length, 1))];
   if (column === undefined) return;
   const kind = chance.below(5);
   if (kind === 0) {
     await sides.both(`ALTER TABLE ${name} DROP COLUMN ${column.name}`);
-    tables[position] = { name, columns: columns.filter((other) => other !== column) };
+    tables[position] = { name, indexNames, columns: columns.filter((other) => other !== column) };
   } else if (kind === 1) {
     const free = COLUMN_TYPES.filter((type) => columns.every((other) => other.name !== type.name));
     const added = free[chance.below(Math.max(free.length, 1))];
     if (added === undefined) return;
     const definition = `${added.name} ${added.type}${defaultOf(added, chance)}`;
     await sides.both(`ALTER TABLE ${name} ADD COLUMN ${definition}`);
-    tables[position] = { name, columns: [...columns, added] };
+    tables[position] = { ...table, columns: [...columns, added] };
   } else if (kind === 2) {
     const set = chance.below(3) === 0 ? "DROP DEFAULT" : `SET DEFAULT ${cellOf(column, chance)}`;
     await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} ${set}`);
   } else if (kind === 3) {
     const type = WIDER[column.type];
     if (type === undefined) return;
+    // Tidemark does not change the type of a column from which an index computes values.
+    for (const index of indexNames) await sides.both(`DROP INDEX IF EXISTS ${index}`);
     await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} TYPE ${type}`);
     tables[position] = {
       name,
@@ -124,6 +138,7 @@ export async function alter(sides: Preparer, tables: StoredTable[], chance: Chan
     await sides.both(`ALTER TABLE ${name} RENAME COLUMN ${column.name} TO ${renamed.name}`);
     tables[position] = {
       name,
+      indexNames,
       columns: columns.map((other) => (other === column ? renamed : other)),
     };
   }

@@ -14,6 +14,8 @@ export interface TidemarkSide extends AsyncDisposable {
   readonly ask: (sql: string) => Promise<SqlResponse>;
   /** Runs SQL text that must succeed. @throws If it is refused. */
   readonly prepare: (sql: string) => Promise<void>;
+  /** Creates an index. Returns false if it is refused. @throws If that is a defect. */
+  readonly mayIndex: (sql: string) => Promise<boolean>;
 }
 
 /** Opens a database in a temporary directory that is removed together with it. */
@@ -41,6 +43,12 @@ export async function openTidemark(): Promise<TidemarkSide> {
     async prepare(sql) {
       const { error } = await ask(sql);
       if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });
+    },
+    async mayIndex(sql) {
+      const { error } = await ask(sql);
+      if (error?.code === "INTERNAL_ERROR")
+        throw new Error(`Cannot index: ${sql}`, { cause: error });
+      return error === undefined;
     },
     async [Symbol.asyncDispose]() {
       await database.close();
