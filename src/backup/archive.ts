@@ -46,7 +46,10 @@ import {
 /** The pause after a failure before the next attempt. */
 const RETRY_MS = 5000;
 
-/** Disk space may become free by itself, so a full disk does not prevent startup. */
+/**
+ * The codes of errors that do not prevent startup, because disk space may become free without any
+ * action.
+ */
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /**

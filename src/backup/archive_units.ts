@@ -1,7 +1,7 @@
 /**
- * The format of the log archive, and functions to read and write it.
+ * Defines the format of the log archive, and reads and writes it.
  *
- *     <archive_path>/<incarnation>/0000000007.wal    a full file of the log, as it is
+ *     <archive_path>/<incarnation>/0000000007.wal    an unchanged copy of a full log file
  *                                  0000000007.json   its checksum, its seqs, and the catalog
  *                                                    changes made meanwhile; written last
  *

@@ -1,6 +1,6 @@
 /**
- * The seqs that were lost in a restore, or in a crash before everything was on disk. A client may
- * have seen commits with these seqs, so it cannot resume from one of them.
+ * Records the seqs that were lost in a restore, or in a crash before all commits were on disk. A
+ * client may have seen commits with these seqs, so it cannot resume from one of them.
  */
 import type { CatalogDatabase } from "../catalog/mod.ts";
 import type { SeqGap } from "../storage/mod.ts";

@@ -72,7 +72,8 @@ export interface StageRequest {
   readonly minFreeBytes: number;
   readonly listener: StageListener;
   /**
-   * The user id of the person who ordered the restore; absent if it was ordered without a login.
+   * The user id of the person who ordered the restore; absent if the restore was ordered without a
+   * login.
    */
   readonly orderedBy?: string;
   /** Rolls the copy forward to a later point before the restore is prepared. */
@@ -244,7 +245,7 @@ export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | un
   try {
     return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
   } catch (error) {
-    // Safe: the file only names a user, and says nothing about the data.
+    // Safe: the file only names a user, and does not affect the data.
     if (!(error instanceof CorruptionError)) throw error;
     log.warn("cannot tell who ordered the restore", { error: error.message });
     return undefined;

@@ -209,7 +209,7 @@ class PointRun {
   }
 
   /**
-   * Writes the contents of the log to segments, so that the log need not be read in one go.
+   * Writes the contents of the log to segments, so that the log need not be read as a whole.
    *
    * @returns False if a commit continues in the next file, because such a commit cannot be split.
    */

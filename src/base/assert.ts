@@ -1,5 +1,6 @@
 /**
- * Assertions, which are always on. They check conditions that are false only if Tidemark has a bug.
+ * Provides assertions, which are always on. An assertion checks a condition that is false only if
+ * Tidemark has a bug.
  *
  * Failures that a client or a disk can cause are a {@linkcode DatabaseError} or {@linkcode
  * CorruptionError} instead (see `errors.ts`). Messages are plain strings that state the invariant

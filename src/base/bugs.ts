@@ -1,7 +1,7 @@
 /**
  * Decides how far a bug reaches.
  *
- *     work of one caller ──bug──► that work ends; its caller is told, and the log has the stack
+ *     work of one caller ──bug──► that work ends; its caller gets an error, the log has the stack
  *     a change of durable state, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *

@@ -1,5 +1,5 @@
 /**
- * The real disk. This is the only file that calls the operating system's file functions.
+ * Implements the real disk. This is the only file that calls the operating system's file functions.
  *
  * - Files are mapped private (`shared: false`), so that no store through a view can reach them, and
  *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0. The
@@ -245,8 +245,8 @@ let gauge: ReturnType<typeof descriptorGauge> | undefined;
 
 /**
  * Returns true if there are descriptors for this many more threads. The runtime ends the process if
- * a thread that starts finds none. They are counted rather than opened on trial, because trials
- * would take them from threads that are just starting.
+ * a thread that starts finds none. The descriptors are counted rather than opened on trial, because
+ * trials would take them from threads that are just starting.
  */
 export function hasDescriptorsForThreads(count: number): boolean {
   const needed = count * THREAD_DESCRIPTORS;

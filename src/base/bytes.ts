@@ -1,8 +1,8 @@
 /**
- * Little-endian bytes in order, the common format of the log and the segment files, which
- * `byte_writer.ts` and `byte_reader.ts` implement.
+ * Defines the byte format that the log and the segment files share: little-endian values in order.
+ * `byte_writer.ts` and `byte_reader.ts` implement it.
  *
- *     u8 u16 u32 i32 f64   as they are, unaligned
+ *     u8 u16 u32 i32 f64   unchanged, unaligned
  *     u53                  u32 low half, u32 high half: a whole number below 2^53
  *     varint               7 bits a byte, low bits first, high bit set while more follow; below 2^53
  *     block                varint length, then that many bytes

@@ -1,5 +1,5 @@
 /**
- * Checksums of stored bytes: CRC-32 for log frames, xxHash3 for chunks of segments.
+ * Computes checksums of stored bytes: CRC-32 for log frames, xxHash3 for chunks of segments.
  *
  * Both run at memory speed in the runtime (64 KiB in about 1 µs), so every byte is checked.
  */

@@ -1,6 +1,6 @@
 /**
- * The clock. Code reads time only through this interface, so that the whole engine can run in a
- * simulation.
+ * Defines the clock. Code reads time only through this interface, so that the whole engine can run
+ * in a simulation.
  *
  * This is the only file that reads the system's clock and sets its timers.
  */

@@ -15,7 +15,7 @@ export const PROGRAM_NAME = "tidemark";
 
 /** Receives a command's output lines. */
 export interface CommandOutput {
-  /** The program's name in these lines; if absent, that of the single executable. */
+  /** The program's name in these lines; if absent, the name of the single executable. */
   readonly program?: string;
   /** Prints a line of the result. */
   readonly say: (line: string) => void;

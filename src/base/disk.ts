@@ -1,5 +1,5 @@
 /**
- * The interface of the disk. A simulation must be able to implement it.
+ * Defines the interface of the disk. A simulation must be able to implement it.
  *
  * Every call is synchronous except those that take long: {@linkcode DiskFile.sync}, {@linkcode
  * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. A
@@ -51,7 +51,7 @@ export interface DiskEntry {
 export interface OpenOptions {
   readonly create?: boolean;
   readonly exclusive?: boolean;
-  /** True if the file is only read. Works on a read-only disk. */
+  /** True if the file is only read. Such a file may be on a read-only disk. */
   readonly readOnly?: boolean;
   /**
    * True if each write waits for the disk: {@linkcode DiskFile.writeDurably} is then one system

@@ -1,6 +1,6 @@
 /**
- * Errors that occur without a bug in Tidemark: failures that a client or a disk can cause, and
- * damage to stored bytes.
+ * Defines errors that occur without a bug in Tidemark: failures that a client or a disk can cause,
+ * and damage to stored bytes.
  */
 import type { ErrorCode } from "./error_code.ts";
 import { withoutMiddle } from "./short_text.ts";
@@ -36,8 +36,8 @@ export interface ErrorChanges extends ErrorDetails {
 }
 
 /**
- * An expected failure. Messages name the object, column, value or limit, and never contain a
- * secret. A message or hint that is too long is shortened in the middle.
+ * A failure that is expected in operation. Messages name the object, column, value or limit, and
+ * never contain a secret. A message or hint that is too long is shortened in the middle.
  */
 export class DatabaseError extends Error {
   readonly code: ErrorCode;
@@ -114,7 +114,8 @@ export function isDenial({ code, isHidden }: DatabaseError): boolean {
 }
 
 /**
- * Stored bytes that differ from the written ones. Never skipped silently, never repaired by guess.
+ * Reports stored bytes that differ from the written ones. Code never skips such bytes silently, and
+ * never guesses their content.
  */
 export class CorruptionError extends Error {
   readonly path: string;

@@ -106,7 +106,7 @@ let leastArrayBytes = 0;
  * An array that the event loop has shared stays in memory until both threads have collected it.
  */
 export function collectArrays(grownBytes: number): void {
-  // The size of the whole heap lags behind that of the arrays.
+  // The reported size of the whole heap lags behind the size of the arrays.
   const bytes = arrayBytes();
   leastArrayBytes = Math.min(leastArrayBytes, bytes);
   if (bytes - leastArrayBytes < grownBytes) return;

@@ -1,7 +1,7 @@
 /**
- * Random parameters that make the hashes of each process unpredictable. Clients choose the keys:
- * with known constants, an attacker could make forty thousand keys with the same hash, and grouping
- * by these keys would block the event loop for seconds.
+ * Provides random parameters that make the hashes of each process unpredictable. Clients choose the
+ * keys. With known constants, an attacker could make forty thousand keys with the same hash, and
+ * grouping by these keys would block the event loop for seconds.
  *
  * No value hashed with these may reach the disk or determine a visible order.
  */

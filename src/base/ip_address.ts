@@ -1,5 +1,5 @@
 /**
- * IP addresses and ranges.
+ * Parses IP addresses and ranges.
  *
  * An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) is treated as the IPv4 address, so that a rule
  * about one cannot be bypassed by writing it as the other.

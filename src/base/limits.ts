@@ -1,6 +1,6 @@
 /**
- * Fixed limits that several layers share, each with its reason. Limits that an operator may change
- * are configuration keys instead (`config/keys.ts`).
+ * Defines the fixed limits that several layers share, each with its reason. Limits that an operator
+ * may change are configuration keys instead (`config/keys.ts`).
  */
 import { assert } from "./assert.ts";
 
@@ -99,7 +99,7 @@ export const QUERY_TOWER_MAX = 128;
  */
 export const SOURCES_MAX = 128;
 
-/** The number of FROM items in all queries of a statement, including those of its views. */
+/** The number of FROM items in all queries of a statement, including queries of its views. */
 export const STATEMENT_SOURCES_MAX: number = 8 * 1024;
 
 /** The number of queries in one statement, nested or side by side. */

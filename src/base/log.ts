@@ -1,6 +1,6 @@
 /**
- * The log interface for every layer below the server: a line has a message and named fields, but
- * never a secret.
+ * Defines the log interface for every layer below the server. A line has a message and named
+ * fields, and never contains a secret.
  *
  * `main.ts` decides where lines go and how they look.
  */

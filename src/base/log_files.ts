@@ -1,5 +1,6 @@
 /**
- * The files of the log. They are kept small, and the disk may fail for a while.
+ * Writes the files of the log. The files stay small, and writing survives a disk that fails for a
+ * while.
  *
  *     <path>/tidemark.log      being written
  *     <path>/tidemark.log.1    the one before, up to .<filesMax - 1>

@@ -1,5 +1,6 @@
 /**
- * The memory that the runtime reports for this process, even while no file descriptor is free.
+ * Reads the memory that the runtime reports for this process, even while no file descriptor is
+ * free.
  *
  * The runtime opens a file to determine the resident memory. Without a free descriptor it throws an
  * error that has no code, and the last figures are the best available.

@@ -1,6 +1,4 @@
-/**
- * Maps that remember the newest entries and forget the oldest.
- */
+/** Limits maps to their newest entries. */
 
 /** Moves an entry to the end of a map, and removes the first if there are more than `countMax`. */
 export function putNewest<Key, Value>(

@@ -1,5 +1,6 @@
 /**
- * The hosts to which the server may connect by itself, from a list in the configuration.
+ * Decides to which hosts the server may connect by itself, according to a list in the
+ * configuration.
  *
  * - A host has to be listed: by its name, by `*.` and the end of its name, or by an address or a
  *   range.
@@ -60,7 +61,7 @@ export class OutboundHosts {
   readonly #ends: string[] = [];
   readonly #ranges: IpRanges;
 
-  /** @param listed Texts for which {@linkcode isOutboundHost} holds. */
+  /** @param listed Strings that {@linkcode isOutboundHost} accepts. */
   constructor(listed: readonly string[]) {
     const ranges: IpRange[] = [];
     for (const text of listed) {

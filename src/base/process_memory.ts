@@ -1,9 +1,9 @@
 /**
- * The memory of the process, as the system and the runtime report it.
+ * Measures the memory of the process, as the system and the runtime report it.
  *
- * The runtime does not say how much of its heap is garbage: that is known only for a moment after
- * each collection. The minimum over the last minute is close to it, as a heap in use is collected
- * more often than that.
+ * The runtime does not report how much of its heap is garbage. The size of live objects is known
+ * only for a moment after each collection. The minimum over the last minute is close to that size,
+ * as a heap in use is collected more often than once a minute.
  */
 import { heapSize } from "bun:jsc";
 import type { Disk } from "./disk.ts";

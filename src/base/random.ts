@@ -1,6 +1,6 @@
 /**
- * Randomness. All of it comes from this interface, so that a simulation can be repeated from its
- * seed.
+ * Provides randomness. All code gets random numbers from this interface, so that a simulation can
+ * be repeated from its seed.
  */
 
 export interface Random {

@@ -1,5 +1,5 @@
 /**
- * A log that also keeps its newest lines in memory, for operators without shell access.
+ * Implements a log that also keeps its newest lines in memory, for operators without shell access.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";

@@ -1,6 +1,6 @@
 /**
- * Periodic work, such as checking the free space: runs never overlap, and none starts after
- * cancellation.
+ * Runs periodic work, such as a check of the free space. Runs never overlap, and no run starts
+ * after cancellation.
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 

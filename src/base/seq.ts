@@ -1,5 +1,5 @@
 /**
- * Sequence ids: the single order of everything.
+ * Issues sequence ids, which define a single order of all commits, definitions and ids.
  *
  * A seq has 53 bits, so that a JavaScript number and a JSON number represent it exactly:
  *
@@ -8,8 +8,8 @@
  *     └──────────────────────────────────────────┴─────────────┴──────────────────┘
  *
  * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
- * and borrows from the next millisecond when the counter of the current one is used up. So a clock
- * that is set back stops nothing: ids continue from the newest one. With `SeqTimes`, ids then run
+ * and borrows from the next millisecond when the counter of the current one is used up. If the
+ * clock is set back, ids therefore continue from the newest one. With `SeqTimes`, ids then run
  * ahead of the clock by a recorded distance. Without it, they use one millisecond per 4096 ids
  * until the clock catches up.
  */
@@ -67,7 +67,7 @@ export interface SeqGeneratorOptions {
  * Issues strictly ascending ids.
  *
  *     #ms        highest time so far: of the newest id and, without `SeqTimes`, of the clock
- *     #counter   ids of that millisecond which are used up
+ *     #counter   number of ids of that millisecond that are used up
  *     #highMs    latest time of the clock since it was last set back
  */
 export class SeqGenerator {

@@ -1,12 +1,13 @@
 /**
- * The bit layout of a seq, and the milliseconds in it. `seq.ts` draws the layout and issues seqs.
+ * Defines the bit layout of a seq, and reads the milliseconds in it. `seq.ts` draws the layout and
+ * issues seqs.
  */
 
 declare const seqBrand: unique symbol;
 
 /**
- * A sequence id. {@linkcode SeqGenerator} issues it; a number from outside is converted by
- * {@linkcode seqFromNumber}. Columns contain seqs as plain numbers; a reader converts them back.
+ * A sequence id. {@linkcode SeqGenerator} issues seqs, and {@linkcode seqFromNumber} converts
+ * numbers from outside. Columns contain seqs as plain numbers, which a reader converts back.
  */
 export type Seq = number & { readonly [seqBrand]: true };
 

@@ -7,13 +7,13 @@
  *
  *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──► …
  *
- * There is one era per clock jump, so the list stays short. It is kept with the definitions and
- * copied with them, so that no row has to store a time of its own.
+ * There is one era per clock jump, so the list stays short. The list is stored and copied together
+ * with the definitions, so that no row has to store a time of its own.
  *
  * Expiry remains a single bound on seq, even if the clock goes back. A row committed before an era
  * began is at least as old as the era, because the clock did not jump within the era. A row dated
  * ahead therefore expires with the rows that came after it, and a clock that was behind for a while
- * lets no row expire early. An expired row stays expired, whatever the clock says later.
+ * lets no row expire early. An expired row stays expired, even if the clock is set back later.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 

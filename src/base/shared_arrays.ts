@@ -1,5 +1,6 @@
 /**
- * Typed arrays in memory that threads share: sending one to another thread copies nothing.
+ * Creates typed arrays in memory that threads share. Sending such an array to another thread copies
+ * no data.
  *
  * Only the event loop writes to them. A reader in another thread receives a bound on `_seq` below
  * which the event loop no longer writes.

@@ -1,6 +1,6 @@
 /**
- * Comparison keys made from client data. Client data may be a megabyte long, and a key is kept for
- * as long as it may be looked up.
+ * Makes comparison keys from client data. Client data may be a megabyte long, and a key stays in
+ * memory for as long as it may be looked up.
  */
 
 const KEY_CHARS_MAX = 512;

@@ -1,6 +1,6 @@
 /**
- * Sorting that may take a long time: the comparison checks the time at intervals, and ends the sort
- * by throwing.
+ * Sorts in ways that may take a long time. The comparison checks the time at intervals, and ends
+ * the sort by throwing.
  */
 
 /** Compares two numbers, which may represent rows, for example; never returns 0. */

@@ -1,5 +1,5 @@
 /**
- * The store over a local disk: wires log, memtables, segments and manifest together.
+ * Implements the store on a local disk, and connects the log, memtables, segments and the manifest.
  *
  *     apply ──► commit ──► local_wal (durable) ──► visible
  *                  └─────► memtable ──flush──► segment + manifest
@@ -423,14 +423,14 @@ export class LocalStore implements Store, HistoryStore {
     return storeMemory(this.#tables.values(), this.#segmentWork);
   }
 
-  /**
-   * Updates whether the disk counts as full. A background task calls this every few seconds.
-   */
+  /** Checks whether the disk is full. A background task calls this method every few seconds. */
   lookAtSpace(): void {
     this.#space.look();
   }
 
-  /** Reads the clock and warns if it was set back. A background task calls this regularly. */
+  /**
+   * Reads the clock and warns if it was set back. A background task calls this method regularly.
+   */
   lookAtClock(): void {
     this.#seqs.nowMs();
   }
@@ -507,7 +507,7 @@ export class LocalStore implements Store, HistoryStore {
     return this.#commitLog.files;
   }
 
-  /** Called when nothing else needs the log files. */
+  /** Releases the log files. Called when nothing else needs them. */
   releaseLog(): void {
     this.#flusher.releaseLog();
   }
@@ -607,13 +607,13 @@ function storeMemory(
 
 /** Counts how often a store has released memory. */
 interface GivenBackCounts {
-  /** How often the store has dropped unpacked segment parts. */
+  /** The number of times that the store dropped unpacked segment parts. */
   caches: number;
-  /** Number of flushes started early to release memory. */
+  /** The number of flushes that were started early to release memory. */
   flushes: number;
 }
 
-/** Releases memory, and adds to the counts what was released. */
+/** Releases memory, and updates the counts. */
 function giveBackMemory(flusher: Pick<Flusher, "giveBackMemory">, counts: GivenBackCounts): void {
   if (sharedCache.byteCount > 0) counts.caches += 1;
   sharedCache.clear();

@@ -1,6 +1,6 @@
 /**
  * Refuses a directory that contains a file of a newer format before anything is written, so that an
- * older program leaves the directory exactly as it is.
+ * older program leaves the directory unchanged.
  *
  * Every file has its format number in the same place as in the first version, with a checksum. A
  * number whose checksum is invalid is damage. The code that reads the file reports it.

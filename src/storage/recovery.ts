@@ -4,7 +4,7 @@
  *
  *     1 manifest     → lists segments, which are opened on first use. Segments of tables without a
  *                      definition are left out.
- *     2 high water   → says how far the log must reach at least.
+ *     2 high water   → determines the seq that the log must reach at least.
  *     3 log          → is read from the oldest file that some table still needs. Rows above the
  *                      flushed seq go into memtables, key indexes and deletion vectors. A damaged
  *                      segment gets no replacements: it is quarantined.
@@ -53,7 +53,7 @@ export interface Recovered {
   readonly highWater: HighWaterFile;
   /** Highest seq of a row version that was found. */
   readonly visibleSeq: Seq;
-  /** No seq at or below this is issued again. */
+  /** The seq at or below which no seq is issued again. */
   readonly lastSeq: Seq;
 }
 
@@ -83,7 +83,7 @@ export function recover(options: RecoveryOptions): Recovered {
   });
   const missing = missingBeginning(paths, end, state.firstLogFile);
   if (missing !== undefined) throw missing;
-  // Done only after all checks, because a refused directory has to stay unchanged.
+  // Changes files only after all checks, because a refused directory has to stay unchanged.
   letGo(manifest, { listed, kept: state, log });
   for (const { path, now } of end.staleNames) {
     log.warn("removed the old name of a recycled log file", { path, now });

@@ -5,13 +5,14 @@
  *     <root>/STORAGE    {"storage":"…","key":"…"}, sealed: the storage and the database it belongs to
  *     <root>/LOCK       one process per storage
  *     <root>/segments/<template>/<table id>/<n>.seg  <n>.<generation>.dv
- *     <root>/tmp/  lost+found/    staging; files found unlisted on startup or given up by a repair
+ *     <root>/tmp/  lost+found/    staging; files unlisted on startup or abandoned by a repair
  *
- * Each storage has a staging directory, so every protocol stays within one file system. A segment's
+ * Each storage has a staging directory, so every rename stays within one file system. A segment's
  * entry in the manifest names its storage, so a table may have segments in two of them.
  *
  * - The directory must contain the mark recorded in the catalog. Otherwise it is not mounted or
- *   belongs to another server: nothing is written there, and nothing found there is trusted.
+ *   belongs to another server: the server writes nothing there, and trusts no file that it finds
+ *   there.
  * - A fault of a storage lasts until the next startup. Until then, its tables are refused, its
  *   segments are left alone, and the log keeps the rows that they cannot flush.
  * - A storage that refuses the rows of a flush gets no further rows until it accepts them.
@@ -104,7 +105,7 @@ export class Storages {
   }
 
   /**
-   * Checks the mark of a storage before a write, and before unreadable files are given up.
+   * Checks the mark of a storage before a write, and before unreadable files are abandoned.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -119,8 +120,8 @@ export class Storages {
   }
 
   /**
-   * Checks the mark after files were found damaged or were given up. If the mark is missing, the
-   * storage has that fault until the next startup. Returns why the storage is not used.
+   * Checks the mark after files were found damaged or were abandoned. If the mark is missing, the
+   * storage has that fault until the next startup. Returns the reason why the storage is not used.
    */
   noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);

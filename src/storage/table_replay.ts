@@ -3,8 +3,8 @@
  * creating row objects, which halved the time in measurements.
  *
  * - Versions arrive in ascending order of seq.
- * - After a large memtable, the next commit begins another one. The text of a column is one array
- *   of at most 4 GiB, and the log may hold more if nothing could be flushed.
+ * - After a large memtable, the next commit begins another memtable. The text of a column is one
+ *   array of at most 4 GiB, and the log may contain more text if nothing could be flushed.
  * - Each version is converted to the current types and order of the table's columns.
  */
 import { defined } from "../base/assert.ts";
@@ -33,7 +33,7 @@ export interface ReplayedCommit {
   readonly firstLogFile: number | undefined;
 }
 
-/** Size above which the next commit goes into another memtable. */
+/** The size above which the next commit goes into another memtable. */
 const MEMTABLE_BYTES_MAX: number = 1024 * 1024 * 1024;
 
 export class TableReplay implements RowTaker {

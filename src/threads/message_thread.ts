@@ -1,6 +1,6 @@
 /**
- * One thread that communicates through messages, and reports failure through an event instead of an
- * exception.
+ * Runs one thread that communicates through messages, and reports failure through an event instead
+ * of an exception.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 

@@ -1,5 +1,6 @@
 /**
- * The text form of arrays: `{1,NULL,"a b"}`, and `{{1,2},{3,4}}` for two dimensions.
+ * Reads and writes the text form of arrays: `{1,NULL,"a b"}`, and `{{1,2},{3,4}}` for two
+ * dimensions.
  *
  * Arrays begin at position 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted if
  * the bounds begin at 1.

@@ -1,5 +1,5 @@
 /**
- * Casts between types, in the three contexts of SQL:
+ * Casts values between types, in the three contexts of SQL:
  *
  *     implicit     where an operator or function needs it; never between text and numbers
  *     assignment   also where a value is written to a column: narrowing, any type to text
@@ -33,7 +33,7 @@ import type { RowValue, Value } from "./value.ts";
 
 export type CastMode = "implicit" | "assignment" | "explicit";
 
-/** Casts one value that is not NULL. JSON null becomes NULL in a cast to a number or boolean. */
+/** Casts one non-NULL value. JSON null becomes NULL in a cast to a number or boolean. */
 export type Caster = (value: Value) => Value;
 
 export interface CastOptions {

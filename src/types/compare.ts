@@ -1,5 +1,5 @@
 /**
- * The order and equality of values of one type, and keys for hashing them.
+ * Defines the order and equality of values of one type, and keys for hashing them.
  *
  * Callers handle NULL: these functions receive only values.
  */

@@ -1,5 +1,6 @@
 /**
- * The data types of SQL: a closed union, with the facts about each type that every layer needs.
+ * Defines the data types of SQL: a closed union, with the facts about each type that every layer
+ * needs.
  *
  * A parameter that changes which values fit (precision, scale, length, dimensions) is part of the
  * type. Only expressions have the type `unknown`: an untyped literal, NULL, and a parameter before
@@ -37,7 +38,7 @@ export type DataType =
   /** A path into JSON documents, in its canonical text. */
   | { readonly kind: "jsonpath" }
   | { readonly kind: "enum"; readonly enumType: EnumType }
-  /** The words of a document, and a condition over them, in their canonical texts. */
+  /** The words of a document, and a condition over them, each in canonical text. */
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }

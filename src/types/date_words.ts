@@ -1,6 +1,6 @@
 /**
- * Dates in forms other than ISO 8601 that can mean only one day: with the month as a word, or with
- * the year first.
+ * Reads dates in forms other than ISO 8601 that can mean only one day, because the month is a word
+ * or the year comes first.
  *
  *     January 8, 1999    Jan-08-1999    Thu Jan 08 04:05:06 1999 PST
  *     8 January 1999     08-Jan-1999    1999-Jan-08

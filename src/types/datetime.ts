@@ -1,5 +1,6 @@
 /**
- * Dates and times of the proleptic Gregorian calendar, years 1 to 9999: text forms and fields.
+ * Handles dates and times of the proleptic Gregorian calendar, years 1 to 9999: their text forms
+ * and their fields.
  *
  * Dates are days since 1970-01-01, timestamps are microseconds since the same day. A timestamp is a
  * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides

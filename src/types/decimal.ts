@@ -1,6 +1,7 @@
 /**
- * Exact decimal numbers: an unscaled integer with a scale that the type fixes (12.30 at scale 2 is
- * 1230). Arithmetic is on integers, which become bigint only if a result needs it.
+ * Computes with exact decimal numbers. A value is an unscaled integer, with a scale that the type
+ * fixes (12.30 at scale 2 is 1230). Arithmetic uses integers, which become bigint only if a result
+ * needs it.
  *
  * All rounding is half away from zero, as in SQL's NUMERIC.
  */

@@ -1,5 +1,5 @@
 /**
- * Enum types: lists of labels that are ordered as their type declares them.
+ * Defines enum types: lists of labels, ordered as their type declares them.
  *
  * A value is the position of its label in that order, a number that never changes. A label between
  * two others gets a number between theirs, so that values on disk keep their meaning.

@@ -1,6 +1,6 @@
 /**
- * Floating-point numbers and their text: the shortest digits that reproduce the value in its width,
- * in PostgreSQL's notation, and the bounds of both widths.
+ * Converts floating-point numbers to text and back. The text has the shortest digits that reproduce
+ * the value in its width, in PostgreSQL's notation. Also checks the bounds of both widths.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";

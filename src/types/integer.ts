@@ -1,5 +1,6 @@
 /**
- * Integers of 16, 32 and 64 bits: their bounds, and the conversion of other numbers.
+ * Defines integers of 16, 32 and 64 bits: their bounds, and the conversion of other numbers to
+ * them.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";

@@ -1,5 +1,6 @@
 /**
- * Intervals: months, days and microseconds, kept apart. Their text form is in `interval_text.ts`.
+ * Computes with intervals: separate numbers of months, days and microseconds. Their text form is in
+ * `interval_text.ts`.
  *
  * Fractions of a unit carry over into the next smaller one (0.5 months are 15 days), as in
  * PostgreSQL.

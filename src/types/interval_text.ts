@@ -1,5 +1,6 @@
 /**
- * The text forms of intervals, as in PostgreSQL: it reads several and writes one.
+ * Reads and writes the text forms of intervals. As in PostgreSQL, several forms are read and one is
+ * written.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";

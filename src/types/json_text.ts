@@ -1,9 +1,10 @@
 /**
- * JSON as text: validation, and access to a document without building it.
+ * Handles JSON as text: validates it, and accesses parts of a document without building a tree.
  *
- * JSON keeps its text and JSONB is canonical text, so both are searched in the same way: members
- * and elements are slices of the document. Functions that access a document require valid text,
- * which is checked once, when the value enters ({@linkcode checkJson}).
+ * A JSON value keeps its text as written, and a JSONB value is canonical text, so both are searched
+ * in the same way: members and elements are slices of the document. Functions that access a
+ * document require valid text, which is checked once, when the value enters ({@linkcode
+ * checkJson}).
  */
 import { DatabaseError } from "../base/errors.ts";
 import { NESTING_MAX } from "../base/limits.ts";

@@ -1,5 +1,6 @@
 /**
- * JSON as a tree, for functions that change or compare documents, and its canonical text (JSONB).
+ * Represents JSON as a tree, for functions that change or compare documents, and writes its
+ * canonical text (JSONB).
  *
  * Canonical form: members are ordered by the length of their key in bytes, then by its bytes; the
  * last of repeated keys wins; numbers keep their exact value and written scale (`1.50`), without

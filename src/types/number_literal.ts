@@ -1,6 +1,4 @@
-/**
- * The type and value of a number literal in a statement.
- */
+/** Determines the type and value of a number literal in a statement. */
 import { BIGINT, DECIMAL_PRECISION_MAX, DOUBLE, decimalType, INT } from "./data_type.ts";
 import { decimalShape, digitsFromText } from "./decimal.ts";
 import { doubleFromText } from "./float_text.ts";
@@ -12,8 +10,9 @@ import { wholeFromBigint } from "./value.ts";
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
- * Reads a literal with its leading minus: INT if it fits, else BIGINT, else DECIMAL with the scale
- * as written; DOUBLE above 38 digits. Also reads `0xff`, `0o7`, `0b1` and underscores.
+ * Reads a literal with its leading minus. The type is INT if the value fits, else BIGINT, else
+ * DECIMAL with the scale as written, or DOUBLE above 38 digits. Also reads `0xff`, `0o7`, `0b1` and
+ * underscores.
  *
  * @returns undefined if the text is not a number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond DOUBLE.

@@ -1,6 +1,6 @@
 /**
- * The text form of rows: `(1,"a b",)`, as PostgreSQL writes it. A NULL is written as nothing, and
- * an empty string as a pair of quotes.
+ * Reads and writes the text form of rows, as PostgreSQL does: `(1,"a b",)`. A NULL is written as
+ * nothing, and an empty string as a pair of quotes.
  */
 import type { Value } from "./value.ts";
 

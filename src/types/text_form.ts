@@ -1,8 +1,8 @@
 /**
- * The text form of every type, for literals, text casts and output.
+ * Reads and writes the text form of every type, for literals, text casts and output.
  *
- * The forms are PostgreSQL's. `textFromValue` is the inverse of `valueFromText` for every type but
- * FILE, which only an upload creates.
+ * The text forms are the same as in PostgreSQL. `textFromValue` is the inverse of `valueFromText`
+ * for every type but FILE, which only an upload creates.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { ArrayValue } from "./array_shape.ts";

@@ -1,8 +1,8 @@
 /**
- * Time zones: IANA names and fixed offsets, and the offset at an instant.
+ * Parses time zones, which are IANA names or fixed offsets, and finds their offset at an instant.
  *
- * The rules come from the runtime's ICU data. One formatter per zone is kept, because creating one
- * costs more than a thousand uses.
+ * The rules come from the runtime's ICU data. One formatter per zone is cached, because creating
+ * one costs more than a thousand uses.
  */
 import { assert } from "../base/assert.ts";
 import type { Whole } from "./value.ts";
@@ -100,7 +100,10 @@ function namedZone(name: string): TimeZone | undefined {
   return zone;
 }
 
-/** The number of days per zone whose offset is kept: a formatter costs a hundred look-ups. */
+/**
+ * The number of days per zone whose offset is cached. Using a formatter costs as much as a hundred
+ * look-ups.
+ */
 const DAYS_KEPT = 20_000;
 const SECONDS_PER_DAY = 86_400;
 
@@ -161,7 +164,10 @@ export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   return isAfter ? after : before;
 }
 
-/** Two changes within two days are rare, and the result is still right at the instant itself. */
+/**
+ * Returns the offset of a local time for which the offsets a day earlier and a day later are equal.
+ * Two changes within two days are rare, and the result is still right at the instant itself.
+ */
 function offsetAround(zone: TimeZone, micros: number, offset: number): number {
   const there = offsetSecondsAt(zone, micros - offset * 1_000_000);
   return there === offset ? offset : offsetSecondsAt(zone, micros - there * 1_000_000);

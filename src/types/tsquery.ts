@@ -1,5 +1,6 @@
 /**
- * Conditions over the words of a document: the type TSQUERY, which is kept as its text.
+ * Implements the type TSQUERY, conditions over the words of a document. A value is stored as its
+ * text.
  *
  *     'cat':*A & !( 'dog' | 'hat' ) <2> 'rat'
  *

@@ -1,5 +1,6 @@
 /**
- * The words of a document and their positions: the type TSVECTOR, which is kept as its text.
+ * Implements the type TSVECTOR, the words of a document and their positions. A value is stored as
+ * its text.
  *
  *     'cat':3A,7 'hat':5          word, positions, weights A to C; D is not written
  *

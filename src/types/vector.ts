@@ -1,5 +1,5 @@
 /**
- * A column of values in memory, as scans produce and operators exchange it.
+ * Represents a column of values in memory, as scans produce it and operators exchange it.
  *
  * The producer chooses the kind. The kind determines only the representation of the values, not
  * their SQL type. A consumer either has a loop for a kind or calls {@linkcode valueAt}. The
@@ -12,7 +12,7 @@
  *     text, json, uuid, file                           utf8, dict or any
  *     every type                                       const, any
  *
- * `nulls` holds one byte a row, 1 where the value is NULL; undefined means that no value is NULL.
+ * `nulls` contains one byte per row, 1 if the value is NULL. It is undefined if no value is NULL.
  * At a NULL row, `values` is unspecified for the typed kinds and null for `any`. A vector is
  * immutable once it is passed on, and may alias a mapped file: a scan's vectors are valid until its
  * next call.

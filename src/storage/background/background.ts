@@ -1,5 +1,6 @@
 /**
- * The code that flushes and merges share: both run as jobs, and both may fail with a disk error.
+ * Contains the code that flushes and merges share: both run as jobs, and both may fail with a disk
+ * error.
  */
 import { DatabaseError, DiskError } from "../../base/errors.ts";
 import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "../contract/job_list.ts";
@@ -14,7 +15,7 @@ interface WorkEnd<T> extends JobEnd {
   readonly result: T;
 }
 
-/** Runs work as a job that ends when the work does. @throws Any error of the work. */
+/** Runs work as a job, which ends when the work ends. @throws Any error of the work. */
 export async function runAsJob<T>(
   jobList: JobList,
   begun: NewJob,

@@ -1,7 +1,7 @@
 /**
- * The part of a flush that needs only rows and a file: writes a frozen memtable to a pending file,
- * which the caller syncs. A job is plain data, mostly in shared memory, so that another thread can
- * run it while the event loop continues.
+ * Implements the part of a flush that needs only rows and a file: writes a frozen memtable to a
+ * pending file, which the caller syncs. A job is plain data, mostly in shared memory, so that
+ * another thread can run it while the event loop continues.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import type { Compression } from "../contract/store.ts";

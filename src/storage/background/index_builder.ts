@@ -3,9 +3,9 @@
  *
  *     building   flushes, merges and memtables keep the index from now on; each older segment gets
  *                its file from a job
- *     checking   new duplicates are refused; all rows are read once in the order of the index, and
+ *     checking   new duplicates are refused; the builder reads all rows once in index order, and
  *                a duplicate among them fails the build
- *     ready      the caller says so in the definition
+ *     ready      the caller marks the index as ready in the definition
  *
  * The files are published one segment at a time. An interrupted build continues with the segments
  * that have no file.

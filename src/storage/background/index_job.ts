@@ -1,7 +1,7 @@
 /**
- * The part of building an index that needs only files: reads a published segment, and writes one of
- * its indexes to a pending file. It is not synced. A job is plain data, so that another thread can
- * run it while the event loop continues.
+ * Implements the part of an index build that needs only files: reads a published segment, and
+ * writes one of its indexes to a pending file, which the caller syncs. A job is plain data, so that
+ * another thread can run it while the event loop continues.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";

@@ -1,7 +1,7 @@
 /**
- * The part of a merge that needs only files: reads the sources and writes all of their rows to two
- * pending files, one for current versions and one for history. They are not synced. A job is plain
- * data, so that another thread can run it while the event loop continues.
+ * Implements the part of a merge that needs only files: reads the sources and writes all of their
+ * rows to two pending files, one for current versions and one for history. The caller syncs these
+ * files. A job is plain data, so that another thread can run it while the event loop continues.
  *
  * The sources are read once for each file. Numbers are decoded twice if history and current rows
  * alternate, but only one portion of one output is in memory.

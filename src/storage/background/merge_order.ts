@@ -1,5 +1,5 @@
 /**
- * Decides which rows a merge writes next to one of its two outputs. The order is by owner, then by
+ * Decides which rows a merge writes next to each of its two outputs. The order is by owner, then by
  * seq, over the rows of all sources that belong to the output. The seqs of current neighbours do
  * not overlap, so their rows are concatenated. The rows of history segments are merged by seq.
  *
@@ -110,7 +110,7 @@ function lowestOwner(heads: readonly MergeHead[]): number {
   return lowest;
 }
 
-/** The position of a merge in one of its sources: before a row of an owner. */
+/** The position of a merge in one of its sources, before a row of an owner. */
 class MergeHead {
   /** The owner of the next row; Infinity at the end of the source. */
   owner = Infinity;

@@ -11,10 +11,10 @@
  * The sources are neighbours of current versions, or history segments, which become one segment. An
  * output without rows is not created.
  *
- * The sources stay in use during the merge. Each of them records the replacements of its rows.
- * These are applied to the result over several ticks before 3, and the last of them in the tick of
- * 3. A version that was current at the beginning stays in the current output, possibly with a
- * replacement. A version that was replaced at or below the flushed seq never changes, so history
+ * The sources stay in use during the merge. Each source records the replacements of its rows. The
+ * merge applies them to the result over several ticks before step 3, and the last ones in the tick
+ * of step 3. A version that was current at the beginning stays in the current output, possibly with
+ * a replacement. A version that was replaced at or below the flushed seq never changes, so history
  * needs no update. A flush of the table may run at the same time, except while either of the two
  * changes the list of segments and deletion vectors.
  */
@@ -181,7 +181,8 @@ async function publish(
     });
     await pending.finished(steps);
   }
-  // Includes replacements that flushes have written since, because the log no longer replays them.
+  // Includes replacements that flushes have written since then, because the log no longer replays
+  // them.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;

@@ -3,9 +3,9 @@
  * while older backups still exist. A statement verifies only the bytes that it reads, and some
  * bytes are not read for years.
  *
- * - A segment is due once every 151 hours, chosen by its id. No record of the last scrub is
- *   needed, and the work is spread out. If the server is down in that hour, the scrub is skipped.
- *   Its next turn falls on a different time of day and day of the week.
+ * - A segment is due once every 151 hours, chosen by its id. No record of the last scrub is needed,
+ *   and the work is spread out. If the server is down in that hour, the scrub is skipped. The next
+ *   scrub of the segment falls on a different time of day and day of the week.
  * - One scrub runs at a time. It is a job, so users can list and cancel it. Like a backup, a scrub
  *   works in steps of a chunk and through a separate reader, which evicts nothing from the cache.
  */
@@ -60,7 +60,7 @@ export class Scrubber {
   begin(): void {
     if (this.#scrubbing !== undefined || this.#isClosing) return;
     const hour = hourOf(this.#options.clock);
-    // Starts over after the clock was set back.
+    // Starts again from the current hour after the clock was set back.
     const passed = hour - this.#hour;
     this.#hour = hour;
     const segments = this.#segments().filter(

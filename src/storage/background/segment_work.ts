@@ -1,4 +1,4 @@
-/** Runs the long work of a flush or a merge, in this thread or another. */
+/** Runs the long part of a flush or a merge, in this thread or another. */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { pauser } from "../../base/pauser.ts";

@@ -1,5 +1,5 @@
 /**
- * Settles commits in groups, in order, as the log writes them, and then answers their writers.
+ * Settles commits in groups as the log writes them, in order, and then answers their writers.
  *
  *     applied ──group durable─► visible
  *        ├─────no room────────► rolled back: rows, keys and replacements are as before
@@ -7,8 +7,8 @@
  *
  * - `visibleSeq` <= `appliedSeq`. Both only grow, except that `appliedSeq` falls back to
  *   `visibleSeq` when groups are rolled back.
- * - The visible seq moves first, then `onVisible` is called, and only then the writers are
- *   answered.
+ * - The visible seq moves first, then `onVisible` is called, and only then do the writers get their
+ *   answers.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,7 +19,7 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** Maximum number of failed seq ranges that are kept for late callers of `durable`. */
+/** Maximum number of failed seq ranges that are remembered for late callers of `durable`. */
 const FAILURES_MAX = 1024;
 
 const DONE: Promise<void> = Promise.resolve();

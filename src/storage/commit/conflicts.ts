@@ -24,7 +24,7 @@ export interface ConflictCheck {
 }
 
 /**
- * Checks that a write to a table without a key does not need one.
+ * Checks that a write does not need a key if its table has none.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if it does.
  */
 export function requireKeyless(write: TableWrite, tableName: string): void {

@@ -1,5 +1,5 @@
 /**
- * A large commit that is prepared over many ticks, and made in a short one.
+ * Prepares a large commit over many ticks, and makes it in a short one.
  *
  *     add, add, add …    look up the keys, or the versions with known seqs; put the rows into a
  *                        separate memtable and into log frames
@@ -8,10 +8,10 @@
  *
  * - Before `commit`, none of its rows are visible or in the log. To abandon it, drop it.
  * - Nothing is locked. `settle` detects changes that other commits made to a key after its lookup.
- *   It examines memtables and, if a flush came in between, looks the keys up again. It also finds
- *   versions that a flush or a merge has moved.
+ *   `settle` examines memtables and, if a flush came in between, looks the keys up again. It also
+ *   finds versions that a flush or a merge has moved.
  *
- * The seqs of its rows are not known during preparation: see `staged_table.ts`.
+ * The seqs of the commit's rows are not known during preparation: see `staged_table.ts`.
  */
 import { assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";

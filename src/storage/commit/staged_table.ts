@@ -2,8 +2,8 @@
  * The rows of one table in a staged commit, and the locations of the versions that these rows
  * replace.
  *
- * The seqs of its rows are not known during preparation. Its memtable has their offsets from the
- * first seq, plus 1, and replacements are recorded with the same offsets.
+ * The seqs of these rows are not known during preparation. The staged memtable stores the offset of
+ * each row from the first seq, plus 1, and replacements are recorded with the same offsets.
  */
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Seq } from "../../base/seq.ts";

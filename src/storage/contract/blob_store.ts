@@ -52,7 +52,7 @@ export interface BlobStore {
    * delayed, once the blobs are scheduled for removal. Rejects with DiskError.
    */
   removeTable(tableId: number): Promise<void>;
-  /** Removes every blob of an owner in all tables. */
+  /** Removes every blob of an owner, in all tables. */
   removeOwner(owner: number): Promise<void>;
   /** Returns the ids of the tables that have blobs or once had some. */
   tableIds(): readonly number[];

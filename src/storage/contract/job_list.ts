@@ -17,10 +17,13 @@ import { DatabaseError, isExpected } from "../../base/errors.ts";
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
 
-/** Jobs of the store itself, which it ends when it closes. */
+/** The kinds of jobs of the store itself. The store ends these jobs when it closes. */
 type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
 
-/** Jobs of higher layers on an open store, which must end before the store closes. */
+/**
+ * The kinds of jobs of higher layers. These jobs need an open store, so they must end before it
+ * closes.
+ */
 type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index";
 
 export type JobKind = StoreJobKind | JobKindAbove;
@@ -50,7 +53,7 @@ export interface NewJob {
   readonly tableId?: number;
   /** The parameters of the job. */
   readonly parameters?: Readonly<Record<string, string | number>>;
-  /** User id. Absent for work that the server starts on its own. */
+  /** User id. Absent for a job that the server started by itself. */
   readonly createdBy?: string;
 }
 
@@ -62,7 +65,7 @@ export interface JobEnd {
   readonly error?: Error;
 }
 
-/** The end of a job whose work threw an error. */
+/** The outcome of a job whose work threw an error. */
 interface FailedEnd extends JobEnd {
   readonly status: "failed";
   readonly error: Error;
@@ -83,7 +86,7 @@ export class Job {
   startedAtMs: number | undefined;
   finishedAtMs: number | undefined;
   updatedAtMs: number;
-  /** Whether the job was cancelled. Its work checks this between steps. */
+  /** Whether the job was cancelled. The work checks this flag between steps. */
   isCancelled = false;
   readonly #clock: Clock;
   readonly #onBug: OnBug;
@@ -187,7 +190,7 @@ export class JobList {
   }
 
   begin(job: NewJob): Job {
-    // Taken from the clock, so that ids of the previous process are not repeated.
+    // Begins with the clock, so that ids of the previous process are not repeated.
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
     const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, job, {
       clock: this.#clock,

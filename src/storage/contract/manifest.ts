@@ -11,13 +11,13 @@ export interface SegmentEntry {
   readonly tableId: number;
   readonly minSeq: Seq;
   readonly maxSeq: Seq;
-  /** Versions in the file, tombstones included. */
+  /** The number of versions in the file, tombstones included. */
   readonly rowCount: number;
-  /** File length, checked before the file is mapped. */
+  /** The length of the file, which is checked before the file is mapped. */
   readonly bytes: number;
   /** How the segment's chunks are packed. Absent if none is packed. */
   readonly compression?: "zstd";
-  /** Generation of the segment's deletion vector file; 0 if there is none. */
+  /** The generation of the segment's deletion vector file; 0 if the segment has no such file. */
   readonly deletionGeneration: number;
   /**
    * The hash of the deletion vector file. Absent if the segment has no such file, or if an older
@@ -28,11 +28,14 @@ export interface SegmentEntry {
   readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
-  /** Whether a repair gave up its rows and moved its files to lost+found/. Absent means false. */
+  /**
+   * Whether a repair abandoned the segment's rows and moved its files to lost+found/. Absent means
+   * false.
+   */
   readonly isGivenUp?: true;
   /** The storage that contains the segment's files. Absent for the data directory. */
   readonly home?: SegmentHome;
-  /** Present for a history segment, which has no current version and no deletion vector. */
+  /** Present only for a history segment, which has no current version and no deletion vector. */
   readonly history?: HistoryBounds;
 }
 
@@ -62,7 +65,7 @@ export interface SegmentHome {
   readonly directory: string;
 }
 
-/** State that the store keeps for a table in addition to its segments. */
+/** The state of a table in the manifest, in addition to the table's segments. */
 export interface TableState {
   readonly tableId: number;
   /** Every version at or below this seq is in a segment, and recovery skips it in the log. */
@@ -91,16 +94,17 @@ export interface ManifestChange {
   readonly tables?: readonly TableState[];
   readonly removeTableIds?: readonly number[];
   /**
-   * Number of the first log file that is needed. It only grows, and is published before the files
-   * below it are released.
+   * The number of the first log file that is needed. The number only grows, and is published before
+   * earlier files are released.
    */
   readonly firstLogFile?: number;
 }
 
 export interface Manifest {
   /**
-   * Whether nothing can be published until the next startup. The outcome of the last change may
-   * then be unknown. Files for further changes would only fill the disk.
+   * Whether the manifest refuses every change until the next startup. The outcome of the last
+   * change may then be unknown. Callers write no files for further changes, which would only fill
+   * the disk.
    */
   readonly isBroken: boolean;
   load(): ManifestState;
@@ -113,11 +117,11 @@ export interface Manifest {
    */
   publish(change: ManifestChange): void;
   /**
-   * Issues a segment id that was never used before, not even before a crash.
+   * Issues a segment id that was never used before, even before a crash.
    *
    * @throws {DatabaseError} DISK_FULL. STORAGE_UNAVAILABLE, also if the manifest is broken.
    */
   nextSegmentId(): number;
-  /** Highest seq in the manifest or the catalog. No id at or below it is issued again. */
+  /** The highest seq in the manifest or the catalog. No id at or below this seq is issued again. */
   highestSeq(): Seq;
 }

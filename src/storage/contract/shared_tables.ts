@@ -1,7 +1,7 @@
 /**
  * Tables as a reader in another thread receives them: plain data, mostly in shared memory.
  *
- * - A share is valid for one bound on `_seq`. Nothing at or below the bound changes later, so the
+ * - A share is valid for one bound on `_seq`. The state at or below the bound never changes, so the
  *   reader needs no lock.
  * - Pages of deletion vectors, and values outside shared memory, are not sent again to a reader
  *   that already has them.

@@ -1,15 +1,15 @@
 /**
- * The interface of the store for the layers above: an ordered stream of row versions, read with a
- * bound.
+ * Defines the interface of the store for the layers above: an ordered stream of row versions, read
+ * up to a bound.
  *
  * - A row version is one state of one row under one seq, and never changes. It names the version
  *   that it replaces (`prev`, 0 for none) and the last seq of its commit.
- * - A tombstone is a version that marks its row as deleted. It keeps the row's last values.
+ * - A tombstone is a version that marks its row as deleted, and contains the row's last values.
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
  * - Only `apply` assigns seqs. It runs without an await, so commits, seqs and the log file have the
  *   same order.
  * - No layer above storage sees a version above `visibleSeq`, with one exception. A DML statement
- *   reads at `appliedSeq`. It writes in the same tick, or through a {@linkcode
+ *   reads at `appliedSeq`. The statement writes in the same tick, or through a {@linkcode
  *   StagedCommit} begun in that tick, which fails if anything it read is rolled back.
  *
  * `storage/local_store.ts` implements this over a {@linkcode Disk}.
@@ -26,7 +26,10 @@ import type { DroppedShares, ShareBounds, TableShares } from "./shared_tables.ts
 export const SHARED_OWNER = 0;
 
 export interface StoredColumn {
-  /** Id of the column. Never reused within a table, and unchanged by a rename. 1 or more. */
+  /**
+   * The id of the column, which is 1 or more. An id is never reused within a table, and a rename
+   * does not change it.
+   */
   readonly columnId: number;
   readonly name: string;
   readonly type: DataType;
@@ -35,9 +38,9 @@ export interface StoredColumn {
 }
 
 /**
- * Decides which chunks of a table are packed:
+ * The policy that decides which chunks of a table are packed:
  *
- * - auto: long text, JSON and bytes that shrink a lot.
+ * - auto: chunks of long text, JSON and bytes that shrink considerably.
  * - none: no chunk.
  * - zstd: every chunk that shrinks at all.
  */
@@ -46,21 +49,21 @@ export type Compression = "auto" | "none" | "zstd";
 /** The properties of a table that the store needs. ALTER TABLE replaces the whole object. */
 export interface TableDefinition {
   readonly tableId: number;
-  /** "namespace.table", for messages. */
+  /** The name of the table in messages, as "namespace.table". */
   readonly name: string;
-  /** Declared columns, in the order of `Row` in {@linkcode TableWrite}. */
+  /** The declared columns, in the same order as `Row` in {@linkcode TableWrite}. */
   readonly columns: readonly StoredColumn[];
   readonly keyColumnIds: readonly number[];
   /** Secondary indexes. Absent if the table has none. */
   readonly indexes?: readonly StoredIndex[] | undefined;
   readonly flush: FlushPolicy;
-  /** How segments are packed from now on. Absent if segments are not packed. */
+  /** The packing of new segments. Absent if segments are not packed. */
   readonly compression?: Compression | undefined;
-  /** Milliseconds for which replaced versions and tombstones stay readable. */
+  /** The time in milliseconds for which replaced versions and tombstones stay readable. */
   readonly historyMs: number;
-  /** Age at which a row version expires. Absent if rows never expire. */
+  /** The age at which a row version expires. Absent if rows never expire. */
   readonly ttlMs?: number | undefined;
-  /** Versions up to this seq have already expired, regardless of the current time to live. */
+  /** The seq up to which versions have already expired, regardless of the current time to live. */
   readonly expiredSeq?: number | undefined;
   /** The storage for segments that are written from now on. Absent for the data directory. */
   readonly home?: SegmentHome | undefined;
@@ -121,7 +124,9 @@ export interface WriteBatch {
   readonly snapshotSeq?: Seq;
   /** Whether the commit must return {@linkcode Commit.seqs}. */
   readonly wantsSeqs?: boolean;
-  /** Whether to accept the batch in read-only mode: few and short rows that must not be lost. */
+  /**
+   * Whether to accept the batch in read-only mode. Only for a few short rows that must not be lost.
+   */
   readonly usesReserve?: boolean;
 }
 
@@ -183,8 +188,8 @@ export interface ColumnSpan {
 }
 
 /**
- * Values of a column that include those of all wanted rows, so that a scan can find the rows
- * through their order.
+ * Values of a column that include the values of all requested rows, so that a scan can find the
+ * rows through their order.
  */
 export interface KeySpans {
   readonly columnId: number;
@@ -286,7 +291,7 @@ export interface OrderedScan {
    */
   skip(rowsMax: number): number | undefined;
   close(): void;
-  /** Approximate number of versions among which the rows are found. */
+  /** The approximate number of versions that the scan has to search. */
   readonly rowCount: number;
   /** Versions visited so far. Infinity once the scan must not be read further. */
   readonly rowsPassed: number;
@@ -294,7 +299,7 @@ export interface OrderedScan {
 
 export interface ChangesOptions {
   readonly owner: number;
-  /** Exclusive lower bound: the last seq already seen. */
+  /** The exclusive lower bound: the last seq that the caller has seen. */
   readonly after: Seq;
   /** Inclusive upper bound, at most `visibleSeq`. */
   readonly upTo: Seq;
@@ -390,7 +395,9 @@ export interface VersionRows {
   readonly oldColumns: readonly (readonly Value[])[];
 }
 
-/** The replaced versions that a table keeps only because a topic needs its history. */
+/**
+ * Statistics on the replaced versions that a table keeps only because a topic needs its history.
+ */
 export interface HeldHistory {
   readonly versions: number;
   /** The share of these versions in the bytes of their segments. */
@@ -476,7 +483,7 @@ export interface ListedSegment {
   readonly status: "live" | "quarantined";
 }
 
-/** Figures that operators should check before users notice a problem. */
+/** Figures that tell an operator about a problem before users notice it. */
 export interface StoreCondition {
   /** The free bytes on the disk of the data directory. */
   readonly freeBytes: number | undefined;
@@ -503,7 +510,7 @@ export interface SeqGap {
   readonly upTo: number;
 }
 
-/** The state that the store keeps for one reader in another thread. */
+/** The state of the store for one reader in another thread. */
 export interface TableSharing {
   /**
    * Returns the objects that the reader has but that no longer belong to any table, and clears the
@@ -680,11 +687,11 @@ export interface Store extends IndexReads {
    */
   snowflakeId(): number;
 
-  /** Syncs the log and closes all files without flushing memtables. */
+  /** Syncs the log and closes all files, without flushing memtables. */
   close(): Promise<void>;
 }
 
-/** The operations of a store that topics need. */
+/** The operations of a store that topics use. */
 export interface HistoryStore {
   /**
    * Reads changes of all owners, including rows that have expired since. Rows in segments that are

@@ -1,6 +1,6 @@
 /**
- * Lists everything that a copy of the store at one moment consists of. While the snapshot is held,
- * none of its files is removed or renamed, and the recorded part of each file does not change.
+ * Lists all parts of a copy of the store at one moment. While the snapshot is held, none of its
+ * files is removed or renamed, and the recorded part of each file does not change.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
@@ -14,7 +14,7 @@ export interface StoreSnapshot {
   readonly logFiles: readonly number[];
   /** Bytes written to the last log file at the time of the snapshot. */
   readonly logEnd: number;
-  /** No id that SNOWFLAKE_ID() had issued at the time of the snapshot is above this. */
+  /** An upper bound on the ids that SNOWFLAKE_ID() had issued at the time of the snapshot. */
   readonly reservedIds: number;
   /** Releases the files. */
   release(): void;

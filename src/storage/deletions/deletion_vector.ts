@@ -44,7 +44,9 @@ import {
   visitPage,
 } from "./replacement_pages.ts";
 
-/** In every format, the magic, the id and the final hash are at the same offsets. */
+/**
+ * The format number. In every format, the magic, the id and the final hash are at the same offsets.
+ */
 export const DELETIONS_FORMAT = 1;
 
 export const DELETIONS_MAGIC_NAME = "TIDEDV";
@@ -151,7 +153,7 @@ export class DeletionVector {
     return this.#highestSeq;
   }
 
-  /** Increases with each change. */
+  /** A version number that increases with each change. */
   get version(): number {
     return this.#version;
   }
@@ -166,7 +168,7 @@ export class DeletionVector {
     return changed;
   }
 
-  /** Takes over pages of the vector from which this one was copied. */
+  /** Replaces pages of this copy with pages of the original vector. */
   adopt(pages: readonly SharedPage[]): void {
     for (const page of pages) {
       this.#pages[page.index] = pageOfShare(page);
@@ -179,7 +181,7 @@ export class DeletionVector {
     this.#changedIn[pageIndex] = this.#version;
   }
 
-  /** Increases with each change of a page; 0 before the first. */
+  /** Returns the version of the last change of a page; 0 before the first change. */
   pageVersion(pageIndex: number): number {
     return this.#changedIn[pageIndex] ?? 0;
   }
@@ -369,7 +371,7 @@ export class DeletionVector {
     return count;
   }
 
-  /** Checks the invariants of every page. Used in tests. */
+  /** Checks the invariants of every page. Only tests call this method. */
   checkInvariants(): void {
     let count = 0;
     let lastRow = -1;

@@ -1,9 +1,10 @@
 /**
- * Records which rows of one memtable or segment a large commit will replace. It is filled over many
- * ticks, before the seqs of the commit are known. In the commit's tick, the first seq is added to
- * all of them, and whole pages become part of a deletion vector.
+ * Records which rows of one memtable or segment a large commit will replace. The record is filled
+ * over many ticks, before the seqs of the commit are known. In the commit's tick, the first seq is
+ * added to every replacement, and whole pages become part of a deletion vector.
  *
- * Until `begin`, a replacement is its offset from the first seq, plus 1. From then on, it is a seq.
+ * Until `begin`, a replacement is stored as its offset from the first seq, plus 1, and afterwards
+ * as its seq.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";

@@ -21,7 +21,7 @@ export interface BallastOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly path: string;
-  /** Size of the reserved space; 0 reserves none. */
+  /** The size of the reserved space; 0 reserves no space. */
   readonly bytes: number;
 }
 
@@ -37,14 +37,14 @@ export class Ballast {
     this.#state = bytes > 0 && disk.sizeOf(path) === bytes ? "held" : "none";
   }
 
-  /** Bytes that are still to be reserved. */
+  /** The number of bytes that are still to be reserved. */
   get missingBytes(): number {
     return this.#state === "none" ? this.#options.bytes : 0;
   }
 
   /**
    * Reserves the space in steps, with other work in between. Reserves nothing if there is not
-   * enough.
+   * enough free space.
    */
   async take(): Promise<void> {
     const { bytes, clock, disk, log, path } = this.#options;
@@ -75,7 +75,7 @@ export class Ballast {
     }
   }
 
-  /** Frees the space. Returns whether there was any. */
+  /** Frees the reserved space. Returns whether any space was reserved. */
   release(): boolean {
     if (this.#state === "none") return false;
     this.#state = "none";

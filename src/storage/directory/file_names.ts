@@ -30,7 +30,8 @@ export interface DataPaths {
   readonly lostAndFound: string;
   readonly ballast: string;
   /**
-   * Whether this is a copy, which contains every segment regardless of the storage of its table.
+   * Whether the directory is a copy, which contains every segment regardless of the storage of its
+   * table.
    */
   readonly holdsAll?: true;
 }

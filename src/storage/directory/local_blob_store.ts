@@ -7,7 +7,8 @@
  * - Before `publish` returns, a blob was synced under its staged name and moved, and its directory
  *   and the directories above were synced. No name is ever used twice.
  * - Once a directory's name is known to be durable, it is not synced for that purpose again. If the
- *   directory turns out to be missing, this is forgotten. Only `publish` creates directories.
+ *   directory turns out to be missing, it no longer counts as durable. Only `publish` creates
+ *   directories.
  * - Every part of a path is checked to be a plain name, although the server created it. A single
  *   slip here would allow access outside the data directory.
  */
@@ -39,7 +40,7 @@ const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
  */
 const NAMED_MAX = 10_000;
 
-/** Number of random bytes in a staged name, enough that names never repeat. */
+/** The number of random bytes in a staged name, which is enough for names never to repeat. */
 const NAME_BYTES = 16;
 
 export interface LocalBlobStoreOptions {

@@ -1,6 +1,7 @@
 /**
- * Moves unlisted files to lost+found/. They are not removed, because a file that the server does
- * not recognize may still be needed. Nothing in lost+found/ is ever read or removed automatically.
+ * Moves unlisted files to lost+found/. The files are not removed, because a file that the server
+ * does not recognize may still be needed. Nothing in lost+found/ is ever read or removed
+ * automatically.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";

@@ -5,12 +5,12 @@
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *
  * - A flush releases several files at once, and a fast load fills as many before the next flush.
- *   With several spares, such a load writes no more zeros.
+ *   Several spares save such a load from writing more zeros.
  * - A file gets its name in wal/ only once its header is durable, so the two always agree.
  * - A file is rolled only when all of its content is durable, so every file but the last is
  *   complete.
- * - Once the next file is named, nothing is written to the current one, even while the next cannot
- *   be entered. After a crash, either may be the last.
+ * - Once the next file has its name, nothing is written to the current one, even while the next
+ *   file cannot be entered. After a crash, either file may be the last.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -28,8 +28,8 @@ const PIECE_BYTES_MAX: number = 1024 * 1024;
 const SPARES_MAX = 4;
 
 /**
- * Delay before the next attempt if a file could not be created ahead of time. Without it, every
- * group would try and log the failure.
+ * Delay before the next attempt if a file could not be created ahead of time. Without this delay,
+ * every group would make an attempt and log the failure.
  */
 const RETRY_MS = 10_000;
 
@@ -146,8 +146,8 @@ export class WalFiles {
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);
     this.#isNamed = false;
-    // The new file counts only from here on. After a crash that lost its name, the log would
-    // continue in the previous file.
+    // The new file belongs to the log only after this sync. After a crash that lost its name, the
+    // log would continue in the previous file.
     this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
   }
 

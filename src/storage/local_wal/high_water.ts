@@ -1,12 +1,13 @@
 /**
- * Stores one growing number in the two slots of a small file. The slots are written in turn, so
+ * Stores one growing number in a small file with two slots. The slots are written alternately, so
  * that a torn write leaves the previous number.
  *
- * - `wal/HWM` has the last seq known to be durable. It is rewritten without a sync after groups
- *   were synced: at every pause, and under load once for several groups. It may lag behind the log
- *   but is never ahead, so a log that ends below it has lost acknowledged commits.
- * - `wal/IDS` bounds the ids of SNOWFLAKE_ID() that may have been issued. It is synced before the
- *   ids are issued.
+ * - `wal/HWM` has the last seq known to be durable. The file is rewritten without a sync after
+ *   groups were synced: at every pause, and under load once for several groups. The number may lag
+ *   behind the log but is never ahead, so a log that ends below the number has lost acknowledged
+ *   commits.
+ * - `wal/IDS` bounds the ids of SNOWFLAKE_ID() that may have been issued. The file is synced before
+ *   the ids are issued.
  *
  *     two slots, written in turn   OFFSET SIZE
  *                                     0     8   u53 number

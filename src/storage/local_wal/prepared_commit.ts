@@ -16,7 +16,7 @@ import { type RowHead, requireCommitFits, writeHead, writeRow, writeRowAt } from
 
 /**
  * A commit is split into frames of about this size; a full part is a little larger. Syncing a
- * smaller frame would cost as much.
+ * smaller frame would take equally long.
  */
 export const PART_BYTES_MAX: number = 4 * 1024 * 1024;
 
@@ -44,7 +44,7 @@ interface FramePart {
   readonly jumps: { readonly index: number; readonly at: number }[];
 }
 
-/** The fields of a frame's head that the caller of `seal` provides. */
+/** The fields of a frame's header that the caller of `seal` provides. */
 export type PreparedHead = Omit<FrameHead, "kind" | "firstSeq" | "lastSeq">;
 
 export class PreparedFrames implements PreparedCommit {

@@ -3,11 +3,11 @@
  *
  * The bytes after the last valid frame of a file decide how the log ends:
  *
- *     nothing of this file                          the clean end
- *     an invalid frame, no valid one after it       torn: cut there, if the high-water file agrees
+ *     no frame of this file                         the clean end
+ *     an invalid frame, no valid one after it       torn: truncated, if the high-water file agrees
  *     valid frames that were in the same group      torn: a group is written at once, and any part
  *                                                   of it may have reached the disk
- *     a valid frame that knew the bad one durable   damage: refused, naming file and offset
+ *     a valid frame that calls the bad one durable  damage: refused, naming file and offset
  *     the next file continues from a higher seq     damage: refused likewise
  */
 import type { Disk } from "../../base/disk.ts";

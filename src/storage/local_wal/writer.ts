@@ -1,5 +1,6 @@
 /**
- * The log in local files. Each commit is encoded in its own tick, and written in a group.
+ * Writes the log to local files. Each commit is encoded in its own tick, and written as part of a
+ * group.
  *
  *     commits ──encode──► buffer: │ group n+1 (open) │    one group on its way to the disk at most
  *                                                      ► group n ──written, durable──► settled
@@ -14,7 +15,7 @@
  * - In relaxed mode, a group settles when it is written, within a tick. It is synced later,
  *   together with other groups written in the meantime.
  * - A group for which the disk was full is wiped, and this group and all later groups are rolled
- *   back. The same happens if no descriptor was left to open the group's file; nothing of the group
+ *   back. The same happens if no descriptor was left to open the group's file; no part of the group
  *   is then on the disk, and the next group tries to enter that file again. Any other error is
  *   fatal, since the contents of the disk are unknown. A failed sync is never repeated.
  */
@@ -238,7 +239,7 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group if there is one and nothing is ahead of it. */
+  /** Writes the next group, if any, unless another operation is in progress. */
   #writeNext(): void {
     if (this.#isFatal || this.#isClosed) return;
     const { isRelaxed } = this.#options;
@@ -505,7 +506,7 @@ class SyncedSeq {
   }
 
   /**
-   * Resolves once everything up to a seq is on the disk. Rejects with the error given to
+   * Resolves once all commits up to a seq are on the disk. Rejects with the error given to
    * {@linkcode fail}.
    */
   reached(seq: number): Promise<void> {
@@ -515,7 +516,7 @@ class SyncedSeq {
     return done.promise;
   }
 
-  /** Records that everything up to a seq is on the disk. */
+  /** Records that all commits up to a seq are on the disk. */
   note(seq: number): void {
     this.#seq = Math.max(this.#seq, seq);
     if (this.#waiters.length === 0) return;
@@ -524,7 +525,7 @@ class SyncedSeq {
     for (const waiter of waiters) if (waiter.seq <= this.#seq) waiter.done.resolve();
   }
 
-  /** Records that nothing more will reach the disk. */
+  /** Records that no further seq will reach the disk. */
   fail(error: unknown): void {
     for (const { done } of this.#waiters.splice(0)) done.reject(error);
   }

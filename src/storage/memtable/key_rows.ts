@@ -8,7 +8,7 @@
  *
  * - A number is in the list or in the table, but not in both. No number in the table is above the
  *   list's end.
- * - A removed key keeps its slot, but without a row. The table drops it when it grows.
+ * - A removed key keeps its slot, but without a row. When the table grows, it drops such slots.
  * - One slot of the table is always free, so that every search ends.
  */
 import { HASH_FACTOR, HASH_SEED } from "../../base/hash_salt.ts";
@@ -276,7 +276,7 @@ function isNumber(key: Key): key is number {
   return typeof key === "number" && !Number.isNaN(key);
 }
 
-/** Mixes all bits into the upper bits. @returns Any 32 bits. */
+/** Mixes all bits into the upper bits. Returns 32 bits. */
 function hashOf(key: number): number {
   // 0 and -0 are the same key.
   double[0] = key + 0;

@@ -1,5 +1,5 @@
 /**
- * One column of a memtable: values that are appended and never change.
+ * Stores one column of a memtable: values are appended and never change.
  *
  * Numbers and booleans are in typed arrays that double as they grow. Text is concatenated UTF-8,
  * since the garbage collector would have to traverse strings. Other types, and an integer column

@@ -1,13 +1,13 @@
 /**
- * One secondary index of a memtable: the newest row of each key, from which older rows with the
- * same key are found, and rows in the order of their keys, which are sorted when they are first
+ * Implements one secondary index of a memtable. The index finds the newest row of each key, and
+ * from that row older rows with the same key. It also sorts rows by their keys, when they are first
  * read.
  *
  * - Rows are added in the order of the memtable, and removed in the opposite order. An index may
  *   lag behind its memtable until it is read.
- * - The rows of a key leave out tombstones, and rows that their own commit replaced, which no read
- *   ever sees. They also leave out keys with NULL, which are equal to no key.
- * - Sorted rows leave nothing out.
+ * - The rows of a key exclude tombstones, and rows that their own commit replaced, which no read
+ *   ever sees. Keys with NULL have no rows here, because they are equal to no key.
+ * - Sorted rows include every row.
  */
 import { defined } from "../../base/assert.ts";
 import { type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
@@ -30,7 +30,7 @@ const INDEXED_ROW_BYTES = 24;
 /** Approximate memory of a computed value, in bytes. */
 const COMPUTED_BYTES = 32;
 
-/** Rows for which an expression is computed in one go. */
+/** The number of rows for which an expression is computed at a time. */
 const COMPUTED_ROWS = 2048;
 
 /** From this many rows on, values are decoded together. */
@@ -54,7 +54,7 @@ export class MemIndex {
   readonly #sorted = new Map<number, SortedOwner>();
   /** The values of each part of the key that is an expression, from row 0 on. */
   readonly #computed = new Map<IndexColumn, Value[]>();
-  /** The row whose key was last asked for, and the key. A new key is asked for several times. */
+  /** The row whose key was last requested, and the key. A new key is requested several times. */
   #askedRow = NONE;
   #askedKey: Row = [];
   /** Rows from 0 up to this number are in the index. */

@@ -1,4 +1,6 @@
-/** The rows of one owner in a memtable: a list in seq order, and the newest row of each key. */
+/**
+ * Tracks the rows of one owner in a memtable: a list in seq order, and the newest row of each key.
+ */
 import { assert } from "../../base/assert.ts";
 import type { Key } from "../contract/key.ts";
 import { KeyRows } from "./key_rows.ts";
@@ -21,7 +23,7 @@ const SMALL_ROWS = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity
 /** The rows of one owner in a memtable. */
 export class MemPartition {
   readonly owner: number;
-  /** Row numbers, ascending; `count` of them. */
+  /** The row numbers in ascending order. Only the first `count` entries are valid. */
   rows: Uint32Array = new Uint32Array(4);
   count = 0;
   /** An upper bound on all numeric keys. */

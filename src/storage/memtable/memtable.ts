@@ -1,10 +1,10 @@
 /**
- * The newest row versions of one table, in memory: columns in seq order, and for each owner the
- * list of its rows and the newest row of each key.
+ * Stores the newest row versions of one table in memory: columns in seq order, and for each owner
+ * the list of its rows and the newest row of each key.
  *
  * - Rows are only appended. The only field of a row that changes is `replacedBy`, from 0, once.
  * - `truncate` rolls back rows that never became durable. No reader has seen them.
- * - The seqs of one owner's list ascend, and so do those of the whole memtable.
+ * - The seqs of the whole memtable ascend, and so do the seqs in the list of each owner.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { sharedBytes, sharedFloats } from "../../base/shared_arrays.ts";

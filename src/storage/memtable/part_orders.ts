@@ -1,6 +1,6 @@
 /**
  * Divides the rows of a partition into parts that are sorted by a column. The orders themselves are
- * in the chunk cache, like those of segments, so that one bound covers all of them. An evicted
+ * in the chunk cache, like the orders of segments, so that one bound covers all orders. An evicted
  * order is made again on demand. The orders of a flushed memtable are evicted first, since they are
  * no longer used.
  */

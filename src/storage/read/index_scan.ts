@@ -72,7 +72,9 @@ export function openIndexScan(
   return new FoundRow(table, options, lookupIndex(table, { ...options, key }, after) ?? []);
 }
 
-/** Returns the key if a single key of a unique index is wanted, which at most one row has. */
+/**
+ * Returns the key if the scan requests a single key of a unique index, which at most one row has.
+ */
 function onlyKeyIn(spans: readonly IndexSpan[], { order, stored }: TableIndex): Row | undefined {
   const [{ max, min } = {}] = spans;
   if (spans.length !== 1 || !stored.isUnique || min === undefined || max === undefined) {
@@ -370,7 +372,8 @@ function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
       ? span.start
       : piece.placeOf(min.values, { isAfter: !min.isInclusive, from: span.start });
   if (max === undefined || start === span.end) return { start, end: span.end };
-  // If a single key is wanted, most pieces have no row with this key and need no second search.
+  // If the scan requests a single key, most pieces have no row with this key and need no second
+  // search.
   const order = piece.compareAt(start, max.values);
   if (order > 0 || (order === 0 && !max.isInclusive)) return { start, end: start };
   return { start, end: piece.placeOf(max.values, { isAfter: max.isInclusive, from: start }) };
@@ -402,7 +405,7 @@ function piecesOf(
 }
 
 interface SeqBounds {
-  /** Rows up to this seq are left out. */
+  /** Rows up to this seq are skipped. */
   readonly expiredSeq: number;
   readonly upTo: number;
 }

@@ -3,8 +3,8 @@
  * that are sorted separately (`ordered_piece.ts`), through a heap of their next rows.
  *
  * The order of a row group is computed when it is requested for the second time, and is kept in the
- * chunk cache. It consists of sorted words with 48 bits of a value and 16 bits of its row. With a
- * sorted index in the file, every merge would have to sort.
+ * chunk cache. It consists of sorted words with 48 bits of a value and 16 bits of its row. If the
+ * file contained sorted indexes instead, every merge would have to sort.
  *
  * - An unsorted piece has the bound of its values as its key in the heap. It is sorted only when it
  *   reaches the top. If a table's column ascends with time, all but one or two pieces are never
@@ -181,7 +181,7 @@ class StoreOrderedScan implements OrderedScan {
     return false;
   }
 
-  /** Tells the reader that reading in order takes too long. */
+  /** Makes the caller fall back to another plan, because reading in order takes too long. */
   #giveUp(): void {
     this.rowsPassed = Number.POSITIVE_INFINITY;
   }

@@ -1,4 +1,4 @@
-/** The interface of each source of rows for a scan: a segment or a memtable. */
+/** Defines the interface of a source of rows for a scan: a segment or a memtable. */
 import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/store.ts";
 
 /** The rows to read: the scan options with all defaults filled in. */

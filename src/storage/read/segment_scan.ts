@@ -1,6 +1,6 @@
 /**
  * Scans the rows of one owner in a segment, row group by row group. A group is skipped without
- * being read if its zone maps exclude every wanted row, or if it has no live row.
+ * being read if its zone maps exclude every requested row, or if it has no live row.
  */
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -32,7 +32,7 @@ import { VersionCursor } from "../table/version_cursor.ts";
 import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
 import { mayMatch } from "./zone_match.ts";
 
-/** Below this share of a group, only its wanted rows are decoded instead of the whole chunk. */
+/** Below this share of a group, only the requested rows are decoded instead of the whole chunk. */
 const PARTIAL_SHARE_MAX = 0.25;
 
 /** Maximum number of chosen rows in a batch. Reading a cell takes up to a microsecond. */
@@ -143,7 +143,8 @@ export class SegmentScan implements RowSource {
   }
 
   /**
-   * Moves to the next row group, which may have no wanted row. Returns false if no group is left.
+   * Moves to the next row group, which may have no requested row. Returns false if no group is
+   * left.
    */
   #nextGroup(): boolean {
     const { reader } = this.#segment;
@@ -180,7 +181,7 @@ export class SegmentScan implements RowSource {
     return false;
   }
 
-  /** Skips pages without a live row. Returns the first row that may be wanted. */
+  /** Skips pages without a live row. Returns the first row that may be live. */
   #firstAlive(start: number, end: number): number {
     const { upTo, withTombstones } = this.#filter;
     return withTombstones ? start : this.#segment.livePages.firstAlive({ start, end }, upTo);
@@ -299,7 +300,7 @@ export function rowsAtOnce(
   return Math.max(1, Math.floor((UNPACKED_BYTES_MAX / byteCount) * reader.groupRows(group)));
 }
 
-/** A range of wanted rows, counted from the start of their group. */
+/** A range of requested rows, counted from the start of their group. */
 export interface GroupRows {
   readonly group: number;
   readonly start: number;
@@ -310,12 +311,12 @@ export interface GroupRows {
   readonly isDeferred?: boolean;
 }
 
-/** The columns of the wanted rows of one row group. Each is decoded once, on first access. */
+/** The columns of the requested rows of one row group. Each is decoded once, on first access. */
 export class GroupColumns {
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
   readonly #group: number;
-  /** Wanted rows, counted from the start of the group. */
+  /** The requested rows, counted from the start of the group. */
   readonly #start: number;
   readonly #end: number;
   readonly #isPartial: boolean;
@@ -432,8 +433,9 @@ export class GroupColumns {
 const CHOSEN_SHARE_MAX: number = 1 / 16;
 
 /**
- * The minimum share of a group that an owner's wanted rows must make up to be chosen by the group's
- * order. Below this share, all wanted rows are examined, because the order covers all owners.
+ * The minimum share of a group that an owner's requested rows must make up to be chosen by the
+ * group's order. Below this share, all requested rows are examined, because the order covers all
+ * owners.
  */
 const GROUP_SHARE_MIN = 0.25;
 
@@ -462,7 +464,8 @@ function chosenRows(
   const zone = reader.zone(columnId, group);
   const whole = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
   const live = livePages.liveRows(whole, upTo);
-  // If many rows are replaced, the zone map says little, since their values are mostly elsewhere.
+  // If many rows are replaced, the zone map is a poor estimate, since most replaced values are
+  // outside the live range.
   const isDense = live.hiddenCount < groupRows / 2;
   if (isDense && zone !== undefined && expectedShare(zone, spans) > CHOSEN_SHARE_MAX) {
     return undefined;

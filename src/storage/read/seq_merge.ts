@@ -2,7 +2,7 @@
  * Merges rows of several sources by seq. The sources may overlap, since the versions of a history
  * segment lie between those of other segments.
  *
- * - Each source ascends, and is not read before its first row may be the next one.
+ * - The rows of each source ascend. A source is not read before its first row may be the next row.
  * - A step ends at the end of a batch, because the next batch of that source may have the next row.
  */
 import { assert } from "../../base/assert.ts";

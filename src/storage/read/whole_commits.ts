@@ -1,9 +1,9 @@
 /**
  * Finds states of a partition that show no part of a commit.
  *
- * A seq within a commit is not a state that any reader has seen. The rows of a commit have
- * consecutive seqs, and each version names the last seq of its commit, so the newest version up to
- * a seq decides whether the seq lies within a commit.
+ * A seq in the middle of a commit is not a state that any reader has seen. The rows of a commit
+ * have consecutive seqs, and each version names the last seq of its commit, so the newest version
+ * up to a seq decides whether the seq lies within a commit.
  */
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";

@@ -1,5 +1,6 @@
 /**
- * Shares the tables of a local store with readers in other threads, and pins what they read.
+ * Shares the tables of a local store with readers in other threads, and pins the files that they
+ * read.
  */
 import type { SeqGenerator } from "../../base/seq.ts";
 import type { SeqEra, SeqTimes } from "../../base/seq_times.ts";

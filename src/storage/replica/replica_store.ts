@@ -1,9 +1,10 @@
 /**
- * The store of a reader in another thread. It has the tables that were shared for one statement,
- * and reads them with the same scans as the event loop.
+ * Implements the store of a reader in another thread. This store has the tables that were shared
+ * for one statement, and reads them with the same scans as the event loop.
  *
  * - Segment files are mapped once, and kept until the event loop reports them as dropped.
- * - Nothing is written here. Damage is thrown, and the event loop quarantines the segment.
+ * - The reader writes nothing. It throws an error for damage, and the event loop quarantines the
+ *   segment.
  */
 import { dirname } from "node:path";
 import { assert, defined } from "../../base/assert.ts";

@@ -1,6 +1,6 @@
 /**
- * Shares tables with one reader in another thread: describes what a statement of the reader may
- * read, and tracks what the reader already has.
+ * Shares tables with one reader in another thread: describes the rows that a statement of the
+ * reader may read, and tracks the rows that the reader already has.
  *
  * Invariant: the part of a share at or below its bound never changes. The arrays of a memtable may
  * grow into new ones in the meantime, but the rows of the share stay in the old ones. A replacement

@@ -1,6 +1,6 @@
 /**
- * One column of one row group in the mapped file. Views of its parts are made on first use (see
- * `encodings.ts`).
+ * Represents one column of one row group in the mapped file. Views of its parts are created on
+ * first use (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import {

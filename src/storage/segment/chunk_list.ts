@@ -1,6 +1,6 @@
 /**
- * The chunk directory of an open segment. It is verified as a whole when the file is opened, and
- * then read from the map.
+ * Reads the chunk directory of an open segment. The directory is verified as a whole when the file
+ * is opened, and then read from the map.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";

@@ -3,7 +3,7 @@
  * range of values. A part has at most as many rows as a row group, so that a row number fits into
  * 16 bits.
  *
- *     a word of 64 bits a row     48 bits of its value │ 16 bits: the row
+ *     a 64-bit word for each row   48 bits of its value │ 16 bits: the row
  *
  * The engine sorts these words in about a millisecond. Rows with equal 48-bit prefixes are then
  * sorted by the rest: strings 40 bits at a time, numbers by their full value. Equal values keep the
@@ -30,7 +30,7 @@ const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
 /**
- * The average number of 40-bit passes over the strings of a group after which sorting is given up.
+ * The average number of 40-bit passes over the strings of a group after which sorting is abandoned.
  * A pass takes some milliseconds.
  */
 const PASSES_MAX = 8;
@@ -275,7 +275,7 @@ function orderOfTexts(vector: Utf8Vector): ColumnOrder | undefined {
   return new ColumnOrder(length, { rows: rowsOf(words), numbers: undefined });
 }
 
-/** Sorts the rows in a range of words by their strings. Returns false if sorting was given up. */
+/** Sorts the rows in a range of words by their strings. Returns false if sorting was abandoned. */
 function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
   const { bytes } = textSourceOf(vector.bytes);
   const { offsets } = vector;

@@ -1,6 +1,6 @@
 /**
- * The sorted orders of a segment's row groups, one for each requested column. An order is computed
- * on demand and kept in the chunk cache while it is used.
+ * Manages the sorted orders of a segment's row groups, one for each requested column. An order is
+ * computed on demand and kept in the chunk cache while it is used.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType } from "../../types/mod.ts";

@@ -2,10 +2,10 @@
  * Defines the chunk encodings: how the values of one column in one row group are stored in the
  * file.
  *
- * A chunk is null bits, when it has any, and then the parts of its encoding; each part begins
- * 8-aligned and ends with zeros to 8. `n` is the rows of the group. Null bits are n bits, low bit
- * first, 1 where the value is NULL; the parts then contain an arbitrary value there, which is never
- * read. All of it may be packed (see `packing.ts`).
+ * A chunk consists of null bits, if it has any, and then the parts of its encoding. Each part
+ * begins 8-aligned and is padded with zeros to a multiple of 8. `n` is the number of rows in the
+ * group. Null bits are n bits, low bit first, 1 where the value is NULL; the parts then contain an
+ * arbitrary value there, which is never read. The whole chunk may be packed (see `packing.ts`).
  *
  *     ENCODING     PARTS                                  AUXILIARY   BASE
  *     none                                                                     every row is NULL
@@ -27,14 +27,15 @@
  *     scaled32     u32 × n                                divisor     added    doubles
  *
  * Codes are u8 up to 256 values, u16 above, and absent for a single value. `wide` numbers are two's
- * complement with 2 or 4 words. Embeddings are blocks of f32, arrays and intervals blocks of one
- * value in the form of `types/value_codec.ts`.
+ * complement with 2 or 4 words. Embeddings are blocks of f32. Arrays and intervals are blocks of
+ * one value in the form of `types/value_codec.ts`.
  *
- * A run is its first row, its first number and the step to each further one. Scaled values are
- * (offset + added) / divisor. Both are of format 2; a file of format 1 has neither.
+ * A run consists of its first row, its first number and the step to each further number. Scaled
+ * values are (offset + added) / divisor. Format 2 introduced runs and scaled values, so a file of
+ * format 1 has neither.
  *
  * f64, i32, text and dictionary codes have the layout of a vector, so such vectors alias the mapped
- * file. Offsets cost one addition a row, and at least halve the bytes that a scan reads.
+ * file. Offsets cost one addition per row, and at least halve the bytes that a scan reads.
  */
 import { assert } from "../../base/assert.ts";
 

@@ -55,10 +55,10 @@
  *                 14    1   1 when it is packed (see `packing.ts`)
  *                 15    1   zero
  *                 16    4   u32 NULLs
- *                 20    4   u32 what the encoding says it is
+ *                 20    4   u32 auxiliary, as the encoding defines it
  *                 24    8   f64 smallest value
  *                 32    8   f64 largest value; below the smallest when there is none
- *                 40    8   f64 base: what the encoding says it is
+ *                 40    8   f64 base, as the encoding defines it
  *                 48    8   hash64 of the chunk
  *
  * A history segment contains only versions that newer versions have replaced. It has a further

@@ -83,7 +83,7 @@ function sameBytes({ count, first }: CommonBytes, bytes: Uint8Array): number {
   return same;
 }
 
-/** Sorts rows whose prefixes are equal by their values, a column at a time. */
+/** Sorts rows with equal prefixes by their values, one column at a time. */
 export class TieSorter {
   readonly #order: IndexOrder;
   readonly #valueAt: (at: number, row: number) => Value;

@@ -1,7 +1,7 @@
 /**
- * The hash of (owner, primary key) by which the key index of a segment is sorted.
+ * Computes the hash of (owner, primary key) by which the key index of a segment is sorted.
  *
- * It has 32 bits, mixed as in MurmurHash3 (Austin Appleby, public domain). Text and bytes are
+ * The hash has 32 bits, mixed as in MurmurHash3 (Austin Appleby, public domain). Text and bytes are
  * represented by their xxHash32. Equal keys have equal hashes, regardless of the vector that
  * contains them. Different keys may collide, so a reader also compares the values.
  */

@@ -70,7 +70,10 @@ export class KeySearch {
     return keyColumnIds.length === 1 ? this.#boundsOfAll().max : Number.POSITIVE_INFINITY;
   }
 
-  /** Most keys ascend with time. Such a key is above all keys that were written before it. */
+  /**
+   * Whether a key is outside the bounds of the segment's keys. Most keys ascend with time, so a new
+   * key is usually above them.
+   */
   #isOutsideBounds(key: Row): boolean {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;

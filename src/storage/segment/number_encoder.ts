@@ -1,7 +1,7 @@
 /**
- * Two encodings of numbers that are smaller than an array and as fast to read (see `encodings.ts`).
- * Runs are numbers that ascend evenly, such as ids and the seqs of one statement. Scaled doubles
- * are whole numbers divided by a small one, such as prices and measured values.
+ * Implements two encodings of numbers that are smaller than an array and as fast to read (see
+ * `encodings.ts`). Runs are numbers that ascend evenly, such as ids and the seqs of one statement.
+ * Scaled doubles are whole numbers divided by a small one, such as prices and measured values.
  *
  * Scaling follows ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression",
  * 2023), but divides instead of multiplying. A correctly rounded quotient of two exact numbers is

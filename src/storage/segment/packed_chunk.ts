@@ -1,7 +1,7 @@
 /**
- * Reads a packed chunk (see `packing.ts`). The blocks that contain the wanted rows are unpacked and
- * kept in the chunk cache. The parts of the encoding that belong to those rows are copied into a
- * smaller chunk, a window, which is then read like any other chunk.
+ * Reads a packed chunk (see `packing.ts`). The blocks that contain the requested rows are unpacked
+ * and cached in the chunk cache. The parts of the encoding that belong to the requested rows are
+ * copied into a smaller chunk, a window, which is then read like any other chunk.
  *
  * Blocks that contradict the description of their chunk count as damaged.
  */

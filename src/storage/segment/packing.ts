@@ -8,7 +8,7 @@
  *
  *     packed    OFFSET SIZE
  *     chunk        0    4   u32 bytes of the chunk when unpacked, 1 or more
- *                  4  4×b   u32 for each block: where it ends, counted from the end of this table
+ *                  4  4×b   u32 for each block: its end, counted from the end of this table
  *                      …    blocks, one after the other; zeros to 8
  *
  * The checksum of a packed chunk covers its bytes in the file, like that of any other chunk.
@@ -97,7 +97,10 @@ export function blockCountOf(byteCount: number): number {
   return Math.ceil(byteCount / BLOCK_BYTES);
 }
 
-/** Dictionaries are already short. Embeddings and numbers hardly shrink, and are scanned often. */
+/**
+ * Whether the values of a chunk are long enough for packing. Dictionaries are already short.
+ * Embeddings and numbers hardly shrink, and are scanned often.
+ */
 function isLong({ bytes, header }: EncodedChunk, layout: Layout, valueCount: number): boolean {
   const isText = header.encoding === TEXT;
   const isBytes = header.encoding === BLOCKS && layout !== "embedding";

@@ -1,5 +1,5 @@
 /**
- * An open segment file: mapped for use, and read separately to be verified.
+ * Represents an open segment file, which is mapped for use and read separately for verification.
  *
  * Bytes are verified through `read`, so that a failing disk is reported as damage instead of
  * killing the process. Only then are they accessed in the map. The file stays open as long as it is
@@ -40,8 +40,8 @@ export class SegmentFile {
       }
       this.#map = disk.map(path);
     } catch (error) {
-      // Mapping needs another descriptor. Without this, a failure for lack of one would leak the
-      // file's descriptor.
+      // Mapping needs another descriptor. Without this handler, a failure for lack of one would
+      // leak the file's descriptor.
       this.#file.close();
       throw error;
     }

@@ -14,11 +14,11 @@
  *   forward in a running process.
  * - An expired version is always discarded, and does not raise the low watermark. A client that
  *   resumes from an older position misses only rows that are no longer visible.
- * - An erased owner no longer reads, so discarding its versions does not raise the low watermark
- *   either.
+ * - An erased owner no longer reads, so discarding the owner's versions does not raise the low
+ *   watermark either.
  * - Discarding any other version raises the low watermark of its owner to the seq of the
- *   replacement, or to the tombstone's own seq. A client that resumed from below would miss a
- *   change.
+ *   replacement, or to the tombstone's own seq. A client that resumed from a lower position would
+ *   miss a change.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
@@ -60,7 +60,7 @@ export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
   return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN + ids.jumpedMs(KEPT_MS_MIN))) as Seq;
 }
 
-/** The ages of seqs. */
+/** Determines the ages of seqs. */
 export type Ages = Pick<SeqGenerator, "agedSeq" | "jumpedMs">;
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Finds out which of many new rows may have the key of another row, without looking for each key by
- * itself: the prefixes of the new keys are sorted, and run beside the sorted prefixes of each
- * segment. Of the rows of a bulk load, hardly one shares its prefix with an older row.
+ * Finds the new rows that may have the key of another row, without looking up each key separately.
+ * The prefixes of the new keys are sorted, and merged with the sorted prefixes of each segment. In
+ * a bulk load, hardly any row shares its prefix with an older row.
  */
 
 import type { MemIndex } from "../memtable/mem_index.ts";
@@ -10,7 +10,7 @@ import { sortByKey } from "../segment/index_sort.ts";
 import type { StoredTable } from "./table.ts";
 import { memIndexOf, type TableIndex } from "./table_index.ts";
 
-/** Fewer rows are looked for one by one. */
+/** The minimum number of new rows to sort. Fewer rows are looked up one by one. */
 const ROWS_MIN = 64;
 
 /** New rows, sorted by the prefixes of their keys. */
@@ -56,7 +56,7 @@ export function rowsToCompare(
   return all.filter((row) => marks[row - firstRow] === 1);
 }
 
-/** Marks the new rows whose keys are in a memtable already. */
+/** Marks the new rows whose keys are already in a memtable. */
 function markInMemory(
   table: StoredTable,
   index: TableIndex,

@@ -1,6 +1,6 @@
 /**
- * A live segment: its manifest entry, its file, which is opened on first use, and the replacements
- * of its rows by newer versions.
+ * Represents a live segment: its manifest entry, its file, which is opened on first use, and the
+ * replacements of its rows by newer versions.
  *
  * - The deletion vector in memory is ahead of the one on disk and may include replacements that
  *   will be rolled back. Only replacements up to the flushed seq are written.
@@ -72,10 +72,10 @@ export class OpenSegment {
   #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
   #livePages: LivePages | undefined;
-  /** The owner for whom `rowsOf` was last called, and the answer. */
+  /** The owner for whom `rowsOf` was last called, and the result. */
   #askedOwner: number | undefined;
   #askedRows: RowSpan | undefined;
-  /** The indexes that were needed so far, by id. */
+  /** The indexes that were opened so far, by id. */
   readonly #indexes = new Map<number, { readonly index: SegmentIndex; close(): void }>();
   #pinCount = 0;
   #isDropped = false;
@@ -229,8 +229,8 @@ export class OpenSegment {
   }
 
   /**
-   * Returns the rows of an owner, undefined if there are none. The answer for the last owner is
-   * kept, because each new key is looked for among rows of its owner.
+   * Returns the rows of an owner; undefined if the owner has no rows. The result for the last owner
+   * is cached, because each new key is looked up among the rows of its owner.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
    */
@@ -251,8 +251,8 @@ export class OpenSegment {
   }
 
   /**
-   * Called when the replacements in memory are no longer valid. When they are written to disk, the
-   * quarantine is then written as well.
+   * Called when the replacements in memory are no longer valid. The next write of replacements to
+   * disk then also records the quarantine.
    */
   noteUntrue(): void {
     this.#isUnreadableNow = false;

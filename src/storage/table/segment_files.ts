@@ -41,7 +41,7 @@ export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
   readonly #seldomLog: SeldomLog;
-  /** The files to remove, which are neither kept in place nor listed. */
+  /** The files to remove. They are neither kept in place nor listed. */
   readonly #toRemove: string[] = [];
   #removal: Promise<void> | undefined;
 
@@ -180,8 +180,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Checks the storage of a segment. Returns why the storage is not used; undefined if it is used
-   * or the segment is in the data directory.
+   * Checks the storage of a segment. Returns the reason why the storage is not used; undefined if
+   * it is used or the segment is in the data directory.
    */
   #noteIfGone({ home }: SegmentEntry): string | undefined {
     return home === undefined ? undefined : this.#options.storages.noteIfGone(home);

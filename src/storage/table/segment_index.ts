@@ -22,7 +22,7 @@ function prefixWithin(text: string, common: string): number {
   return prefixOfBytes(bytes, common.length, bytes.length);
 }
 
-// A search looks for one string in several segments, whose strings usually begin alike.
+// A search looks for one string in several segments, whose strings usually have the same beginning.
 let lastText: string | undefined;
 let lastCommon = "";
 let lastPrefix = 0;
@@ -31,10 +31,7 @@ export class SegmentIndex {
   readonly #entries: IndexEntries;
   readonly #order: IndexOrder;
   readonly #valueAt: (at: number, row: number) => Value;
-  /**
-   * The bytes with which every string in the first column begins, as Latin-1, set once they were
-   * needed.
-   */
+  /** The bytes with which every string in the first column begins, as Latin-1. Set on first use. */
   #common: string | undefined;
 
   /** @param valueAt Returns the value of a row in a column, counted within the key. */
@@ -54,8 +51,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Visits the numbers of the given prefixes that a key of a span has. They ascend, and have the
-   * form of this index, as do those of strings that begin differently.
+   * Visits the numbers of the given prefixes that a key of a span has. The prefixes ascend, and
+   * have the form of this index, even for strings that begin differently.
    */
   visitEqual({ end, start }: RowSpan, wanted: Float64Array, visit: (at: number) => void): void {
     const { prefixes } = this.#entries;
@@ -91,8 +88,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Returns the prefix of a wanted value in the form that the index stores. A string that does not
-   * begin with the common prefix gets a number below or above all stored prefixes.
+   * Returns the prefix of a requested value in the form that the index stores. A string that does
+   * not begin with the common prefix gets a number below or above all stored prefixes.
    */
   #ownPrefixOf(value: Value): number {
     const { commonBytes } = this.#entries;

@@ -1,13 +1,14 @@
 /**
- * One table: its definition, and the memtables and segments with its row versions from oldest to
- * newest.
+ * Represents one table: its definition, and the memtables and segments with its row versions from
+ * oldest to newest.
  *
  *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables that
  *     wait for a flush, because a large commit brought one of its own → active memtable
  *
- * Readers see them as one ascending stream per owner. In addition, there are history segments. They
- * contain versions that were replaced at or below the flushed seq, and tombstones up to it. Only
- * reads of the past need them. A version is in exactly one place.
+ * Readers see memtables and segments as one ascending stream per owner. In addition, there are
+ * history segments, which contain versions that were replaced at or below the flushed seq, and
+ * tombstones up to that seq. Only reads of the past need history segments. A version is in exactly
+ * one place.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
@@ -66,14 +67,17 @@ export class StoredTable {
   isDropped = false;
   /**
    * The reason why the table may not be read or written: a storage of its segments is not
-   * available. Undefined if there is none.
+   * available. Undefined if the table is available.
    */
   fault: DatabaseError | undefined;
   /** The reason why the table's storage did not accept the rows of the last flush. */
   storageFailure: DatabaseError | DiskError | undefined;
-  /** Versions replaced up to this seq are discarded early, because history takes too much space. */
+  /**
+   * The seq up to which replaced versions are discarded early, because history takes too much
+   * space.
+   */
   sizeFloorSeq = 0;
-  /** Versions that were replaced above this seq are kept, regardless of their age and size. */
+  /** The seq above which replaced versions are kept, regardless of their age and size. */
   heldAfterSeq: number = Infinity;
   /** Serialises the parts of a flush and a merge that change the segments. The rest may overlap. */
   readonly publishing: WorkLine = new WorkLine();

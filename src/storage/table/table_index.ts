@@ -79,9 +79,9 @@ const cursor = new VersionCursor();
 /**
  * Finds the live row with a unique key, other than the written one. Valid until the next search.
  *
- * No two rows with one key were ever live at the end of a commit, so only the newest row that was
- * live then can still be live, and the search ends there. Rows from before the index was enforced
- * do not end it.
+ * No two rows with the same key were ever live at the end of a commit. Only the newest row that was
+ * live then can still be live, so the search ends at that row. Rows from before the index was
+ * enforced do not end the search.
  *
  * @param expiredSeq Rows up to this seq have expired.
  */

@@ -1,6 +1,7 @@
 /**
  * Computes counts and sizes of a table from data in memory, so that planning a statement or
- * inspecting a table reads no rows. Only counting live rows may read some, and the count is kept.
+ * inspecting a table reads no rows. Only a count of live rows may read rows, and the count is
+ * cached.
  */
 import type { FlushedStats, ListedSegment, TableStats } from "../contract/store.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
@@ -14,7 +15,7 @@ import { type StoredTable, unlessDamaged } from "./table.ts";
  */
 export function countLiveRows(table: StoredTable, bounds: LiveRowBounds): number {
   const { after, owner } = bounds;
-  // Expiry is not part of any commit, so the total cannot be kept.
+  // Expiry is not part of any commit, so the total cannot be cached.
   const isKept = owner === undefined && after === 0;
   if (isKept && table.liveRows !== undefined) return table.liveRows;
   let count = 0;
