@@ -21,7 +21,7 @@ const TOLD_AT_ONCE_MAX = 1000;
 
 export class LastSeen {
   readonly #options: LastSeenOptions;
-  /** Times that have not been written to the catalog yet. */
+  /** The times that have not been written to the catalog yet. */
   readonly #times = new Map<string, number>();
 
   constructor(options: LastSeenOptions) {

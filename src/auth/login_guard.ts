@@ -26,18 +26,21 @@ export interface LoginGuardOptions {
   lockMs: number;
 }
 
-/** This many failures of one name within an hour leave it open to known devices only. */
+/** The number of failures of one name within an hour after which only known devices may log in. */
 const FAILURES_MAX = 100;
 const FAILURES_WINDOW_MS = 3_600_000;
 
-/** Logins that may wait for the one being checked, per name and per known device. */
+/** The number of logins that may wait for a check, per name and per known device. */
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
 /** The number of senders remembered for each user. */
 const KNOWN_SENDERS_MAX = 20;
 
-/** This many failures of one name within the window delay each later login of the name. */
+/**
+ * The number of failures of one name within the window after which each login of the name is
+ * delayed.
+ */
 const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;
@@ -49,7 +52,7 @@ const ENTRIES_MAX = 100_000;
 export interface LoginTrouble {
   /** Consecutive failures from one address. */
   readonly failures: number;
-  /** The remaining time of the lock in milliseconds; 0 while no pair is locked. */
+  /** The remaining time of the lock, in milliseconds; 0 while no pair is locked. */
   readonly lockedForMs: number;
 }
 

@@ -14,7 +14,10 @@ export interface PasswordPolicy {
   /** The minimum length, in code points like the maximum. */
   readonly lengthMin: number;
   readonly lengthMax: number;
-  /** Requires an upper case letter, a lower case letter, a digit and another character. */
+  /**
+   * Whether a password needs an upper case letter, a lower case letter, a digit and another
+   * character.
+   */
   readonly isComplex: boolean;
 }
 

@@ -5,7 +5,7 @@
  *
  * - Default deny: anything that no row of a matrix admits is refused.
  * - The owner of a namespace has, for objects in it, the rights of the rows marked `owner`. Inside
- *   EXECUTE AS ownership does not apply: the caller has the target's identity with role `user`.
+ *   EXECUTE AS, ownership does not apply: the caller has the target's identity with role `user`.
  * - Rows of USER and STREAM tables are separated by their owner number elsewhere: all users may
  *   read and write their *own* rows.
  */
@@ -40,7 +40,7 @@ export type StatementClass =
   /** Topics, BACKUP, RESTORE, policies. */
   | "administer";
 
-/** Returns true if a role is at least another: user < service < dba < system. */
+/** Returns true if a role is at least as high as another: user < service < dba < system. */
 export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS[role] >= RANKS[minimum];
 }

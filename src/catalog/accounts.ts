@@ -60,7 +60,7 @@ type DroppedChange = {
 };
 
 export class Accounts {
-  /** Incremented by every change of an account or an owner number. */
+  /** The version of the accounts: every change of an account or an owner number increments it. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;

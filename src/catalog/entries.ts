@@ -49,7 +49,7 @@ export interface ColumnEntry {
 
 export interface CheckEntry {
   readonly name: string;
-  /** The condition as SQL text with column names. Rewritten when a column is renamed. */
+  /** The condition as SQL text with column names. It is rewritten when a column is renamed. */
   readonly sql: string;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -60,9 +60,9 @@ export type IndexEntryState = "building" | "checking" | "ready";
 
 /** A condition over the columns of a table. */
 export interface IndexCondition {
-  /** SQL text with unqualified column names. Rewritten when a column is renamed. */
+  /** The SQL text with unqualified column names. It is rewritten when a column is renamed. */
   readonly sql: string;
-  /** The ids of the columns that it reads. */
+  /** The ids of the columns that the condition reads. */
   readonly reads: readonly number[];
 }
 
@@ -403,7 +403,7 @@ export interface UserEntry {
    * authentication.
    */
   readonly passwordHash: string | undefined;
-  /** Raised by every event that ends all of the user's tokens. */
+  /** A number that every event that ends all of the user's tokens increments. */
   readonly tokenVersion: number;
   /** JSON text of the OAuth link. */
   readonly authData?: string | undefined;

@@ -22,7 +22,7 @@ const KEPT_MS: number = 24 * HOUR_MS;
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations {
-  /** Incremented with every id that is revoked. */
+  /** The version of the list: every revocation increments it. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;

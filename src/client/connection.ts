@@ -65,7 +65,7 @@ export class LiveConnection {
   #state: ConnectionState = "closed";
   #nextId = 1;
   #failures = 0;
-  /** Incremented whenever a socket is given up, so that work begun for it has no effect. */
+  /** The number of sockets given up so far. Work begun for an earlier socket has no effect. */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
   /** Cancels the timers of queries that were refused for lack of free space. */
@@ -445,7 +445,7 @@ function isRefusal(error: unknown): error is ServerError {
   return error instanceof ServerError && error.status === 401;
 }
 
-/** Returns the wait that a refusal asks for, in milliseconds. */
+/** Returns the wait that a refusal requests, in milliseconds. */
 function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }

@@ -36,7 +36,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
-  /** The row's primary key as text; null if the table has none. */
+  /** The row's primary key as text; null if the table has no primary key. */
   readonly key: string | null;
   readonly payload: Payload;
   readonly op: "Insert" | "Update" | "Delete";
@@ -45,7 +45,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
   readonly user?: string;
   /** How many times the message has been delivered to the group, including this time. */
   readonly deliveries: number;
-  /** Aborts when the consumer is asked to stop. */
+  /** A signal that aborts when the consumer has to stop. */
   readonly signal: AbortSignal;
 }
 

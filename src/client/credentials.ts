@@ -18,7 +18,7 @@ const CALL: Call = {
   example: 'auth: { token }, auth: { user, password } or auth: async () => "a token"',
 };
 
-/** @throws {TypeError} If the value has none of the three forms. */
+/** @throws {TypeError} If the value does not have one of the three forms. */
 export function requireCredentials(given: unknown): asserts given is Credentials {
   if (typeof given === "function") return;
   if (!OBJECT.holds(given)) {

@@ -37,7 +37,7 @@ export interface HttpRequest {
   readonly body?: string;
   /** The body of a copy. `body` is absent if this is set. */
   readonly data?: BodyData;
-  /** Present if the caller may abort the request. */
+  /** The signal to abort the request; absent if the caller cannot abort it. */
   readonly signal?: AbortSignal;
 }
 

@@ -77,7 +77,7 @@ export function textOfCauses(error: unknown): string {
  * Reads the body of a failed answer, in either shape of the contract. For a body of neither shape,
  * such as one from a proxy, the error has only the status.
  *
- * @param told Details from the headers, used if the body lacks them.
+ * @param told Details from the headers, which are used if the body lacks them.
  */
 export function errorFromBody(
   body: unknown,

@@ -6,11 +6,12 @@
  *                            ▲                            │
  *                            └──────────refused───────────┘
  *
- * A refusal does not name its message. If only one message is unanswered, it is that one. If
- * several are, a ping is sent after them: the server answers in order, so all messages still
- * unanswered at the pong were refused. Only those are sent again, since a second `subscribe` would
- * restart the query. When paced, the number of unanswered messages is limited by a window, which
- * grows by one with each window that is served completely and is halved by a refusal.
+ * A refusal does not name its message. If only one message is unanswered, that message was refused.
+ * If several are unanswered, a ping is sent after them: the server answers in order, so all
+ * messages still unanswered at the pong were refused. Only those are sent again, since a second
+ * `subscribe` would restart the query. When paced, the number of unanswered messages is limited by
+ * a window, which grows by one with each window that is served completely and is halved by a
+ * refusal.
  *
  * An `unsubscribe` has no answer, so if several messages are unanswered it is not sent again: the
  * heartbeat shows which queries the server still follows.
@@ -36,7 +37,7 @@ const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {
   readonly #options: OutgoingOptions;
-  /** Requests to send, by key, so that none is queued twice. */
+  /** The requests to send, by key, so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
   /** Sent messages, in order, that are unanswered and have no answered successor. */
   readonly #sent = new Map<string, SentRequest>();

@@ -164,8 +164,8 @@ const SET_VALUE = /(?:\bset|,) ?[\w.]* ?= ?\$(\d+) ?(?=,|;|$|\b(?:where|from|ret
 
 /**
  * Finds how a statement uses its parameters, as far as its text shows. Only the server knows their
- * types, but it reads lists, and numbers for dates, differently from JavaScript. The text is read
- * when the first question is asked.
+ * types, but it reads lists, and numbers for dates, differently from JavaScript. The text is parsed
+ * on first use.
  */
 class ParameterPlaces {
   readonly #sql: string;

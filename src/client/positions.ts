@@ -37,7 +37,7 @@ export function storageFor(given: PositionStorage | undefined): PositionStorage 
 export interface PositionOptions {
   readonly storage: PositionStorage;
   readonly key: string;
-  /** Identifies the query: different queries have different texts. */
+  /** The text that identifies the query. Different queries have different texts. */
   readonly query: string;
 }
 

@@ -23,7 +23,7 @@ export class RequestData {
     this.data = data;
   }
 
-  /** Whether it can be sent only once. */
+  /** Whether the body can be sent only once. */
   get isStream(): boolean {
     return typeof this.data === "object" && "getReader" in this.data;
   }
@@ -34,7 +34,7 @@ export interface CallOptions {
   readonly body?: object | RequestData;
   readonly signal?: AbortSignal;
   readonly token?: string;
-  /** Headers besides those of every request. */
+  /** Headers in addition to those that every request has. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Whether the caller reads the body of a successful answer itself. */
   readonly isStreamed?: boolean;

@@ -64,11 +64,14 @@ const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_C
 export class Session {
   readonly #options: SessionOptions;
   readonly #requests: Requests;
-  /** Undefined after a log-out, so that the client does not log in again by itself. */
+  /**
+   * The credentials for automatic login; undefined after a log-out, so that the client does not log
+   * in again by itself.
+   */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
   /**
-   * The refusal of the name and password. They are not tried again, as failures can lock the
-   * account.
+   * The error with which the server refused the name and password. They are not tried again,
+   * because failures can lock the account.
    */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
@@ -76,13 +79,13 @@ export class Session {
   #renewing: Promise<Identity | undefined> | undefined;
   /** The user who logged in last. */
   #userId: string | undefined;
-  /** Incremented by every requested login and every log-out. */
+  /** The number of requested logins and log-outs so far. */
   #attempt = 0;
   /** The attempt that determined the current user. */
   #attemptTaken = 0;
   /** Settles when the last requested login has been answered. Never rejects. */
   #loggingIn: Promise<unknown> = Promise.resolve();
-  /** Incremented when one session replaces another or a session ends. */
+  /** The number of times that a session has ended or has been replaced. */
   #epoch = 0;
 
   /** @internal */

@@ -138,7 +138,7 @@ export class LocalLiveEngine implements LiveEngine {
     this.#feeds.addSlow(feed, slow.group.program.plan.fingerprint);
     this.#scheduler.mark(feed);
   };
-  /** The last visible seq that the engine was notified of. */
+  /** The last visible seq of which the store has notified the engine. */
   #seenSeq: Seq;
   #isShutDown = false;
 
@@ -343,8 +343,8 @@ export class LocalLiveEngine implements LiveEngine {
 
   /**
    * Handles a change to a table's definition or rights. Ends the subscriptions that cannot continue
-   * and plans the others again: the first of many in this tick, the rest in later ones. Call it
-   * after the catalog and the store have changed.
+   * and plans the others again. If there are many, some are planned in this tick and the others in
+   * later ticks. Call it after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
     this.#results.review(tableId);

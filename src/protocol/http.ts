@@ -261,7 +261,7 @@ export interface AliveBody {
 /** The response to `GET /health/ready`. */
 export interface ReadinessBody {
   readonly status: "ready" | "draining";
-  /** Present while the disk has space only for reads, DELETE and DROP. */
+  /** This member is present while the disk has space only for reads, DELETE and DROP. */
   readonly read_only?: true;
 }
 

@@ -110,8 +110,8 @@ export interface SubscriptionAck {
   readonly batch_control: BatchControl;
   readonly schema: readonly SchemaField[];
   /**
-   * Present if the query is followed as a whole: the columns from which `_key` is made, or none if
-   * it is made from the values of the row.
+   * The columns from which `_key` is made; empty if it is made from the values of the whole row.
+   * Present only if the query is followed as a whole.
    */
   readonly key_columns?: readonly string[];
   /**
@@ -144,8 +144,8 @@ export interface ChangeMessage {
   readonly ts?: number;
   readonly commit_seq?: number;
   /**
-   * Present if the query is followed as a whole: true for the last message of a commit, after which
-   * the rows are those of the query at `commit_seq`.
+   * True for the last message of a commit, after which the client has the rows of the query at
+   * `commit_seq`. Present only if the query is followed as a whole.
    */
   readonly commit_end?: boolean;
 }

@@ -28,7 +28,7 @@ export interface TopicLimits {
 
 /** Messages read from one partition. */
 export interface ReadMessages {
-  /** The messages in ascending offset order; unreadable ones are left out. */
+  /** The messages in ascending order of offset. Unreadable messages are left out. */
   readonly messages: readonly TopicMessage[];
   /** The exclusive end: every message below this offset was returned or cannot be read. */
   readonly upTo: number;

@@ -193,7 +193,7 @@ export class LocalTopics implements TopicLogs {
     }
   }
 
-  /** Removes dropped sources once none of their messages is kept. */
+  /** Removes dropped sources once no message from them is kept. */
   #forgetSources(log: LocalTopicLog): void {
     const { entry, index } = log;
     const sources = entry.sources.filter(({ toSeq }) => (toSeq ?? Infinity) > index.floorSeq);

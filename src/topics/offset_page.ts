@@ -84,7 +84,7 @@ export interface OffsetPage {
   lastSeq: number;
   /** The estimated size of the messages' payloads. */
   payloadBytes: number;
-  /** Undefined while the contents are only in the table. */
+  /** The contents in memory; undefined while they are only in the table. */
   contents: PageContents | undefined;
   /** Whether the table has a row for the page. */
   isStored: boolean;

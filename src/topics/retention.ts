@@ -1,6 +1,6 @@
 /**
- * Decides which messages of a topic are given up: those older than its retention hours, the oldest
- * ones beyond its retention bytes, and those that were cleared.
+ * Decides which messages of a topic are given up: messages older than its retention hours, the
+ * oldest messages beyond its retention bytes, and messages that were cleared.
  *
  * Giving up messages costs a commit, so it is done for at least a page of messages, or for a
  * fraction of the time that they are kept.

@@ -55,7 +55,7 @@ export class LocalTopicLog implements TopicLog {
   entry: TopicEntry;
   /** Whether source tables have changed since they were last counted. */
   isBehind = true;
-  /** When the topic was last counted, on the monotonic clock. */
+  /** The time of the last count, on the monotonic clock. */
   countedAtMs: number;
   newsCount = 0;
   readonly #deps: TopicDeps;
@@ -179,7 +179,7 @@ export class LocalTopicLog implements TopicLog {
     }
   }
 
-  /** Stores counted messages from time to time. Fails if too many could not be stored. */
+  /** Stores counted messages at intervals. Fails if too many messages could not be stored. */
   async #storeIfMany({ unstoredCount }: OffsetIndex): Promise<void> {
     const { partitions } = this.entry;
     const dueCount = Math.max(UNSTORED_MAX, UNSTORED_PER_PARTITION_MAX * partitions);

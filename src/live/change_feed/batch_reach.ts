@@ -9,7 +9,7 @@ import { sliceChanges } from "../program/live_program.ts";
 import type { DueRows } from "./predicate_index.ts";
 
 export class BatchReach<Group> {
-  /** Created when the first group gets ahead. */
+  /** The position of each group that is ahead. The map is created for the first such group. */
   #seqs: Map<Group, Seq> | undefined;
 
   of(group: Group): Seq | undefined {
@@ -46,7 +46,7 @@ export class BatchReach<Group> {
 
   /**
    * Returns the given rows of a batch (all if `due` is undefined) that the group has not received
-   * yet, or undefined if none are left.
+   * yet, or undefined if no rows are left.
    *
    * @param due Undefined for all rows.
    */

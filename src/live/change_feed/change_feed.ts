@@ -47,11 +47,11 @@ const MESSAGES_PER_UNIT = 4;
 export interface Review {
   /** @returns Whether the review is complete; if not, the budget was used up first. */
   advance(budget: TickBudget): boolean;
-  /** The new plan of the members that continue; undefined if none does. */
+  /** The new plan of the members that continue; undefined if no member continues. */
   readonly plan: LivePlan | undefined;
 }
 
-/** A slow group that kept the other groups of its feed waiting, while it moves to its own feed. */
+/** A slow group that is moving to its own feed, because it kept the other groups waiting. */
 export interface SlowGroup<Member extends GroupMember> {
   readonly group: SubscriptionGroup<Member>;
   /** The group's followers have been sent everything up to here. */
@@ -90,12 +90,12 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   readonly #reached = new BatchReach<SubscriptionGroup<Member>>();
   #position: Seq;
   #isMarked = false;
-  /** Set while a batch is being delivered, because its columns must not move. */
+  /** Whether a batch is being delivered. During delivery, the columns must not move. */
   #isReading = false;
   #followerCount = 0;
   /** Members that continue once the feed has reached the furthest position of any of them. */
   #waiting: Set<Member> | undefined;
-  /** Units that the current visit has spent on filters and projections alone. */
+  /** The number of units that the current visit has spent on filters and projections. */
   #evaluationUnits = 0;
   /** Groups whose review is pending or in progress. */
   #suspended: Set<SubscriptionGroup<Member>> | undefined;
@@ -285,8 +285,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       try {
         if (!this.#read(upTo, budget)) return false;
       } catch (error) {
-        // A read failure ends all followers, since none of them can be told what was missed. The
-        // writer continues.
+        // A read failure ends all followers, because the changes that they miss cannot be
+        // determined. The writer continues.
         for (const group of this.#followedGroups()) failAll(group, error);
       }
     }

@@ -19,10 +19,13 @@ export class FeedBatchSize {
    * batch, because each tick reads the batch again.
    */
   #rowsMax = FEED_ROWS_MAX;
-  /** Created with the first change. */
+  /** The estimate of the size of versions, created with the first change. */
   #readSize: ReadSize | undefined;
 
-  /** @returns 1 or more. @param frameBytesMax The largest size of one message. */
+  /**
+   * @returns The number of versions, 1 or more. @param frameBytesMax The largest size of one
+   * message.
+   */
   rows(frameBytesMax: number): number {
     const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
     this.#readSize ??= new ReadSize();

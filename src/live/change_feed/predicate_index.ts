@@ -1,7 +1,8 @@
 /**
- * Finds the groups that a change may concern: those whose condition `column = constant` it meets
- * before or after, and those without such a condition. With ten thousand subscriptions to one room
- * each, a change is tested only against the groups of its room.
+ * Finds the groups that a change may concern. A group with a condition `column = constant` is
+ * concerned if the old or the new version meets the condition; a group without such a condition
+ * always is. With ten thousand subscriptions to one room each, a change is tested only against the
+ * groups of its room.
  *
  * Invariant: a group that would match a version, old or new, is always among its candidates.
  */
@@ -60,7 +61,10 @@ export class DueRows {
 
 export class PredicateIndex<Group extends { readonly equality: LiveEquality | undefined }> {
   readonly #always = new Set<Group>();
-  /** Created with the first condition. Users' own rows are mostly followed without a condition. */
+  /**
+   * The groups by column and value. The map is created for the first condition, because users
+   * mostly follow their own rows without a condition.
+   */
   #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
 
   add(group: Group): void {

@@ -60,8 +60,8 @@ export interface LiveSink {
 }
 
 /**
- * A subscription that is "behind" still has to catch up with changes; one that is "following" is
- * sent each change as it occurs.
+ * A "behind" subscription still has to catch up with changes. A "following" subscription is sent
+ * each change as it occurs.
  */
 export type SubscriptionState = "loading" | "behind" | "following" | "ended";
 
@@ -69,9 +69,10 @@ export interface LiveSubscription {
   readonly id: string;
   readonly state: SubscriptionState;
   /**
-   * Everything up to here has been sent, so the client may resume from here. Undefined until the
-   * first batch is complete, and until a review after a changed definition is complete: a client
-   * that resumed from above the change would keep rows from before it.
+   * The seq up to which everything has been sent, so that the client may resume from it. The
+   * position is undefined until the first batch is complete, and until a review after a changed
+   * definition is complete: a client that resumed from above the change would keep rows from before
+   * it.
    */
   readonly position: Seq | undefined;
   /** Requests one more batch. Requests are counted while loading and ignored afterwards. */

@@ -107,8 +107,9 @@ export function ending(
 }
 
 /**
- * Maps a failure to the message that ends the subscription. An unknown failure ends it as well, so
- * that one subscriber's row cannot take down the server for the others. The caller logs it.
+ * Maps a failure to the message that ends the subscription. An unknown failure also ends only the
+ * subscription, so that one subscriber's row cannot take down the server for the others. The caller
+ * logs the failure.
  */
 export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
   if (error instanceof SubscriptionError) return error.response;

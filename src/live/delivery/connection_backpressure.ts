@@ -10,7 +10,10 @@ export class ConnectionBackpressure {
   /** The number of subscriptions of the connection. */
   subscriptionCount = 0;
   #isFull = false;
-  /** Created with the first waiting subscription: most connections never fill their queue. */
+  /**
+   * The waiting subscriptions. The set is created on first use, because most connections never fill
+   * their queue.
+   */
   #waiting: Set<Advancing> | undefined;
 
   constructor(sink: LiveSink) {

@@ -65,22 +65,30 @@ export interface GroupChangeFeed<Member extends GroupMember> {
 export type QuerySpec = Omit<SubscriptionSpec, "id" | "options">;
 
 export class SubscriptionGroup<Member extends GroupMember> {
-  /** Replaced once the query turns out to be slow. */
+  /** The feed that the group follows. It is replaced once the query turns out to be slow. */
   feed: GroupChangeFeed<Member>;
-  /** How many times in a row the feed had to wait for this group. */
+  /** The number of times in a row that the feed had to wait for this group. */
   slowVisits = 0;
   program: LiveProgram;
   /** The query that all members share. Each member has its own id and options. */
   readonly asked: QuerySpec;
-  /** Positions of the plan's columns in the feed's batches. Set while there are followers. */
+  /**
+   * The positions of the plan's columns in the feed's batches. They are valid while there are
+   * followers.
+   */
   sources: Sources;
-  /** Members that are not followers at present. Created with the first of them. */
+  /**
+   * The members that are not followers at present. The set is created for the first such member.
+   */
   #others: Set<Member> | undefined;
-  /** The only follower, if there is just one. Most groups of users' own rows have one. */
+  /**
+   * The only follower, if there is just one. Most groups that follow a user's own rows have one
+   * follower.
+   */
   #only: Member | undefined;
   /**
-   * All followers by id, once there has been a second one. Most ids have one follower, which needs
-   * no set.
+   * All followers by subscription id, once there has been a second follower. A single follower of
+   * an id is stored without a set, because most ids have only one.
    */
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;

@@ -44,11 +44,14 @@ export interface PendingChange {
   readonly commitSeq: number;
   /** The time of the commit, in Unix milliseconds. */
   readonly commitMs: number;
-  /** The seq of the last of these changes. */
+  /** The seq of the last change in the message. */
   readonly lastSeq: Seq;
   /** The number of changes in the message. */
   readonly count: number;
-  /** For a query that is followed as a whole: whether no message of the commit follows. */
+  /**
+   * Whether this is the last message of its commit. Set only for a query that is followed as a
+   * whole.
+   */
   readonly isCommitEnd?: boolean;
 }
 

@@ -14,7 +14,7 @@ export class ChangeTally {
   count = 0;
   lastSeq: Seq = SEQ_ZERO;
   lastMs = 0;
-  /** Changes in the window before the last change, with less weight for older ones. */
+  /** The number of changes in the window before the last change. Older changes have less weight. */
   #recentCount = 0;
 
   add(lastSeq: Seq, count: number, nowMs: number): void {

@@ -10,7 +10,9 @@ import { assert } from "../../base/assert.ts";
 export const DELIVERY_BOUNDS: readonly number[] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
 
 export interface DeliveryReport {
-  /** The number of messages in each bucket; the last entry counts those above the last bound. */
+  /**
+   * The number of messages in each bucket. The last entry counts the messages above the last bound.
+   */
   readonly counts: readonly number[];
   readonly sumSeconds: number;
   /** The number of changes sent, including replayed ones. */

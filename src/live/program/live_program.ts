@@ -106,7 +106,10 @@ export class LiveProgram {
     return Math.min(rowsMax, Math.max(READ_ROWS_MIN, pace.rows.rowsMax));
   }
 
-  /** Evaluates the first of `rowCount` rows, as many as fit a tick; all of them if none is slow. */
+  /**
+   * Evaluates the first of `rowCount` rows, as many as fit a tick. If no row is slow, evaluates all
+   * of them.
+   */
   portion<T extends object>(
     { rowCount, budget }: { rowCount: number; budget: TickBudget },
     evaluate: (count: number) => T,
@@ -117,7 +120,7 @@ export class LiveProgram {
     const startMs = pace.monotonicMs();
     const result = evaluate(count);
     const tookMs = pace.monotonicMs() - startMs;
-    // A row that produces long values also takes long.
+    // A row that produces long values also takes long to evaluate.
     pace.rows.note({ rowCount: count, tookMs, madeBytes: 0 });
     budget.spendMs(tookMs);
     return { rowCount: count, result };

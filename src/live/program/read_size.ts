@@ -14,7 +14,7 @@ import type { Vector } from "../../types/mod.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 import type { LiveChange } from "./live_program.ts";
 
-/** The target size of one batch: more than a tick turns into messages. */
+/** The target size of one batch, which is more than one tick can turn into messages. */
 const BATCH_BYTES_MAX = 1 << 20;
 
 /** The assumed size of a version before the first one has been read. */

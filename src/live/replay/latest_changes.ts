@@ -30,7 +30,7 @@ const STEP_UNITS = 20;
 export interface LatestOptions {
   readonly store: Store;
   readonly program: LiveProgram;
-  /** The client has received everything up to here. */
+  /** The seq up to which the client has received everything. */
   readonly position: Seq;
   /** The exclusive start of the range of versions. */
   readonly after: Seq;

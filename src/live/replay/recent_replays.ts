@@ -17,7 +17,8 @@ import type { LiveProgram } from "../program/live_program.ts";
 import type { PositionedBatch } from "../subscription/load_reader.ts";
 
 /**
- * Short, because rows of a STREAM table may expire in the meantime and the entry occupies memory.
+ * The lifetime of an entry. It is short, because rows of a STREAM table may expire in the meantime
+ * and the entry occupies memory.
  */
 const KEPT_MS = 100;
 

@@ -25,7 +25,10 @@ import type { ReplayMode } from "../subscription/subscribe_options.ts";
 import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 
-/** Rows of a shared batch per unit: they are only handed to a socket. */
+/**
+ * The number of rows of a shared batch per unit. The rows are only passed to a socket, which costs
+ * little.
+ */
 const SHARED_PER_UNIT = 4;
 
 export interface ReplayOptions {
@@ -60,7 +63,10 @@ export class ReplayReader implements LoadReader {
    */
   #takenSeq: Seq;
   #sentSeq: Seq;
-  /** Changes that have been read but not returned: those from `#ahead[#aheadStart]` on. */
+  /**
+   * The changes that have been read. The changes from `#ahead[#aheadStart]` on have not been
+   * returned yet.
+   */
   #ahead: readonly LiveChange[] = [];
   #aheadStart = 0;
   #rows: WireRow[] = [];

@@ -29,14 +29,14 @@ type Projections = readonly CompiledExpression[];
 
 export interface ShapeField {
   readonly name: string;
-  /** Whether numbers, strings and booleans serve as cells unchanged. */
+  /** Whether numbers, strings and booleans become cells without conversion. */
   readonly isPlain: boolean;
   readonly toCell: (value: Value) => unknown;
   /** The batch column that the field copies; -1 if the field is computed. */
   readonly column: number;
 }
 
-/** Types whose values serve as cells unchanged, except for integers beyond 2^53. */
+/** The types whose values become cells without conversion, except for integers beyond 2^53. */
 const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "boolean",
   "smallint",

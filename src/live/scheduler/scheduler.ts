@@ -7,7 +7,8 @@
  * readable feeds, not before them: otherwise one table with thousands of followers would delay the
  * changes of all other tables. Invariant: a feed under review is not among the feeds to be read.
  *
- * A bug in one feed or subscription ends only that one; the tick continues with the others.
+ * A bug in a feed or subscription ends only that feed or subscription. The tick continues with the
+ * others.
  *
  * Feeds of slow queries get a share of each tick, after the others, so that a client with a fast
  * filter never waits for them.
@@ -59,7 +60,7 @@ export function ticksOf(clock: Clock): Ticks {
 export const PACE: Pace = { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
 
 /**
- * A tick that did more than this is followed by a rest, in which the event loop serves its sockets.
+ * The work after which a tick is followed by a pause, in which the event loop serves its sockets.
  */
 const REST_UNITS = 256;
 
@@ -89,7 +90,7 @@ export class Scheduler {
   readonly #reviewed = new Set<ScheduledFeed>();
   readonly #tasks = new Set<Advancing>();
   #isScheduled = false;
-  /** The rest of this tick's request budget; undefined before the first request. */
+  /** The unused part of this tick's request budget; undefined before the first request. */
   #requests: TickBudget | undefined;
   readonly #tick = (): void => {
     this.#isScheduled = false;
@@ -167,7 +168,7 @@ export class Scheduler {
   #advanceFeeds(due: Set<ScheduledFeed>, units: number): number {
     const budget = new TickBudget(units);
     for (const feed of due) {
-      // Deleted first, so that a feed with more to do moves to the back of the queue.
+      // The feed is deleted first, so that it moves to the back of the queue if it has more to do.
       due.delete(feed);
       const isDone = this.#ofFeed(feed, () => feed.advance(budget));
       if (isDone === true) for (const task of feed.takeWaiting()) this.#tasks.add(task);

@@ -194,7 +194,7 @@ export class SnapshotReader implements LoadReader {
       this.#check(seqs, subselection(wanted, 0, takenCount));
       start += takenCount;
       if (budget.isSpent && start < chosen.count) {
-        // Rows before the last one taken are finished.
+        // All rows before the last row taken are finished.
         this.#cursor = this.#takenSeq;
         return "spent";
       }
@@ -266,7 +266,7 @@ class LastRowsFinder {
   readonly #scan: SnapshotScan;
   readonly #search: SnapshotSearch;
   #span = WINDOW_SPAN_FIRST;
-  /** Exclusive start of the span being examined. */
+  /** The exclusive start of the span that is being examined. */
   #after: Seq;
   #cursor: Seq;
   /** The seqs of the newest matching rows in the span; a ring once `#count` have been found. */

@@ -25,14 +25,14 @@ export const ELSEWHERE: unique symbol = Symbol("elsewhere");
 interface RunningSearch {
   readonly program: LiveProgram;
   readonly found: FoundRows;
-  /** Rows that have been found but not taken yet. */
+  /** The rows that have been found but not taken yet. */
   rest: Batch | undefined;
 }
 
 export class SnapshotSearch {
   readonly #onArrived: () => void;
   #spentUnits = 0;
-  /** Undefined until a search has shown whether it is long. */
+  /** Whether the search is long; undefined until the search has shown this. */
   #isLong: boolean | undefined;
   #open: RunningSearch | undefined;
 

@@ -73,7 +73,7 @@ export class Loading {
     return control;
   }
 
-  /** Ends the phase. From now on, the client may take as long as it likes. */
+  /** Ends the phase. From now on, no time limit applies to the client. */
   close(): void {
     this.#cancelTimeout?.();
     this.#reader.close();

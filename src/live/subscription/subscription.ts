@@ -95,9 +95,14 @@ export class Subscription implements LiveSubscription, GroupMember {
   readonly #createdMs: number;
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
-  /** Everything up to here has been sent. While following, the group's position applies instead. */
+  /**
+   * The seq up to which everything has been sent. While following, the group's position applies
+   * instead.
+   */
   #cursor: Seq | undefined;
-  /** Created with the first change, because most open subscriptions are idle at any time. */
+  /**
+   * The counts of changes, created with the first change, because most open subscriptions are idle.
+   */
   #tally: ChangeTally | undefined;
 
   constructor(options: SubscriptionOptions) {

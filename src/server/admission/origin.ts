@@ -20,7 +20,10 @@ export interface Origin {
   /** The client's address in canonical form, used as the key for rate limits and lock-outs. */
   readonly address: string;
   readonly isLocal: boolean;
-  /** Undefined if the address of the peer, or the one that a proxy reported, could not be read. */
+  /**
+   * The client's IP address; undefined if the address of the peer, or the address that a proxy
+   * reported, could not be read.
+   */
   readonly ip: string | undefined;
   /**
    * Whether a forwarding header came from a peer that is not trusted: address lists do not apply.

@@ -85,12 +85,14 @@ export class Connection
   readonly #outbox: Outbox;
   readonly #parts: ConnectionParts;
   readonly #address: string;
-  /** Set until the connection is authenticated. */
+  /** The pending authentication; undefined once the connection is authenticated. */
   #pending: PendingAuthentication | undefined;
-  /** Undefined while there is nothing to remember about the client's messages. */
+  /**
+   * The limits on the client's messages; undefined while there is nothing to remember about them.
+   */
   #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
-  /** Created by the first message about a topic. */
+  /** The topic consumers, created with the first message about a topic. */
   #consumers: TopicConsumersOfSocket | undefined;
   #state: ConnectionPhase = "unauthenticated";
   #format: FrameFormat;

@@ -67,10 +67,10 @@ export class EventStream implements LiveSink, OpenConnection {
   #isLoading = true;
   #wantsBatch = false;
   #isPaused = false;
-  /** Set once nothing more is queued. The stream closes when the queue is empty. */
+  /** Whether no further message will be queued. The stream closes when the queue is empty. */
   #isEnding = false;
   #isClosed = false;
-  /** Set while the network waits for data. */
+  /** Resumes the network's read; set while the network waits for data. */
   #wake: (() => void) | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** The last message, sent after everything else while the server stops. */
@@ -101,7 +101,7 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#queuedBytes;
   }
 
-  /** Whether nothing more will be queued. */
+  /** Whether no further message will be queued. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -136,7 +136,7 @@ export class EventStream implements LiveSink, OpenConnection {
     if (message.type === "initial_data_batch") {
       this.#isLoading = message.batch_control.has_more;
       this.#wantsBatch = message.batch_control.has_more;
-      // Deferred, because this call comes from within the engine.
+      // The request for the next batch is deferred, because this call comes from within the engine.
       if (this.#wantsBatch) queueMicrotask(() => this.#askLater());
     }
     const hasRoom = this.#queuedBytes <= this.#options.sendBudget.queueBytes;
@@ -180,7 +180,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#isEnding = true;
     this.#queue = [];
     this.#queuedBytes = 0;
-    // If the client has already disconnected, nobody reads the error.
+    // If the client has already disconnected, the error reaches no reader.
     if (!this.#isClosed) this.#controller?.error(new Error("The stream was closed"));
     this.#closed();
   }

@@ -63,7 +63,7 @@ const FAREWELL_LOOKS = 10;
 
 /** The part of a socket that is used here. */
 export interface WatchedSocket {
-  /** Undefined until the caller is authenticated. */
+  /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: string;
   /** The bytes of all finished messages. */

@@ -43,7 +43,8 @@ export interface OutboxOptions {
 }
 
 /**
- * An object rather than a function, so that ten thousand idle sockets do not each need a closure.
+ * Receives the failures of an outbox. It is an object rather than a function, so that ten thousand
+ * idle sockets do not each need a closure.
  */
 export interface OutboxOwner {
   /** Called when the socket has dropped a frame, so that its client would miss a message. */
@@ -54,18 +55,18 @@ export class Outbox {
   readonly #socket: OutboxSocket;
   readonly #parts: OutboxParts;
   readonly #owner: OutboxOwner;
-  /** The held frames. Usually there is one, which needs no list. */
+  /** The held frames. A single frame, the usual case, is stored without a list. */
   #held: SocketFrame | SocketFrame[] | undefined;
   /**
-   * The size of the held frames. Text is counted in characters: an estimate until the socket has
-   * it.
+   * The size of the held frames. Text is counted in characters, which is an estimate until the text
+   * reaches the socket.
    */
   #heldBytes = 0;
   /** Whether the flusher has this outbox in its queue. */
   #isDue = false;
   /**
-   * Querying the socket costs a tenth of a delivery. Only sockets whose last write was not accepted
-   * completely, or was corked and may have left a backlog, are queried.
+   * Whether the last write was not accepted completely, or was corked and may have left a backlog.
+   * Only such sockets are queried, because querying a socket costs a tenth of a delivery.
    */
   #mayHaveBacklog = false;
   #bytesOut = 0;

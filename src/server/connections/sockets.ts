@@ -20,7 +20,9 @@ import type { SendBudget } from "./send_budget.ts";
 import { SocketFlusher } from "./socket_flusher.ts";
 import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
 
-/** Contains the options of the upgrade until the socket is open. */
+/**
+ * The state of a socket: the options of the upgrade until the socket is open, then the connection.
+ */
 export type SocketState = ConnectionRequest | Connection;
 
 export interface SocketsOptions
@@ -42,7 +44,7 @@ type ServerSocket = ServerWebSocket<SocketState>;
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #parts: ConnectionParts;
-  /** Absent if the system does not count received bytes. */
+  /** The limits on the memory of messages; absent if the system does not count received bytes. */
   readonly #held: HeldMessages | undefined;
 
   constructor(options: SocketsOptions) {

@@ -68,9 +68,9 @@ class SocketConsumer implements TopicStreamSink {
   readonly id: string;
   readonly #topicName: string;
   readonly #owner: TopicConsumersOfSocket;
-  /** Undefined until the consumer is open. */
+  /** The open stream; undefined until the consumer is open. */
   open: TopicStream | undefined;
-  /** Settles when the consumer is open or cannot be opened; undefined from then on. */
+  /** Settles when the consumer is open or cannot be opened; undefined afterwards. */
   opening: Promise<TopicStream> | undefined;
   isOver = false;
 
@@ -92,7 +92,7 @@ class SocketConsumer implements TopicStreamSink {
 export class TopicConsumersOfSocket {
   readonly #parts: SocketTopicParts;
   readonly #socket: ConsumerSocket;
-  /** A list, as most connections have one consumer and none has many. */
+  /** A list is enough, because most connections have one consumer and no connection has many. */
   #consumers: readonly SocketConsumer[] = [];
 
   constructor(parts: SocketTopicParts, socket: ConsumerSocket) {

@@ -145,11 +145,13 @@ export interface StorageGauge {
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
-/** How often the process has released memory since startup because memory was scarce. */
+/**
+ * The number of times since startup that the process has released memory because memory was scarce.
+ */
 export interface MemoryGivenBack {
   /** The number of full garbage collections on the event loop. */
   readonly collections: number;
-  /** How often decompressed parts of segments were dropped. */
+  /** The number of times that decompressed parts of segments were dropped. */
   readonly caches: number;
   /** The number of flushes that began early. */
   readonly flushes: number;
@@ -175,7 +177,7 @@ export interface ServerOptions {
   readonly topics: TopicConsumers;
   readonly webhookFigures: () => WebhookFigures;
   readonly files: FileAccess;
-  /** Undefined if the page was not built. */
+  /** The built admin page; undefined if it was not built. */
   readonly uiAssets: UiAssets | undefined;
   readonly clientAssets: ClientAssets;
   readonly clock: Clock;
@@ -183,7 +185,7 @@ export interface ServerOptions {
   readonly log: Log;
   /** The semantic version of the product. */
   readonly version: string;
-  /** YYYY-MM-DD. */
+  /** The date of the build, as YYYY-MM-DD. */
   readonly buildDate: string;
   /** Called for every unexpected error. The caller has already received a 500 or a 1011. */
   readonly onBug: OnBug;
@@ -201,6 +203,9 @@ export interface ServerOptions {
   readonly readerCounts: () => ReaderCounts | undefined;
   /** Reads the number of open files and sockets; absent if the system does not limit them. */
   readonly descriptors?: (() => Descriptors) | undefined;
-  /** Reads what each connection has received; absent if the system does not count it. */
+  /**
+   * Reads the number of bytes that each connection has received; absent if the system does not
+   * count them.
+   */
   readonly receivedBytes?: ReceivedBytes | undefined;
 }

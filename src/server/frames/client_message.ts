@@ -28,7 +28,7 @@ const PING_ID_CHARS_MAX = 64;
 const SUBSCRIPTION_SQL_BYTES_MAX = 65536;
 
 /**
- * A decoded frame. The JSON text is kept, because it contains digits that the value may have lost.
+ * A decoded frame. It includes the JSON text, which contains digits that the value may have lost.
  */
 export interface Decoded {
   readonly value: unknown;
@@ -288,7 +288,7 @@ export function readPing({ value }: Decoded): string | undefined {
   throw invalidMessage(`Cannot read ping: id is text of at most ${PING_ID_CHARS_MAX} characters`);
 }
 
-/** Counts characters; the length of a string counts those beyond 16 bits twice. */
+/** Counts characters. The length of a string would count characters beyond 16 bits twice. */
 function hasAtMost(text: string, charsMax: number): boolean {
   if (text.length <= charsMax) return true;
   return text.length <= 2 * charsMax && Array.from(text).length <= charsMax;

@@ -65,10 +65,10 @@ export function readAck(fields: TopicFields): AckFields {
   };
 }
 
-/** Messages to deliver again. */
+/** The messages of a negative acknowledgement, which have to be delivered again. */
 export interface NackFields {
   readonly partition: number;
-  /** Ascending and without repetitions. */
+  /** The offsets of the messages, ascending and without repetitions. */
   readonly offsets: readonly number[];
   readonly delayMs: number;
 }

@@ -60,7 +60,7 @@ export function boundsOf(bytesMax: number): BodyBounds {
 
 /** The sender of a body. */
 export interface BodySender {
-  /** Undefined until the caller is authenticated. */
+  /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: () => string;
 }

@@ -8,7 +8,7 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** The part of JSON Schema (2020-12) that is used here. */
 export interface Schema {
   readonly $ref?: string;
-  /** Present if only the listed properties are allowed. */
+  /** This member is present if only the listed properties are allowed. */
   readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;

@@ -75,7 +75,7 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
 /** The places where a body is counted and where it waits before it may grow large. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
-  /** Absent if no body may be large. */
+  /** The admission of large bodies; absent if no body of this endpoint may be large. */
   readonly admission?: BodyAdmission;
 }
 

@@ -33,7 +33,10 @@ export interface Gauges {
 
 /** Open files and sockets of the process. */
 export interface DescriptorGauge extends Descriptors {
-  /** Whether accepting is paused because few descriptors are left, and how often it was paused. */
+  /**
+   * Whether the server has paused accepting because few descriptors are left, and the number of
+   * pauses.
+   */
   readonly isPaused: boolean;
   readonly pauseCount: number;
 }

@@ -100,7 +100,8 @@ async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<
   const { userId } = principal;
   const { group, partition } = request;
   const poll = { exchange, group, partition, principal, topicId, topicName, waitMs };
-  // Not awaited, because this function would then be kept in memory while the request waits.
+  // The promise is not awaited, because this function would then stay in memory while the request
+  // waits.
   return topics
     .consume({ ...request, topicId, waitMs, signal, userId })
     .then((found) => answerTo(poll, found, options));

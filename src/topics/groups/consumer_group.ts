@@ -10,8 +10,8 @@
  *   Acknowledgements may arrive in between, so each message is examined again once it has been
  *   read.
  * - An event (a commit, a nack, the end of a consumer, a deadline) wakes one waiting consumer. Once
- *   that one has fetched, it wakes the next if there is more. Each event wakes a consumer at most
- *   once.
+ *   that consumer has fetched, it wakes the next one if there are more messages. Each event wakes a
+ *   consumer at most once.
  * - An idle group may be closed and opened again, because nothing refers to it and its row contains
  *   its whole state.
  */
@@ -75,14 +75,14 @@ export interface Burial {
 export class ConsumerGroup {
   readonly place: GroupPlace;
   readonly log: TopicLog;
-  /** Set before the first fetch. */
+  /** The dead-letter handling, set before the first fetch. */
   burial: Burial | undefined;
   updatedAtMs: number;
-  /** When the group was last requested, on the monotonic clock. */
+  /** The time of the last request for the group, on the monotonic clock. */
   usedMs: number;
   readonly #deps: GroupDeps;
   readonly #waiters = new Set<GroupWaiter>();
-  /** Ends the topic's news, which only groups with waiting consumers receive. */
+  /** Ends the notifications from the topic, which only groups with waiting consumers receive. */
   #stopNews: (() => void) | undefined;
   #window: GroupWindow;
   /** Messages before this offset may have been delivered before the server was started. */
@@ -243,7 +243,7 @@ export class ConsumerGroup {
     this.#cancelTimer = undefined;
   }
 
-  /** Whether a fetch would find messages among the counted ones. */
+  /** Whether a fetch would find messages that have already been counted. */
   hasReady(isOrdered: boolean): boolean {
     const window = this.#window;
     const isNew = window.end < this.log.nextOffset(this.place.partition);
@@ -486,7 +486,7 @@ export class ConsumerGroup {
   #guard(): void {
     const { store } = this.#deps;
     const release = this.hold();
-    // The writer of the commit receives the failure as well.
+    // The writer of the commit also receives the failure.
     store
       .durable(store.appliedSeq)
       .catch(() => this.#reload())

@@ -131,7 +131,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
   /** Called when a partition may have messages. */
   woken(): void {
     if (this.#canFetch) this.#pump();
-    // Deferred, because many consumers without credit would cause deep recursion.
+    // The call is deferred, because many consumers without credit would cause deep recursion.
     else queueMicrotask(() => this.#handOn());
   }
 

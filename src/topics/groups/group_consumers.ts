@@ -21,7 +21,7 @@ export class GroupConsumer {
   readonly number: number;
   readonly userId: string;
   readonly groups: readonly ConsumerGroup[];
-  /** When the consumer was last active, on the monotonic clock. */
+  /** The time of the consumer's last activity, on the monotonic clock. */
   lastSeenMs: number;
   /** The number of waits and reads in progress. */
   activeCount = 0;

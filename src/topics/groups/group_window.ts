@@ -49,9 +49,12 @@ export interface AckedOffsets {
 export interface WindowState {
   readonly committed: number;
   readonly end: number;
-  /** Acknowledged ranges above `committed`: the first offset, and the one after the last. */
+  /**
+   * The acknowledged ranges above `committed`, each with its first offset and the offset after its
+   * last.
+   */
   readonly acked: readonly (readonly [from: number, to: number])[];
-  /** Delivery counts of unacknowledged messages, unless they are 1. */
+  /** The delivery counts of unacknowledged messages. Counts of 1 are left out. */
   readonly deliveries: readonly (readonly [offset: number, count: number])[];
 }
 
@@ -70,15 +73,20 @@ export class GroupWindow {
   #capacity = CAPACITY_MIN;
   #states: Uint8Array = new Uint8Array(CAPACITY_MIN);
   #deliveries: Uint16Array = new Uint16Array(CAPACITY_MIN);
-  /** The deadline of a claimed message; the time from which a waiting one may be delivered. */
+  /**
+   * The deadlines of claimed messages, and the times from which waiting messages may be delivered.
+   */
   #times: Float64Array = new Float64Array(CAPACITY_MIN);
   #consumers: Uint32Array = new Uint32Array(CAPACITY_MIN);
   #keys: (string | undefined)[] = [];
   #claimCount = 0;
   #waitingCount = 0;
-  /** No claim has an earlier deadline than this. */
+  /** A lower bound for the deadlines of all claims. */
   #firstDeadlineMs = Infinity;
-  /** Unacknowledged messages by key, ascending; kept once there has been an ordered delivery. */
+  /**
+   * The unacknowledged offsets of each key, ascending. The map exists once there has been an
+   * ordered delivery.
+   */
   #byKey: Map<string, number[]> | undefined;
 
   constructor(state: WindowState) {

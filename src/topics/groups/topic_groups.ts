@@ -113,7 +113,10 @@ export class TopicGroups implements TopicConsumers {
     this.#stop = repeatedly(clock, LOOK_MS, () => this.#look());
   }
 
-  /** Reads without a group, or claims messages for one. See {@linkcode TopicAccess.consume}. */
+  /**
+   * Reads messages without a group, or claims messages for a group. See {@linkcode
+   * TopicAccess.consume}.
+   */
   async consume(request: TopicConsumeRequest): Promise<TopicMessages> {
     const { group, partition, topicId, userId } = request;
     const log = this.#logOf(topicId);
@@ -121,7 +124,8 @@ export class TopicGroups implements TopicConsumers {
     if (group === undefined) return this.#readPlainly(log, request);
     const open = await this.#groupOf({ topicId, partition, group }, request.start);
     const consumer = this.#consumers.ofUser(userId, open);
-    // Not awaited, because this function would then be kept in memory while the request waits.
+    // The promise is not awaited, because this function would then stay in memory while the request
+    // waits.
     return new TopicPoll(request, { consumer, group: open, parts: this.#polls }).messages;
   }
 
@@ -439,7 +443,7 @@ export class TopicGroups implements TopicConsumers {
         this.#hasDropped = false;
       }
       await this.#deadLetters.prune();
-      // Counting keeps the lag of groups known.
+      // Counting keeps the lag of the groups up to date.
       for (const topicId of this.#topicIds) await this.counted(topicId);
     } catch (error) {
       // The error can be ignored here, because maintenance runs again later.

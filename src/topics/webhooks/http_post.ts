@@ -32,7 +32,7 @@ export type PostAnswer =
       readonly isDelivered: false;
       /** The reason, as a sentence without its full stop. */
       readonly reason: string;
-      /** The wait that the receiver asks for. */
+      /** The wait that the receiver requests. */
       readonly retryAfterMs?: number | undefined;
     };
 
@@ -125,7 +125,8 @@ async function postTo(
     headers: { ...headers, Host: url.host },
     redirect: "manual",
     signal,
-    // A kept connection would be found by its address, but may belong to another name.
+    // Connections are not reused, because a connection is found by its address but may belong to
+    // another name.
     ...(isSecure ? { tls: { serverName: hostOf(url) }, keepalive: false } : {}),
   });
   await response.body?.cancel();
