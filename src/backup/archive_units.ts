@@ -59,7 +59,7 @@ export function archivedFiles(disk: Disk, root: string): number[] {
     .toSorted((left, right) => left - right);
 }
 
-/** Completes a unit durably. Its log file must exist. @throws {DiskError} */
+/** Completes a unit durably. The log file of the unit must exist. @throws {DiskError} */
 export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
   writeSealedText(
     disk,

@@ -75,7 +75,7 @@ interface CopySource {
   /** True if the file may be missing: a listed upload without a row, which a crash interrupted. */
   readonly mayBeMissing?: boolean;
   /**
-   * The segment in this file. It is verified during the copy, together with its deletion vector.
+   * The segment in this file, which is verified during the copy, together with its deletion vector.
    */
   readonly segment?: SegmentEntry;
 }

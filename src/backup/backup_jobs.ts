@@ -1,6 +1,6 @@
 /**
- * BACKUP DATABASE and RESTORE DATABASE as jobs: their permitted paths, their work, and their
- * outcome. One job of each kind runs at a time.
+ * Runs BACKUP DATABASE and RESTORE DATABASE as jobs: checks their paths, does their work, and
+ * reports their outcome. One job of each kind runs at a time.
  */
 import { shownMs } from "../base/clock.ts";
 import type { DiskFile } from "../base/disk.ts";

@@ -1,6 +1,7 @@
 /**
- * Rolls a copy of a backup forward to a later moment, up to and including a seq. It uses the log
- * files since the backup, from the archive and from the server itself, and the catalog's journal.
+ * Rolls a copy of a backup forward to a later moment, up to and including a seq. The sources are
+ * the log files since the backup, from the archive and from the server itself, and the catalog's
+ * journal.
  *
  *     1 find the log files that lead from the backup to the point without a gap
  *     2 copy them after the log of the backup, and compare each with its checksum

@@ -25,8 +25,8 @@ export function xxHash3(bytes: Uint8Array, seed = 0): Hash64 {
 
 /**
  * Returns a seed that identifies the place of some bytes, so that intact bytes in the wrong place
- * (after a misdirected read or write) fail the check. It has 32 bits because the runtime's xxHash3
- * uses no more.
+ * (after a misdirected read or write) fail the check. The seed has 32 bits because the runtime's
+ * xxHash3 uses no more.
  */
 export function placeSeed(file: number, column: number, chunk: number): number {
   const place = new Uint8Array(new Float64Array([file, column, chunk]).buffer);

@@ -37,7 +37,10 @@ export interface DiskFile {
 
 /** The bytes of a published file, mapped or read. */
 export interface MappedFile {
-  /** The file's bytes, without a copy. They must not be written. Length 0 once released. */
+  /**
+   * The file's bytes, without a copy. The caller must not write to them. Their length is 0 once
+   * they are released.
+   */
   readonly bytes: Uint8Array;
   /** Unmaps immediately. Later reads through old views see length 0. */
   release(): void;

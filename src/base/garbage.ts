@@ -13,9 +13,9 @@ import type { Clock } from "./clock.ts";
 import { arrayBytes, memoryUsage } from "./memory_usage.ts";
 
 /**
- * Collecting this many bytes of objects takes about 20 ms, which is not noticeable. It does not
- * scan typed arrays, but returns them to the system immediately, which takes at most 25 ms for this
- * many bytes; returning 1.5 GB took 200 ms.
+ * Collecting this many bytes of objects takes about 20 ms, which is not noticeable. A collection
+ * does not scan typed arrays, but returns them to the system immediately, which takes at most 25 ms
+ * for this many bytes; returning 1.5 GB took 200 ms.
  */
 const OBJECT_BYTES_MAX = 96 * 2 ** 20;
 const RETURNED_BYTES_MAX = 256 * 2 ** 20;
@@ -43,9 +43,9 @@ export function collectSoon(): void {
 let isCollectionDue = false;
 
 /**
- * Records that a large statement has ended. Its data is garbage a tick later, once no running code
- * refers to it. A refused change of a million rows left 230 MB in typed arrays, which were still
- * there when the next statement took as much again.
+ * Records that a large statement has ended. The statement's data is garbage a tick later, once no
+ * running code refers to it. A refused change of a million rows left 230 MB in typed arrays, which
+ * were still there when the next statement took as much again.
  */
 export function collectAfterTurn(clock: Clock): void {
   if (isCollectionDue) return;

@@ -88,8 +88,8 @@ export const SUBQUERY_ANSWERS_MAX = 65_536;
 export const RECURSION_ROWS_MAX = 1_000_000;
 
 /**
- * The depth to which WITH queries and views may read each other. Each is a query within its reader,
- * and plans and operators nest just as deeply.
+ * The depth to which WITH queries and views may read each other. Each WITH query or view is a query
+ * within its reader, and plans and operators nest just as deeply.
  */
 export const QUERY_TOWER_MAX = 128;
 

@@ -7,9 +7,9 @@
  */
 
 /**
- * The bytes of mapped files that the runtime counts among the arrays of this thread. They are file
- * pages, which the system reclaims by itself. The runtime counts a mapped file until it has
- * collected the array, even after the file was unmapped, and this figure does the same.
+ * The bytes of mapped files that the runtime counts among the arrays of this thread. Mapped files
+ * are file pages, which the system reclaims by itself. The runtime counts a mapped file until it
+ * has collected the array, even after the file was unmapped, and this figure does the same.
  */
 let mappedBytes = 0;
 

@@ -2,7 +2,7 @@
  * Maps seqs to wall-clock times when the milliseconds in their bits differ from it.
  *
  * Ids never go back, but the clock may: once it was ahead, even for a moment, ids run ahead of it.
- * They then advance with the clock at a constant distance. Each change of that distance begins an
+ * Ids then advance with the clock at a constant distance. Each change of that distance begins an
  * era:
  *
  *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──► …

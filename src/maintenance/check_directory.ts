@@ -77,8 +77,8 @@ export interface DirectoryCheck {
   /** Index files that are missing or do not match the rows. */
   readonly damagedIndexes: readonly DamagedIndex[];
   /**
-   * Storages whose directories are missing or belong to another database. Their files were not
-   * checked.
+   * Storages whose directories are missing or belong to another database, so that their files were
+   * not checked.
    */
   readonly missingStorages: readonly MissingStorage[];
   readonly damagedFiles: readonly ListedBlob[];

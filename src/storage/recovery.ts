@@ -155,8 +155,8 @@ function tablesOf(
 }
 
 /**
- * Requires that the catalog is as new as the log. It is behind only if an older catalog replaced
- * it.
+ * Requires that the catalog is as new as the log. A catalog is behind only if an older copy
+ * replaced it.
  */
 function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
   for (const { catalogSeq: writtenUnder, path } of frames) {

@@ -1,11 +1,11 @@
 /**
- * Issues ids for SNOWFLAKE_ID(). They have the layout of a seq but come from a separate generator,
- * so that they never advance the commit clock. Ids run ahead of the clock by the same distance as
- * seqs, so the time of an id is computed in the same way.
+ * Issues ids for SNOWFLAKE_ID(). These ids have the layout of a seq but come from a separate
+ * generator, so that they never advance the commit clock. Ids run ahead of the clock by the same
+ * distance as seqs, so the time of an id is computed in the same way.
  *
- * A small file, synced in place, reserves the ids of the next few seconds. It is written about once
- * in that time, and only while ids are requested. A restart continues above the reservation, so no
- * id is issued twice, whether or not the row that used it was committed.
+ * A small file, synced in place, reserves the ids of the next few seconds. The file is written
+ * about once in that time, and only while ids are requested. A restart continues above the
+ * reservation, so no id is issued twice, whether or not the row that used it was committed.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
@@ -52,10 +52,7 @@ export class SnowflakeIds {
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
-  /**
-   * The highest id that is reserved. Neither this process nor an earlier one has issued an id above
-   * it.
-   */
+  /** The highest reserved id. Neither this process nor an earlier one has issued a higher id. */
   get reservedUpTo(): number {
     return Math.max(this.#reservedUpTo, this.#last);
   }

@@ -135,9 +135,9 @@ export class Storages {
   }
 
   /**
-   * Whether a file with the name of a segment file is certain to be that segment's own. This is
-   * true in a storage that is in use or has since been dropped. Elsewhere, it may belong to another
-   * server.
+   * Whether a file with the name of a segment file is certain to be that segment's own. The answer
+   * is yes in a storage that is in use or has since been dropped. Elsewhere, it may belong to
+   * another server.
    */
   hasOwnFiles(home: SegmentHome): boolean {
     const { root, storageId } = home;

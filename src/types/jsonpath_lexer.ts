@@ -36,7 +36,7 @@ export function pathTokens(text: string): PathToken[] {
   return new PathLexer(text).tokens();
 }
 
-/** Returns the error for a string that is not a path. It is a syntax error, as in PostgreSQL. */
+/** Returns the error for a string that is not a path: a syntax error, as in PostgreSQL. */
 export function malformedPath(text: string, why: string, hint?: string): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",

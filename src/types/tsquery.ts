@@ -4,7 +4,8 @@
  *
  *     'cat':*A & !( 'dog' | 'hat' ) <2> 'rat'
  *
- * `!` binds most tightly, then `<->` and `<n>`, `&`, and `|`. A query without words is empty.
+ * `!` has the highest precedence, then `<->` and `<n>`, then `&`, then `|`. A query without words
+ * is empty.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -13,9 +14,9 @@ import { quotedTsWord, tsWeightLetter, tsWeightOf, unescapedTsWord } from "./tsv
 export interface TsQueryWord {
   readonly kind: "word";
   readonly word: string;
-  /** Whether words that begin like this one are meant, too. */
+  /** Whether the word is a prefix that matches all words that begin with it. */
   readonly isPrefix: boolean;
-  /** The weights of positions that count, as a set of bits; 0 for all. */
+  /** The weights of positions that match, as a set of bits; 0 for all weights. */
   readonly weights: number;
 }
 
@@ -26,7 +27,7 @@ export type TsQuery =
   | { readonly kind: "or"; readonly left: TsQuery; readonly right: TsQuery }
   | {
       readonly kind: "phrase";
-      /** How far behind the word on the left the word on the right is. */
+      /** The distance from the word on the left to the word on the right. */
       readonly distance: number;
       readonly left: TsQuery;
       readonly right: TsQuery;
@@ -40,13 +41,16 @@ const WORDS_MAX = 10_000;
 const TOKEN =
   /\s*(?:(<->|<\d+>|[()!&|])|(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'()!&|<>\\]|\\[\s\S])(?:[^\s:()!&|<>\\]|\\[\s\S])*))(?::([A-Da-d*]+))?)/uy;
 
-/** What a word of the text becomes; undefined for one that does not count, such as a stop word. */
+/**
+ * Converts a word of the text to a part of the query; "nothing" for an ignored word, such as a stop
+ * word.
+ */
 export type TsOperand = (word: TsQueryWord) => TsQueryPart;
 
-/** A part of a query while words that do not count are being removed. */
+/** A part of a query while ignored words are being removed. */
 export type TsQueryPart = TsQuery | { readonly kind: "nothing" } | TsQueryBranch;
 
-/** A branch whose sides may still hold nothing. */
+/** A branch of a query, in which every operand may be empty. */
 export type TsQueryBranch =
   | { readonly kind: "not"; readonly operand: TsQueryPart }
   | { readonly kind: "and" | "or"; readonly left: TsQueryPart; readonly right: TsQueryPart }
@@ -177,17 +181,17 @@ class TsQueryParser {
   }
 }
 
-/** A query from which nothing has to be removed, and by how much its ends have moved. */
+/** A query without ignored words, and the distances by which its ends have moved. */
 interface Cleaned {
   readonly query: TsQuery | undefined;
-  /** The distances that removed words have left before and behind the query. */
+  /** The distances that removed words have left before and after the query. */
   readonly before: number;
   readonly behind: number;
 }
 
 /**
- * Removes parts that hold nothing. In a phrase, the distance between the words that remain grows by
- * the removed ones.
+ * Removes empty parts. In a phrase, the distance between the remaining words grows by the number of
+ * removed words.
  */
 export function withoutNothing(part: TsQueryPart): TsQuery | undefined {
   return cleaned(part).query;

@@ -2,9 +2,9 @@
  * Implements the type TSVECTOR, the words of a document and their positions. A value is stored as
  * its text.
  *
- *     'cat':3A,7 'hat':5          word, positions, weights A to C; D is not written
+ *     'cat':3A,7 'hat':5          word, positions, weights A to C; weight D is omitted
  *
- * Words are ordered by their UTF-8 bytes, and each occurs once.
+ * Words are ordered by their UTF-8 bytes, and each word occurs once.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { compareCodePoints } from "./code_points.ts";
@@ -20,11 +20,11 @@ export interface TsPosition {
 
 export interface TsWord {
   readonly word: string;
-  /** Ascending; empty if the positions are unknown. */
+  /** The positions in ascending order; empty if they are unknown. */
   readonly positions: readonly TsPosition[];
 }
 
-/** The last position. Words behind it have it, too. */
+/** The highest position. All later words get this position as well. */
 export const TS_POSITION_MAX = 16_383;
 const POSITIONS_OF_WORD_MAX = 255;
 /** The maximum number of UTF-8 bytes of a word, and of all words of a document. */
@@ -43,7 +43,7 @@ export function tsWeightLetter(weight: TsWeight): string {
   return WEIGHTS.charAt(weight);
 }
 
-/** Reads a word and its positions, and the blanks behind them. */
+/** Reads a word, its positions, and the spaces after them. */
 const ENTRY =
   /(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'\\]|\\[\s\S])(?:[^\s:\\]|\\[\s\S])*))(?::(\d+[A-Da-d*]?(?:,\d+[A-Da-d*]?)*))?(?:\s+|$)/uy;
 

@@ -153,7 +153,7 @@ export function mayHoldNan(vector: Vector): boolean {
   return false;
 }
 
-/** Whether all doubles are finite, also those at NULL rows. */
+/** Whether all doubles are finite, including the unspecified doubles at NULL rows. */
 export function areFinite(values: Float64Array): boolean {
   // Infinity minus itself is NaN, and so is every sum with NaN. A loop without a branch is faster.
   let sum = 0;
@@ -336,8 +336,8 @@ export function partOf(batch: Batch, start: number, end: number): Batch {
 }
 
 /**
- * Returns the chosen rows of a batch. They ascend without repetition, so choosing all of them
- * returns the batch itself.
+ * Returns the chosen rows of a batch. The row indexes ascend without repetition, so a selection of
+ * all rows returns the batch itself.
  */
 export function keepRows(batch: Batch, kept: Selection): Batch {
   if (kept.count === batch.rowCount) return batch;

@@ -1,7 +1,7 @@
 /**
  * Decides when a memtable becomes a segment: when the table's policy says so, when it occupies too
- * much memory or keeps too much of the log alive, or on request. It also releases log files that no
- * table needs.
+ * much memory or keeps too much of the log alive, or on request. This module also releases log
+ * files that no table needs.
  *
  * Each table has at most one flush (`flush_table.ts`) at a time, possibly beside a merge
  * (`merge.ts`). A flush is a job, so users can list and cancel it.

@@ -60,7 +60,7 @@ export class Merger {
    * rejects.
    */
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
-  /** Tables whose last merge failed. They are merged again only after the next flush. */
+  /** Tables whose last merge failed, and that are merged again only after their next flush. */
   readonly #unmergeable = new Set<StoredTable>();
   /** The running check of the space that history takes. */
   #bounding: Promise<void> | undefined;

@@ -6,8 +6,9 @@
  * - A segment is due once every 151 hours, chosen by its id. No record of the last scrub is needed,
  *   and the work is spread out. If the server is down in that hour, the scrub is skipped. The next
  *   scrub of the segment falls on a different time of day and day of the week.
- * - One scrub runs at a time. It is a job, so users can list and cancel it. Like a backup, a scrub
- *   works in steps of a chunk and through a separate reader, which evicts nothing from the cache.
+ * - Only one scrub runs at a time. A scrub is a job, so users can list and cancel it. Like a
+ *   backup, a scrub works in steps of a chunk and through a separate reader, which evicts nothing
+ *   from the cache.
  */
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -140,7 +141,7 @@ export class Scrubber {
     const release = files.hold();
     try {
       await requireSoundSegment(disk, paths, { entry, pause });
-      // A damaged index is logged. It costs no row, so its segment stays in use.
+      // A damaged index is logged. No row is lost, so the segment stays in use.
       for (const indexId of entry.indexIds ?? []) files.openIndex(entry, indexId)?.close();
       return true;
     } catch (error) {

@@ -18,7 +18,7 @@ export interface BlobCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   readonly blobs: readonly ListedBlob[];
-  /** Segments in the manifest. They are searched for rows that refer to a missing file. */
+  /** Segments in the manifest, which are searched for rows that refer to a missing file. */
   readonly segments: readonly SegmentEntry[];
   /** The first log file to search for rows that refer to a missing file. */
   readonly firstLogFile: number | undefined;

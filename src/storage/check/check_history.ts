@@ -24,7 +24,7 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 export interface HistoryCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** Every segment of the table. All of them are intact. */
+  /** Every segment of the table. All segments must be intact. */
   readonly entries: readonly SegmentEntry[];
   readonly state: TableState | undefined;
   readonly mayExpire: boolean;

@@ -48,7 +48,7 @@ export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boole
 /**
  * Checks one segment and its deletion vector.
  *
- * @param options.pause Lets other work run, and resolves when the check may continue. Its argument
+ * @param options.pause Lets other work run, and resolves when the check may continue. The argument
  *   is the offset up to which the segment has been read.
  * @throws {CorruptionError} @throws {DiskError} @throws Any error of `pause`.
  */

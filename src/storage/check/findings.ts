@@ -1,7 +1,7 @@
 /**
- * The interface through which a check of files reports its results. It receives each finding when
- * it occurs and each file when it has been checked, so that the progress of a long check is
- * visible.
+ * The interface through which a check of files reports its results. A listener receives each
+ * finding when it occurs and each file when it has been checked, so that the progress of a long
+ * check is visible.
  */
 import type { CorruptionError } from "../../base/errors.ts";
 

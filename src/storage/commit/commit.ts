@@ -1,8 +1,8 @@
 /**
  * Makes commits, each within one tick. A row version gets its seq here and nowhere else.
  *
- * `apply` runs without an await. It checks keys, issues seqs, and puts rows into memtables and the
- * log's buffer, or else changes nothing. The rows of a large commit are checked and encoded
+ * `apply` runs without an await. The method checks keys, issues seqs, and puts rows into memtables
+ * and the log's buffer, or else changes nothing. The rows of a large commit are checked and encoded
  * beforehand (`staged_commit.ts`), so it is also made in one tick. `commit_groups.ts` settles the
  * commit once the log has written it.
  *
@@ -318,7 +318,7 @@ export class Committer {
 
   /**
    * Appends the values of a commit whose only rows are in columnar form, while the disk writes the
-   * log. This is safe because the values are not read within this tick.
+   * log. The late append is safe because the values are not read within this tick.
    */
   #appendLate([touch]: readonly Touch[], rows: Batch | undefined): void {
     if (touch === undefined || rows === undefined) return;

@@ -5,8 +5,8 @@
  *        ├─────no room────────► rolled back: rows, keys and replacements are as before
  *        └─────log failed─────► unknown: never visible in this process
  *
- * - `visibleSeq` <= `appliedSeq`. Both only grow, except that `appliedSeq` falls back to
- *   `visibleSeq` when groups are rolled back.
+ * - `visibleSeq` <= `appliedSeq`. Neither seq ever decreases, except that `appliedSeq` falls back
+ *   to `visibleSeq` when groups are rolled back.
  * - The visible seq moves first, then `onVisible` is called, and only then do the writers get their
  *   answers.
  */
@@ -95,8 +95,8 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   /**
-   * Records an applied commit that ends at `lastSeq`. It belongs to the newest group or begins the
-   * next one.
+   * Records an applied commit that ends at `lastSeq`. The commit joins the newest group or begins
+   * the next one.
    */
   applied(groupNumber: number, lastSeq: Seq): CommitGroup {
     const group = this.#groupOf(groupNumber);

@@ -385,7 +385,7 @@ export function deletedVersion(
   return found?.isSettled === true ? undefined : found;
 }
 
-/** Whether {@linkcode requireWritable} would accept a row. It rarely refuses one. */
+/** Whether {@linkcode requireWritable} would accept a row, which is nearly always the case. */
 function isWritable(check: ConflictCheck, newest: VersionCursor | undefined): boolean {
   const { snapshotSeq, write } = check;
   if (newest === undefined) return write.operation === "insert" && !mayBeBuried(check);

@@ -9,8 +9,8 @@
  */
 
 /**
- * The location of a blob. All of its numbers and names are created by the server and never come
- * from a client.
+ * The location of a blob. The server creates all numbers and names in it, and none comes from a
+ * client.
  */
 export interface BlobPath {
   readonly tableId: number;

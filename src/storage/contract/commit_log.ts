@@ -26,8 +26,8 @@ export interface CommitLogEvents {
 }
 
 /**
- * A commit on its way to the log. Its methods are called in this order: `beginWrite` and the rows
- * of each write, then `end`.
+ * A commit on its way to the log. The caller calls its methods in this order: `beginWrite` and the
+ * rows of each write, then `end`.
  */
 export interface PreparedCommit {
   /** Begins a write. The following rows have this table, owner and order of columns. */

@@ -6,8 +6,8 @@
  *
  * - The code that began a job ends it, once. No other job ever gets its id.
  * - A bug fails the job in which it occurs, and is passed to `onBug`.
- * - The list is in memory. It is empty after a restart, since no job survives one. The newest ended
- *   jobs are kept.
+ * - The list is in memory, and is empty after a restart, since no job survives a restart. The
+ *   newest ended jobs are kept.
  */
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";

@@ -61,7 +61,7 @@ export interface SegmentHome {
   readonly storageId: string;
   /** The absolute path of the storage. */
   readonly root: string;
-  /** The path below `segments` in the storage. Its last part is the table id. */
+  /** The path below `segments` in the storage, which ends with the table id. */
   readonly directory: string;
 }
 
@@ -85,7 +85,7 @@ export interface ManifestState {
   readonly firstLogFile?: number | undefined;
 }
 
-/** A change of the manifest. It is applied completely or not at all. */
+/** A change of the manifest, which is applied completely or not at all. */
 export interface ManifestChange {
   readonly addSegments?: readonly SegmentEntry[];
   /** Replaces entries with the same id, e.g. for a new deletion generation. */

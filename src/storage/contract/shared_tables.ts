@@ -54,8 +54,8 @@ export interface SharedMemtable {
   /** An id of the memtable that stays the same for this reader. */
   readonly id: number;
   /**
-   * The number of rows to read. It covers the rows at or below the bound and possibly more, but
-   * never fewer than the reader already has.
+   * The number of rows to read: at least the rows at or below the bound, and never fewer rows than
+   * the reader already has.
    */
   readonly rowCount: number;
   readonly hiddenCount: number;
@@ -95,7 +95,10 @@ export interface ShareBounds {
   readonly withTombstones: boolean;
 }
 
-/** Tables that are shared with one reader. They pin their files until they are released. */
+/**
+ * Tables that are shared with one reader. A share pins the files of its tables until it is
+ * released.
+ */
 export interface TableShares {
   readonly tables: readonly SharedTable[];
   /** Records damage that the reader found in one of the segments. */

@@ -2,12 +2,12 @@
  * Defines the interface of the store for the layers above: an ordered stream of row versions, read
  * up to a bound.
  *
- * - A row version is one state of one row under one seq, and never changes. It names the version
- *   that it replaces (`prev`, 0 for none) and the last seq of its commit.
+ * - A row version is one state of one row under one seq, and never changes. A row version names the
+ *   version that it replaces (`prev`, 0 for none) and the last seq of its commit.
  * - A tombstone is a version that marks its row as deleted, and contains the row's last values.
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
- * - Only `apply` assigns seqs. It runs without an await, so commits, seqs and the log file have the
- *   same order.
+ * - Only `apply` assigns seqs. The method runs without an await, so commits, seqs and the log file
+ *   have the same order.
  * - No layer above storage sees a version above `visibleSeq`, with one exception. A DML statement
  *   reads at `appliedSeq`. The statement writes in the same tick, or through a {@linkcode
  *   StagedCommit} begun in that tick, which fails if anything it read is rolled back.
@@ -203,8 +203,8 @@ export interface ScanOptions {
   /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
   readonly after?: Seq;
   /**
-   * Inclusive upper bound on the seq of a row. It does not affect which version is current. Default
-   * `upTo`.
+   * Inclusive upper bound on the seq of a row. The bound does not affect which version is current.
+   * Default `upTo`.
    */
   readonly seqMax?: Seq;
   /** The columns of each batch, in order. May include SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
@@ -570,8 +570,8 @@ export interface Store extends IndexReads {
   /** Adds a table or changes its definition. Existing data of the table is already loaded. */
   defineTable(definition: TableDefinition): void;
   /**
-   * Removes a table that the manifest no longer lists. Its files are removed once no reader pins
-   * them.
+   * Removes a table that the manifest no longer lists. The files of the table are removed once no
+   * reader pins them.
    */
   dropTable(tableId: number): void;
 

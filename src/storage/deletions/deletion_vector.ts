@@ -14,7 +14,8 @@
  *          …    8   hash64 of everything before, seeded with the segment id
  *
  * The manifest has the same hash. An intact file of an earlier generation under a newer name, for
- * example from a restored copy, would bring deleted rows back. It is therefore treated as damage.
+ * example from a restored copy, would bring deleted rows back. Such a file is therefore treated as
+ * damage.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -323,8 +324,8 @@ export class DeletionVector {
   }
 
   /**
-   * Encodes a file of the replacements up to a seq. They must not change in the meantime, but later
-   * ones may be added or removed. Each step examines some ten thousand rows.
+   * Encodes a file of the replacements up to a seq. These replacements must not change in the
+   * meantime, but later ones may be added or removed. Each step examines some ten thousand rows.
    */
   *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
     const count = yield* this.countUpTo(upTo);

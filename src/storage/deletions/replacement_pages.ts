@@ -24,8 +24,8 @@ interface SparsePage {
 }
 
 /**
- * A page with the replacing seq of each row, or 0. It is in shared memory, because other threads
- * also read it.
+ * A page with the replacing seq of each row, or 0. The page is in shared memory, because other
+ * threads also read it.
  */
 interface DensePage {
   readonly seqByRow: Float64Array;

@@ -1,6 +1,6 @@
 /**
- * `backup.json` lists the files of a finished backup. It is written last and durably, so a
- * directory without it is either not a backup or an unfinished one.
+ * Reads and writes `backup.json`, which lists the files of a finished backup. This file is written
+ * last and durably, so a directory without it is not a backup, or not a finished one.
  *
  *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
  *
@@ -23,7 +23,7 @@ const NAME = "backup.json";
 /** The characters with which every version of the list begins. */
 const BEGINNING = '{"format":';
 
-/** A path in the list. It consists of plain names and lies within the backup. */
+/** A path in the list, which consists of plain names and lies within the backup. */
 const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
 
 export interface BackupFile {

@@ -30,7 +30,8 @@ const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 const SUB = /^f[0-9]{4,9}$/;
 
 /**
- * Name of a stored file. It starts with a letter or digit, so it is neither hidden nor "." or "..".
+ * The name of a stored file, which starts with a letter or digit, so it is neither hidden nor "."
+ * or "..".
  */
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 

@@ -28,8 +28,8 @@ export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]):
 }
 
 /**
- * Returns the name for a segment's file in lost+found/. It includes the table id, which is the name
- * of its directory. A complete path might be too long.
+ * Returns the name for a segment's file in lost+found/. The name includes the table id, which is
+ * the name of the file's directory. A complete path might be too long.
  */
 export function nameInLostAndFound(from: string): string {
   return from.split("/").slice(-2).join("-");

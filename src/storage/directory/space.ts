@@ -1,8 +1,8 @@
 /**
  * Decides whether there is free space for writes. If free space is below the reserve, or the disk
  * has reported that it is full, only deletes and drops are accepted until there is room again. The
- * ballast is then freed, and must fit again before writes resume. It is reserved only if the
- * minimum free space remains in addition to it.
+ * ballast is then freed, and must fit again before writes resume. The ballast is reserved only if
+ * the minimum free space remains in addition to it.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -13,8 +13,8 @@ import type { Ballast } from "./ballast.ts";
 import { NO_DESCRIPTOR_HINT } from "./readable.ts";
 
 /**
- * A warning is logged when less than this share of the disk is free. It is repeated only after more
- * space was free in between.
+ * A warning is logged when less than this share of the disk is free. The warning is repeated only
+ * after more space was free in between.
  */
 const SCARCE_SHARE = 0.1;
 const AMPLE_SHARE = 0.12;

@@ -124,7 +124,7 @@ export function* claimSteps(
   }
 }
 
-/** Writes the mark. This is the last step, after which the directory is a storage. */
+/** Writes the mark, the last step, after which the directory is a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "a mark has a key");
   // Includes existing directories: an earlier attempt may have failed before their names became

@@ -1,6 +1,7 @@
 /**
- * Manages the files of the log. They are created ahead and filled with zeros, so that a sync never
- * has to write metadata. They are recycled, so that creating them is rare.
+ * Manages the files of the log. Files are created ahead of time and filled with zeros, so that a
+ * sync never has to write metadata. Old files are recycled, so that few new ones have to be
+ * created.
  *
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *

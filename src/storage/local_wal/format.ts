@@ -43,7 +43,8 @@
  *                    [u53 prev, if flags & 2, else 0]   a value per column (types/value_codec.ts)
  *
  * A commit that is too large for one frame consists of a part-begin frame, part frames and a
- * part-end frame, possibly over several files. It counts only if its end is there.
+ * part-end frame, possibly over several files. Such a commit is valid only if its part-end frame is
+ * present.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -95,7 +96,7 @@ export interface Frame extends FrameHead {
   readonly path: string;
   readonly offset: number;
   readonly length: number;
-  /** The body of the frame. It aliases the bytes of the file. */
+  /** The body of the frame, which aliases the bytes of the file. */
   readonly body: Uint8Array;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Encodes columnar rows, one column at a time. It first computes the length of each row, and then
- * writes each value at its offset. A loop over one column processes values of a single type. In
- * measurements, it took about half the time of a loop over rows. The output is the same as that of
- * `frame_rows.ts`.
+ * Encodes columnar rows, one column at a time. The encoder first computes the length of each row,
+ * and then writes each value at its offset. A loop over one column processes values of a single
+ * type. In measurements, such a loop took about half the time of a loop over rows. The output is
+ * the same as the output of `frame_rows.ts`.
  */
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { putU53 } from "../../base/bytes.ts";

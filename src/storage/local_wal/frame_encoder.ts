@@ -292,7 +292,10 @@ export class FrameEncoder {
     return { ...group, bytes };
   }
 
-  /** Called when the last taken group has been written or has failed. Its buffer is reused. */
+  /**
+   * Called when the last taken group has been written or has failed. The buffer of the group is
+   * reused.
+   */
   groupWritten(): void {
     this.#writtenBuffer = emptied(this.#writtenBuffer);
   }

@@ -23,7 +23,7 @@ import {
   type WalHeader,
 } from "./format.ts";
 
-/** A commit in the log. It consists of one frame or of the frames of its parts. */
+/** A commit in the log, which consists of one frame or of the frames of its parts. */
 export interface LoggedCommit {
   readonly frames: readonly Frame[];
   readonly lastSeq: number;
@@ -34,7 +34,7 @@ export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
   /** Log files before `firstFile`. They were released, but a crash restored their names. */
   readonly outdated: readonly string[];
-  /** Recycled files that still have their old names. Their contents are ignored. */
+  /** Recycled files that still have their old names, and whose contents are ignored. */
   readonly staleNames: readonly { readonly path: string; readonly now: number }[];
   /** The offset in the last file at which the log ends. */
   readonly offset: number;

@@ -6,13 +6,13 @@
  *                                                      ► group n ──written, durable──► settled
  *
  * - A group consists of the commits in the buffer when the previous group has become durable. There
- *   is no timer. One call off the event loop writes it and makes it durable.
+ *   is no timer. A single call off the event loop writes the group and makes it durable.
  * - Nothing is written after a group before that group is durable. A frame can therefore state how
  *   many earlier frames are durable: see `format.ts`.
  * - A large group of one commit is handed over in that commit's own tick, so that the disk works
  *   while the commit finishes its work in memory.
  * - The first group of a file, and all later ones, wait while that file is being made.
- * - In relaxed mode, a group settles when it is written, within a tick. It is synced later,
+ * - In relaxed mode, a group settles when it is written, within a tick. The group is synced later,
  *   together with other groups written in the meantime.
  * - A group for which the disk was full is wiped, and this group and all later groups are rolled
  *   back. The same happens if no descriptor was left to open the group's file; no part of the group

@@ -31,7 +31,7 @@ export class MemPartition {
   /** The newest row of each key, tombstones included. */
   readonly #keys = new KeyRows();
   #growth = SMALL_ROWS;
-  /** Orders of the partition's rows, by column. They are made on demand. */
+  /** Orders of the partition's rows, by column, which are created on demand. */
   readonly orders: PartOrders = new PartOrders();
   /** Live rows of each block of the list. Created on first use. */
   liveBlocks: (LiveBlock | undefined)[] | undefined;

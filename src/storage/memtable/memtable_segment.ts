@@ -78,7 +78,7 @@ interface FrozenColumn extends SegmentColumn {
   readonly vector: Vector;
 }
 
-/** Returns the rows of a memtable that no longer grows. They alias the memtable. */
+/** Returns the rows of a memtable that no longer grows. The rows alias the memtable. */
 export function frozenRowsOf(memtable: Memtable): FrozenRows {
   const { commitSeqs, deleted, owners, prevs, rowCount, seqs } = memtable;
   const columns = memtable.columns.map((column) => {

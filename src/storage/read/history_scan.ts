@@ -3,8 +3,9 @@
  * seq finds no rows there, except tombstones on request.
  *
  * - A row group in which every row had been replaced by that seq is skipped without being read.
- * - A tombstone that was never replaced has itself as its replacement. It is current unless its key
- *   was inserted again, which the segment does not record. The key is therefore looked up.
+ * - A tombstone that was never replaced has itself as its replacement. Such a tombstone is current
+ *   unless its key was inserted again, which the segment does not record. The key is therefore
+ *   looked up.
  */
 
 import { takeLater } from "../../types/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Reads the rows of one owner that are current at a seq, sorted by a secondary index. It merges the
- * indexes of segments and the sorted runs of memtables through a heap of their next rows, one range
- * of keys after the other.
+ * Reads the rows of one owner that are current at a seq, sorted by a secondary index. The scan
+ * merges the indexes of segments and the sorted runs of memtables through a heap of their next
+ * rows, one range of keys after the other.
  *
  * Segments stay pinned until the scan is closed.
  */

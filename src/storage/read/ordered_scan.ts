@@ -1,13 +1,13 @@
 /**
- * Reads the rows of one owner that are current at a seq, sorted by one column. It merges pieces
- * that are sorted separately (`ordered_piece.ts`), through a heap of their next rows.
+ * Reads the rows of one owner that are current at a seq, sorted by one column. The scan merges
+ * pieces that are sorted separately (`ordered_piece.ts`), through a heap of their next rows.
  *
- * The order of a row group is computed when it is requested for the second time, and is kept in the
- * chunk cache. It consists of sorted words with 48 bits of a value and 16 bits of its row. If the
- * file contained sorted indexes instead, every merge would have to sort.
+ * The order of a row group is computed when it is requested for the second time, and then stays in
+ * the chunk cache. An order consists of sorted words with 48 bits of a value and 16 bits of its
+ * row. If the file contained sorted indexes instead, every merge would have to sort.
  *
- * - An unsorted piece has the bound of its values as its key in the heap. It is sorted only when it
- *   reaches the top. If a table's column ascends with time, all but one or two pieces are never
+ * - An unsorted piece has the bound of its values as its key in the heap, and is sorted only when
+ *   it reaches the top. If a table's column ascends with time, all but one or two pieces are never
  *   sorted.
  * - Segments stay pinned until the scan is closed.
  */

@@ -1,9 +1,9 @@
 /**
  * Scans the rows of one owner that are current at a seq, as vectors, in ascending seq.
  *
- * The sources are fixed when the scan opens. They are segments, which the scan pins, and then
- * memtables. History segments are included only if they have a row for the scan. Later writes have
- * a seq above the bound, and after a flush, the old memtable stays available to scans that are
+ * The sources are fixed when the scan opens. The sources are segments, which the scan pins, and
+ * then memtables. History segments are included only if they have a row for the scan. Later writes
+ * have a seq above the bound, and after a flush, the old memtable stays available to scans that are
  * reading it. An ALTER TABLE may run between two steps. If a column that the scan reads was
  * dropped, or its stored form changed, the scan ends with an error.
  */
@@ -86,7 +86,7 @@ export class StoreScan implements Scan {
 }
 
 /**
- * Returns the sources that are files, oldest first. All of their seqs are below those in memory.
+ * Returns the sources that are files, oldest first. All seqs in files are below the seqs in memory.
  */
 function storedSources(table: StoredTable, filter: RowFilter): RowSource[] {
   const segments = table.segments.filter(

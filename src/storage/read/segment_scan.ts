@@ -311,7 +311,9 @@ export interface GroupRows {
   readonly isDeferred?: boolean;
 }
 
-/** The columns of the requested rows of one row group. Each is decoded once, on first access. */
+/**
+ * The columns of the requested rows of one row group. Each column is decoded once, on first access.
+ */
 export class GroupColumns {
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
@@ -340,8 +342,8 @@ export class GroupColumns {
   }
 
   /**
-   * Returns rows of a column, counted from the start of the group. They must be among the requested
-   * rows.
+   * Returns rows of a column, counted from the start of the group. The rows must be among the
+   * requested ones.
    */
   rows(columnId: number, from: number, to: number): Vector {
     if (this.#buffers !== undefined && columnId > 0 && this.#segment.reader.isNumeric(columnId)) {

@@ -25,7 +25,7 @@ import { encodeBlocks, encodeText } from "./text_encoder.ts";
 export interface EncodedChunk {
   readonly header: ChunkHeader;
   /**
-   * The encoded bytes. Their length is a multiple of 8. The array is empty if the header contains
+   * The encoded bytes, whose length is a multiple of 8. The array is empty if the header contains
    * the whole value.
    */
   readonly bytes: Uint8Array;

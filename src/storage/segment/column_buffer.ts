@@ -19,8 +19,8 @@ export class ColumnBuffer {
   }
 
   /**
-   * Returns bytes with arbitrary contents. They begin at the start of their memory, as in a column
-   * of a file.
+   * Returns bytes with arbitrary contents. The bytes begin at the start of their memory, as in a
+   * column of a file.
    */
   bytes(length: number): Uint8Array {
     // Allocates extra room, because the next rows rarely have text of the same length.

@@ -19,8 +19,8 @@
  *   same positions here as in the segment.
  * - The prefix of a string leaves out the bytes that all strings have in common.
  * - Every row of the segment is in the file: replaced ones, tombstones, and rows with NULL.
- * - The contents depend only on the segment and the definition of the index. Neither ever changes,
- *   so a missing or damaged file can be written again.
+ * - The contents depend only on the segment and the definition of the index. Neither of the two
+ *   ever changes, so a missing or damaged file can be written again.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";

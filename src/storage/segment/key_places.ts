@@ -7,8 +7,8 @@
  * that estimate.
  *
  * A Bloom filter is checked before the arrays. For most absent keys, 64 bytes of it suffice to say
- * "no". It consists of blocks of 512 bits with 10 bits per key, and each key sets 6 bits (blocked
- * as in Putze, Sanders and Singler 2007). About 1 in 100 absent keys gets a "maybe".
+ * "no". The filter consists of blocks of 512 bits with 10 bits per key, and each key sets 6 bits
+ * (blocked as in Putze, Sanders and Singler 2007). About 1 in 100 absent keys gets a "maybe".
  */
 import { assert } from "../../base/assert.ts";
 

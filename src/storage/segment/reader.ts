@@ -5,8 +5,8 @@
  *   heap. Chunks and pages are verified on first use. A verified chunk takes some 300 bytes.
  * - Damaged bytes cause a CorruptionError before any of them is used. Properties that the writer
  *   guarantees are asserted once a checksum was verified.
- * - Vectors and arrays may alias the map. They are read-only and valid until `close`, after which
- *   they have length 0. Owners that share a reader count its references.
+ * - Vectors and arrays may alias the map. Such views are read-only and valid until `close`, after
+ *   which they have length 0. Owners that share a reader count its references.
  * - Packed chunks have a separate code path, so that they do not slow down other chunks.
  */
 import { assert, defined } from "../../base/assert.ts";

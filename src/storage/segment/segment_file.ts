@@ -47,7 +47,7 @@ export class SegmentFile {
     }
   }
 
-  /** The bytes of the mapped file. Their length is 0 once the file is closed. */
+  /** The bytes of the mapped file, with length 0 once the file is closed. */
   get bytes(): Uint8Array {
     return this.#map.bytes;
   }

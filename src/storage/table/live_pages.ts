@@ -3,10 +3,10 @@
  * newer versions. A read skips pages without live rows, and caches the live rows of the others.
  * History thus costs a read only some nanoseconds for each page of 4,096 versions.
  *
- * - All of this is derived from the deletion vector and stored nowhere else, so it cannot be stale
- *   after a crash. It is valid until the page changes.
- * - It applies to reads at or above every replacement in the page. A replacement above a read's
- *   bound may be rolled back without a reader in another thread knowing. Such a read finds
+ * - The counts and rows are derived from the deletion vector and stored nowhere else, so they
+ *   cannot be stale after a crash. They are valid until the page changes.
+ * - The cached rows apply to reads at or above every replacement in the page. A replacement above a
+ *   read's bound may be rolled back without a reader in another thread knowing. Such a read finds
  *   its rows without the cache.
  */
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
@@ -32,7 +32,7 @@ const UNKNOWN = -1;
 const NO_PLACES = new Uint16Array(0);
 
 export class LivePages {
-  /** The number of pages examined so far. Each takes some microseconds. */
+  /** The number of pages examined so far. Examining a page takes some microseconds. */
   lookCount = 0;
   readonly #rows: PagedRows;
   readonly #rowCount: number;

@@ -8,7 +8,7 @@
  * - A damaged segment is quarantined permanently. A segment that the disk currently cannot read is
  *   unreadable: it is quarantined in this process, but not in the manifest, since the next process
  *   may find it intact.
- * - A history segment has no deletion vector. Its rows include the seqs of their replacements and
+ * - A history segment has no deletion vector: its rows include the seqs of their replacements and
  *   never change.
  * - Replacements that recovery could not record in an unreadable segment are kept until the flush
  *   after which the log no longer has them. By then, they are recorded or the segment is
@@ -339,7 +339,7 @@ export class OpenSegment {
     if (!this.#isDropped) this.#files.onDamage(this, damage);
   }
 
-  /** The number of tombstones. It is counted only once. */
+  /** The number of tombstones, which are counted only once. */
   get tombstoneCount(): number {
     this.#tombstoneCount ??= this.guard(() => tombstonesOf(this.reader));
     return this.#tombstoneCount;
@@ -443,7 +443,8 @@ export class OpenSegment {
   }
 
   /**
-   * Called when the deletion vector on disk is damaged. It is rewritten if there is one in memory.
+   * Called when the deletion vector on disk is damaged. The file is rewritten if the vector is in
+   * memory.
    */
   noteVectorDamaged(): void {
     if (this.#deletions !== undefined) this.#dirtySince = 0;

@@ -2,8 +2,8 @@
  * Finds versions of a key to which no newer version refers.
  *
  * If a key is inserted again after its tombstone has moved to history, the new version does not
- * refer to the tombstone as its predecessor, since an INSERT does not search history. Nor does the
- * tombstone refer to the new version. This module finds them by key.
+ * refer to the tombstone as its predecessor, since an INSERT does not search history. The tombstone
+ * does not refer to the new version either. This module finds them by key.
  */
 import type { Row } from "../../types/mod.ts";
 import type { StoredTable } from "./table.ts";

@@ -61,7 +61,10 @@ export class StoredTable {
   #waiting: Memtable[] = [];
   /** Segments of current versions: ascending, and with disjoint ranges of seqs. */
   segments: OpenSegment[];
-  /** History segments, ascending by lowest seq. Their ranges may overlap any other range. */
+  /**
+   * History segments, ascending by lowest seq. The range of a history segment may overlap any other
+   * range.
+   */
   history: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
@@ -233,12 +236,12 @@ export class StoredTable {
   }
 
   /**
-   * Row versions at or below this seq have expired; 0 if no version has.
+   * Returns the seq at or below which row versions have expired; 0 if no version has.
    *
-   * It never falls, even if the wall clock is set back. Expired rows stay invisible, because
-   * another row may have taken the key of an expired row since. There is one exception: if nothing
-   * was written while the clock was ahead, and the server was then restarted, rows that had expired
-   * reappear until their real expiry.
+   * This seq never decreases, even if the wall clock is set back. Expired rows stay invisible,
+   * because another row may have taken the key of an expired row since. There is one exception: if
+   * nothing was written while the clock was ahead, and the server was then restarted, rows that had
+   * expired reappear until their real expiry.
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
@@ -247,8 +250,8 @@ export class StoredTable {
   }
 
   /**
-   * Row versions at or below this seq may be discarded, because they have expired; 0 if there are
-   * none.
+   * Returns the seq at or below which row versions may be discarded because they have expired; 0 if
+   * there are none.
    */
   discardableSeq(ids: Pick<SeqGenerator, "agedSeq" | "lastSeqUpTo" | "msOf">): number {
     const expiredSeq = this.expiredSeq(ids);
@@ -271,7 +274,10 @@ export class StoredTable {
     return this.frozen;
   }
 
-  /** Makes a memtable that already has rows the active one. Its rows are newer than all others. */
+  /**
+   * Makes a memtable that already has rows the active one. The rows must be newer than all other
+   * rows.
+   */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
     assert(isAbove, "memtables ascend by seq");

@@ -1,6 +1,6 @@
 /**
- * A cursor on one row version in a memtable or a segment. It is reused from row to row, so that
- * finding a version allocates nothing.
+ * Implements a cursor on one row version in a memtable or a segment. A cursor is reused from row to
+ * row, so that finding a version allocates nothing.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType, Value } from "../../types/mod.ts";
