@@ -76,8 +76,8 @@ export class HashTurns {
   }
 
   /**
-   * Refuses the newest hash of the sender with the most; returns false if none has more than
-   * `count`.
+   * Refuses the newest hash of the sender with the most waiting hashes. Returns false if no sender
+   * has more than `count`.
    */
   #refuseOne(lanes: readonly Lane[], count: number): boolean {
     let from: { lane: Lane; sender: string; waiting: Waiting[] } | undefined;

@@ -8,7 +8,7 @@
  *   an earlier login, or a sender from which the user has logged in. Each known device has a count
  *   of its own.
  * - One login of a name is checked at a time, and one more may wait. Each known device has its own
- *   queue. The limits therefore hold for parallel attempts too.
+ *   queue. The limits therefore also hold for parallel attempts.
  *
  * The state is lost when the process ends. Memory is bounded: beyond the bound the oldest entry is
  * removed, and creating that many entries takes longer than an entry counts.
@@ -229,7 +229,9 @@ export class AuthBucket {
     this.#perSecond = perSecond;
   }
 
-  /** Uses up one attempt. Returns undefined, or the seconds to wait if none is left. */
+  /**
+   * Uses up one attempt. Returns the seconds to wait if no attempt is left; undefined otherwise.
+   */
   take(address: string): number | undefined {
     if (this.#perSecond === 0) return undefined;
     const nowMs = this.#clock.monotonicMs();

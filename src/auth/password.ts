@@ -1,6 +1,6 @@
 /**
- * Passwords: the policy for new ones, their storage, and a comparison that does not reveal whether
- * a user exists.
+ * Handles passwords: the policy for new passwords, their storage, and a comparison that does not
+ * reveal whether a user exists.
  *
  * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), which take about 30 ms of
  * one core off the event loop. Only a few hashes therefore run at a time. A bounded number wait,
@@ -89,7 +89,7 @@ export class PasswordHasher {
   }
 
   async #inTurn<T>(turn: HashTurn, work: () => Promise<T>): Promise<T> {
-    // A finished hash hands its slot to the next one, so the count stays the same.
+    // A finished hash passes its slot to the next hash, so the count stays the same.
     if (this.#running >= this.#runningMax) await this.#turns.wait(turn);
     else this.#running += 1;
     try {

@@ -58,7 +58,10 @@ export function minimumRoleOf(statement: StatementClass): Role {
   return STATEMENTS[statement].minimum;
 }
 
-/** Applies the role × statement matrix. `namespace` is the one that contains the object, if any. */
+/**
+ * Applies the role × statement matrix. `namespace` is the namespace that contains the object, if
+ * any.
+ */
 export function mayRun(
   principal: Principal,
   statement: StatementClass,

@@ -1,5 +1,5 @@
 /**
- * The secret that signs tokens: checks a configured one, and creates one if none is configured.
+ * Checks the configured secret that signs tokens, and creates a secret if none is configured.
  *
  * On a loopback address a missing secret is created once and kept in the data directory. On any
  * other address the operator must configure one of at least 32 bytes that is not from an example.

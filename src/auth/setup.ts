@@ -3,8 +3,8 @@
  *
  *     no root password ──setup or auth.root_password──► configured, for ever
  *
- * Calls run one after the other, so that one of several concurrent calls wins and the others find
- * the setup already done.
+ * Calls run one after another, so that only one of several concurrent calls succeeds. The others
+ * find the setup already done.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";

@@ -209,7 +209,7 @@ function flatObjectFrom(segment: string): Record<string, unknown> | undefined {
   return value as Record<string, unknown>;
 }
 
-/** Counts the names in the outermost object of a valid JSON text, including repeated ones. */
+/** Counts the names in the outermost object of a valid JSON text, including repeated names. */
 function topLevelNameCount(json: string): number {
   let depth = 0;
   let count = 0;

@@ -281,7 +281,7 @@ export class UserAdmin {
   }
 }
 
-/** The properties that one ALTER USER can change. */
+/** The properties that an ALTER USER statement can change. */
 const CHANGES = ["password", "role", "email"] as const;
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];

@@ -55,11 +55,11 @@ export interface SetupUsers {
 export interface Dependents {
   /** Views to drop. */
   readonly views?: readonly ViewEntry[];
-  /** Views, each of which replaces the one with the same viewId. */
+  /** Views, each of which replaces the view with the same viewId. */
   readonly changedViews?: readonly ViewEntry[];
-  /** Topics, each of which replaces the one with the same topicId. */
+  /** Topics, each of which replaces the topic with the same topicId. */
   readonly topics?: readonly TopicEntry[];
-  /** Sequences to create, or to replace those with the same sequenceId. */
+  /** Sequences, each of which is created or replaces the sequence with the same sequenceId. */
   readonly sequences?: readonly SequenceEntry[];
   readonly droppedSequences?: readonly SequenceEntry[];
   /** The numbers from which sequences continue. */
@@ -153,7 +153,7 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createSequence(entry: SequenceEntry): void;
-  /** Replaces the sequence with the same sequenceId. `mark` replaces how far it is used. */
+  /** Replaces the sequence with the same sequenceId, and its mark if `mark` is given. */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
   /** Drops either all of the sequences or no sequence. */
   dropSequences(entries: readonly SequenceEntry[]): void;
@@ -204,7 +204,7 @@ export interface Catalog {
 
   /** Returns a user; undefined if it was dropped. */
   user(userId: string): UserEntry | undefined;
-  /** All users, including dropped ones, ordered by id. */
+  /** All users, including dropped users, ordered by id. */
   users(): readonly UserEntry[];
   /** Returns true if the newest account of this name was dropped, so that no user has the name. */
   wasDropped(userId: string): boolean;
@@ -242,7 +242,7 @@ export interface Catalog {
   /**
    * Returns the number that owns a user's rows forever. A name that is used again after DROP USER
    * gets a new one.
-   * @returns undefined if the id has none yet and `create` is not set.
+   * @returns undefined if the id has no number yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
   /** Returns the user id of an owner number. */

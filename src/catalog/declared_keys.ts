@@ -47,7 +47,7 @@ export function keyNameOf(table: NamedTable): string | undefined {
 /** A primary key as its table declares it. */
 type DeclaredKey = Pick<IndexEntry, "columnIds" | "comment" | "name">;
 
-/** Returns the primary key that is in force; undefined if the table declares none. */
+/** Returns the primary key that is in force; undefined if the table declares no primary key. */
 export function declaredKeyOf(table: KeyedTable): DeclaredKey | undefined {
   const name = keyNameOf(table);
   if (name === undefined) {

@@ -549,7 +549,7 @@ export class Definitions {
     this.#put({ ...record, toSeq: seq });
   }
 
-  /** Adds a definition to memory that is newer than all earlier ones of its table. */
+  /** Adds a definition to memory. It must be newer than all earlier definitions of its table. */
   #remember(record: DefinitionRecord): void {
     const entry = tableFromJson(record.table, this.#types);
     const last = this.#records.get(entry.tableId);

@@ -177,7 +177,7 @@ export interface TableEntry {
   readonly namespace: string;
   readonly name: string;
   readonly kind: TableKind;
-  /** The columns in declared order, without dropped ones. */
+  /** The columns in declared order, without dropped columns. */
   readonly columns: readonly ColumnEntry[];
   /** The ids of the key columns, in key order. */
   readonly primaryKey: readonly number[];
@@ -343,7 +343,7 @@ export interface WebhookEntry {
    * part that signs. If absent, requests are not signed.
    */
   readonly secret?: string;
-  /** True if a message waits until earlier ones of its key are delivered. */
+  /** True if a message waits until earlier messages with its key are delivered. */
   readonly isOrdered: boolean;
   /** "created": messages committed since its creation; "earliest": all that the topic keeps. */
   readonly start: "created" | "earliest";

@@ -39,8 +39,8 @@ export function isReservedNamespace(name: string): boolean {
 }
 
 /**
- * Returns true if a namespace contains the server's own tables or none at all. Case does not
- * matter.
+ * Returns true if a namespace contains only the server's own tables or no tables at all. Case does
+ * not matter.
  */
 export function isSystemNamespace(name: string): boolean {
   return isReservedNamespace(name) && name.toLowerCase() !== DEFAULT_NAMESPACE;
@@ -106,8 +106,8 @@ function isUserId(userId: string): boolean {
 }
 
 /**
- * Returns why a text cannot be the id of a new user, as the end of a sentence; undefined if it can.
- * Two ids that look alike would make two users indistinguishable.
+ * Returns the reason why a text cannot be the id of a new user, as the end of a sentence; undefined
+ * if the text is a valid id. Two ids that look alike would make two users indistinguishable.
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;

@@ -72,7 +72,7 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // The checksum matched, so the value is the one given to `putSealed`.
+  // The checksum matched, so the value is the value given to `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 

@@ -2,7 +2,7 @@
  * Revoked token and session ids.
  *
  * An entry is kept until every token that it invalidates has expired, and a day longer, because the
- * clock may jump. Each new entry removes a few old ones.
+ * clock may jump. Each new entry removes a few old entries.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
@@ -17,7 +17,8 @@ interface RevocationRecord {
 const KEPT_MS: number = 24 * HOUR_MS;
 
 /**
- * The number of entries checked with each new one. More than one, so that old ones cannot pile up.
+ * The number of entries that are checked with each new entry. It is above one, so that old entries
+ * cannot pile up.
  */
 const LOOKED_AT_COUNT = 16;
 

@@ -19,7 +19,7 @@ export function seqErasOf(catalog: CatalogDatabase): readonly SeqEra[] {
   return erasFrom(catalog.setting(SETTING));
 }
 
-/** Returns the eras as written by the newest of these entries; undefined if none wrote any. */
+/** Returns the eras that the newest of these entries wrote; undefined if no entry wrote eras. */
 export function seqErasIn(journal: readonly JournalEntry[]): readonly SeqEra[] | undefined {
   for (const { changes } of journal.toReversed()) {
     const change = changes.findLast(([table, key]) => table === SETTINGS && key === SETTING);

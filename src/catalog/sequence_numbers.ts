@@ -33,7 +33,7 @@ export interface SequenceMark {
   readonly sequenceId: number;
   /** A decimal string, because JSON numbers cannot represent 64 bits. */
   readonly value: string;
-  /** Whether `value` itself may have been handed out; if not, it is the next number. */
+  /** Whether `value` itself may have been handed out. If not, `value` is the next number. */
   readonly isCalled: boolean;
 }
 
@@ -113,7 +113,7 @@ export class SequenceNumbers {
     return (block && usedIn(sequence, block)) ?? this.#markOf(sequence);
   }
 
-  /** Sets how far a sequence is used. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL … */
+  /** Sets the mark of a sequence. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL … */
   set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
     requireWithin(sequence, BigInt(value));
     const { sequenceId } = sequence;
@@ -210,7 +210,7 @@ export function markAfterRestore(
   return isFurther || (other === value && before.isCalled) ? before : own;
 }
 
-/** Returns how far a block is used. */
+/** Returns the mark that corresponds to a partly used block. */
 function usedIn(
   { sequenceId }: CountedSequence,
   { first, step, taken }: NumberBlock,

@@ -11,7 +11,7 @@ export interface RequestsOptions {
   /** The base URL, without a slash at the end. */
   readonly url: string;
   readonly environment: WholeEnvironment;
-  /** The deadline of a request; undefined for none. */
+  /** The deadline of a request; undefined for no deadline. */
   readonly timeoutMs: number | undefined;
 }
 

@@ -346,7 +346,8 @@ export class Session {
   }
 
   /**
-   * Records the user. A renewal can change the user too, if another page of the browser logged in.
+   * Records the user. A renewal can also change the user, if another page of the browser has logged
+   * in.
    */
   #become(userId: string | undefined): void {
     const before = this.#userId;

@@ -2,7 +2,7 @@
  * The configuration: a TOML file, then the environment, checked as a whole and frozen.
  *
  * Nothing is guessed and nothing is ignored: unknown keys, wrong types and values out of range are
- * refused, all at once, each with its position. The keys are in `keys.ts`.
+ * refused. All faults are reported together, each with its position. The keys are in `keys.ts`.
  *
  *     file ────parse──check──┐
  *                            ├──► rules between keys ──► Config and warnings

@@ -2,9 +2,9 @@
  * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either with the suffix
  * `_FILE`, which names a file that contains the value.
  *
- * Short names take precedence over long ones. An empty variable counts as unset. So does one whose
- * file is empty, but with a warning, since a file is named in order to set something. A variable
- * without a key causes a warning, since it may be meant for another program.
+ * Short names take precedence over long ones. An empty variable counts as unset. A variable whose
+ * file is empty also counts as unset, but causes a warning, since a file is named in order to set a
+ * value. A variable without a key causes a warning, since it may be meant for another program.
  */
 import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
 import { nearestKey } from "./names.ts";

@@ -3,9 +3,9 @@
  * and how it is divided.
  *
  * Each key that limits memory has a default: a fraction of the memory that the runtime leaves, up
- * to an amount that suffices on a large machine. The fractions of all parts, including those
- * without a key (`layer_limits.ts`), and the heaps of threads add up to about nine tenths of that;
- * the rest is for garbage. The parts are rarely all full at the same time.
+ * to an amount that suffices on a large machine. The fractions of all parts, including parts
+ * without a key (`layer_limits.ts`), and the heaps of threads add up to about nine tenths of that
+ * memory. The remaining tenth is for garbage. The parts are rarely all full at the same time.
  *
  * In a checked configuration the key is never 0. A server that could not even start within its
  * limit is refused here, before the system would kill it.

@@ -57,8 +57,8 @@ export interface RunningServer {
   replaceTls(tls: TlsTexts): string | undefined;
   /**
    * Refuses new work, lets running requests finish within `server.shutdown_timeout_secs`, answers
-   * the rest with SHUTTING_DOWN, sends the connections' queues, and closes. Resolves when the port
-   * is free.
+   * all other requests with SHUTTING_DOWN, sends the connections' queues, and closes. Resolves when
+   * the port is free.
    */
   stop(): Promise<void>;
 }

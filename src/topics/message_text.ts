@@ -15,7 +15,7 @@ interface Column {
   readonly toCell: (value: Value) => unknown;
 }
 
-/** The values of one row among column vectors. */
+/** The values of one row in a batch of column vectors. */
 export interface RowPlace {
   readonly columns: readonly (readonly Value[])[];
   readonly row: number;

@@ -111,7 +111,7 @@ export interface LiveEngine {
   }): LiveSubscription;
   /** The rows of `system.live`, one per subscription. */
   subscriptions(): readonly LiveRow[];
-  /** Finds the group that a query would join among the open ones. */
+  /** Finds the open group that a query would join. */
   match(plan: LivePlan): LiveMatch;
   /** Finds the group of a query that is followed as a whole. */
   matchResult(fingerprint: string): ResultMatch | undefined;

@@ -15,7 +15,7 @@ export interface DeliveryReport {
    */
   readonly counts: readonly number[];
   readonly sumSeconds: number;
-  /** The number of changes sent, including replayed ones. */
+  /** The number of changes sent, including replayed changes. */
   readonly changes: number;
   /** The number of subscriptions that wait for their socket or are catching up. */
   readonly behind: number;

@@ -152,8 +152,8 @@ function stepBack(
   try {
     const step = scan.next();
     if (step === undefined) {
-      // This version and all earlier ones are past their time to live. Clients are not told when a
-      // row expires, so they need no delete.
+      // This version and all earlier versions have expired. Clients are not notified when a row
+      // expires, so they need no delete.
       const { tableId: id } = program.plan;
       assert(prev <= store.expiredSeq(id), "a predecessor above the position is in history");
       return { row: undefined, prev: 0 };

@@ -29,7 +29,8 @@ export interface Pace {
    */
   readonly tickUnits: number;
   /**
-   * The budget of one subscription before the next one gets its turn. A typical batch has to fit.
+   * The budget of one subscription before the next subscription gets its turn. A typical batch has
+   * to fit.
    */
   readonly sliceUnits: number;
   /**

@@ -11,8 +11,8 @@
  * "behind" and "following" are both "ready" to the client. When behind, the subscription reads the
  * changes above its own cursor; when following, its feed reads for the whole group. Changes that
  * arrive while the snapshot is read or the socket is full are not buffered. The snapshot covers the
- * versions up to the boundary and the changes cover those after it, so none can be missed or sent
- * twice, and a slow client costs a cursor, not a queue.
+ * versions up to the boundary and the changes cover those after it, so no change can be missed or
+ * sent twice, and a slow client costs a cursor, not a queue.
  */
 
 import type { Principal } from "../../auth/mod.ts";

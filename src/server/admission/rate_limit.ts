@@ -8,7 +8,8 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * The number of buckets at which full ones are swept. It bounds the memory and the time of a sweep.
+ * The number of buckets at which full buckets are removed. It bounds the memory and the time of a
+ * sweep.
  */
 const BUCKETS_SWEEP_COUNT = 16384;
 

@@ -4,8 +4,8 @@
  *
  * Work on many connections runs in slices of a few milliseconds. Without slices, ending one user's
  * 5,000 connections would block the event loop for more than a second. The cost is that the last
- * ones continue until their turn. Each tick visits a tenth of all connections, so that connections
- * that were opened together, as after a restart, are not pinged together.
+ * connections continue until their turn. Each tick visits a tenth of all connections, so that
+ * connections that were opened together, as after a restart, are not pinged together.
  */
 import type { Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
@@ -46,7 +46,7 @@ export class Connections implements ConnectionAccess {
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
   readonly #bySender = new Map<string, number>();
   #cancelTick: CancelTimer | undefined;
-  /** The rest of the current round of ticks. */
+  /** The connections that the current round of ticks has not visited yet. */
   #round: Iterator<OpenConnection> = this.#open.values();
   #roundLeft = 0;
   #partsLeft = 0;
@@ -129,8 +129,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Ends the open connections of a session, or of all sessions of a user: the first of many in this
-   * time slice, and the rest in the next ones.
+   * Ends the open connections of a session, or of all sessions of a user. If there are many, some
+   * end in this time slice and the others in the next slices.
    */
   revoke({ userId, sessionId }: Revocation): void {
     const revoked = [...this.#open].filter(({ principal }) => {

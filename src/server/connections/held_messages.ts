@@ -1,6 +1,6 @@
 /**
  * Limits the bytes of WebSocket messages in memory: per user, per address, and in total. It counts
- * unfinished messages and finished ones that wait to be served.
+ * unfinished messages and finished messages that wait to be served.
  *
  * The runtime keeps the pieces of a message until its end, up to four times
  * `limits.max_message_size` for each socket, and does not report them: 300 sockets that each
@@ -12,8 +12,8 @@
  *                                                     │ the sample grows by much: all of them
  *                                                     └──beyond a bound──► refused ──a second──► cut
  *
- * Checking a socket takes 1.3 µs, so ten thousand quiet ones cost 0.4 % of a processor core. Data
- * that arrives within a tenth of a second can exceed a limit unnoticed.
+ * Checking a socket takes 1.3 µs, so ten thousand quiet sockets cost 0.4 % of a processor core.
+ * Data that arrives within a tenth of a second can exceed a limit unnoticed.
  *
  * Headers of frames, control frames and TLS make the difference slightly larger than the unfinished
  * part. An allowance for each frame covers them, and with each finished message the difference
@@ -55,7 +55,7 @@ const NEW_LOOKS_MAX = 10;
 /** Covers the header, the mask, the payload of a control frame, and the TLS overhead. */
 const FRAME_BYTES = 192;
 
-/** The size of the largest upgrade request, whose bytes the system counts as well. */
+/** The size of the largest upgrade request. The system also counts its bytes. */
 const HEAD_BYTES: number = 16 * 1024;
 
 /** The number of checks between refusing a socket and closing it. */

@@ -1,6 +1,6 @@
 /**
- * Limits the messages of one client: their rate, the number of invalid ones, and the number that
- * wait while the client does not read or the server serves other clients.
+ * Limits the messages of one client: their rate, the number of invalid messages, and the number
+ * that wait while the client does not read or the server serves other clients.
  *
  * Everything is allocated on first use, so ten thousand idle connections need no list here.
  */
@@ -79,7 +79,7 @@ export class Intake {
     return true;
   }
 
-  /** Returns the frame that has waited longest; undefined if none waits. */
+  /** Returns the frame that has waited longest; undefined if no frame waits. */
   next(): ClientFrame | undefined {
     const frame = this.#waiting?.shift();
     if (frame !== undefined) this.#waitingBytes -= frame.length;

@@ -77,13 +77,13 @@ export class Outbox {
     this.#owner = owner;
   }
 
-  /** The number of bytes that the network has not accepted yet, including held ones. */
+  /** The number of bytes that the network has not accepted yet, including held bytes. */
   get queuedBytes(): number {
     return this.#socket.getBufferedAmount() + this.#heldBytes;
   }
 
   /**
-   * The number of bytes handed to the socket since it opened. Queued text is counted in characters.
+   * The number of bytes passed to the socket since it opened. Queued text is counted in characters.
    */
   get bytesOut(): number {
     return this.#bytesOut;
@@ -129,7 +129,7 @@ export class Outbox {
     this.#write(frame);
   }
 
-  /** Hands all held frames to the socket. */
+  /** Passes all held frames to the socket. */
   flush(): void {
     // The runtime also corks while it handles a client's message.
     this.#mayHaveBacklog = true;

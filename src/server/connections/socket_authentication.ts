@@ -98,7 +98,8 @@ export function authFailure(code: string): AuthFailure {
 }
 
 /**
- * Returns the new format. Everything that the message leaves open stays as the upgrade requested.
+ * Returns the new format. Any property that the message does not specify stays as the upgrade
+ * requested.
  */
 function formatFrom(
   { compression, serialization }: AuthenticateFields,

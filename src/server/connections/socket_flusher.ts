@@ -24,7 +24,7 @@ const WRITES_PER_TICK = 256;
 const FIRST_WRITES = 32;
 
 interface Flushable {
-  /** Writes the held frames, if there are any left. */
+  /** Writes the remaining held frames, if there are any. */
   flushDue(): void;
 }
 

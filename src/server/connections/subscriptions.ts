@@ -1,6 +1,6 @@
 /**
  * The subscriptions of one connection, by the id that the client chose. The live engine keeps track
- * of those that wait for room in the socket.
+ * of the subscriptions that wait for room in the socket.
  */
 import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";

@@ -80,9 +80,12 @@ export interface ServerConfig {
 
 /** The memory that parts of the server may use, for all clients together. */
 export interface ServerMemory {
-  /** The limit for short bodies, and again for the first megabyte of longer ones. */
+  /**
+   * The limit for all short bodies, and a separate limit of the same size for the first megabyte of
+   * longer bodies.
+   */
   readonly bodyBytes: number;
-  /** The limit for the rest of longer bodies. */
+  /** The limit for the part of longer bodies beyond the first megabyte. */
   readonly largeBodyBytes: number;
   /** The limit for unfinished and waiting messages of clients. */
   readonly messageBytes: number;

@@ -38,7 +38,7 @@ export interface BodyBounds {
   /** The limit for known users and unknown callers of one address together. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
-  /** The limit for all senders, separately for short bodies and for longer ones. */
+  /** The limit for all senders, which applies separately to short bodies and to longer bodies. */
   readonly bytesMax: number;
 }
 

@@ -42,7 +42,7 @@ export class Cors {
     this.#publicOrigin = own === undefined ? undefined : asSent(own);
   }
 
-  /** Whether any origin is allowed. If none is, responses need no further check. */
+  /** Whether any origin is allowed. If no origin is allowed, responses need no further check. */
   get isOn(): boolean {
     return this.#origins.size > 0;
   }

@@ -19,7 +19,7 @@ const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 /** Query parameters that carry a token on other servers. */
 const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
 
-/** The time that a client has to read the rest of an answer that has ended. */
+/** The time that a client has to read the remaining bytes of an answer that has ended. */
 const ENDING_SECONDS = 5;
 
 /** The part of the runtime's server that a request uses. */
@@ -76,7 +76,7 @@ export class Exchange implements Caller {
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
   }
 
-  /** The caller's own id for the request, or else a new one. */
+  /** The caller's own id for the request, or a new id if the caller sent none. */
   get requestId(): string {
     this.#requestId ??= this.#options.requestIds.of(this.request);
     return this.#requestId;

@@ -57,7 +57,7 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
       },
       async cancel(reason) {
         isOver = true;
-        // A stream that has already failed has ended as well.
+        // A stream that has already failed needs no cancellation.
         await reader.cancel(reason).catch(() => undefined);
       },
     },

@@ -77,7 +77,7 @@ export function bugBody(): ErrorBody {
   return { code, message };
 }
 
-/** Returns the answer for an expected failure; undefined for anything else, which is a bug. */
+/** Returns the answer for an expected failure; undefined for any other error, which is a bug. */
 export function responseFromError(
   exchange: Exchange,
   error: unknown,

@@ -41,14 +41,17 @@ export function jsonFault(text: string): string {
   return `it is not JSON: ${foundAt(text, at)}${slip === undefined ? "" : `; ${slip}`}`;
 }
 
-/** Returns undefined for a text that is well-formed, or too deeply nested to tell. */
+/**
+ * Finds the fault in a text. Returns undefined if the text is well-formed, or too deeply nested to
+ * check.
+ */
 function faultOffset(text: string): number | undefined {
   try {
     checkJson(text);
     return undefined;
   } catch (error) {
     if (error instanceof MalformedJson) return error.at;
-    // The nesting is too deep, which the caller reports.
+    // The text is nested too deeply, which the caller reports.
     return undefined;
   }
 }

@@ -6,7 +6,7 @@
  * `body_ledger.ts` counts.
  *
  * Invariants: a user holds at most `userBytesMax`, or one body; all users hold at most `bytesMax`,
- * or one body; no later body overtakes one that waits for the second limit.
+ * or one body; no later body overtakes a body that waits for the second limit.
  */
 import { assert } from "../../base/assert.ts";
 

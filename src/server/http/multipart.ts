@@ -18,7 +18,9 @@ import { invalidInput, mediaType, textFromUtf8 } from "./request_body.ts";
 /** The maximum size of one part's headers. A name, a file name and a type need far less. */
 const PART_HEADER_BYTES_MAX = 8192;
 
-/** The maximum number of parts besides files: every known field once, and room for unknown ones. */
+/**
+ * The maximum number of parts besides files: every known field once, and room for unknown fields.
+ */
 const FIELDS_MAX = 32;
 
 const FILE_PREFIX = "file:";

@@ -56,7 +56,7 @@ export interface OperationParameter {
 export interface OperationAnswer {
   readonly description: string;
   readonly content?: Content;
-  /** Headers in addition to those of every answer, each with its meaning. */
+  /** The headers that only this operation adds to its answers, each with its meaning. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -78,6 +78,6 @@ export interface Operation {
   readonly messages?: { readonly client: Schema; readonly server: Schema };
   /** The successful answers, by status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** Error codes by status, in addition to those of every endpoint of this kind. */
+  /** The error codes by status that not every endpoint of this kind has. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;
 }

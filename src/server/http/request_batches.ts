@@ -1,6 +1,6 @@
 /**
- * Batches requests while many arrive: those that arrive in one tick of the event loop are served
- * together in the next.
+ * Batches requests while many arrive: requests that arrive in one tick of the event loop are served
+ * together in the next tick.
  *
  * Reading sockets, running statements and writing answers are large pieces of code with their own
  * data. A processor that switches between them for every request finds neither code nor data in its

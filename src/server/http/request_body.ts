@@ -109,7 +109,7 @@ function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
 
 /**
  * Returns the refusal for a body that could not be read. Only its size or its connection can be the
- * cause, and after a lost connection no client is left to read the answer.
+ * cause, and after a lost connection no client can read the answer.
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;

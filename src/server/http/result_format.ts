@@ -164,7 +164,7 @@ export function entryTail(result: StatementResult): string {
   return `${text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
 }
 
-/** The beginning of the most recent tail, since statements of one kind often follow each other. */
+/** The cached beginning of the most recent tail. Statements of one kind often follow each other. */
 let lastCount: {
   readonly rowCount: number;
   readonly message: string | undefined;

@@ -23,7 +23,7 @@ export function optional(schema: Schema): Optional {
   return { optional: schema };
 }
 
-/** The schema of an object. It permits further fields, because readers ignore unknown ones. */
+/** The schema of an object. It permits further fields, because readers ignore unknown fields. */
 export function bodyOf<Body>(given: Properties<Body>): Schema {
   const entries = Object.entries<Schema | Optional>(given);
   return {

@@ -4,7 +4,7 @@
  *     COPY … FROM STDIN   body of the request ──piece by piece──► SqlEngine ──► a result in JSON
  *     COPY … TO STDOUT    SqlEngine ──piece by piece──► body of the answer
  *
- * - A piece is read when the statement asks for it, so a slow statement slows the client down.
+ * - A piece is read when the statement requests it, so a slow statement slows the client down.
  * - The caller is checked again at the end of the body, before anything is stored: a session that
  *   has ended in the meantime stores nothing.
  */
@@ -226,7 +226,7 @@ class RequestBytes implements CopyBody {
         if (piece === "silent") return;
         bytes += piece?.length ?? 0;
       } catch {
-        // The client has left, so it does not read the answer either.
+        // The client has disconnected, so it does not read the answer either.
         return;
       } finally {
         cancelTimer();

@@ -130,7 +130,10 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   }
 }
 
-/** Authenticates by bearer token, or else by cookie, since an EventSource cannot send a header. */
+/**
+ * Authenticates by bearer token or, without one, by cookie, since an EventSource cannot send a
+ * header.
+ */
 function principalOf(
   exchange: Exchange,
   { auth, mayUseCookies }: Pick<LiveRouteOptions, "auth" | "mayUseCookies">,

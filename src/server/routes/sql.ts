@@ -396,8 +396,8 @@ function headersFor(
 }
 
 /**
- * Returns the notices for the header, as the answer's body has no place for them, or only for those
- * of one result.
+ * Returns the notices for the header. The body of the answer has no place for notices, or only for
+ * the notices of one result.
  */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];

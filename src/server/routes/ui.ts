@@ -1,6 +1,6 @@
 /**
  * `/ui`: the admin page and its assets. The same document is served for every path without an
- * extension; its script does the rest.
+ * extension. Its script shows the right page.
  */
 import type { Random } from "../../base/random.ts";
 import type { UiAssets } from "../contract/options.ts";

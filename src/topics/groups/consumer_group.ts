@@ -544,7 +544,9 @@ class Taken {
   }
 }
 
-/** Identifies a message's row among those of its topic; undefined without a primary key. */
+/**
+ * Returns a key that identifies a message's row within its topic; undefined without a primary key.
+ */
 function keyOf({ key, user }: TopicMessage): string | undefined {
   if (key === null) return undefined;
   return user === undefined ? key : `${user} ${key}`;

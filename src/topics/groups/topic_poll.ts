@@ -72,7 +72,7 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     this.wake();
   }
 
-  /** Called when the client has left. */
+  /** Called when the client has disconnected. */
   handleEvent(): void {
     if (this.#isWaiting) this.#leave();
   }
@@ -133,7 +133,7 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     this.#endForGood();
   }
 
-  /** Answers a client that has left, or whose consumer was killed. */
+  /** Ends the request of a client that has disconnected or whose consumer was killed. */
   #endForGood(): void {
     this.#end();
     try {
