@@ -53,7 +53,8 @@ const RETRY_MS = 5000;
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /**
- * Refuses to start if the archive is unusable. Later failures are reported and waited for.
+ * Refuses to start if the archive is unusable. Later failures are reported, and the archiver tries
+ * again.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */

@@ -172,7 +172,7 @@ export class BackupJobs implements BackupAccess {
     return { bringTo: { seq, eras, run } };
   }
 
-  /** Returns the written part of this server's log, which is kept as long as it is held. */
+  /** Returns the written part of this server's log, whose files stay until the hold is released. */
   async #tail(seq: Seq, held: DisposableStack): Promise<LogTail> {
     const { catalog, paths, store } = this.#options;
     // A commit that is not yet written will reach the log without further action.

@@ -42,20 +42,23 @@ export interface BackupParts {
   readonly bringInThread?: PointBringer | undefined;
 }
 
-/** Enough random bytes to keep any two incarnations of a database distinct. */
+/** The number of random bytes in the name of an incarnation, enough that no two names are equal. */
 const INCARNATION_BYTES = 16;
 
 /** While the archive is unreachable, the log may grow to this multiple of its usual length. */
 const ARCHIVE_WAITS = 4;
 
-/** The event also contains the order, which was part of the replaced state. */
+/**
+ * Records a finished restore in the audit log. The event also contains the order, which was part of
+ * the replaced state.
+ */
 export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
   if (order === undefined) return;
   const { orderedBy: actor, source: target } = order;
   await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
 }
 
-/** Names this incarnation of the database, unless it has a name already. */
+/** Gives this incarnation of the database a name, unless it already has one. */
 export function nameIncarnation(catalog: CatalogDatabase, random: Random): void {
   if ((catalog.setting(INCARNATION) ?? "") !== "") return;
   const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");

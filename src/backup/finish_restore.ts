@@ -53,7 +53,7 @@ export interface FinishedRestore {
   readonly before: string | undefined;
 }
 
-/** The parts of a database, apart from its lock, its secret and data that can be rebuilt. */
+/** The parts of a database, except for its lock, its secret and data that can be rebuilt. */
 const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
 const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 

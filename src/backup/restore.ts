@@ -86,7 +86,7 @@ export interface StageRequest {
   };
 }
 
-/** The order of a restore that the next startup finishes, stored beside the prepared copy. */
+/** The order of a restore that the next startup finishes, stored next to the prepared copy. */
 export interface RestoreOrder {
   readonly orderedBy: string;
   readonly source: string;

@@ -41,7 +41,7 @@ export class ByteReader {
     this.#position = position;
   }
 
-  /** Bytes not yet read. */
+  /** The number of bytes that have not been read yet. */
   get remaining(): number {
     return this.#bytes.length - this.#position;
   }

@@ -20,7 +20,7 @@ const SHORT_ZEROS_BYTES_MAX = 64;
 /** Up to this length a loop is faster than the call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
-/** Writes at its end. A u32 written earlier can be filled in later. */
+/** Appends values to a buffer. A u32 can be reserved and filled in later. */
 export class ByteWriter {
   #buffer: Buffer;
   #view: DataView;
@@ -229,7 +229,7 @@ export class ByteWriter {
     putU53(this.#view, offset, value);
   }
 
-  /** Writes text if it is ASCII. Otherwise it writes nothing and returns false. */
+  /** Writes a string if it is ASCII. Returns false, and writes nothing, for any other string. */
   #shortAscii(value: string): boolean {
     const count = value.length;
     const at = this.#reserve(count);
@@ -245,7 +245,7 @@ export class ByteWriter {
     return true;
   }
 
-  /** Reserves bytes at the end and returns its offset. */
+  /** Reserves bytes at the end, and returns their offset. */
   #reserve(count: number): number {
     const at = this.#length;
     const end = at + count;

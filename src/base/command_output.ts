@@ -36,7 +36,7 @@ export class ProgressClock {
     this.#toldMs = clock.monotonicMs();
   }
 
-  /** Returns true if nothing was reported for a while. The caller then reports progress. */
+  /** Returns true if the last report was some time ago. The caller then reports progress. */
   isDue(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#toldMs < PROGRESS_MS) return false;

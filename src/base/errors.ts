@@ -8,9 +8,9 @@ import { withoutMiddle } from "./short_text.ts";
 export type { ErrorCode };
 
 /**
- * The maximum length of a text in UTF-16 units. A message may quote a name as long as a request,
- * which must not be returned and logged in full. The beginning says what failed, and the end says
- * why.
+ * The maximum length of a message or hint in UTF-16 units. A message may quote a name as long as a
+ * request, which must not be returned and logged in full. The beginning of a message states the
+ * failure, and the end states the reason.
  */
 const TEXT_LENGTH_MAX = 2000;
 
@@ -121,7 +121,7 @@ export class CorruptionError extends Error {
   readonly path: string;
   /** The byte offset in the file at which the damage was noticed. */
   readonly offset: number;
-  /** Completes the sentence "Cannot read … at byte …: ". */
+  /** The end of the message that begins with "Cannot read … at byte …: ". */
   readonly what: string;
   /** True if the damage was logged where it was found. */
   isLogged = false;

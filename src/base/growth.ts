@@ -28,7 +28,7 @@ const MOVE_END = 0.97;
 /** The number of values appended between two pieces. */
 const LOOK_EVERY = 4096;
 
-/** The growth of one large array, or of any number of small ones, for which it keeps no state. */
+/** Manages the growth of one large array, or of any number of small arrays, which need no state. */
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;

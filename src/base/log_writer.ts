@@ -167,7 +167,7 @@ function fieldText(value: string | number | boolean): string {
   return /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Returns a message as one line, whatever a client included in it. */
+/** Returns a message as one line, even if it contains line breaks from a client. */
 function oneLine(message: string): string {
   return message.replaceAll(/[\r\n\u2028\u2029]/g, " ");
 }

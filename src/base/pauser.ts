@@ -9,7 +9,7 @@ import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
 const STEPS_PER_SLICE = 8;
 
 export interface PauserOptions {
-  /** Called at each step and after each wait. Throws if the work is to end. */
+  /** Called at each step and after each wait. Throws an error if the work must end. */
   readonly check?: () => void;
   /** The length of the first time slice, in milliseconds. */
   readonly firstSliceMs?: number;

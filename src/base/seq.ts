@@ -55,7 +55,7 @@ export interface SeqGeneratorOptions {
   nodeId: number;
   /** The number of the low 12 bits that contain the node id, 0 to 6. */
   nodeBits: number;
-  /** The highest id ever issued, so that a restart never goes back. */
+  /** The highest id ever issued. New ids are above it, so that ids never repeat after a restart. */
   last: Seq;
   /** Maps ids to clock times; absent if the caller never needs times. */
   times?: SeqTimes;

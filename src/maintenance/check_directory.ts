@@ -115,7 +115,8 @@ export function checkDirectory(
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
     copy = catalog.catalog;
-    // Open files need no names: if the process ends during the long part, nothing is left over.
+    // Removes the names of the open files, so that no file remains if the process ends during the
+    // long part.
     removeTree(disk, scratch);
     return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
   } finally {

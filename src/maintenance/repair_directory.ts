@@ -103,7 +103,7 @@ export function planRepair(
 /**
  * Executes a plan in a directory whose lock the caller has taken.
  *
- * @returns Paths in lost+found/ of everything that was taken out of use.
+ * @returns The paths in lost+found/ of all files that were taken out of use.
  * @throws {DatabaseError} @throws {DiskError} Completed steps stay done; run the repair again.
  */
 export function repairDirectory(

@@ -569,7 +569,7 @@ export class LocalStore implements Store, HistoryStore {
     if (expiredSeq === 0) return options;
     const { after = SEQ_ZERO, prevsAfter = Infinity } = options;
     const least = { after: Math.max(after, expiredSeq) };
-    // A row whose key was inserted again after the old row expired replaces nothing.
+    // A row whose key was inserted again after the old row expired replaces no row.
     return { ...options, ...least, prevsAfter: Math.max(prevsAfter, expiredSeq) };
   }
 

@@ -7,7 +7,7 @@ import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 export interface MessageThread<ToThread> {
   /** @param moved Objects that are transferred to the thread and can no longer be used here. */
   post(message: ToThread, moved?: readonly Bun.Transferable[]): void;
-  /** Ends the thread immediately, whatever it is doing. */
+  /** Ends the thread immediately, even in the middle of its work. */
   close(): void;
 }
 

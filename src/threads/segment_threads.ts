@@ -23,7 +23,7 @@ import type { Answer, HeapAnswer, JobMessage, Work } from "./segment_jobs.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
-/** A thread without work is ended after this time, because it occupies some megabytes. */
+/** The time after which an idle thread is ended, because a thread occupies some megabytes. */
 const IDLE_MS = 30_000;
 
 /** The maximum garbage of a thread if the process has ample memory. */

@@ -61,7 +61,7 @@ export function hasEra(text: string): boolean {
 /**
  * Returns the text in the form of ISO 8601, or undefined if the text has none of these forms.
  *
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE for a year before Christ.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE for a year BC.
  */
 export function isoFromWords(text: string): string | undefined {
   const era = ERA.exec(text);

@@ -10,7 +10,9 @@ import { DatabaseError } from "../base/errors.ts";
 import { DECIMAL_PRECISION_MAX } from "./data_type.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** More than twice the largest scale: the largest shift of a division. */
+/**
+ * Powers of ten, up to more than twice the largest scale, which is the largest shift of a division.
+ */
 const POWERS: readonly bigint[] = Array.from({ length: 96 }, (_, power) => 10n ** BigInt(power));
 
 /** Powers of ten by which a double can represent every multiple below 2^53 exactly. */

@@ -73,7 +73,9 @@ export function enumFromText(type: EnumType, text: string): number {
   );
 }
 
-/** Returns the label of a value. A value of a type that was dropped has none, and is a number. */
+/**
+ * Returns the label of a value. A value of a dropped type has no label, so its number is returned.
+ */
 export function textFromEnum(type: EnumType, position: number): string {
   return lookupOf(type).labels.get(position) ?? String(position);
 }

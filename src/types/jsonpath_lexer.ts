@@ -136,7 +136,7 @@ class PathLexer {
     }
   }
 
-  /** Reads `\n`, `\x41`, `\u0041`, `\u{1f600}`; any other character stands for itself. */
+  /** Reads `\n`, `\x41`, `\u0041`, `\u{1f600}`; any other escaped character represents itself. */
   #escape(): string {
     const rest = this.#text.slice(this.#at + 1, this.#at + 10);
     const [whole, ...digits] =

@@ -58,7 +58,7 @@ export type TypeOrder =
   | "interval"
   | "array"
   | "row"
-  /** Values without a type yet: text, or NULL. */
+  /** Values whose type is not known yet: strings, or NULL. */
   | "unknown";
 
 const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {

@@ -36,7 +36,7 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
 const PLAIN_DECIMAL: DecimalType = { kind: "decimal", precision: DECIMAL_PRECISION_MAX, scale: 10 };
 
 /**
- * Returns the type that an untyped literal takes beside a value of this type: the same type without
+ * Returns the type that an untyped literal adopts from a value of this type: the same type without
  * its length or digits, so that the literal is neither truncated nor rounded.
  */
 export function unbounded(type: DataType): DataType {

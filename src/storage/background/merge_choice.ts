@@ -86,7 +86,7 @@ function endOfDueRun(
     if (total + size > rowsMax) return 2 * largest <= total ? end : start;
     total += size;
     largest = Math.max(largest, size);
-    // Merging the smallest segments costs almost nothing, whatever their neighbours are.
+    // Merging the smallest segments costs almost nothing, regardless of their neighbours.
     const isDue = tier === 0 || 2 * largest <= total;
     if (isDue && end + 1 - start >= fanIn) return end + 1;
   }

@@ -27,8 +27,8 @@ export interface MergeSource {
   readonly readers: readonly SegmentReader[];
   readonly columns: readonly StoredColumn[];
   /**
-   * Records discarded versions during the first output: the one of current versions, or the only
-   * one if the sources are history.
+   * Records discarded versions during the first output: the output of current versions, or the only
+   * output if the sources are history.
    */
   readonly history: History;
   readonly output: "current" | "past";

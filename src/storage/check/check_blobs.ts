@@ -25,8 +25,8 @@ export interface BlobCheckOptions {
 }
 
 /**
- * Returns files that are damaged, or that are missing although a row refers to them. Changes
- * nothing.
+ * Returns uploaded files that are damaged, or that are missing although a row refers to them.
+ * Changes nothing.
  */
 export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): ListedBlob[] {
   const { disk, paths, blobs } = options;

@@ -7,8 +7,8 @@ import type { CorruptionError } from "../../base/errors.ts";
 
 export interface Finding {
   /**
-   * Whether the finding is damage. A note is not damage: it reports something that crashes,
-   * startups and repairs leave behind.
+   * Whether the finding is damage. A note is not damage: it reports leftovers of crashes, startups
+   * and repairs.
    */
   readonly kind: "damage" | "note";
   readonly path: string;

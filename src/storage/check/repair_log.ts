@@ -84,7 +84,7 @@ export function plannedCut(
       lost: lostFrames(disk, paths, { fileNumber, offset, flushedSeqOf }),
     };
   }
-  // If the beginning of the log is missing, nothing after that gap can be relied on.
+  // If the beginning of the log is missing, no commit after that gap can be relied on.
   const nextFile = firstLogFile ?? logFileNumbers(disk, paths)[0] ?? 1;
   return {
     lastFile: undefined,

@@ -25,7 +25,7 @@ export interface ConflictCheck {
 
 /**
  * Checks that a write does not need a key if its table has none.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if it does.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if the write needs a key.
  */
 export function requireKeyless(write: TableWrite, tableName: string): void {
   const { replacedSeqs, operation } = write;

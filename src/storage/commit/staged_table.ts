@@ -91,7 +91,7 @@ export class StagedTable {
     if (this.#lastPlace === -1) {
       const replaced = new PreparedReplacements();
       this.#lastPlace = this.#places.push({ place, replaced }) - 1;
-      // Reads the deletion vector early. In the commit's tick, once the log has the commit, nothing
+      // Reads the deletion vector early. In the commit's tick, once the log has the commit, no step
       // may fail.
       if (!(place instanceof Memtable)) void place.deletions;
     }

@@ -24,7 +24,7 @@ export interface SegmentEntry {
    * server listed the file.
    */
   readonly deletionHash?: DeletionHash;
-  /** The secondary indexes that have a file beside the segment. Absent if there are none. */
+  /** The secondary indexes with a file next to the segment. Absent if no index has a file. */
   readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
@@ -81,7 +81,7 @@ export interface TableState {
 export interface ManifestState {
   readonly segments: readonly SegmentEntry[];
   readonly tables: readonly TableState[];
-  /** The log file at which recovery begins; undefined if there was no log yet. */
+  /** The log file at which recovery begins; undefined if no log file has been created yet. */
   readonly firstLogFile?: number | undefined;
 }
 
@@ -109,11 +109,11 @@ export interface Manifest {
   readonly isBroken: boolean;
   load(): ManifestState;
   /**
-   * Publishes a change in one durable transaction. Once this returns, a crash does not undo the
-   * change.
+   * Publishes a change in one durable transaction. Once this method returns, a crash does not undo
+   * the change.
    *
-   * @throws {DatabaseError} DISK_FULL: nothing was changed. STORAGE_UNAVAILABLE: whether the change
-   * was made may be unknown.
+   * @throws {DatabaseError} DISK_FULL: nothing was changed. STORAGE_UNAVAILABLE: the outcome of the
+   *   change may be unknown.
    */
   publish(change: ManifestChange): void;
   /**

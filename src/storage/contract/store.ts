@@ -237,8 +237,8 @@ export interface ScanOptions {
 }
 
 /**
- * Divides the row groups of a scan among several readers. All readers open the same scan and ask
- * about the same groups in the same order. Each group goes to one reader.
+ * Divides the row groups of a scan among several readers. All readers open the same scan and query
+ * the same groups in the same order. Each group goes to one reader.
  */
 export interface ScanShare {
   /** Whether the next row group belongs to this reader. */

@@ -68,7 +68,7 @@ export class Ballast {
       if (this.#isTaking(attempt)) this.#state = "held";
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: an abandoned attempt has left nothing.
+      // Safe: an abandoned attempt leaves no file.
       if (!this.#isTaking(attempt)) return;
       log.warn("cannot reserve disk space for emergencies", { path, bytes, code: error.code });
       this.release();

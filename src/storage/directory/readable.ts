@@ -1,7 +1,7 @@
 /**
  * Interprets disk errors for a file that should exist. Such an error means either that this one
- * file is damaged, or that it currently cannot be opened. The latter says nothing about its
- * content.
+ * file is damaged, or that it currently cannot be opened. The latter does not mean that its content
+ * is damaged.
  */
 import { DatabaseError, DiskError, hasNoDescriptor, UnreadableError } from "../../base/errors.ts";
 

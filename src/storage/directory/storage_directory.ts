@@ -18,11 +18,11 @@ export interface ListedStorage {
   readonly storageId: string;
   /** An absolute path. */
   readonly root: string;
-  /** The key in its mark; "" if it has none yet. */
+  /** The key in the storage's mark; "" if the storage has no mark yet. */
   readonly key: string;
 }
 
-/** Files that may exist in a storage without tables, apart from its mark. */
+/** Files other than the mark that may exist in a storage without tables. */
 const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
 
 /**

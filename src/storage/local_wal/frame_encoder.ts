@@ -192,7 +192,7 @@ export class FrameEncoder {
     return true;
   }
 
-  /** Returns the seq of the next row; undefined if it is the one that a reader expects. */
+  /** Returns the seq of the next row; undefined if a reader expects this seq. */
   #seqToWrite(seq: number): number | undefined {
     if (this.#frameFirstSeq === 0) {
       this.#frameFirstSeq = seq;
@@ -301,8 +301,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Drops all groups, including the one taken. The next frame is written at the given earlier
-   * position.
+   * Drops all groups, including the group that the writer has taken. The next frame is written at
+   * the given earlier position.
    */
   takeBack(position: Position, lastSeq: number): void {
     this.#groups = [];

@@ -72,7 +72,7 @@ export class MemIndex {
   }
 
   /**
-   * Adds the rows that are missing.
+   * Adds the rows that the index lacks.
    *
    * @param newFrom The first row of the commit that is being made, whose last seq is not known yet.
    */

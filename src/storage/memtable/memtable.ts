@@ -109,9 +109,9 @@ export class Memtable {
   }
 
   /**
-   * Returns a secondary index, which may lag behind.
+   * Returns a secondary index, which may lag behind the memtable.
    *
-   * @param order The order of its keys, which never changes for an id.
+   * @param order The order of the keys, which never changes for the id of an index.
    */
   index(indexId: number, order: IndexOrder): MemIndex {
     let index = this.#indexes.get(indexId);
@@ -184,8 +184,8 @@ export class Memtable {
   }
 
   /**
-   * Appends rows that replace nothing, within the reserved capacity. Returns the number of the
-   * first.
+   * Appends rows that replace no version, within the reserved capacity. Returns the number of the
+   * first row.
    */
   pushNew(partition: MemPartition, seqs: Float64Array): number {
     const first = this.rowCount;

@@ -521,7 +521,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeValue(chunk, row) : chunk.value(row);
   }
 
-  /** Converts a system column to the one form in which it is returned. */
+  /** Converts a system column to the form in which the reader always returns it. */
   #system(columnId: number, groupIndex: number): Vector {
     const chunkIndex = this.#systemChunkIndex(columnId, groupIndex);
     return this.#wholeChunk(chunkIndex, (chunk) => {

@@ -96,7 +96,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    // Foreign files in place of a storage say nothing about the storage's own files.
+    // Foreign files in place of a storage do not show that the storage's own files are damaged.
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
