@@ -251,7 +251,10 @@ export class Auth {
     throw this.#bucket.failedToken(invalidCredentials(), caller);
   }
 
-  /** The last time a token of the user was used, to within a second; undefined for never. */
+  /**
+   * Returns the last time at which a token of the user was used, to within a second; undefined if
+   * no token was ever used.
+   */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
   }

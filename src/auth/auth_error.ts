@@ -44,7 +44,7 @@ export class AuthError extends Error {
   }
 }
 
-/** The call that returns a token. */
+/** The example call in error messages that shows how to get a token. */
 const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
 
 const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;

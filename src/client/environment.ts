@@ -179,7 +179,7 @@ class LazySocket implements Socket {
   }
 }
 
-/** Wraps an environment so that its timers may have any length. */
+/** Wraps an environment so that its timers accept a delay of any length. */
 export function withLongTimers(given: ClientEnvironment): WholeEnvironment {
   return {
     fetch: (url, request) => given.fetch(url, request),

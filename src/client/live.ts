@@ -51,7 +51,7 @@ const RESTARTS: ReadonlySet<string> = new Set([
   "SCHEMA_CHANGED",
 ]);
 
-/** How the connection must react to a subscription's error. */
+/** The reaction of the connection to the error of a subscription. */
 export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remove";
 
 export interface SubscriptionSettings {

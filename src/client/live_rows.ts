@@ -82,7 +82,7 @@ export class LiveQueryRows<Row extends object> {
     return held.map(({ row }) => row);
   }
 
-  /** Stream tables may have no key: each of their rows is then distinct. */
+  /** STREAM tables may have no key, in which case each row is distinct. */
   #keyOf(row: WireRow): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();

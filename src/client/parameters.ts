@@ -45,7 +45,7 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     );
   }
   const places = new ParameterPlaces(sql);
-  // Array.from also visits the holes of a list.
+  // Array.from also visits the holes of a sparse list.
   return Array.from(params, (each: unknown, index) => {
     const number = index + 1;
     if (Array.isArray(each) && places.isAloneInList(number)) throw noList(number);
@@ -115,7 +115,7 @@ function bytesText(bytes: Uint8Array): string {
   return text;
 }
 
-/** Whether a value is an object without a class; it may come from another realm. */
+/** Whether a value is an object without a class, even if it comes from another realm. */
 function isPlain(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

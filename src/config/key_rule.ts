@@ -26,12 +26,12 @@ export interface KeyRule<Value = unknown> {
   readonly max?: number;
   /** The only words that the text may be; any text if absent. */
   readonly words?: readonly string[];
-  /** The form of a text, or of each item of a list. */
+  /** The form that a text, or each item of a list, must have. */
   readonly form?: TextForm;
   /** True if the value is never shown, neither in messages nor in settings. */
   readonly isSecret?: boolean;
   /** True if the feature does not exist yet: only the default is accepted. */
   readonly isUnavailable?: boolean;
-  /** The short environment variable, in addition to the long form. */
+  /** The name of the short environment variable, which exists in addition to the long name. */
   readonly environment?: string;
 }

@@ -134,7 +134,7 @@ export interface TopicStreamRequest {
 
 /** Receives the messages of a stream. */
 export interface TopicStreamSink {
-  /** @returns Whether there is room for more; if not, `drained` must be called later. */
+  /** @returns Whether there is room for more messages. If not, `drained` must be called later. */
   messages(messages: readonly TopicMessage[]): boolean;
   /** Called once if the stream ends by itself. The error is CANCELLED after KILL. */
   ended(error: DatabaseError): void;

@@ -189,7 +189,7 @@ function sidesOf(batch: ChangeBatch, isNewest: Uint8Array, program: LiveProgram)
   return { isRow, rows, isLeaver, leavers };
 }
 
-/** Marks the versions that are the newest of their key at the boundary. */
+/** Marks each version that is the newest version of its key at the boundary. */
 function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
   const { store, program, after, boundary } = options;
   const { tableId, owner } = program.plan;

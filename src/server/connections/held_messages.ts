@@ -108,7 +108,7 @@ export interface HeldMessagesOptions {
 export class HeldMessages {
   readonly #options: HeldMessagesOptions;
   readonly #watched = new Map<WatchedSocket, Watched>();
-  /** Sockets by peer that have not been found among the descriptors yet. */
+  /** The sockets whose descriptors have not been found yet, by peer. */
   readonly #new = new Map<string, Watched>();
   readonly #descriptors = new Set<number>();
   /** Refused sockets, with the number of checks left until they are closed. */

@@ -287,7 +287,7 @@ function addErrorHeaders(headers: Headers, extra: ErrorExtra): void {
   if (extra.closes !== undefined) headers.set("Connection", "close");
 }
 
-/** People count statements from 1. The engine may already have numbered the message. */
+/** Numbers the statement in a message from 1, unless the engine has already done so. */
 function numbered(statementIndex: number, message: string): string {
   const prefix = `Statement ${statementIndex + 1}: `;
   return message.startsWith(prefix) ? message : prefix + message;

@@ -35,7 +35,7 @@ interface WaitingBody {
   readonly start: () => void;
 }
 
-/** One user's large bodies in memory. */
+/** The large bodies of one user that are in memory. */
 interface Sender {
   heldBytes: number;
   admissionCount: number;

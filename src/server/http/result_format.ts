@@ -22,7 +22,7 @@ const ROWS_IN_ONE_PIECE = 2048;
 /** Matches a name whose characters JSON writes unescaped. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
-/** The values that a JSON body has at its end. */
+/** The values at the end of a JSON body. */
 export interface Ending {
   readonly tookMs: number;
   /** The error; absent for success. */
@@ -36,7 +36,7 @@ export function isLarge(results: readonly StatementResult[]): boolean {
   return rowCount > ROWS_IN_ONE_PIECE;
 }
 
-/** Returns the format that `Accept` requests: JSON unless another is preferred. */
+/** Returns the format that `Accept` requests: JSON, unless another format is preferred. */
 export function formatFromAccept(accept: string | null): ResultFormat {
   if (accept === null || accept === "*/*" || accept === "application/json") return "json";
   let best: ResultFormat = "json";

@@ -115,7 +115,7 @@ class SqlRoute {
   readonly #options: SqlRouteOptions;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
-  /** The options of nearly every answer. */
+  /** The response options that nearly every request uses. */
   readonly #plainJson: TextResponseOptions;
 
   constructor(options: SqlRouteOptions) {
@@ -404,7 +404,7 @@ function noticesOf(format: ResultFormat, results: readonly StatementResult[]): r
   return results.flatMap(({ notices = [] }) => notices).slice(0, NOTICES_MAX);
 }
 
-/** Writes JSON for a header in ASCII, since clients differ in how they read other characters. */
+/** Writes JSON for a header in ASCII, because clients decode other characters in different ways. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[^\x20-\x7e]/g,

@@ -15,7 +15,7 @@ export class Webhooks implements WebhookAccess {
   /** The promises of the deliveries that are ending, and these deliveries. */
   readonly #ending = new Set<Promise<void>>();
   readonly #leaving = new Set<WebhookDelivery>();
-  /** Requests of webhooks that were dropped. */
+  /** The request counts of webhooks that were dropped. */
   #droppedDelivered = 0;
   #droppedFailed = 0;
   #isClosed = false;
