@@ -36,7 +36,7 @@ function* orderedTrigrams(text: string): Generator<OrderedTrigram> {
 }
 
 /** Returns each trigram of a text once. */
-export const trigramsOf = remembering((text): ReadonlySet<string> => {
+const trigramsOf = remembering((text): ReadonlySet<string> => {
   const found = new Set<string>();
   for (const { trigram } of orderedTrigrams(text)) found.add(trigram);
   return found;
