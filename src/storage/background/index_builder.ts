@@ -15,6 +15,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { shownKey } from "../commit/conflicts.ts";
 import type { Job } from "../contract/job_list.ts";
+import { SHARED_OWNER } from "../contract/store.ts";
 import { findDuplicate } from "../read/index_scan.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
@@ -89,7 +90,7 @@ export async function checkIndex(
     const steps = findDuplicate(table, index, { owner, upTo, after: expiredSeq });
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done === true) {
-        if (step.value !== undefined) throw duplicate(table, index, step.value);
+        if (step.value !== undefined) throw duplicate(table, index, { owner, key: step.value });
         break;
       }
       job.advance(
@@ -106,14 +107,19 @@ export async function checkIndex(
   return true;
 }
 
+/** The message names no key of a USER table, because the rows of other users are also checked. */
 function duplicate(
   { definition }: StoredTable,
   { order, stored }: TableIndex,
-  key: Parameters<typeof shownKey>[1],
+  { key, owner }: { readonly key: Parameters<typeof shownKey>[1]; readonly owner: number },
 ): DatabaseError {
+  const found =
+    owner === SHARED_OWNER
+      ? `several rows have ${shownKey(order.columns, key)}`
+      : "several rows of a user have the same key";
   return new DatabaseError(
     "DUPLICATE_KEY",
-    `Cannot create unique index "${stored.name}" of ${definition.name}: several rows have ${shownKey(order.columns, key)}`,
+    `Cannot create unique index "${stored.name}" of ${definition.name}: ${found}`,
     { hint: "change or delete all but one of them" },
   );
 }

@@ -138,6 +138,27 @@ test("an index of each owner's rows in a USER table", async () => {
   }
 });
 
+test("a duplicate in the rows of another user is not shown", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE USER 'own' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE NAMESPACE app; ALTER NAMESPACE app OWNER TO own");
+  await engine.run("CREATE USER TABLE app.n (title TEXT)");
+  engine.userId = "ann";
+  await engine.run("INSERT INTO app.n VALUES ('secret'), ('secret')");
+  engine.userId = "own";
+  for (const [name, sql] of [
+    ["n_pkey", "ALTER TABLE app.n ADD PRIMARY KEY (title)"],
+    ["byt", "CREATE UNIQUE INDEX byt ON app.n (title)"],
+  ]) {
+    const { error } = await engine.ask(sql ?? "");
+    expect(error?.code).toBe("DUPLICATE_KEY");
+    expect(error?.message).toBe(
+      `Cannot create unique index "${name}" of app.n: several rows of a user have the same key`,
+    );
+  }
+});
+
 test("a table has at most 64 indexes", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
