@@ -337,12 +337,15 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
   SUBSCRIPTION_FAILED: () => "The subscription failed on the server",
 };
 
-/** Returns whether two plans produce rows of the same form and identify rows in the same way. */
+/**
+ * Returns whether two plans of one query produce rows of the same form, identify rows in the same
+ * way, and have the same readers: a view that now depends on the caller has other rows for each.
+ */
 export function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
   return lookOf(before) === lookOf(after);
 }
 
-function lookOf({ fields, keyFields, sort, tables }: ResultPlan): string {
+function lookOf({ fields, fingerprint, keyFields, sort, tables }: ResultPlan): string {
   const tableIds = tables.map(({ owner, tableId }) => [tableId, owner]);
-  return JSON.stringify({ fields, keyFields, sort, tableIds });
+  return JSON.stringify({ fields, fingerprint, keyFields, sort, tableIds });
 }

@@ -398,6 +398,45 @@ describe("definitions and rights", () => {
     await current(follower);
     expect(follower.rows).toMatchObject([{ n: 3 }]);
   });
+
+  test("a view that comes to depend on the caller ends the subscriptions that share it", async () => {
+    await run(`CREATE USER reader WITH ROLE system PASSWORD 'long enough 4 all';
+      CREATE VIEW app.open_rooms AS SELECT id, name FROM app.rooms`);
+    const sql = "SELECT count(*) AS n FROM app.open_rooms";
+    const reader = principalFor(database, "reader");
+    const followers = [follow(sql), follow(sql, { as: reader })];
+    for (const follower of followers) await current(follower);
+    await run(`UPDATE app.rooms SET name = 'reader' WHERE id = 1;
+      CREATE OR REPLACE VIEW app.open_rooms AS
+        SELECT id, name FROM app.rooms WHERE name = current_user`);
+    for (const follower of followers) {
+      await until(() => follower.failure !== undefined);
+      expect(follower.failure).toMatchObject({ code: "SCHEMA_CHANGED" });
+    }
+    expect((await current(follow(sql))).rows).toMatchObject([{ n: 0 }]);
+    expect((await current(follow(sql, { as: reader }))).rows).toMatchObject([{ n: 1 }]);
+    await run("DROP USER reader");
+  });
+
+  test("callers differ by the moment from which changes are read", async () => {
+    await run("CREATE USER reader WITH ROLE system PASSWORD 'long enough 4 all'");
+    const reader = principalFor(database, "reader");
+    const sql = `SELECT count(*) AS n FROM
+      changes('app.rooms', CASE current_user WHEN 'root' THEN 0 ELSE $1::BIGINT END)`;
+    const params = [String(database.store.visibleSeq)];
+    const all = await current(follow(sql, { params }));
+    const none = await current(follow(sql, { params, as: reader }));
+    expect([...all.rows, ...none.rows]).toMatchObject([{ n: 3 }, { n: 0 }]);
+    await run("DROP USER reader");
+  });
+
+  test("a view of a moment that moves is refused", async () => {
+    await run(`CREATE VIEW app.open_rooms AS
+      SELECT id, name FROM app.rooms FOR SYSTEM_TIME AS OF (now() - INTERVAL '1 hour')`);
+    expect(() => follow("SELECT count(*) FROM app.open_rooms")).toThrow(
+      "Cannot subscribe with function now: its value changes even if the row does not",
+    );
+  });
 });
 
 test("KILL LIVE QUERY ends a subscription, and an error on a row ends it with its reason", async () => {

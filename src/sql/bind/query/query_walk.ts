@@ -55,6 +55,11 @@ function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
   const { relation } = from;
   if (relation.kind === "values") return relation.rows.flat();
   if (relation.kind === "function") return relation.functions.flatMap(({ args }) => args);
+  if (relation.kind === "table") return relation.past === undefined ? [] : [relation.past.moment];
+  if (relation.kind === "changes") {
+    const { past, upTo } = relation.changes;
+    return upTo === undefined ? [past.moment] : [past.moment, upTo];
+  }
   return queriesIn(relation).flatMap(expressionsIn);
 }
 
