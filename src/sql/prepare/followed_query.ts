@@ -47,6 +47,7 @@ import {
 import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
 import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
 import { watchOf } from "./statement_watch.ts";
+import { mayReadTombstones } from "./tombstone_reads.ts";
 
 /** A bound query that is followed as a whole. */
 export interface WholeQuery {
@@ -114,6 +115,7 @@ export function planFollowedQuery(
   const readsSystemViews = requirements.some(({ action }) => action === "read-system");
   const isOfCaller =
     readsSystemViews ||
+    mayReadTombstones(prepared) ||
     tables.some(({ owner }) => owner !== SHARED_OWNER) ||
     [...callsIn(select)].some(({ name }) => FIXED_FUNCTIONS.has(name));
   return {

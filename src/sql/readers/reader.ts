@@ -21,8 +21,9 @@ import { ownerOf } from "../execute/operators/scan.ts";
 import type { SequenceCalls, SettingCalls } from "../functions/base/function.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { ResultFormat } from "../ports/engine.ts";
-import { measuredNodes, measuredShape } from "../prepare/measured_nodes.ts";
+import { measuredShape } from "../prepare/measured_nodes.ts";
 import type { Prepared } from "../prepare/prepared.ts";
+import { mayReadTombstones } from "../prepare/tombstone_reads.ts";
 import type { RowText } from "../result/row_text.ts";
 import { JobAnswers } from "./answers.ts";
 import type {
@@ -232,12 +233,14 @@ export class ReaderThread {
     const { ledger, namespace, nowMicros, prepared, principal, profile } = query;
     const { slots, snapshotSeq } = query;
     const tables = tablesOf(prepared, catalog);
+    // A reader that reads tombstones also gets the history of its tables.
+    const withTombstones = mayReadTombstones(prepared);
     const pastSeqs = query.pastSeqs();
     const source = this.knows(plan) ? undefined : this.#sourceOf(query, tables);
     const shares = sharing.share(
       this.#sharing,
       tables.map(({ tableId }) => tableId),
-      { upTo: snapshotSeq, pastSeqs, withTombstones: mayReadTombstones(prepared) },
+      { upTo: snapshotSeq, pastSeqs, withTombstones },
     );
     const answers = this.#answersTo(query, tables);
     const job: RunningJob = new RunningJob(query, {
@@ -425,22 +428,4 @@ function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntr
 function namespacesOf(tables: readonly TableEntry[], catalog: Catalog): NamespaceEntry[] {
   const names = new Set(tables.map(({ namespace }) => namespace));
   return [...names].flatMap((name) => catalog.namespace(name) ?? []);
-}
-
-/** Cached, so that a cached plan is not examined at each run. */
-const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
-
-/**
- * Whether a statement may read tombstones, in its own plan or in a query within it. A reader then
- * also gets the history of its tables.
- */
-function mayReadTombstones(prepared: Prepared): boolean {
-  const known = TOMBSTONE_READS.get(prepared);
-  if (known !== undefined) return known;
-  const nodes = prepared.plan === undefined ? [] : measuredNodes(prepared.plan);
-  const mayRead = nodes.some(
-    (node) => node.kind === "changes" || (node.kind === "scan" && node.withTombstones),
-  );
-  TOMBSTONE_READS.set(prepared, mayRead);
-  return mayRead;
 }

@@ -430,6 +430,25 @@ describe("definitions and rights", () => {
     await run("DROP USER reader");
   });
 
+  test("deleted rows reach only a caller who may read history", async () => {
+    await run(`CREATE USER reader WITH ROLE user PASSWORD 'long enough 4 all';
+      ALTER TABLE app.rooms SET (ACCESS_LEVEL = 'PUBLIC');
+      DELETE FROM app.rooms WHERE id = 2`);
+    const reader = principalFor(database, "reader");
+    for (const sql of [
+      "SELECT count(*) AS n FROM app.rooms WHERE _deleted",
+      "SELECT max(n) AS n FROM (SELECT count(*) AS n FROM app.rooms WHERE _deleted) c",
+      "SELECT (SELECT count(*) FROM app.rooms WHERE _deleted) AS n FROM app.rooms LIMIT 1",
+      "WITH c AS (SELECT count(*) AS n FROM app.rooms WHERE _deleted) SELECT a.n FROM c a, c b",
+    ]) {
+      const [admin, other] = [follow(sql), follow(sql, { as: reader })];
+      for (const follower of [admin, other]) await current(follower);
+      expect(admin.rows).toMatchObject([{ n: 1 }]);
+      expect(other.rows).toMatchObject([{ n: 0 }]);
+    }
+    await run("DROP USER reader");
+  });
+
   test("a view of a moment that moves is refused", async () => {
     await run(`CREATE VIEW app.open_rooms AS
       SELECT id, name FROM app.rooms FOR SYSTEM_TIME AS OF (now() - INTERVAL '1 hour')`);

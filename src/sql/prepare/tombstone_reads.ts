@@ -1,0 +1,21 @@
+/**
+ * Finds the statements that read deleted rows. The rows of such a statement depend on the caller's
+ * right to read history.
+ */
+import { measuredNodes } from "./measured_nodes.ts";
+import type { Prepared } from "./prepared.ts";
+
+/** Cached, so that a cached plan is not examined at each run. */
+const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
+
+/** Whether a statement may read tombstones, in its own plan or in a query within it. */
+export function mayReadTombstones(prepared: Prepared): boolean {
+  const known = TOMBSTONE_READS.get(prepared);
+  if (known !== undefined) return known;
+  const nodes = prepared.plan === undefined ? [] : measuredNodes(prepared.plan);
+  const mayRead = nodes.some(
+    (node) => node.kind === "changes" || (node.kind === "scan" && node.withTombstones),
+  );
+  TOMBSTONE_READS.set(prepared, mayRead);
+  return mayRead;
+}
