@@ -22,8 +22,8 @@ function drawn(grid: Locator): Promise<string[]> {
 }
 
 /**
- * Moves the scroll bar to a share of its way, and returns the first cells of the drawn rows. A drag
- * moves the bar again and again, whereas a single move may be undone by the end of the scroll before.
+ * Moves the scroll bar to a share of its way, and returns the first cells of the drawn rows. A
+ * drag moves the bar again and again. The end of the scroll before may undo a single move.
  */
 async function drawnAfterDrag(grid: Locator, share: number): Promise<string[]> {
   await grid.evaluate<void, number, Scrolling>((element, part) => {
