@@ -7,7 +7,7 @@
  * Others write in the meantime. The statement answers once the index is ready or dropped. A stop of
  * the server leaves it as it is, and the next start continues.
  */
-import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { mayRead, type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { repeatedly } from "../../base/repeatedly.ts";
@@ -70,7 +70,7 @@ export function authorizeIndexes(
   for (const name of node.type === "drop index" ? node.names : [node.name]) {
     const place = { namespace: name.schema ?? namespace, name: name.name };
     const holder = catalog.namespace(place.namespace);
-    const table = indexNamed(catalog, place)?.table;
+    const table = visibleIndex(catalog, place, principal)?.table;
     if (table !== undefined) requireAlter(principal, table, { namespace: holder });
     // An earlier statement in the text may create the index.
     else {
@@ -178,6 +178,20 @@ interface IndexPlace {
   readonly index: IndexEntry;
 }
 
+/** Finds an index by name; undefined if it does not exist or the caller may not read its table. */
+function visibleIndex(
+  catalog: Catalog,
+  place: Parameters<typeof indexNamed>[1],
+  principal: Principal,
+): IndexPlace | undefined {
+  const at = indexNamed(catalog, place);
+  return at !== undefined && isVisible(at.table, catalog, principal) ? at : undefined;
+}
+
+function isVisible(table: TableEntry, catalog: Catalog, principal: Principal): boolean {
+  return mayRead(principal, table, catalog.namespace(table.namespace));
+}
+
 /**
  * Returns an index that the caller may alter; undefined if IF EXISTS skips it.
  *
@@ -193,7 +207,7 @@ function foundIndex(
   catalog: Catalog,
 ): IndexPlace | undefined {
   const place = { namespace: name.schema ?? namespace, name: name.name };
-  const at = indexNamed(catalog, place);
+  const at = visibleIndex(catalog, place, principal);
   if (at !== undefined) {
     requireAlter(principal, at.table, { namespace: catalog.namespace(at.table.namespace) });
     return at;
@@ -219,7 +233,8 @@ export function renameIndex(
   const { catalog } = deps;
   const { ifExists, name, to } = node;
   const shown = `${name.schema ?? namespace}.${name.name}`;
-  const keyed = tableOfKey(catalog, { namespace: name.schema ?? namespace, name: name.name });
+  const named = tableOfKey(catalog, { namespace: name.schema ?? namespace, name: name.name });
+  const keyed = named !== undefined && isVisible(named, catalog, principal) ? named : undefined;
   if (keyed !== undefined) {
     requireAlter(principal, keyed, { namespace: catalog.namespace(keyed.namespace) });
   }

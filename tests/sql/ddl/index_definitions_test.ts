@@ -159,6 +159,36 @@ test("a duplicate in the rows of another user is not shown", async () => {
   }
 });
 
+test("an index of a hidden table answers as a missing index", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE USER 'srv' WITH PASSWORD 'correct horse 9' ROLE service");
+  await engine.run("CREATE NAMESPACE app");
+  await engine.run(
+    "CREATE TABLE app.h (id INT PRIMARY KEY, v INT) WITH (ACCESS_LEVEL = 'DBA'); CREATE INDEX h_v ON app.h (v)",
+  );
+  for (const user of ["ann", "srv"]) {
+    engine.userId = user;
+    for (const sql of ["DROP INDEX app.X", "ALTER INDEX app.X RENAME TO y"]) {
+      const answers = await Promise.all(
+        ["h_v", "h_pkey", "none"].map(async (name) => {
+          const { error } = await engine.ask(sql.replace("X", name));
+          return [error?.code, error?.message.replace(name, "X")];
+        }),
+      );
+      expect(answers[0]).toEqual(answers[2]);
+      expect(answers[1]).toEqual(answers[2]);
+    }
+    const { error, results } = await engine.ask("DROP INDEX IF EXISTS app.h_v");
+    expect(error?.code).toBe(user === "ann" ? "PERMISSION_DENIED" : undefined);
+    expect(results.map(({ message }) => message)).toEqual(
+      user === "ann" ? [] : ["Index app.h_v does not exist"],
+    );
+  }
+  engine.userId = "root";
+  await engine.run("DROP INDEX app.h_v");
+});
+
 test("a table has at most 64 indexes", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
