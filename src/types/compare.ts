@@ -174,6 +174,12 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
   }
 }
 
+/** Whether SQL's `=` considers two values equal: NaN equals NaN, and 0 equals -0. */
+export function haveSameGroupKey(type: DataType, left: Value, right: Value): boolean {
+  const [a, b] = [groupKeyOf(type, left), groupKeyOf(type, right)];
+  return a === b || Object.is(a, b);
+}
+
 /**
  * Returns the key of an element. The key begins with its length, which distinguishes ['a,b'] from
  * ['a', 'b'].

@@ -31,6 +31,7 @@ export {
   compareValues,
   groupKeyMakerFor,
   groupKeyOf,
+  haveSameGroupKey,
 } from "./compare.ts";
 export { concat } from "./concat.ts";
 export {

@@ -304,6 +304,12 @@ function widthBucket([x = null, low = null, high = null, count = null]: readonly
       "Cannot find the bucket: the bucket count must be positive, and the bounds must differ",
     );
   }
+  if (Number.isNaN(value) || !Number.isFinite(from) || !Number.isFinite(to)) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot find the bucket: the bounds must be finite, and the value must not be NaN",
+    );
+  }
   const isAscending = from < to;
   if (isAscending ? value < from : value > from) return 0;
   if (isAscending ? value >= to : value <= to) return buckets + 1;

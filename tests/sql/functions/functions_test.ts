@@ -670,6 +670,10 @@ const SEEING_NULL = new Set([
 
 test.each([
   ["sqrt", [-1], "VALUE_OUT_OF_RANGE"],
+  ["to_char", [dbl("NaN"), "999.9"], "VALUE_OUT_OF_RANGE"],
+  ["to_char", [dbl("-Infinity"), "9.99EEEE"], "VALUE_OUT_OF_RANGE"],
+  ["to_char", [dbl("Infinity"), "RN"], "VALUE_OUT_OF_RANGE"],
+  ["to_timestamp", [dbl("Infinity")], "VALUE_OUT_OF_RANGE"],
   ["ln", [0], "VALUE_OUT_OF_RANGE"],
   ["log", [1, 2], "DIVISION_BY_ZERO"],
   ["power", [0, -1], "VALUE_OUT_OF_RANGE"],

@@ -7,7 +7,7 @@
  */
 import {
   type DataType,
-  groupKeyOf,
+  haveSameGroupKey,
   type Row,
   type Value,
   valueAt,
@@ -96,6 +96,6 @@ function mayEqual(left: Row, right: Row, types: readonly DataType[]): boolean {
     const one = left[i] ?? null;
     const other = right[i] ?? null;
     if (one === null || other === null) return true;
-    return groupKeyOf(type, one) === groupKeyOf(type, other);
+    return haveSameGroupKey(type, one, other);
   });
 }

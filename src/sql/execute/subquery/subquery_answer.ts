@@ -9,6 +9,7 @@ import {
   type DataType,
   gatheredArray,
   groupKeyOf,
+  haveSameGroupKey,
   type Row,
   type Value,
   valueAt,
@@ -131,7 +132,7 @@ function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: 
     const right = row[i] ?? null;
     if (left === null || right === null) return null;
     last = evaluates[i]?.([left, right], call) ?? null;
-    if (groupKeyOf(type, left) !== groupKeyOf(type, right)) return last;
+    if (!haveSameGroupKey(type, left, right)) return last;
   }
   return last;
 }
@@ -188,7 +189,7 @@ function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType
     const left = operands[i] ?? null;
     const right = row[i] ?? null;
     if (left === null || right === null) return true;
-    return groupKeyOf(type, left) === groupKeyOf(type, right);
+    return haveSameGroupKey(type, left, right);
   });
 }
 

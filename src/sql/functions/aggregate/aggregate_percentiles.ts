@@ -42,6 +42,8 @@ function interpolate(sorted: ArrayLike<number>, fraction: number): number {
   const below = Math.floor(position);
   const low = sorted[below] ?? 0;
   const high = sorted[Math.ceil(position)] ?? low;
+  // The difference of two infinities, and of NaN and any number, would be NaN.
+  if (position === below || low === high) return low + 0;
   return low + (position - below) * (high - low) + 0;
 }
 

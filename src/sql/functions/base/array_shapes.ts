@@ -8,7 +8,7 @@ import {
   type DataType,
   DIMENSIONS_MAX,
   dimensionsOf,
-  groupKeyOf,
+  haveSameGroupKey,
   isArrayValue,
   tooDeep,
   type Value,
@@ -38,7 +38,7 @@ export function flatItems(
 /** Whether two elements are equal; NULL equals NULL. */
 export function sameElement(type: DataType, left: Value, right: Value): boolean {
   if (left === null || right === null) return left === right;
-  return groupKeyOf(type, left) === groupKeyOf(type, right);
+  return haveSameGroupKey(type, left, right);
 }
 
 /**

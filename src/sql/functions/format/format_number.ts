@@ -34,6 +34,9 @@ export function formatDouble(
   value: number,
   { digitsMax, pattern }: { pattern: string; digitsMax: number },
 ): string {
+  if (!Number.isFinite(value)) {
+    throw unformattable(`${value} has no digits; write it with ::text`);
+  }
   const format = patternOf(pattern);
   if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
   if (format.isScientific) return formatScientific(value, format);

@@ -70,6 +70,12 @@ const MAKE_INTERVAL: Overload = {
 /** Converts seconds since 1970 to a timestamp. */
 function timestampFromEpoch([seconds = null]: readonly Value[]): Value {
   const value = seconds as number;
+  if (!Number.isFinite(value)) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot make a timestamp of ${value} seconds: the number of seconds must be finite`,
+    );
+  }
   const days = Math.floor(value / 86_400);
   return joinTimestamp(days, Math.round((value - days * 86_400) * MICROS_PER_SECOND));
 }
