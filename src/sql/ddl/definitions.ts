@@ -265,7 +265,7 @@ export class DefinitionStatements {
     return messageResult(await change(), principal.userId);
   }
 
-  /** What changes sequences and the columns that take their numbers. */
+  /** Returns the tools that change sequences and the columns that take their numbers. */
   get #redefining(): { readonly deps: DefinitionDeps; readonly redefine: Redefine } {
     return {
       deps: this.#deps,

@@ -29,7 +29,7 @@ interface TypeCaller {
   readonly namespace: string;
 }
 
-/** As in PostgreSQL. */
+/** The maximum length of a label, which is the same in PostgreSQL. */
 const LABEL_BYTES_MAX = 63;
 
 const LABELS_MAX = 1000;

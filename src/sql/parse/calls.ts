@@ -240,7 +240,7 @@ type WordyFunction = "extract" | "substring" | "overlay" | "trim" | "position" |
 function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
-  // With commas, these are ordinary calls.
+  // These words begin ordinary calls if commas separate the arguments.
   const isPlain = word !== "extract" && word !== "position" && word !== "normalize";
   if (isPlain && isPlainCall(cursor)) return parseCall(cursor, start, name);
   const outer = cursor.enter();

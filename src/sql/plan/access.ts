@@ -142,7 +142,7 @@ function productOf(parts: readonly KeyPart[]): number {
   );
 }
 
-/** What is searched for the keys. */
+/** Describes the index or primary key that is searched for the keys. */
 interface KeyUse {
   /** Whether it contains keys with NULL, as an index does, unlike a primary key. */
   readonly findsNull?: boolean;

@@ -24,7 +24,7 @@ export function atCell(
 
 function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
   if (query.type === "with" || query.type === "with recursive") {
-    // With changes in WITH, it is not known which of them met the value.
+    // Several changes of a WITH may have met the value, so no cell can be named.
     const isOfParts = query.bind.some(({ statement }) => isChanging(statement));
     return isOfParts ? undefined : cellAt(query.in, place);
   }

@@ -122,8 +122,8 @@ export async function maintainTables(
   void runInTick(begun, (tableId, job) => run(store, tableId, job));
   await settled(clock, begun);
   const [first] = begun;
-  // With several tables, each has its own row. A user who named a single table must not overlook
-  // its error.
+  // Each of several tables has its own row. A user who named a single table must not overlook its
+  // error.
   if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
   return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
 }

@@ -34,7 +34,7 @@ export function bindReturning(
   if (returning === undefined) return undefined;
   const outputs = bindSelectedColumns(returning, {
     context: { ...placeIn(from, { clause: "RETURNING", deps }), mergeAction },
-    // As in a query, `*` of an entry of WITH has only the declared columns.
+    // The `*` of an entry of WITH has only the declared columns, as it has in a query.
     withSystemColumns: deps.isOutermost,
   });
   const used = new Set<number>();

@@ -22,7 +22,7 @@ export type ClaimsMark = number;
 export class ReferenceClaims {
   readonly #needed = new ClaimedKeys(() => this.#added);
   readonly #removed = new ClaimedKeys(() => this.#added);
-  /** What undoes each claim since the first mark, oldest first; undefined without a mark. */
+  /** Functions that undo the claims since the first mark, oldest first; undefined without one. */
   #added: (() => void)[] | undefined;
 
   /** Records claims from now on, so that `returnTo` can undo them. */

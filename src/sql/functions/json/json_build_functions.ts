@@ -113,7 +113,7 @@ function toJson([value = null]: readonly Value[], types: readonly DataType[]): s
   return jsonTextOf(firstType(types), value);
 }
 
-/** With a second argument of TRUE, each field begins a line. */
+/** Each field begins a line if the second argument is TRUE. */
 function rowToJson(
   [row = null, isSpread = false]: readonly Value[],
   types: readonly DataType[],

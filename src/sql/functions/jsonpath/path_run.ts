@@ -36,7 +36,7 @@ export type Receiver = (item: PathItem) => boolean;
 /** True, false, or undefined for unknown. */
 type Truth = boolean | undefined;
 
-/** What the surroundings of a part define. */
+/** The values that the surroundings of a part of a path define. */
 interface PathScope {
   /** The item that a filter tests. */
   readonly current: PathItem;

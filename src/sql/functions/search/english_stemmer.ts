@@ -35,7 +35,7 @@ const BEGINNINGS = ["gener", "commun", "arsen"];
 const VOWEL = /[aeiouy]/;
 const DOUBLE = /(?:bb|dd|ff|gg|mm|nn|pp|rr|tt)$/;
 
-/** Endings, and what replaces them. Of endings with a common end, the longest comes first. */
+/** Endings and their replacements. The longest of several endings with a common end comes first. */
 type Endings = readonly (readonly [ending: string, instead: string])[];
 
 const STEP_2: Endings = [

@@ -68,7 +68,7 @@ function hasWeight({ weights }: TsQueryWord, { weight }: TsPosition): boolean {
   return weights === 0 || (weights & (1 << weight)) !== 0;
 }
 
-/** Where a part of a phrase ends. */
+/** The places in a document at which a part of a phrase ends. */
 interface PhrasePlaces {
   /** Ascending. */
   readonly positions: readonly number[];

@@ -15,7 +15,7 @@ export type SearchTokenKind =
 export interface SearchToken {
   readonly kind: SearchTokenKind;
   readonly text: string;
-  /** Where the token begins in the text, in UTF-16 units. */
+  /** The start of the token in the text, in UTF-16 units. */
   readonly start: number;
 }
 

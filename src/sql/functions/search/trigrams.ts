@@ -67,7 +67,7 @@ class ExtentSearch {
   readonly #sought: ReadonlySet<string>;
   readonly #all: readonly OrderedTrigram[];
   readonly #isStrict: boolean;
-  /** Where each trigram of the extent occurs last. */
+  /** The last place of each trigram within the extent. */
   readonly #lastAt = new Map<string, number>();
   #from = -1;
   #size = 0;
