@@ -34,7 +34,10 @@ import { insteadOfFunction } from "./other_names.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
-/** The maximum number of characters to bind again. A part counts each time it is bound. */
+/**
+ * The maximum number of characters that may be bound again. Text that is bound repeatedly counts
+ * each time.
+ */
 const BOUND_AGAIN_MAX = 131_072;
 
 /** A fixed cost, in characters, that each repeated binding adds. */
@@ -42,7 +45,7 @@ const BOUND_AGAIN_COST = 100;
 
 /** Statistics that the binder may use to choose a plan. */
 export interface TableStatistics {
-  /** Returns the number of rows in a table, or 0 if no plan depends on it. */
+  /** Returns the number of rows in a table, or 0 if no plan may depend on the number. */
   rowsOf(table: TableEntry): number;
   /** Returns how many integers lie between the bounds of a column (both inclusive), if known. */
   spanOf(table: TableEntry, columnId: number): number | undefined;
@@ -62,20 +65,26 @@ export interface BindingOptions {
 
 export type BindingWatch = (bytes: number) => void;
 
-/** Parts bound between two checks of the deadline: about a tenth of a millisecond. */
+/**
+ * The number of parts bound between two checks of the deadline, which take about a tenth of a
+ * millisecond.
+ */
 const PARTS_PER_LOOK = 256;
 
-/** Parts bound between two ticks: one or two milliseconds. */
+/**
+ * The number of parts bound before other work of the event loop runs; they take one or two
+ * milliseconds.
+ */
 const PARTS_PER_TICK = 2048;
 
 /**
- * The minimum memory used by one part of a statement: its node in bound, planned and compiled form.
+ * The minimum memory used by one part of a statement: a node in bound, planned and compiled form.
  */
 const BYTES_PER_PART = 512;
 
 /** State that grows while a statement is bound. */
 export class StatementBinding {
-  /** The types of `$1`, `$2`, …, where `$n` has slot n − 1. Lifted literals follow them. */
+  /** The types of `$1`, `$2`, …; `$n` has slot n − 1. The slots of lifted literals follow. */
   readonly parameterTypes: readonly DataType[];
   readonly requirements: Requirement[] = [];
   /** The tables that the statement reads at an earlier moment. */
@@ -89,7 +98,8 @@ export class StatementBinding {
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: StoredNumber[] = [];
   /**
-   * Rows of long VALUES lists that were bound before the rest, keyed by the rows of their nodes.
+   * Rows of long VALUES lists that were bound before the rest of the statement, keyed by the rows
+   * of the syntax tree.
    */
   readonly longRows: Map<readonly (readonly Expr[])[], BoundRows> = new Map<
     readonly (readonly Expr[])[],
@@ -97,9 +107,9 @@ export class StatementBinding {
   >();
   /** The number of views expanded so far. */
   viewCount = 0;
-  /** The nesting depth at which WITH entries and views in the current query read each other. */
+  /** The nesting depth to which WITH entries and views of the current query read one another. */
   towerHeight = 0;
-  /** Columns that show whether an outer join found a row, for the relations that need this. */
+  /** For relations that need it, a column that shows whether an outer join found a row. */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
   #boundAgain = 0;
@@ -136,7 +146,7 @@ export class StatementBinding {
 
   /**
    * Whether the binder should let other work run, because it has bound many parts since the last
-   * pause. Unlike {@linkcode endStep}, this does not start a new count of the allowed parts.
+   * pause. Unlike {@linkcode endStep}, this method does not reset the count.
    */
   isSliceOver(): boolean {
     if (this.#partCount - this.#partsBeforeTick < PARTS_PER_TICK) return false;
@@ -158,7 +168,7 @@ export class StatementBinding {
   }
 
   /**
-   * Counts the tables that the statement, or a view in the statement, reads.
+   * Counts tables that the statement reads, directly or through a view.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -173,7 +183,7 @@ export class StatementBinding {
   }
 
   /**
-   * Binds a named query. Returns the depth at which it reads other named queries.
+   * Binds a named query. Returns the query and the depth to which it reads other named queries.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -198,9 +208,9 @@ export class StatementBinding {
   }
 
   /**
-   * Records that a part of the text is bound again: a recursive query whose types turned out wider,
-   * or the arguments of an aggregate that may belong to another query. Without this limit, the
-   * repeats of nested parts would multiply.
+   * Records that a part of the text is bound again: for example, a recursive query whose types
+   * turned out to be wider, or the arguments of an aggregate that may belong to another query.
+   * Without the limit, the repetitions of nested parts would multiply.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -234,7 +244,7 @@ export class StatementBinding {
     }
   }
 
-  /** Records that a query of this depth is read. */
+  /** Records that the current query reads a named query of this depth. */
   readTower(height: number): void {
     this.towerHeight = Math.max(this.towerHeight, height);
   }
@@ -301,21 +311,30 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
   }
 }
 
-/** Collects the aggregates of a block. Its presence means that aggregates are allowed here. */
+/**
+ * Collects the aggregates of a query block. If it is present, aggregates are allowed in the
+ * expression.
+ */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
   /** The aggregates of the block, indexed for lookup. */
   readonly known: EquivalenceClasses<BoundAggregate>;
-  /** GROUPING calls. Their presence also makes the block a grouping block. */
+  /**
+   * The GROUPING calls of the block. A block with such a call is a grouping block even without
+   * aggregates.
+   */
   readonly groupings: { readonly args: readonly BoundExpression[]; readonly start: number }[];
 }
 
-/** Collects the window calls of a block. Its presence means that they are allowed here. */
+/**
+ * Collects the window calls of a query block. If it is present, window calls are allowed in the
+ * expression.
+ */
 export interface WindowSink {
   readonly calls: BoundWindowCall[];
   /** The window calls of the block, indexed for lookup. */
   readonly known: EquivalenceClasses<BoundWindowCall>;
-  /** The windows of the calls. Calls over the same rows in the same order share one. */
+  /** The windows of the calls. Calls over the same rows in the same order share one window. */
   readonly orders: BoundWindow[];
   readonly knownOrders: EquivalenceClasses<BoundWindow>;
   /** The windows defined by the WINDOW clause. */
@@ -324,11 +343,14 @@ export interface WindowSink {
 
 export interface NamedWindow {
   readonly window: BoundWindow;
-  /** Whether the window definition has a frame, in which case it cannot be extended. */
+  /** Whether the window definition has a frame. A window with a frame cannot be extended. */
   readonly hasFrame: boolean;
 }
 
-/** Collects the table functions of a select list. Its presence means that they are allowed here. */
+/**
+ * Collects the table functions of a select list. If it is present, they are allowed in the
+ * expression.
+ */
 export interface ExpansionSink {
   readonly calls: ExpansionCall[];
   /** The calls of the select list, indexed for lookup. */
@@ -337,7 +359,7 @@ export interface ExpansionSink {
 
 export interface ExpansionCall {
   readonly made: BoundTableFunction;
-  /** The columns from which the result of the call is read. */
+  /** The columns through which the result of the call is read. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -360,7 +382,7 @@ export interface ExpressionContext {
   readonly outer?: Correlation | undefined;
 }
 
-/** The expression that contains a query. */
+/** The enclosing expression of a query, from which the query may read values. */
 export interface Correlation {
   /** The context of the containing expression. */
   readonly context: ExpressionContext;

@@ -17,19 +17,19 @@ import type {
   OuterReference,
 } from "./bound_expressions.ts";
 
-/** A right that a statement needs; checked at every execution. */
+/** A right that a statement needs. It is checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "read-history" | "write"; readonly table: TableEntry }
   /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
-  /** The right to take an id, which is granted to all users. */
+  /** The right to generate an id, which all users have. */
   | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number };
 
 /** The rows of VALUES. */
 export interface BoundRows {
   readonly rows: readonly (readonly BoundExpression[])[];
-  /** Values that replace the rows. */
+  /** The values of the rows if all of them are constants; used in place of the expressions. */
   readonly constants: ConstantRows | undefined;
   /** The type of each column. */
   readonly types: readonly DataType[];
@@ -40,9 +40,12 @@ export interface PastRead {
   /** The position in the statement's list of past reads. */
   readonly index: number;
   readonly table: TableEntry;
-  /** The seq or the time to read at, without columns. */
+  /** The seq or the time at which the table is read; the expression reads no columns. */
   readonly moment: BoundExpression;
-  /** Whether a seq within a commit is taken as it is, as a position among changes. */
+  /**
+   * Whether the moment may be any seq within a commit, because it is used as a position among
+   * changes.
+   */
   readonly isExact?: boolean;
 }
 
@@ -50,7 +53,7 @@ export interface PastRead {
 export interface ChangesRead {
   /** The table, and the seq above which its changes are read. */
   readonly past: PastRead;
-  /** The last seq, without columns; undefined for that of the snapshot. */
+  /** The last seq, as an expression without columns; undefined for the seq of the snapshot. */
   readonly upTo: BoundExpression | undefined;
 }
 
@@ -65,7 +68,7 @@ export type BoundRelation =
        * Returns the number of integers between the bounds of a column (both inclusive), if known.
        */
       readonly spanOf: (columnId: number) => number | undefined;
-      /** Absent if the newest rows are read. */
+      /** The earlier moment at which the table is read; absent if the newest rows are read. */
       readonly past?: PastRead | undefined;
       readonly alias: string;
       /** The declared columns, then `_seq` and `_deleted`. */
@@ -94,10 +97,10 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of table functions that run side by side. */
+      /** The rows of table functions that run side by side, as in ROWS FROM. */
       readonly kind: "function";
       readonly functions: readonly BoundTableFunction[];
-      /** Whether an additional last column numbers the rows from 1. */
+      /** Whether an additional last column contains the row number, counted from 1. */
       readonly hasOrdinality: boolean;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -110,8 +113,8 @@ export type BoundRelation =
     }
   | {
       /**
-       * The rows of `first`, followed by those of `next` over the rows of the previous step, until
-       * a step yields none.
+       * The result of a recursive query: the rows of `first`, followed by the rows that `next`
+       * derives from the rows of the previous step, until a step yields none.
        */
       readonly kind: "recursive";
       readonly recursion: BoundRecursion;
@@ -122,7 +125,7 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of the previous step, read within `next`. */
+      /** The rows of the previous step of a recursive query, read within `next`. */
       readonly kind: "working";
       readonly recursion: BoundRecursion;
       readonly alias: string;
@@ -151,7 +154,8 @@ export interface BoundTableFunction {
   readonly name: string;
   readonly args: readonly BoundExpression[];
   /**
-   * Whether the function is called even if an argument is NULL; if not, such a call yields no rows.
+   * Whether the function is called even if an argument is NULL. Otherwise such a call yields no
+   * rows.
    */
   readonly seesNull: boolean;
   /** The number of columns. */
@@ -184,8 +188,7 @@ export interface BoundCte {
   readonly name: string;
   readonly query: BoundSelect;
   /**
-   * Whether the statement requires the rows of the entry to be computed once, however often they
-   * are read.
+   * Whether the rows of the entry have to be computed exactly once, however often they are read.
    */
   readonly isKept: boolean;
   readonly isVolatile: boolean;
@@ -216,7 +219,7 @@ export interface SystemView {
  */
 export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value[])[]>;
 
-/** The reader of a system view. */
+/** The caller that reads a system view, and the columns that the call needs. */
 export interface SystemCall {
   readonly userId: string;
   readonly role: Role;
@@ -235,8 +238,8 @@ export type BoundFrom =
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
       /**
-       * For a full join: the columns merged by USING or NATURAL, taken from whichever side has the
-       * row.
+       * For a full join: the columns merged by USING or NATURAL. Each has the value of whichever
+       * side has the row.
        */
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** For LATERAL: the values of each left row that the right side reads. */
@@ -247,15 +250,18 @@ export type BoundFrom =
        */
       readonly asGroups?: JoinedGroups | undefined;
       /**
-       * True if the right side consists of rows of expressions over left-hand columns; set only in
-       * plans.
+       * True if the right side consists of rows of expressions over columns of the left side; set
+       * only in plans.
        */
       readonly isBeside?: true;
     };
 
 export type BoundJoin = Extract<BoundFrom, { kind: "join" }>;
 
-/** The left side of a LATERAL, joined with groups, beside the outputs of the right side. */
+/**
+ * A LATERAL join rewritten as a join of the left side with groups, and the outputs that stand for
+ * the right side.
+ */
 export interface JoinedGroups extends BoundJoin {
   readonly left: BoundJoin;
 }
@@ -267,8 +273,8 @@ export interface BoundOutput {
 
 export interface GroupingSets {
   /**
-   * The positions in `groupBy` of each set's expressions; all other expressions are NULL in that
-   * set.
+   * The positions in `groupBy` of the expressions of each set. In the rows of a set, all other
+   * expressions are NULL.
    */
   readonly sets: readonly (readonly number[])[];
   /** The column that contains the index of the set to which a row belongs. */
@@ -284,7 +290,10 @@ export interface BoundSelect {
   /** For GROUPING SETS, ROLLUP and CUBE: the rows are grouped once for each set. */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
-  /** Whether the block aggregates, even if both lists are empty (HAVING alone). */
+  /**
+   * Whether the block aggregates. HAVING alone makes a block aggregate even if both lists are
+   * empty.
+   */
   readonly isAggregated: boolean;
   readonly having: BoundExpression | undefined;
   readonly windows: readonly BoundWindowCall[];

@@ -1,8 +1,8 @@
 /**
  * Bound expressions: computations of values, queries within them, aggregates and windows.
  *
- * A bound tree contains neither lifted literals nor the identity of a caller. These are slots,
- * which are filled at each execution, so one bound tree serves every caller and every literal.
+ * A bound tree has slots in place of lifted literals and of the caller's identity. The slots are
+ * filled at each execution, so one bound tree serves every caller and every literal.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -19,21 +19,26 @@ export interface BoundColumn {
   readonly id: number;
   readonly name: string;
   readonly type: DataType;
-  /** The stored column from which this column comes, used for flags, pushdown and dependencies. */
+  /**
+   * The stored column that this column was read from, used for flags, pushdown and dependencies.
+   */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
 
-/** Computes a value from values; called once per row unless there is a loop for the column. */
+/**
+ * Computes a value from values. It is called once per row, unless the expression has a loop over
+ * whole columns.
+ */
 export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
 /** A literal that is read before its statement runs: an unreadable constant or a lifted literal. */
 export interface LiteralRead {
   readonly slot: number | undefined;
-  /** The value of a constant. */
+  /** The value of a constant, which is passed to `read`. */
   readonly value: Value;
   /** The position of the literal in the text that was bound. */
   readonly position: number;
-  /** Reads the value. @throws {DatabaseError} */
+  /** Reads the value as the required type. @throws {DatabaseError} */
   readonly read: (value: Value) => unknown;
 }
 
@@ -68,7 +73,7 @@ export type BoundExpression =
       readonly kind: "cast";
       readonly type: DataType;
       readonly operand: BoundExpression;
-      /** Converts a value; undefined if values pass unchanged. */
+      /** Converts a value; undefined if every value stays as it is. */
       readonly convert: (value: Value) => Value;
       /**
        * Whether the cast keeps the order and equality of numbers, so that an f64 or i32 vector
@@ -82,10 +87,7 @@ export type BoundExpression =
       readonly factor?: number | undefined;
       /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
-      /**
-       * For a value that is written: the column to name in errors of computing or converting the
-       * value.
-       */
+      /** For a value that is written: the column that errors of the value name. */
       readonly cell?: CellPlace;
     }
   | {
@@ -153,7 +155,7 @@ export type BoundExpression =
       readonly operands: readonly BoundExpression[];
     }
   | {
-      /** A value of the enclosing query. */
+      /** A value that an inner query reads from the enclosing query. */
       readonly kind: "outer";
       readonly type: DataType;
       readonly id: number;
@@ -183,7 +185,7 @@ export type BoundExpression =
        */
       readonly constants: readonly Value[];
       /**
-       * An array expression that reads no columns and whose elements are further items. The array
+       * An array whose elements are further items. The expression reads no columns, and the array
        * may be NULL.
        */
       readonly list?: BoundExpression | undefined;
@@ -191,7 +193,8 @@ export type BoundExpression =
     }
   | {
       /**
-       * Membership in a list of rows that read no column. Each row has the types of the operands.
+       * Membership in a list of rows. The expressions of the list read no columns, and each row has
+       * the types of the operands.
        */
       readonly kind: "row in";
       readonly type: DataType;
@@ -223,8 +226,8 @@ export interface OuterReference {
 }
 
 /**
- * A query in an expression. Its result depends on the run and on the values of its outer
- * references, and is computed once for each combination of them.
+ * A query in an expression. Within one run, its result depends only on the values of its outer
+ * references, so it is computed once for each combination of these values.
  */
 export interface BoundSubquery {
   readonly form: SubqueryForm;
@@ -260,10 +263,11 @@ export type SubqueryForm =
       readonly kind: "any" | "all";
       readonly operator: string;
       /**
-       * Functions that compare each operand with the corresponding column; each receives the pair.
+       * Functions that compare each operand with the corresponding column. Each function receives
+       * the operand and the column's value.
        */
       readonly evaluates: readonly RowFunction[];
-      /** The types of each operand and its column. */
+      /** The types of each operand and of the corresponding column. */
       readonly types: readonly DataType[];
     };
 
@@ -279,7 +283,9 @@ export interface KeyedQuery {
   /** The LIMIT for the rows of each key. */
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
-  /** The query for a key without rows: an aggregate yields a row even then. */
+  /**
+   * The query that gives the result for a key without rows: an aggregate yields a row even then.
+   */
   readonly withoutRows: BoundSelect | undefined;
 }
 
@@ -291,7 +297,10 @@ export interface CaseBranch {
 
 export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
 
-/** An aggregate of a block: computed by the aggregate operator, read through `column`. */
+/**
+ * An aggregate of a query block. The aggregate operator computes the value, and expressions read it
+ * through `column`.
+ */
 export interface BoundAggregate {
   readonly column: BoundColumn;
   readonly form: AggregateForm;
@@ -310,7 +319,9 @@ export interface BoundSort {
   readonly nullsFirst: boolean;
 }
 
-/** A window call: computed by the window operator, read through `column`. */
+/**
+ * A window call. The window operator computes the value, and expressions read it through `column`.
+ */
 export interface BoundWindowCall {
   readonly column: BoundColumn;
   readonly form:
@@ -344,13 +355,13 @@ export interface BoundFrameBound {
     | "unbounded following";
   /** For preceding and following bounds: an expression without columns, evaluated once per run. */
   readonly offset: BoundExpression | undefined;
-  /** For RANGE with an offset: the ordering value, and its distance from the bound. */
+  /** For RANGE with an offset: the ordering value, and how far from it the frame reaches. */
   readonly reach: BoundReach | undefined;
 }
 
 export interface BoundReach {
   /**
-   * The ordering value, converted to the type in which it is compared with the result of `step`.
+   * The ordering value, converted to the type that `step` returns, so that the two can be compared.
    */
   readonly key: BoundExpression;
   /** Moves a non-NULL value by the offset, in the direction of the bound. */

@@ -1,13 +1,13 @@
 /**
  * Adds the column and row of a rejected value to the error of its cast.
  *
- * A cast knows neither, and one plan serves any literals, so both are added when an error is
- * caught; nothing is stored in advance. `sql/request/faulty_cell.ts` finds the position of the
- * value in the text in the same way.
+ * A cast knows neither the column nor the row, and one plan serves any literals. Both are therefore
+ * added when the error is caught, and nothing is stored in advance. `sql/request/faulty_cell.ts`
+ * finds the position of the value in the text in the same way.
  */
 import { DatabaseError, detailsOf, type ErrorCode } from "../../base/errors.ts";
 
-/** The column for which a value is intended. */
+/** The column for which a value is intended, for error messages. */
 export interface CellPlace {
   readonly column: string;
   readonly source: ValuesCell | "set" | "query";
@@ -34,7 +34,10 @@ export class CellError extends DatabaseError {
   }
 }
 
-/** Errors that a value can cause. No other error concerns the current cell. */
+/**
+ * Error codes that a value can cause. An error with any other code does not concern the value of
+ * the current cell.
+ */
 const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([
   "INVALID_VALUE",
   "VALUE_TOO_LONG",

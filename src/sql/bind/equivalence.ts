@@ -1,8 +1,8 @@
 /**
- * Finds equal computations among many. A query may have thousands of outputs, groups and calls, all
+ * Finds equal expressions among many. A query may have thousands of outputs, groups and calls, all
  * bound in one tick, so comparing each with all others could take seconds.
  *
- * Invariant: equal items have the same form, so only items of the same form are compared.
+ * Equal items have the same form, which is a string, so only items of the same form are compared.
  */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
@@ -87,14 +87,14 @@ function classesOf(expressions: readonly BoundExpression[]): EquivalenceClasses<
 }
 
 /**
- * Whether two expressions have the same value within a row. A node that both share always has, even
- * if a second call would return a different one.
+ * Whether two expressions have the same value within a row. A node that is shared is equal to
+ * itself, even if a second evaluation would give a different value.
  */
 function isSame(left: BoundExpression, right: BoundExpression): boolean {
   return left === right || sameExpression(left, right);
 }
 
-/** Returns a string that is the same for lists whose expressions are pairwise equal. */
+/** Returns a string that is equal for lists whose expressions are pairwise equal. */
 export function formOfList(expressions: readonly (BoundExpression | undefined)[]): string {
   return expressions.map((each) => (each === undefined ? "" : hashOf(each))).join(",");
 }

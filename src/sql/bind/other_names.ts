@@ -1,4 +1,7 @@
-/** Functions and types of other database systems, and their local equivalents, with an example. */
+/**
+ * Lists functions and types of other database systems with their equivalents here and an example of
+ * each.
+ */
 
 /** Returns the local equivalent of another system's function, or undefined if none is listed. */
 export function insteadOfFunction(name: string): string | undefined {

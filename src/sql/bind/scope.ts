@@ -1,6 +1,4 @@
-/**
- * Resolves references to columns by the names in scope.
- */
+/** Resolves references to columns by the names that are in scope. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef, SelectedColumn } from "../parse/ast/ast.ts";
@@ -25,13 +23,15 @@ export interface ScopeRelation {
   readonly namespace: string | undefined;
   /** The columns that `*` selects. */
   readonly columns: readonly BoundColumn[];
-  /** The `_seq` and `_deleted` columns of a stored table, after its hidden key. */
+  /**
+   * The `_seq` and `_deleted` columns of a stored table, preceded by its hidden key if it has one.
+   */
   readonly systemColumns: readonly BoundColumn[];
   /**
    * The value of a table function, to which the alias alone refers unless a column has its name.
    */
   readonly value?: BoundColumn | undefined;
-  /** The position in FROM; set for a relation in FROM. */
+  /** The position of the relation in FROM, if it is there. */
   readonly node?: RelationNode;
   /**
    * Whether the relation is on the nullable side of an outer join, so that its row may be missing.
@@ -80,7 +80,7 @@ function indexOf(columns: readonly BoundColumn[]): ReadonlyMap<string, readonly 
 
 function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn[] {
   const [first] = relations;
-  // Relations are usually added one by one, so this case copies nothing.
+  // Relations are usually added one by one. This case copies no list.
   if (first !== undefined && relations.length === 1) return first.columns;
   return relations.flatMap(({ columns }) => columns);
 }
@@ -88,12 +88,14 @@ function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn
 export class Scope {
   readonly relations: readonly ScopeRelation[];
   /**
-   * The columns that an unqualified name may refer to and that `*` selects, in order. The
-   * list contains only one of several columns that USING or NATURAL merged.
+   * The columns that unqualified names may refer to and that `*` selects, in order. Columns that
+   * USING or NATURAL merged appear once.
    */
   readonly visible: readonly BoundColumn[];
 
-  /** The enclosing select list, whose aliases are not columns here. */
+  /**
+   * The enclosing select list. Its aliases are not columns here, but error messages explain that.
+   */
   readonly #selected: readonly SelectedColumn[];
 
   constructor(
@@ -142,7 +144,7 @@ export class Scope {
   }
 
   /**
-   * Returns the relation whose whole rows `t` or `t.*` denotes, whatever columns have that name.
+   * Returns the relation whose whole row `t` or `t.*` refers to, even if a column has the name `t`.
    */
   rowNamed({ name, star, table }: ExprRef): ScopeRelation | undefined {
     if (table !== undefined) return star === true ? this.relationNamed(table) : undefined;
@@ -202,7 +204,7 @@ export class Scope {
     const near = nearestName(ref.name, names);
     const shown = ref.table === undefined ? ref.name : `${ref.table.name}.${ref.name}`;
     const { start: position, end } = ref._location;
-    // Only quotes can make the reference longer than its name.
+    // The reference is longer than its name only if it is quoted.
     const isQuoted = ref.table === undefined && end - position > ref.name.length;
     const isAlias =
       ref.table === undefined && this.#selected.some(({ alias }) => alias?.name === ref.name);
@@ -223,7 +225,7 @@ export class Scope {
   }
 }
 
-/** Whether columns belong to a table, whatever its name in FROM. */
+/** Whether columns belong to the table with a name, whatever its alias in FROM. */
 function isOfTable(
   columns: readonly BoundColumn[],
   { name, schema }: { readonly name: string; readonly schema?: string | undefined },

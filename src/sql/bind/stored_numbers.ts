@@ -16,7 +16,7 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/** A unit in which clocks count, with the range of numbers that probably use it. */
+/** A unit that clocks use, with the range of numbers that probably count this unit. */
 interface ClockUnit {
   readonly name: string;
   readonly min: number;
@@ -25,15 +25,17 @@ interface ClockUnit {
 }
 
 const CLOCK_UNITS: readonly ClockUnit[] = [
-  // The years 1973 to 5138; as microseconds, the first 28 hours to 1157 days from 1970.
+  // Milliseconds of the years 1973 to 5138. Read as microseconds, they are the first 28 hours to
+  // 1157 days after 1970.
   { name: "milliseconds", min: 1e11, max: 1e14, micros: 1000 },
-  // The years 2000 to 2100; as microseconds, the first 15 to 69 minutes from 1970.
+  // Seconds of the years 2000 to 2100. Read as microseconds, they are the first 15 to 69 minutes
+  // after 1970.
   { name: "seconds", min: 946_684_800, max: 4_102_444_800, micros: 1_000_000 },
 ];
 
 /**
- * The maximum number of notices in one response: a long list of values has the same fault in each
- * row.
+ * The maximum number of notices in one response: in a long list of values, each row has the same
+ * fault.
  */
 const NOTICES_MAX = 3;
 

@@ -70,7 +70,7 @@ export function someChild(
     case "not":
     case "is":
       return test(expression.operand, given);
-    // The most frequent kinds need no list for their two operands.
+    // The most frequent kinds avoid creating a list for their two operands.
     case "compare":
     case "arithmetic":
       return test(expression.left, given) || test(expression.right, given);
@@ -144,7 +144,7 @@ export function columnIdsIn(
   return into;
 }
 
-/** Visits the whole expression, because the test never succeeds. */
+/** The test always returns false, so the walk visits the whole expression. */
 function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
   if (expression.kind === "column") into.add(expression.column.id);
   return someChild(expression, addColumnIds, into);
@@ -160,8 +160,8 @@ export function mayFail(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether evaluating an expression may raise an error on one row and not on another: an expression
- * without columns fails for all rows or for none.
+ * Whether evaluating an expression may raise an error on one row and not on another. An expression
+ * without columns fails on all rows or on none.
  */
 export function mayFailOnRow(expression: BoundExpression): boolean {
   if (!mayFail(expression)) return false;
@@ -170,7 +170,7 @@ export function mayFailOnRow(expression: BoundExpression): boolean {
     : false;
 }
 
-/** Whether the expression's own form may raise an error, whatever its operands do. */
+/** Whether an expression itself may raise an error, regardless of its operands. */
 function failsHere(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "call":
@@ -184,7 +184,7 @@ function failsHere(expression: BoundExpression): boolean {
   }
 }
 
-/** Whether a value can be evaluated even if no row needs it. */
+/** Whether a value can safely be evaluated even if no row needs it. */
 export function isSure(value: BoundExpression): boolean {
   return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
 }
@@ -281,7 +281,7 @@ export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpr
  */
 export function sameExpression(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind !== right.kind || !sameType(left.type, right.type)) return false;
-  // The volatility of operands is examined together with the operands.
+  // Volatile operands are found when the operands are compared.
   if (!sameForm(left, right) || isVolatileItself(left)) return false;
   const leftChildren = childrenOf(left);
   const rightChildren = childrenOf(right);
@@ -292,7 +292,7 @@ export function sameExpression(left: BoundExpression, right: BoundExpression): b
   });
 }
 
-/** Whether two expressions of one kind are the same, except for their operands. */
+/** Whether two expressions of one kind are equal except for their operands. */
 export function sameForm(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind === "subquery" && right.kind === "subquery") {
     return sameQuery(left.subquery, right.subquery);
@@ -300,12 +300,12 @@ export function sameForm(left: BoundExpression, right: BoundExpression): boolean
   if (left.kind !== "constant" || right.kind !== "constant") return formOf(left) === formOf(right);
   if (left.value === right.value) return true;
   if (left.value === null || right.value === null || left.type.kind === "unknown") return false;
-  // Bytes, intervals and arrays are objects, so they are compared by text, which is equal for equal
-  // values.
+  // Bytes, intervals and arrays are objects, so they are compared as strings, which are equal for
+  // equal values.
   return textFromValue(left.type, left.value) === textFromValue(right.type, right.value);
 }
 
-/** Whether two queries are the same, except for their operands and outer references. */
+/** Whether two queries are equal except for their operands and outer references. */
 function sameQuery(left: BoundSubquery, right: BoundSubquery): boolean {
   if (left === right) return true;
   const [one, other] = [left.written, right.written];
@@ -398,8 +398,8 @@ export function holdsTimeWord(expression: BoundExpression): boolean {
 
 /**
  * Returns the operand of a cast that changes neither the stored form of a value nor its order: to a
- * wider integer, to a moment with or without a zone, to a text without a limit. Returns other
- * expressions as they are.
+ * wider integer, to a timestamp with or without a zone, or to a string type without a limit.
+ * Returns any other expression unchanged.
  */
 export function withoutIdleCast(expression: BoundExpression): BoundExpression {
   if (expression.kind !== "cast") return expression;
@@ -408,7 +408,7 @@ export function withoutIdleCast(expression: BoundExpression): BoundExpression {
   return isIdle ? operand : expression;
 }
 
-/** Whether integers or moments of two types are stored and compared in the same form. */
+/** Whether integers or timestamps of two types are stored and compared in the same form. */
 export function areOfOneScale(one: DataType, other: DataType): boolean {
   return (isInteger(one) && isInteger(other)) || (isMoment(one) && isMoment(other));
 }

@@ -68,7 +68,7 @@ function assignedSlice(
   context: ExpressionContext,
 ): BoundExpression {
   const args = [before, given];
-  // The arguments that contain the bounds of each dimension.
+  // Adds a bound to the arguments. Returns its index among them.
   const placeOf = (node: Expr | undefined): number | undefined =>
     node === undefined ? undefined : args.push(position(node, context)) - 1;
   const places = subscripts.map(({ from, to, type }) =>

@@ -114,7 +114,7 @@ function targetOf({ on, _location }: OnConflictAction, table: TableEntry): Confl
   const named = new Set(parts.map(columnOf));
   const isKey = table.primaryKey.every((id) => named.has(id));
   if (isKey && named.size === table.primaryKey.length) return "key";
-  // An index over all rows refuses more than one with a condition.
+  // An index over all rows is preferred: it detects more conflicts than an index with a condition.
   const index =
     unique.find((each) => each.where === undefined && isMeant(each)) ??
     unique.find((each) => isMeant(each) && guardsFor(table, each, conditions)?.length === 0);
@@ -130,7 +130,7 @@ function columnOf(part: BoundExpression): number | undefined {
   return part.kind === "column" ? part.column.origin?.columnId : undefined;
 }
 
-/** Returns the part of an index that an expression stands for. */
+/** Returns the part of an index that an expression matches. */
 function partIn(
   part: BoundExpression,
   place: { readonly table: TableEntry; readonly index: IndexEntry },
@@ -140,7 +140,7 @@ function partIn(
   return guards.length === 0 ? id : undefined;
 }
 
-/** Lists the targets that ON CONFLICT may name. */
+/** Lists the valid conflict targets of a table, for the error message. */
 function targetsOf(table: TableEntry, unique: readonly IndexEntry[]): string {
   const key = shownColumnsOf(table).filter(({ columnId }) => table.primaryKey.includes(columnId));
   const keys = [

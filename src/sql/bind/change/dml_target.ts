@@ -87,7 +87,7 @@ interface ColumnAssignment {
   readonly position: number;
   readonly node: Expr;
   readonly statement: StatementBinding;
-  /** Whether OVERRIDING SYSTEM VALUE allows a value of the column although it is generated. */
+  /** Whether OVERRIDING SYSTEM VALUE allows an explicit value for a generated column. */
   readonly isAllowed?: boolean;
 }
 
@@ -142,7 +142,7 @@ export function generatedAlways(
 /**
  * Binds SET. A column that is set to itself stays unchanged, which is also allowed for key columns.
  *
- * @param own.columns The columns that have the values of the row itself.
+ * @param own.columns The columns with the current values of the row.
  */
 export function bindSets(
   sets: readonly SetStatement[],
@@ -285,7 +285,7 @@ export function columnNamed(
   });
 }
 
-/** Whether a column name belongs to a server-owned column. */
+/** Whether a column name belongs to a column that the server maintains. */
 export function isSystemColumn(name: string): boolean {
   return name === "_seq" || name === "_deleted";
 }

@@ -1,11 +1,12 @@
 /**
- * Recognises the expressions and the conditions of indexes in those of statements.
+ * Recognises the expressions and conditions of indexes within the expressions and conditions of
+ * statements.
  *
  *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the condition
  *
- * A literal of a statement is known only in its run. Where the index has a constant and the
- * statement a value of the run, the comparison of the two becomes a **guard**, which has to be true
- * in a run that uses the index.
+ * The literals of a statement are known only when it runs. If the index has a constant where the
+ * statement has such a value, the comparison of the two becomes a **guard**: the index is used only
+ * in a run in which the guard is true.
  */
 import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
@@ -39,7 +40,7 @@ import {
 
 /** The bound parts of the definition of an index. */
 interface IndexTerms {
-  /** The expressions among the parts of the key, and the columns that stand for them. */
+  /** The expressions among the parts of the key, each with the column that stands for it. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
   /** The conjuncts of the condition. */
   readonly where: readonly BoundExpression[];
@@ -85,7 +86,10 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
   };
 }
 
-/** Replaces the expressions of an index with columns that stand for them. Adds to the guards. */
+/**
+ * Replaces the expressions of an index by the columns that stand for them. Adds the guards of these
+ * replacements to the given guards.
+ */
 export function asKeysOf(
   expression: BoundExpression,
   { index, table }: { readonly table: TableEntry; readonly index: IndexEntry },
@@ -106,8 +110,8 @@ export function asKeysOf(
 }
 
 /**
- * Returns the guards under which only rows of an index meet some conditions; undefined if other
- * rows may meet them too.
+ * Returns the guards under which every row that meets the conditions is in the index; undefined if
+ * other rows may meet the conditions, too.
  */
 export function guardsFor(
   table: TableEntry,
@@ -117,7 +121,7 @@ export function guardsFor(
   return implied(conditions, termsIn(table, index).where);
 }
 
-/** Returns the conditions that the condition of an index does not already express. */
+/** Returns the conditions that the condition of the index does not already guarantee. */
 export function withoutCondition(
   table: TableEntry,
   index: IndexEntry,
@@ -128,7 +132,10 @@ export function withoutCondition(
   return conditions.filter((each) => !where.some((term) => matched(each, term)?.length === 0));
 }
 
-/** Whether no row of an index has NULL in a column, because its condition is not true then. */
+/**
+ * Whether no row of an index has NULL in a column: with NULL there, the condition of the index is
+ * not true.
+ */
 export function excludesNull(table: TableEntry, index: IndexEntry, columnId: number): boolean {
   const isColumn = (part: BoundExpression): boolean =>
     part.kind === "column" && part.column.origin?.columnId === columnId;
@@ -171,7 +178,7 @@ function implies(
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
   const guards = matched(given, wanted);
-  // `a > $1` may imply `a > 5` although $1 is not 5.
+  // A guard cannot help here: `a > $1` may imply `a > 5` although $1 is not 5.
   const ofBound = guards?.length === 0 ? undefined : impliesBound(given, wanted);
   const found = ofBound ?? guards;
   if (found !== undefined) return found;
@@ -189,7 +196,7 @@ function implies(
   return isStrict(given, (part) => matched(part, operand)?.length === 0) ? [] : undefined;
 }
 
-/** Returns the operand of `operand IS NULL`, or with `isNegated` of `IS NOT NULL`. */
+/** Returns the operand of `operand IS NULL`, or of `operand IS NOT NULL` if `isNegated` is set. */
 function isNullTest(
   condition: BoundExpression,
   isNegated: boolean,
@@ -198,7 +205,7 @@ function isNullTest(
   return isTest && condition.negated === isNegated ? [condition.operand] : undefined;
 }
 
-/** Whether a condition is never true for rows in which some part of it is NULL. */
+/** Whether a condition is never true for rows in which the given part is NULL. */
 function isStrict(condition: BoundExpression, isPart: (part: BoundExpression) => boolean): boolean {
   const reaches = (part: BoundExpression): boolean =>
     isPart(part) || (part.kind === "cast" && reaches(part.operand));
@@ -259,7 +266,7 @@ function boundOf(condition: BoundExpression): Bound | undefined {
   return undefined;
 }
 
-/** The comparison of two values by which one bound implies another. */
+/** For each comparison operator, the comparison of two bounds by which one implies the other. */
 const STRONGER: Readonly<
   Record<string, Readonly<Partial<Record<ComparisonOperator, ComparisonOperator>>>>
 > = {
@@ -270,7 +277,10 @@ const STRONGER: Readonly<
   "<>": { "=": "<>", ">": ">=", "<": "<=" },
 };
 
-/** `a > 7` implies `a > 5`, and `a = 1` implies `a IN (1, 2)`. */
+/**
+ * Returns the guards under which one comparison implies another: `a > 7` implies `a > 5`, and `a =
+ * 1` implies `a IN (1, 2)`.
+ */
 function impliesBound(
   given: BoundExpression,
   wanted: BoundExpression,
@@ -327,7 +337,7 @@ function matchedAll(
   return guards;
 }
 
-/** Whether values of two types can be compared as they are stored. */
+/** Whether values of two types can be compared as stored. */
 function areAlike(one: DataType, other: DataType): boolean {
   return (
     sameType(one, other) || areOfOneScale(one, other) || (isTextType(one) && isTextType(other))

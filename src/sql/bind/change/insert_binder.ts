@@ -54,7 +54,10 @@ import {
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 
-/** The number of rows bound in one step. A row of a few expressions takes a dozen microseconds. */
+/**
+ * The number of rows bound in one step. A row of a few expressions takes about a dozen
+ * microseconds.
+ */
 const ROWS_PER_STEP = 16;
 
 export type InsertSource =
@@ -79,7 +82,9 @@ export interface BoundInsert {
   readonly returning: BoundReturning | undefined;
 }
 
-/** Yields after every few rows, because a long list would exceed a time slice. */
+/**
+ * Binds an INSERT. It yields after every few rows, because a long list would exceed a time slice.
+ */
 export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<void, BoundInsert> {
   const target = bindTarget(insert.into, deps);
   const { table } = target;
@@ -119,7 +124,7 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
 }
 
 /**
- * Binds COPY FROM, which may write all columns except computed columns, because a dump contains the
+ * Binds COPY FROM. It may write all columns except computed ones, because a dump contains the
  * values of all other columns.
  */
 function bindCopy(
@@ -175,7 +180,7 @@ function isFile(table: TableEntry, position: number): boolean {
   return table.columns[position]?.type.kind === "file";
 }
 
-/** Returns what COPY does with a row whose key exists: an update sets every copied column. */
+/** Returns how COPY treats a row whose key exists: an update sets every copied column. */
 function conflictOf(
   { onConflict }: CopySettings,
   {
@@ -207,7 +212,7 @@ function conflictOf(
   return { on: { type: "on expr", exprs, _location }, do: { sets }, _location };
 }
 
-/** The table positions of the columns that a source fills, in source order. */
+/** The columns that a source fills, by table position, in source order. */
 interface Filled {
   readonly table: TableEntry;
   readonly targets: readonly number[];
@@ -215,7 +220,7 @@ interface Filled {
 }
 
 /**
- * Returns the targets without the columns whose values from a query OVERRIDING USER VALUE drops.
+ * Returns the target columns, without identity columns whose values OVERRIDING USER VALUE discards.
  */
 function targetsOf({ insert }: InsertStatement, filled: Filled): readonly number[] {
   const isList = insert.type === "values" || insert.type === "literal values";
@@ -265,7 +270,8 @@ function* bindSource(
         },
       };
     case "values":
-      // A query decides which of its rows are written, and in which order.
+      // ORDER BY and LIMIT decide which rows are written and in which order. Only a query has these
+      // clauses.
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
         return yield* bindQuerySource(insert, deps);
       }
@@ -368,7 +374,7 @@ function areCastable(
   return true;
 }
 
-/** GENERATED ALWAYS accepts only DEFAULT. */
+/** GENERATED ALWAYS accepts only DEFAULT, so the literals of such a column are refused. */
 function requireWritable(literals: LiteralValuesStatement, filled: Filled): void {
   const { table, targets } = filled;
   const { columnCount, kinds } = literals;

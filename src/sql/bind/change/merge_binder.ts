@@ -39,11 +39,11 @@ import {
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { liveOnly, seqColumnOf } from "./update_binder.ts";
 
-/** A column that a clause writes. */
+/** A column that a WHEN clause writes. */
 export interface MergedCell {
   /** The position in the table. */
   readonly position: number;
-  /** The number of the value among all values; undefined for DEFAULT. */
+  /** The index of the value among all values; undefined for DEFAULT. */
   readonly value: number | undefined;
 }
 
@@ -56,15 +56,17 @@ export interface BoundMerge {
   readonly kind: "merge";
   readonly table: TableEntry;
   /**
-   * Yields the declared columns and `_seq` of the target row, the index of the clause, the values
-   * of all clauses, and the columns that RETURNING carries. Without a target row, its columns are
-   * NULL.
+   * The query yields the declared columns and `_seq` of the target row, the index of the clause,
+   * the values of all clauses, and the columns that RETURNING carries. If a row has no target row,
+   * the target columns are NULL.
    */
   readonly rows: BoundSelect;
   readonly clauses: readonly BoundMergeClause[];
   readonly valueCount: number;
   readonly returning: BoundReturning | undefined;
-  /** Whether the last carried column is the name of the action, which `rows` does not yield. */
+  /**
+   * Whether the last carried column is the name of the action. `rows` does not yield that column.
+   */
   readonly carriesAction: boolean;
 }
 
@@ -111,7 +113,10 @@ export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
   };
 }
 
-/** A clause behind one without a condition is never chosen. @throws {DatabaseError} */
+/**
+ * Refuses a clause that follows a clause without a condition, because it could never be chosen.
+ * @throws {DatabaseError}
+ */
 function requireReachable(clauses: readonly MergeClause[]): void {
   for (const [index, { isMatched, _location }] of clauses.entries()) {
     const isHidden = clauses
@@ -127,7 +132,7 @@ function requireReachable(clauses: readonly MergeClause[]): void {
   }
 }
 
-/** The rows of source and target, each with its clause. */
+/** The joined rows of source and target, each with the clause that applies to it. */
 interface Chosen {
   readonly rows: BoundSelect;
   readonly target: Target;
@@ -197,7 +202,7 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
   };
 }
 
-/** Returns the names of a scope for the columns that an enclosing query reads. */
+/** Returns the scope with its columns replaced by the columns of the enclosing query. */
 function renewedScope(
   { relations, visible }: Scope,
   again: (column: BoundColumn) => BoundColumn,
@@ -213,7 +218,10 @@ function renewedScope(
   return new Scope(renewed, visible.map(again));
 }
 
-/** Whether there is a target row: a column of its primary key is never NULL in a row. */
+/**
+ * Returns a condition that is true if there is a target row: a column of its primary key is then
+ * not NULL.
+ */
 function matchOf({ columns, table }: Target): BoundExpression {
   const [keyId] = table.primaryKey;
   const key = columns.find(({ origin }) => origin?.columnId === keyId);
@@ -229,7 +237,7 @@ function integer(value: number): BoundExpression {
   return { kind: "constant", type: INT, value };
 }
 
-/** Computes a value only for the rows of its clause. */
+/** Returns an expression that computes a value only for the rows of its clause. */
 function whenChosen(
   value: BoundExpression,
   index: number,
@@ -240,7 +248,9 @@ function whenChosen(
   return { kind: "case", type, branches: [{ when, value }], otherwise: undefined };
 }
 
-/** Returns what a clause writes, with the columns that it leaves to their defaults left out. */
+/**
+ * Returns the changes of a clause. Columns that the clause leaves to their defaults are omitted.
+ */
 function bindAction(
   { action }: MergeClause,
   { source, target }: Chosen,
@@ -315,7 +325,7 @@ function insertedCell(
   return bindCell(cell, { table, position, context, isAllowed });
 }
 
-/** RETURNING lists the source before the target, whose relation comes first in the scope. */
+/** RETURNING * lists the source before the target, although the target comes first in the scope. */
 function returnedFrom({ source, target }: Chosen): FromResult {
   const { from, scope } = target.from;
   const relations = [...scope.relations, ...source.relations];

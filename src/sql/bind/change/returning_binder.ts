@@ -14,7 +14,7 @@ export interface BoundReturning {
    */
   readonly columns: readonly BoundColumn[];
   readonly outputs: readonly BoundOutput[];
-  /** The columns of the items of FROM or USING that the outputs read. */
+  /** The columns that the outputs read from the items of FROM or USING. */
   readonly carried: readonly BoundColumn[];
 }
 
@@ -34,7 +34,7 @@ export function bindReturning(
   if (returning === undefined) return undefined;
   const outputs = bindSelectedColumns(returning, {
     context: { ...placeIn(from, { clause: "RETURNING", deps }), mergeAction },
-    // The `*` of an entry of WITH has only the declared columns, as it has in a query.
+    // The `*` of a WITH entry covers only the declared columns, as it does in a query.
     withSystemColumns: deps.isOutermost,
   });
   const used = new Set<number>();

@@ -1,9 +1,9 @@
 /**
  * Binds a statement that reads or writes rows.
  *
- * A WITH before the whole statement may contain changes. Each of them is a part of the statement,
- * and so is the query or change behind WITH: the parts run one after another over the same
- * snapshot, and a later part reads the rows that an earlier one returns.
+ * A leading WITH may contain changes. Each change in WITH is a part of the statement, and so is the
+ * main query or change. The parts run one after another over the same snapshot, and a later part
+ * reads the rows that an earlier one returns.
  */
 import { runToCompletion } from "../../../base/steps.ts";
 import type { QueryStatement, WithBinding } from "../../parse/ast/ast.ts";
@@ -21,7 +21,7 @@ export type BoundChange = BoundInsert | BoundUpdate | BoundDelete | BoundMerge;
 
 /** A change in WITH. */
 export interface BoundPart {
-  /** Identifies the rows that later parts read. */
+  /** Identifies the rows that the change returns, for the parts that read them. */
   readonly recursion: BoundRecursion;
   readonly change: BoundChange;
 }
@@ -56,7 +56,7 @@ function* bindWhole(node: QueryStatement, deps: DmlDeps): Generator<void, BoundW
   return { kind: "query", select: yield* bindInSteps(node, deps) };
 }
 
-/** Binds a change, which may have a WITH of queries. */
+/** Binds a change. Its WITH may contain only queries. */
 function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, BoundChange> {
   switch (node.type) {
     case "insert":

@@ -32,8 +32,8 @@ export interface BoundUpdate {
   readonly kind: "update";
   readonly table: TableEntry;
   /**
-   * Yields the declared columns, `_seq`, one value for each set that is not DEFAULT, and then the
-   * columns that RETURNING carries. No table row appears twice.
+   * The query yields the declared columns, `_seq`, one value for each set that is not DEFAULT, and
+   * then the columns that RETURNING carries. No table row appears twice.
    */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
@@ -44,8 +44,8 @@ export interface BoundDelete {
   readonly kind: "delete";
   readonly table: TableEntry;
   /**
-   * Yields the declared columns, `_seq`, and the columns that RETURNING carries. No table row
-   * appears twice.
+   * The query yields the declared columns, `_seq`, and the columns that RETURNING carries. No table
+   * row appears twice.
    */
   readonly rows: BoundSelect;
   readonly returning: BoundReturning | undefined;
@@ -92,12 +92,18 @@ export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete 
   };
 }
 
-/** Joins the target table with the items of FROM or USING, which cannot read it. */
+/**
+ * Joins the target table with the items of FROM or USING. The items cannot read columns of the
+ * target.
+ */
 function joined({ from }: Target, items: readonly From[] | undefined, deps: DmlDeps): FromResult {
   return items === undefined ? from : product(from, runToCompletion(bindFrom(items, deps)));
 }
 
-/** Returns the rows that a statement changes: declared columns first, then the computed values. */
+/**
+ * Returns the query for the rows that a statement changes: the declared columns first, then the
+ * computed values.
+ */
 function rowsOf(
   target: Target,
   {

@@ -3,8 +3,8 @@
  * the array have no element. For JSON, `j['key']` and `j[i]` are path steps, and elements count
  * from 0.
  *
- * All subscripts after one array are read together, because an element of an array of two
- * dimensions has two of them. If one subscript is a slice, all subscripts are slices, and `[n]` is
+ * All subscripts that follow an array are bound together, because an element of a two-dimensional
+ * array has two subscripts. If one subscript is a slice, all subscripts are slices, and `[n]` is
  * short for `[1:n]`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -83,7 +83,10 @@ function bindElement(
   };
 }
 
-/** Returns NULL outside the array, and if there are fewer or more positions than dimensions. */
+/**
+ * Returns the element at the given positions. Returns NULL outside the array, and if the number of
+ * positions differs from the number of dimensions.
+ */
 function elementAt(array: Value, positions: readonly Value[]): Value {
   let value = array;
   for (const position of positions) {
@@ -98,7 +101,7 @@ interface BoundRange {
   readonly to: BoundExpression | undefined;
 }
 
-/** An omitted bound is the end of the array; a NULL bound makes the slice NULL. */
+/** Binds a slice. An omitted bound is the end of the array; a NULL bound makes the slice NULL. */
 function bindSlice(
   array: BoundExpression,
   subscripts: readonly SubscriptExpr[],
@@ -140,7 +143,8 @@ interface SliceRange {
 }
 
 /**
- * A dimension without a range is kept whole. Too many ranges, or an empty range, leave no element.
+ * Returns the slice of an array. A dimension without a range is kept whole. Too many ranges, or an
+ * empty range, leave no element.
  */
 function slicedBy(array: ArrayValue, [range, ...inner]: readonly SliceRange[]): ArrayValue {
   if (range === undefined) return array;
@@ -151,7 +155,10 @@ function slicedBy(array: ArrayValue, [range, ...inner]: readonly SliceRange[]): 
   return parts.every((part) => part.length === 0) ? [] : parts;
 }
 
-/** Returns a member or an element of JSON, as JSONB. In an object, a number is a key. */
+/**
+ * Returns a member or an element of a JSON value, as JSONB. In an object, a number is used as a
+ * key.
+ */
 function bindMembers(
   json: BoundExpression,
   subscripts: readonly SubscriptExpr[],
@@ -190,11 +197,11 @@ function bindMember(
 }
 
 /**
- * The position is converted as in an assignment, as in PostgreSQL: a fraction is rounded, and the
+ * Converts the position as in an assignment, as PostgreSQL does: a fraction is rounded, and the
  * value must be in range.
  */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {
-  // A literal is read before its statement runs, not together with its row.
+  // A literal is converted before the statement runs, not when the row is evaluated.
   const mode = index.type.kind === "unknown" ? "implicit" : "assignment";
   return castTo(index, { to: INT, mode, node });
 }

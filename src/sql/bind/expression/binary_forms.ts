@@ -39,7 +39,7 @@ const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, Com
   [">=", ">="],
 ]);
 
-/** Each comparison with its sides exchanged. */
+/** Each comparison operator with its mirror image: `a < b` is `b > a`. */
 export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
   "=": "=",
   "<>": "<>",
@@ -49,7 +49,7 @@ export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> 
   ">=": "<=",
 };
 
-/** Returns the comparison that an operator denotes, if any; `!=` is `<>`. */
+/** Returns the comparison that an operator stands for, if any; `!=` means `<>`. */
 export function comparisonOf(op: string): ComparisonOperator | undefined {
   return COMPARISONS.get(op);
 }
@@ -216,7 +216,7 @@ export function elementOf(type: DataType): DataType | undefined {
   return type.kind === "array" ? type.element : undefined;
 }
 
-/** Suggests the intended form when an operator does not accept the given types. */
+/** Suggests the intended operator or cast if an operator does not accept the given types. */
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   switch (op) {
@@ -242,7 +242,8 @@ function hintOf({ left, op, right }: BinaryOperands): string {
 }
 
 /**
- * Rewrites a comparison between a DATE and a moment that reads no columns as a comparison of days.
+ * Rewrites the comparison of a DATE with a timestamp as a comparison of days. The timestamp reads
+ * no columns.
  *
  *     date <  moment   =   date <  the first day that begins at the moment or later
  *     date <= moment   =   date <= the day of the moment              (>= and > alike)
@@ -286,13 +287,13 @@ function isMomentType({ type }: BoundExpression): boolean {
   return type.kind === "timestamp" || type.kind === "datetime";
 }
 
-/** Returns the day that replaces a moment on the right side of a comparison. */
+/** Returns the day that replaces a timestamp on the right side of a comparison. */
 function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpression {
   const isUpper = operator === "<" || operator === ">=";
   return {
     kind: "call",
     type: DATE,
-    // Named like a cast, so that EXPLAIN shows the moment as it was written.
+    // The function is named like a cast, so that EXPLAIN shows the original timestamp.
     name: isUpper ? "cast to the next day" : "cast to its day",
     args: [moment],
     evaluate: ([value = null]) => {

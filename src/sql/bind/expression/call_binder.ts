@@ -102,7 +102,8 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   }
   const cast = bindFunctionalCast(call, context, bind);
   if (cast !== undefined) return cast;
-  // The arguments may be keywords that only the other database system knows, so they are not bound.
+  // The arguments are not bound, because they may be keywords that only the other database system
+  // knows.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }
@@ -130,10 +131,10 @@ function noteRequirements(
   if (asks) requirements.push({ action: "take-id" });
 }
 
-/** Functions of PostgreSQL may be written with its schema, as pg_dump does. */
+/** A call may qualify a function of PostgreSQL with this schema, as pg_dump does. */
 const SYSTEM_SCHEMA = "pg_catalog";
 
-/** Returns the name in `'name'::regclass`, which pg_dump writes for a sequence. */
+/** Returns the name within `'name'::regclass`, which pg_dump writes for a sequence. */
 function withoutRegclass(node: Expr): Expr {
   if (node.type !== "cast" || node.to.kind === "array" || node.to.name !== "regclass") return node;
   return node.operand;
@@ -169,7 +170,10 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
   };
 }
 
-/** FILE('part') becomes a named slot for the reference that the executor has made to the part. */
+/**
+ * Binds FILE('part') to a named slot. The executor fills the slot with a reference to the uploaded
+ * file.
+ */
 function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   const [argument] = call.args;
   const position = call._location.start;

@@ -29,7 +29,7 @@ import { mayFail } from "../walk.ts";
 export interface CastTarget {
   readonly to: DataType;
   readonly mode: CastMode;
-  /** The node that gives an error its position. */
+  /** The syntax node that gives the position of an error. */
   readonly node: AstNode | undefined;
 }
 
@@ -91,7 +91,7 @@ export function castToInterval(
   expression: BoundExpression,
   { limit, node }: { limit: IntervalLimit; node: AstNode },
 ): BoundExpression {
-  // Only in a literal does a bare number count in the last field. Other text is first read as a
+  // A bare number counts in the last field only in a literal. Any other string is first read as a
   // plain interval.
   const isLiteral = expression.type.kind === "unknown";
   const operand = isLiteral
@@ -154,8 +154,8 @@ function castWithNow(
 
 /**
  * Schedules an untyped literal to be read before its statement runs, unless it is a readable
- * constant. Assigned literals are read with their row, so that the first faulty row determines the
- * error.
+ * constant. Assigned literals are converted together with their row instead, so that the first
+ * faulty row determines the error.
  */
 export function noteLiteral(literal: BoundExpression, read: (value: Value) => Value): void {
   if (literal.kind !== "constant" && literal.kind !== "slot") return;
@@ -170,7 +170,8 @@ export function noteLiteral(literal: BoundExpression, read: (value: Value) => Va
 }
 
 /**
- * A constant that cannot be converted keeps its cast, so that it fails only when it is evaluated.
+ * Converts a constant, or returns undefined. A constant that cannot be converted keeps its cast, so
+ * that it fails only when it is evaluated.
  */
 function tryConvert(
   value: Value,
@@ -180,7 +181,7 @@ function tryConvert(
   try {
     return convert(value);
   } catch (error) {
-    // The cast raises the same error again when the statement runs.
+    // Safe to ignore: the cast raises the same error again when the statement runs.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -188,7 +189,7 @@ function tryConvert(
 
 /**
  * Whether the cast only widens numbers within the same representation, so that the double or int32
- * stays unchanged.
+ * is unchanged.
  */
 function isNumericIdentity(from: DataType, to: DataType): boolean {
   if (isInteger(from)) {
@@ -203,8 +204,8 @@ function isNumericIdentity(from: DataType, to: DataType): boolean {
 }
 
 /**
- * Returns the factor that adds digits after the point, or undefined unless all resulting values
- * fit.
+ * Returns the factor that adds digits after the decimal point, or undefined unless all resulting
+ * values fit.
  */
 function factorOf(from: DataType, to: DataType): number | undefined {
   if (to.kind !== "decimal" || (from.kind !== "decimal" && !isInteger(from))) return undefined;
@@ -214,7 +215,7 @@ function factorOf(from: DataType, to: DataType): number | undefined {
   return precision - scale <= to.precision - to.scale ? 10 ** digits : undefined;
 }
 
-/** Powers of ten up to this exponent are exact and leave room for the number. */
+/** Powers of ten up to this exponent are exact, and leave enough digits for the number itself. */
 const FACTOR_DIGITS_MAX = 15;
 
 function widthOf(type: DataType): number {

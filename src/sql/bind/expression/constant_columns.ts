@@ -24,7 +24,7 @@ import type { BoundExpression } from "../bound_expressions.ts";
 const DIGITS_MAX = 15;
 
 export interface LiteralColumn {
-  /** The type that each literal of the column would have. */
+  /** The type that each literal would have if it were bound as an expression. */
   readonly type: DataType;
   readonly values: readonly Value[];
 }
@@ -83,7 +83,7 @@ export function constantsOf(
   try {
     return values.map((value) => (value === null ? null : convert(value)));
   } catch (error) {
-    // The cast raises the same error again when the statement runs.
+    // Safe to ignore: the cast raises the same error again when the statement runs.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

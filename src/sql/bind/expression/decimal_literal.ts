@@ -2,8 +2,8 @@
  * Untyped literals compared with a DECIMAL, as in `price >= '9.995'` or `price = $1` with text.
  *
  * The literal gets exactly the type of the other side, so that the comparison keeps its fast form,
- * its key and its ranges. It is not rounded. A literal between two steps of the scale moves to the
- * step that gives the comparison the same result, but it equals nothing.
+ * its key and its ranges. It is not rounded. An ordering comparison with a literal between two
+ * steps of the scale uses the step that gives the same result; such a literal equals no value.
  */
 import {
   addWhole,
@@ -38,7 +38,7 @@ export function decimalLiteral(
 
 function comparedAs(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
   const digits = digitsFromText(text.trim());
-  // The text is not a number, which the cast reports.
+  // The string is not a number; the cast raises the error.
   if (digits === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
   const whole = wholeFromBigint(digits.unscaled);
   const cut = truncateScale(whole, digits.scale, type.scale);

@@ -3,8 +3,8 @@
  *
  * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: a value stored from the
  * same digits then equals it, whatever the source of the DECIMAL. Compared as DOUBLE, the two would
- * never be equal. A numeric parameter also represents its digits, but any other DOUBLE keeps its 64
- * bits.
+ * never be equal. A numeric parameter is also compared as the nearest FLOAT, but any other DOUBLE
+ * keeps its 64 bits.
  */
 import { type DataType, DOUBLE, FLOAT, type Value } from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";

@@ -46,7 +46,7 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["jsonb", JSONB],
 ]);
 
-/** Returns undefined if the call is not such a cast. */
+/** Binds a call as a cast, or returns undefined if it is not one. */
 export function bindFunctionalCast(
   call: ExprCall,
   context: ExpressionContext,

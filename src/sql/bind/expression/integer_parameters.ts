@@ -2,15 +2,16 @@
  * Integer parameters in places that accept only INT: `left(name, $1)`, `8 << $1`.
  *
  * An integer in a request is BIGINT, however small, so that a plan serves every value and results
- * always have the same type. If nothing else fits, a parameter that forms a whole argument is
- * therefore narrowed, and its range is checked when the statement runs.
+ * always have the same type. If no form of the function accepts BIGINT, a parameter that is a whole
+ * argument is therefore narrowed to INT, and its range is checked when the statement runs.
  */
 import { type DataType, INT } from "../../../types/mod.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { type CastTarget, castTo } from "./casts.ts";
 
 /**
- * Finds the match for arguments by their types. If none fits, treats integer parameters as INT.
+ * Finds the form that accepts arguments of the given types. If none does, the search treats integer
+ * parameters as INT.
  *
  * @param find Returns undefined if nothing fits these types.
  */
@@ -38,7 +39,7 @@ function isOfInt(type: DataType): boolean {
   return type.kind === "int" || (type.kind === "array" && type.element.kind === "int");
 }
 
-/** Matches an integer parameter, or an array that contains only such parameters. */
+/** Whether an argument is an integer parameter, or an array that contains only such parameters. */
 function isNarrowable(argument: BoundExpression): boolean {
   if (argument.kind === "call" && argument.name === "array") {
     return argument.args.length > 0 && argument.args.every(isIntegerParameter);

@@ -1,7 +1,8 @@
 /**
  * Selects the binder of an operator. For most operators, the types of both operands select a form
- * (`binary_forms.ts`). The operators here examine an operand before it is bound, as ANY, IN and
- * OVERLAPS do, or form chains that would nest deeper than the stack allows.
+ * (`binary_forms.ts`). This file handles the operators that examine an operand before it is bound,
+ * such as ANY, IN and OVERLAPS, and the operators that form chains, which would nest deeper than
+ * the stack allows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";
@@ -75,7 +76,7 @@ function bindTimeZone(
   return bindFunction({ name: "timezone", args, node: expression });
 }
 
-/** `(start, end) OVERLAPS (start, length)`. */
+/** Binds `(start, end) OVERLAPS (start, length)`. */
 function bindOverlaps(
   expression: ExprBinary,
   context: ExpressionContext,
@@ -93,7 +94,10 @@ function bindOverlaps(
   return bindFunction({ name: "overlaps", args: bound, node: expression });
 }
 
-/** `op ANY (…)` and `op ALL (…)` are parsed as calls on the right side. */
+/**
+ * Whether an expression is `ANY (…)` or `ALL (…)`, which the parser represents as a call on the
+ * right side of an operator.
+ */
 function isQuantifier(expression: Expr): boolean {
   if (expression.type !== "call" || expression.function.schema !== undefined) return false;
   return ["any", "some", "all"].includes(expression.function.name);
@@ -169,7 +173,10 @@ export function bindUnary(
 const NO_VARIABLES =
   "@ is the absolute value of a number; a parameter is $1, and its value is in params";
 
-/** Other servers write parameters as `@name`, so "no such column" alone would mislead. */
+/**
+ * `@` is the operator for absolute values, but some other servers write parameters as `@name`. "No
+ * such column" alone would mislead their users.
+ */
 function bindAbsolute(
   { operand }: ExprUnary,
   context: ExpressionContext,
@@ -200,7 +207,7 @@ function bindTest(
     const operands = row.fields.map(({ value }): BoundExpression => {
       return { kind: "is", type: BOOLEAN, test, negated, operand: value };
     });
-    // A row without fields is both, as in PostgreSQL.
+    // A row without fields is both NULL and NOT NULL, as in PostgreSQL.
     return conjunctionOf(operands) ?? { kind: "constant", type: BOOLEAN, value: true };
   }
   const bound = bind(operand, needsBoolean ? withoutExpansions(context, op) : context);

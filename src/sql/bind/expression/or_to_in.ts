@@ -20,7 +20,7 @@ interface Equality {
   readonly value: BoundExpression;
 }
 
-/** A group of equalities of one column in one type. */
+/** A group of equalities of one column that are compared in one type. */
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
@@ -28,7 +28,7 @@ interface EqualityGroup {
   readonly place: number;
 }
 
-/** A group of equalities of the same columns together, in the same types. */
+/** A group of equalities of the same columns, compared in the same types. */
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
@@ -75,7 +75,7 @@ function rowFor(
     const equality = equalityOf(each);
     if (equality === undefined) return undefined;
     const { column } = equality;
-    // A column may be compared as several types, so the type is part of the key.
+    // A column may be compared in several types, so the type is part of the key.
     const sign = `${columnIdIn(column)} ${column.kind} ${JSON.stringify(column.type)}`;
     if (found.some((other) => other.sign === sign)) return undefined;
     found.push({ sign, equality });
@@ -104,7 +104,7 @@ function groupFor(
   if (equality === undefined || columnId === undefined) return undefined;
   const { column, value } = equality;
   const group = groups.get(columnId) ?? { column, values: [], place };
-  // A column may be compared as several types, which cannot share one list.
+  // A column may be compared in several types, which cannot share one list.
   if (group.column.kind !== column.kind || !sameType(group.column.type, column.type)) {
     return undefined;
   }

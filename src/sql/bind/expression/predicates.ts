@@ -100,10 +100,7 @@ function inLiterals(
   return { kind: "in", type: BOOLEAN, operand: tested, items: [], constants, negated };
 }
 
-/**
- * Whether every literal of a list is cast to this type in the same way, whatever the other
- * literals.
- */
+/** Whether each literal of a list is cast to this type independently of the other literals. */
 function isListable({ kind }: DataType): boolean {
   return kind === "smallint" || kind === "int" || kind === "bigint" || kind === "text";
 }
@@ -196,7 +193,7 @@ const LIKES: ReadonlyMap<string, { readonly isNegated: boolean }> = new Map([
   ["NOT LIKE", { isNegated: true }],
 ]);
 
-/** `x op ANY (array)` and `x op ALL (array)`. */
+/** Binds `x op ANY (array)` and `x op ALL (array)`. */
 export function bindQuantified(
   expression: ExprBinary,
   context: ExpressionContext,
@@ -224,7 +221,8 @@ export function bindQuantified(
   }
   const left = bind(expression.left, context);
   const array = bind(argument, context);
-  // The elements of an untyped array have the type of the other side, without its digits.
+  // The elements of an untyped array get the type of the other side, without its precision and
+  // scale.
   const element =
     array.type.kind === "unknown" ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =
@@ -282,7 +280,7 @@ function inElements(
     negated: false,
   } as const;
   if (isListable(type)) {
-    // An empty array contains nothing, whereas IN is unknown for NULL.
+    // `= ANY` of an empty array is false, whereas IN with NULL as its operand is unknown.
     if (array.kind === "constant" && array.value !== null && isArrayValue(array.value)) {
       const constants = elementsOf(array.value);
       if (constants.length > 0) return { ...list, constants };
@@ -305,8 +303,8 @@ function settled(type: DataType): DataType {
 }
 
 /**
- * Three-valued logic: the first deciding result wins. Without one, the result is unknown if any
- * test was unknown.
+ * Combines tests by three-valued logic: the first deciding result wins. If there is none, the
+ * result is unknown if any test was unknown.
  */
 function quantified(
   value: Value,

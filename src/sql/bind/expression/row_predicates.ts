@@ -17,7 +17,7 @@ interface RowPair {
   readonly node: Expr;
 }
 
-/** `(a, b) IN ((c, d), …)`. */
+/** Binds `(a, b) IN ((c, d), …)`. */
 export function bindRowIn(
   left: ExprList,
   right: ExprList,
@@ -31,12 +31,13 @@ export function bindRowIn(
     }
     return rowEquals(left, item, context, bind);
   });
-  // Here rather than in the planner, because the condition may also stand outside of WHERE.
+  // The rewriting happens here rather than in the planner, because the condition may also occur
+  // outside WHERE.
   const any = orToIn({ kind: "or", type: BOOLEAN, operands: alternatives });
   return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
 }
 
-/** `(a, b) < (c, d)`: the first pair that differs decides. */
+/** Binds `(a, b) < (c, d)`: the first pair that differs decides. */
 export function bindRowComparison(
   expression: ExprBinary,
   context: ExpressionContext,
@@ -71,7 +72,10 @@ function rowEquals(
   return { kind: "and", type: BOOLEAN, operands: pairs };
 }
 
-/** Rows without fields are neither equal nor unequal. @throws {DatabaseError} INVALID_QUERY */
+/**
+ * Refuses rows without fields, which are neither equal nor unequal. @throws {DatabaseError}
+ * INVALID_QUERY
+ */
 function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
   if (fields.length > 0) return;
   throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
@@ -94,8 +98,8 @@ function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
 }
 
 /**
- * `(a, b) IS [NOT] DISTINCT FROM (c, d)`: whether any pair is distinct, or with NOT, whether none
- * is.
+ * Binds `(a, b) IS DISTINCT FROM (c, d)`, which is true if any pair is distinct, and `IS NOT
+ * DISTINCT FROM`, which is true if none is.
  */
 function rowDistinct(
   op: string,
@@ -112,8 +116,8 @@ function rowDistinct(
 }
 
 /**
- * Orders rows by the first pair that differs. The condition is built from the last pair outwards: a
- * < c OR (a = c AND rest).
+ * Returns a condition that compares rows by the first pair that differs. It is built from the last
+ * pair outwards: a < c OR (a = c AND rest).
  */
 function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundExpression {
   if (pairs.length > ORDERED_FIELDS_MAX) {
@@ -139,7 +143,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
   return defined(result, "the rows have at least one pair of fields");
 }
 
-/** `(a, b) = (SELECT …)`: a query of at most one row. */
+/** Binds `(a, b) = (SELECT …)`, a comparison with a query of at most one row. */
 function bindRowAgainstQuery(
   { expression, query, row }: { row: ExprList; query: SelectStatement; expression: ExprBinary },
   context: ExpressionContext,

@@ -40,7 +40,7 @@ export function bindRowValue(
   return row === undefined ? undefined : valueOfRow(row);
 }
 
-/** Returns the fields of a row that is a value; undefined if it is no row. */
+/** Returns the fields of a row value; undefined if the value is not a row. */
 export function fieldsOfValue(row: BoundExpression): BoundOutput[] | undefined {
   if (row.type.kind !== "row") return undefined;
   return row.type.fields.map(({ name }, at) => ({ name, expression: fieldAt(row, at) }));
@@ -60,8 +60,8 @@ function fieldAt(row: BoundExpression, at: number): BoundExpression {
 }
 
 /**
- * `IS [NOT] NULL` of a row that is a value: it is NULL if it is missing or all its fields are, and
- * not NULL if none is.
+ * Binds `IS [NOT] NULL` for a row value. The row is NULL if it is missing or all its fields are
+ * NULL, and NOT NULL if no field is NULL.
  */
 export function testOfValue(row: BoundExpression, negated: boolean): BoundExpression {
   return {
@@ -78,7 +78,7 @@ export function testOfValue(row: BoundExpression, negated: boolean): BoundExpres
   };
 }
 
-/** Returns the argument of count for a row, which is NULL only if the row is missing. */
+/** Returns the argument of count for a row: it is NULL only if the row is missing. */
 export function presenceOf({ presence }: RowParts): BoundExpression {
   return presence ?? { kind: "constant", type: BOOLEAN, value: true };
 }
@@ -128,7 +128,7 @@ function namedRow(
         name: column.name,
         value: columnValue(column),
       })),
-      // A join with an alias has no separate row.
+      // A join with an alias has no row of its own that could be missing.
       presence:
         relation.isOpen === true && relation.node !== undefined
           ? columnValue(presenceColumn(relation, statement))
@@ -183,7 +183,7 @@ export function valueOfRow({ fields, presence }: RowParts): BoundExpression {
   return {
     kind: "call",
     type: { kind: "row", fields: types },
-    // Rows with the same values but different names of fields are different.
+    // Row types with the same value types but different field names are different types.
     name: `row ${JSON.stringify(types.map(({ name }) => name))}`,
     args: isOptional ? [presence, ...values] : values,
     evaluate: (cells: readonly Value[]) => {

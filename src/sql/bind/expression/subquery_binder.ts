@@ -24,7 +24,7 @@ import { arrayTypeOf } from "./types.ts";
 
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
-/** A bound query whose use is not yet known. */
+/** A bound query whose role in the expression is not yet known. */
 interface InnerQuery {
   readonly query: BoundSelect;
   readonly outerReferences: OuterReferences;
@@ -45,7 +45,7 @@ function bindInner(node: SelectStatement, context: ExpressionContext): InnerQuer
   return { query: context.bindInner(node, outerReferences), outerReferences, context, node };
 }
 
-/** `(SELECT …)` as a value, which is NULL if there is no row. */
+/** Binds `(SELECT …)` as a value, which is NULL if there is no row. */
 export function bindScalar(node: SelectStatement, context: ExpressionContext): BoundExpression {
   const inner = bindInner(node, context);
   requireWidth(inner, 1);
@@ -71,7 +71,7 @@ export function bindRowQuery(
   });
 }
 
-/** `ARRAY(SELECT …)`, in the order of the query. */
+/** Binds `ARRAY(SELECT …)`; the elements are in the order of the query. */
 export function bindArrayQuery(
   { select }: ExprArraySelect,
   context: ExpressionContext,
@@ -86,7 +86,7 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
   const [node] = call.args;
   const inner = bindInner(node as SelectStatement, context);
   const { query } = inner;
-  // The existence of a row does not depend on its contents, unless equal rows are skipped.
+  // EXISTS does not depend on the values of a row, unless the query skips equal rows.
   const isPlain = query.distinct === "none" && !query.withTies;
   const bare: BoundSelect = isPlain ? { ...query, outputs: [], orderBy: [] } : query;
   return valueOf({ ...inner, query: bare }, { type: BOOLEAN, form: { kind: "exists" } });
@@ -103,7 +103,10 @@ export interface Quantified {
   readonly node: Expr;
 }
 
-/** `operands operator ANY (query)`, or ALL. @throws {DatabaseError} TYPE_MISMATCH, INVALID_QUERY */
+/**
+ * Binds `operands operator ANY (query)`, or ALL. @throws {DatabaseError} TYPE_MISMATCH,
+ * INVALID_QUERY
+ */
 export function bindQuantifiedQuery(
   { node, operands, operator, quantifier, query: queryNode }: Quantified,
   context: ExpressionContext,
@@ -145,7 +148,7 @@ export function bindQuantifiedQuery(
   );
 }
 
-/** ANY and ALL require an operator with a boolean result. */
+/** Returns the error for ANY or ALL with an operator whose result is not boolean. */
 export function noTruth(operator: string, node: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",

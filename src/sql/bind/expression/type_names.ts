@@ -1,9 +1,9 @@
 /**
- * Resolves the names of types that CREATE TYPE has defined, once for each tree: the nodes of a tree
- * keep their types, also in a reader, which has no catalog.
+ * Resolves the names of types that CREATE TYPE has defined, once for each syntax tree. The nodes of
+ * the tree keep the resolved types, so a reader thread, which has no catalog, can use the tree.
  *
- * The names in a statement mean types of the catalog. A text that a table or a view stores, such as
- * a DEFAULT, can only name types that its columns have, so it needs no catalog either.
+ * The names in a statement refer to types of the catalog. SQL text that a table or a view stores,
+ * such as a DEFAULT, can only name types that the columns have, so it needs no catalog either.
  */
 import type { Catalog, ColumnEntry } from "../../../catalog/mod.ts";
 import type { DataType, EnumType } from "../../../types/mod.ts";
@@ -16,7 +16,8 @@ import { isBuiltInType } from "./types.ts";
 export type TypeFinder = (name: Pick<QName, "name" | "schema">) => DataType | undefined;
 
 /**
- * Returns how names in a statement are resolved; undefined if the catalog has no types.
+ * Returns a function that resolves type names in a statement; undefined if the catalog has no
+ * types.
  *
  * @param namespace The namespace of unqualified names.
  */
@@ -28,7 +29,7 @@ export function typesIn(
   return ({ name, schema = namespace }) => catalog.definedType(schema, name);
 }
 
-/** Returns how names in a text are resolved that is stored with columns. */
+/** Returns a function that resolves type names in SQL text that is stored with columns. */
 export function typesOf(columns: readonly Pick<ColumnEntry, "type">[]): TypeFinder | undefined {
   const types = columns.flatMap(({ type }) => enumTypeOf(type) ?? []);
   if (types.length === 0) return undefined;
@@ -40,18 +41,18 @@ export function typesOf(columns: readonly Pick<ColumnEntry, "type">[]): TypeFind
   };
 }
 
-/** Returns the enum type of values or of the elements of arrays. */
+/** Returns the enum type of a value type or, for an array, of its elements. */
 export function enumTypeOf(type: DataType): EnumType | undefined {
   if (type.kind === "array") return enumTypeOf(type.element);
   return type.kind === "enum" ? type.enumType : undefined;
 }
 
-/** Parses a text that is stored with the columns of a table. */
+/** Parses SQL text that is stored with the columns of a table. */
 export function parseStored(sql: string, columns: readonly Pick<ColumnEntry, "type">[]): Expr {
   return withTypes(parseExpression(sql), typesOf(columns));
 }
 
-/** Resolves the names of types in a tree, in place. A name that is not found stays as it is. */
+/** Resolves the type names in a tree, in place. Unknown names remain unresolved. */
 export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | undefined): Tree {
   if (find === undefined) return tree;
   for (const node of typeNamesIn(tree)) {
@@ -61,7 +62,7 @@ export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | un
   return tree;
 }
 
-/** Returns the names of types in a tree that are not built in. */
+/** Returns the type names in a tree that are not built in. */
 export function typeNamesIn(tree: object): BasicDataTypeDef[] {
   const found: BasicDataTypeDef[] = [];
   for (const part of partsOf(tree)) {

@@ -1,6 +1,4 @@
-/**
- * Resolves type names of SQL text to data types.
- */
+/** Resolves the type names in SQL text to data types. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
 import {
@@ -72,7 +70,7 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["jsonpath", JSONPATH],
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
-  // A configuration of text search is known by its name.
+  // A text search configuration is represented by its name.
   ["regconfig", TEXT],
 ]);
 
@@ -95,7 +93,7 @@ const TEXTS: ReadonlySet<string> = new Set([
   "nchar",
 ]);
 
-/** The types of columns that take their numbers from their own sequence. */
+/** The types of columns that are numbered by a sequence of their own. */
 const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["smallserial", SMALLINT],
   ["serial2", SMALLINT],
@@ -160,7 +158,7 @@ function builtInType(definition: BasicDataTypeDef): DataType {
   }
 }
 
-/** Types with rules of their own for the numbers in parentheses. */
+/** Types with special rules for the numbers in parentheses. */
 const SIZED: ReadonlySet<string> = new Set([
   "float",
   "decimal",
@@ -170,7 +168,7 @@ const SIZED: ReadonlySet<string> = new Set([
   "vector",
 ]);
 
-/** Whether a name means a type of the server, and not one that CREATE TYPE defines. */
+/** Whether a name refers to a built-in type rather than to one that CREATE TYPE defines. */
 export function isBuiltInType({
   name,
   schema,
@@ -181,13 +179,14 @@ export function isBuiltInType({
   );
 }
 
-/** Returns the type of an array of such elements; an array of arrays has further dimensions. */
+/** Returns the type of an array of such elements. An array of arrays has additional dimensions. */
 export function arrayTypeOf(element: DataType): DataType {
   return element.kind === "array" ? element : { kind: "array", element };
 }
 
 /**
- * Returns the fields of an interval to which a written type limits it, or undefined for all fields.
+ * Returns the fields of an interval to which a type as written limits it, or undefined for all
+ * fields.
  */
 export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefined {
   if (definition.kind === "array" || definition.name !== "interval") return undefined;
@@ -220,7 +219,7 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
   }
 }
 
-/** The scale of a bare NUMERIC whose value is not known beforehand. */
+/** The scale of a bare NUMERIC if the value is not known when the statement is bound. */
 const UNKNOWN_SCALE = 15;
 
 /**

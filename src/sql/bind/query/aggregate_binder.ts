@@ -89,7 +89,8 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
     extra,
     isDistinct,
     filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
-    // Distinct values arrive in their own order, unless the text requires a different one.
+    // With DISTINCT, the values arrive in their own sort order, unless the call requires a
+    // different one.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
 }
@@ -99,8 +100,9 @@ function ascending(expression: BoundExpression): BoundSort {
 }
 
 /**
- * Binds ORDER BY in the parentheses. With DISTINCT, only the distinguishing arguments are allowed,
- * because another expression might be evaluated for any of several equal values.
+ * Binds ORDER BY within the parentheses of an aggregate call. With DISTINCT, only the
+ * distinguishing arguments are allowed, because another expression might be evaluated for any of
+ * several equal values.
  */
 function ordersOf(
   call: ExprCall,
@@ -135,7 +137,7 @@ function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseE
 }
 
 /**
- * Returns the order of an ordered-set aggregate, whose last argument is the ordering expression.
+ * Returns the order of an ordered-set aggregate; the expression to sort by is the last argument.
  */
 function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSort[] {
   const { withinGroup: sort } = call;
@@ -172,7 +174,7 @@ export interface AggregateArguments {
   readonly form: AggregateForm;
   /** The arguments, cast to the types of the form. */
   readonly args: readonly BoundExpression[];
-  /** The arguments as written, or undefined for a row. */
+  /** The arguments as written, or undefined if the argument is a row. */
   readonly given: readonly BoundExpression[] | undefined;
 }
 
@@ -189,7 +191,7 @@ export function bindAggregateArguments(
   const counted = countedRows(call, inner, bind);
   if (counted !== undefined) return counted;
   const isStar = call.args.length === 1 && isStarRef(call.args[0]);
-  // The ordering expression of an ordered-set aggregate is its last argument.
+  // The expression to sort by is passed as the last argument of an ordered-set aggregate.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
   const nodes = isStar ? [] : [...call.args, ...ordered];
   const args = nodes.map((argument) => bindArgument(call, argument, inner, bind));
@@ -208,8 +210,8 @@ export function bindAggregateArguments(
 }
 
 /**
- * `count(DISTINCT (a, b))`: DISTINCT distinguishes rows by all arguments, and count reads the first
- * one, which shows that there is a row.
+ * Binds `count(DISTINCT (a, b))`: DISTINCT compares all arguments, and count reads the first one,
+ * which shows that there is a row.
  */
 function countedRows(
   call: ExprCall,
@@ -227,7 +229,7 @@ function countedRows(
   return { form: defined(form, "count accepts values of any type"), args, given: undefined };
 }
 
-/** count needs only to know whether there is a row. */
+/** Binds an argument. For count, a row is reduced to a value that shows whether the row exists. */
 function bindArgument(
   call: ExprCall,
   argument: Expr,
@@ -250,7 +252,7 @@ function isStarRef(expression: Expr | undefined): boolean {
   return expression?.type === "ref" && expression.star === true && expression.table === undefined;
 }
 
-/** The maximum number of arguments of GROUPING, each of which is a bit of an INT. */
+/** The maximum number of arguments of GROUPING; each argument is one bit of an INT. */
 const GROUPING_ARGUMENTS_MAX = 31;
 
 /** The placeholder name of a GROUPING call until its block knows the groups. */

@@ -1,8 +1,8 @@
 /**
  * Binds `changes('ns.t', from_seq [, to_seq])` in FROM: every version of a table between two seqs.
  *
- * The name is a string in the text of the statement, because it decides what is planned, and who
- * may run the plan.
+ * The name must be a string literal in the statement, because the plan and the required rights
+ * depend on it.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -31,8 +31,8 @@ export function isChangesCall({ function: { name, schema } }: FromCall): boolean
 }
 
 /**
- * @throws {DatabaseError} INVALID_QUERY, INVALID_NAME, TABLE_NOT_FOUND; INVALID_OPERATION for a
- * relation without history; TYPE_MISMATCH
+ * Binds a call of `changes`. @throws {DatabaseError} INVALID_QUERY, INVALID_NAME, TABLE_NOT_FOUND;
+ * INVALID_OPERATION for a relation without history; TYPE_MISMATCH
  */
 export function bindChanges(
   item: FromCall,

@@ -48,13 +48,16 @@ export class OuterReferences implements Correlation {
 
 /**
  * The context of a query that is declared in one query and read in an inner one. Names are resolved
- * where the query is declared, and their values are passed on to where it is read.
+ * where the query is declared, and their values are passed on to the place where the query is read.
  */
 export class PassedOn implements Correlation {
   readonly declared: Correlation;
   readonly #read: Correlation;
 
-  /** @param read The context of a query inside the query that `declared` belongs to. */
+  /**
+   * @param read The context in which the query is read; it lies inside the query to which
+   * `declared` belongs.
+   */
   constructor(declared: Correlation, read: Correlation) {
     this.declared = declared;
     this.#read = read;
@@ -77,7 +80,7 @@ export class PassedOn implements Correlation {
     };
   }
 
-  /** Returns the expression by which the inner query reads the declaring query's `value`. */
+  /** Returns the expression by which the inner query reads a `value` of the declaring query. */
   handOn(value: BoundExpression): BoundExpression {
     return handed(value, this.declared, this.#read);
   }

@@ -4,9 +4,9 @@
  *     … WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND rest)
  *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
  *
- * This is a hash join in which the outer query is the streaming side. It applies if outer
- * references occur only in such equalities. Grouping uses the keys first, so an aggregate is
- * computed for each key.
+ * This is a hash join in which the outer query is the streaming side. The rewriting applies if
+ * outer references occur only in such equalities. The keys become the first grouping expressions,
+ * so an aggregate is computed for each key.
  */
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";
@@ -27,7 +27,7 @@ interface KeyPair {
  */
 export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
   if (query.withTies || typeof query.distinct === "object") return undefined;
-  // Each of several grouping sets would need the keys.
+  // With several grouping sets, each set would have to include the keys.
   if (query.groupingSets !== undefined) return undefined;
   const pairs: KeyPair[] = [];
   const rest: BoundExpression[] = [];

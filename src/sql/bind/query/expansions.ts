@@ -5,7 +5,7 @@
  *       ─► calls that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
  *       ─► if ORDER BY reads none of the calls: the others ─► LIMIT
  *
- * The last rule keeps the rows made from one ordered row together. A call in the arguments of
+ * The last rule keeps the rows that one ordered row expands to together. A call in the arguments of
  * another call runs before it; calls at the same nesting level run side by side.
  */
 
@@ -27,8 +27,8 @@ const LIKENESS: EquivalenceOptions<ExpansionCall> = {
 };
 
 /**
- * Returns the same context for an operand that takes a single value: table functions are refused
- * there.
+ * Returns the context for an operand that takes a single value. The context is the same, except
+ * that table functions are refused.
  *
  * @param form The name of the construct, for the message.
  */
@@ -83,14 +83,14 @@ export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): Bo
 
 const STAGES: readonly ExpansionStage[] = ["grouping", "windows", "outputs", "order"];
 
-/** Sorts calls by stage and, within a stage, puts a call before the calls that read it. */
+/** Sorts calls by stage. Within a stage, a call precedes the calls that read it. */
 function inOrder(
   calls: readonly ExpansionCall[],
   stages: ReadonlyMap<ExpansionCall, ExpansionStage>,
 ): BoundExpansion[] {
   const expansions: BoundExpansion[] = [];
   for (const stage of STAGES) {
-    // The calls in its arguments were bound earlier, so their levels are already known.
+    // The calls in the arguments were bound earlier, so their levels are already known.
     const levels = new Map<number, number>();
     const together: ExpansionCall[][] = [];
     for (const call of calls) {

@@ -72,7 +72,10 @@ export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<v
   return beside(whole, current, { around, statement: deps.statement });
 }
 
-/** Adds a comma item after the others, whose columns a LATERAL item may read. */
+/**
+ * Adds a comma item after the others. If it is LATERAL, it may read the columns of the items before
+ * it.
+ */
 function beside(
   whole: FromResult | undefined,
   current: FromResult,
@@ -111,7 +114,7 @@ function joinedItem(
   );
 }
 
-/** A function may read the items before it without LATERAL. */
+/** Whether an item may read the items before it. A function may do so even without LATERAL. */
 function isLateral(item: From): boolean {
   switch (item.type) {
     case "call":
@@ -204,7 +207,7 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   );
 }
 
-/** Returns a context that sees only the columns of enclosing queries. */
+/** Returns a context in which only columns of enclosing queries are visible. */
 function barePlace(deps: SelectDeps, clause: string): ExpressionContext {
   const { statement } = deps;
   return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(deps) };
@@ -314,7 +317,7 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       origin: { table, columnId: DELETED_COLUMN_ID },
     }),
   ];
-  // A STREAM table has no readable tombstones.
+  // Tombstones of STREAM tables cannot be read, so these tables have no `_deleted` column.
   const systemColumns = table.kind === "stream" ? allSystemColumns.slice(0, 1) : allSystemColumns;
   return relationResult(
     {
@@ -394,10 +397,10 @@ interface BoundView {
 }
 
 /**
- * Binds a view in FROM: its query is bound as if it were written there in parentheses.
+ * Binds the query of a view in FROM as if it were written there in parentheses.
  *
- * The query is bound again for each statement that reads the view. It therefore requires the
- * caller's rights, reads the caller's rows, and grants nothing.
+ * The query is bound again for each statement that reads the view. A view therefore requires the
+ * caller's rights, reads the caller's rows, and grants no rights.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED, and the errors of its query.
  */
@@ -412,8 +415,8 @@ function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundV
       { position: item._location.start },
     );
   }
-  // The view's text is not part of the request, so every position in it is reported as that of the
-  // view's name.
+  // The view's text is not part of the request, so every error in it is reported at the position of
+  // the view's name.
   const bind = (): BoundSelect =>
     boundNow(relocated(view.query, item._location), {
       statement,

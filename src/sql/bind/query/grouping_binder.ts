@@ -55,8 +55,8 @@ export function placeOf(
 const SETS_MAX = 4096;
 
 /**
- * The total number of expressions in all sets, each counted in every set: a ROLLUP of n expressions
- * has n sets with n / 2 of them on average.
+ * The maximum total number of expressions in all sets. An expression counts in every set: a ROLLUP
+ * of n expressions has n + 1 sets with n / 2 expressions on average.
  */
 const SET_MEMBERS_MAX = 65_536;
 
@@ -65,7 +65,8 @@ export interface BoundGroups {
   /** The position of each expression in the text. */
   readonly starts: readonly number[];
   /**
-   * The indexes of each set's expressions; undefined for plain GROUP BY, where all are in one set.
+   * The indexes of the expressions of each set; undefined for plain GROUP BY, where all expressions
+   * are in one set.
    */
   readonly sets: readonly (readonly number[])[] | undefined;
 }
@@ -122,7 +123,7 @@ export function* bindGroups(
   };
 }
 
-/** Keeps the first of several sets with the same expressions, in any order. */
+/** Removes sets that have the same expressions as an earlier set, in any order. */
 function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const firsts = new Map<string, readonly number[]>();
   for (const set of sets) {
@@ -154,7 +155,7 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   checkMembers((2 ** parts.length / 2) * sum(members), item);
   const all = 2 ** parts.length - 1;
   return Array.from({ length: all + 1 }, (_, i) =>
-    // The first part is the highest bit, and the set of all parts comes first.
+    // The first part is the highest bit, so the set of all parts comes first.
     parts.filter((__, part) => ((all - i) >> (parts.length - 1 - part)) & 1).flat(),
   );
 }
@@ -185,7 +186,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** Returns the parts of an item of GROUP BY: `(a, b)` is two expressions. */
+/** Returns the expressions in an item of GROUP BY: `(a, b)` contains two. */
 function membersOf(item: Expr): readonly Expr[] {
   return item.type === "list" ? item.expressions : [item];
 }
@@ -214,7 +215,7 @@ export class GroupedBlock {
   readonly #places: ExpressionPlaces;
   readonly #sets: readonly number[][] | undefined;
   readonly #setColumn: BoundColumn;
-  /** The ids of columns that are computed from the groups, or later. */
+  /** The ids of the columns that the block computes from its groups or in later steps. */
   readonly #ownIds: ReadonlySet<number>;
   readonly #block: Block;
 
@@ -277,7 +278,10 @@ export class GroupedBlock {
     );
   }
 
-  /** The fraction of a percentile must be the same for the whole group. @throws {DatabaseError} */
+  /**
+   * Checks that direct arguments, such as the fraction of a percentile, are the same for the whole
+   * group. @throws {DatabaseError}
+   */
   checkDirectArguments(): void {
     for (const { argument, extra, form } of this.#block.sink.aggregates) {
       if (form.isOrderedSet !== true || argument === undefined || extra.length === 0) continue;
@@ -287,7 +291,7 @@ export class GroupedBlock {
 
   /**
    * Returns a bit mask with one bit per argument, the last argument in the lowest bit. A bit is 1
-   * if the argument is not in the row's set.
+   * if the argument is not in the grouping set of the row.
    */
   #groupingOf(args: readonly BoundExpression[]): BoundExpression {
     const positions = args.map((argument) => {
@@ -308,7 +312,7 @@ export class GroupedBlock {
     return {
       kind: "call",
       type: INT,
-      // The masks are in the name, so that only calls with the same masks count as equal.
+      // The name contains the masks, so that only calls with the same masks count as equal.
       name: `grouping ${masks.join(",")}`,
       args: [{ kind: "column", type: INT, column }],
       evaluate: ([set = null]) => masks[Number(set)] ?? null,
@@ -364,10 +368,10 @@ function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {
 }
 
 /**
- * Returns where a grouping block reads a column that the block may not read, for the position of
- * the error: the first mention outside aggregates and grouping expressions, or otherwise the first
- * mention anywhere. A bound expression does not know its position, so the clauses are searched, but
- * only after a failure.
+ * Returns the position for the error about a column that a grouping block may not read: the first
+ * mention outside aggregates and grouping expressions or, if there is none, the first mention
+ * anywhere. A bound expression does not know its position, so the clauses are searched, but only
+ * after a failure.
  */
 function startOfRead(select: SelectFromStatement, column: BoundColumn, scope: Scope): number {
   const { _location, columns, having, orderBy, windows } = select;
@@ -409,7 +413,7 @@ function startIn(
   return undefined;
 }
 
-/** The star of `count(*)` reads no column. */
+/** The star in `count(*)` reads no column. */
 function readPartsOf(node: Expr): readonly unknown[] {
   const isOverRows =
     node.type === "call" && node.args.some((arg) => arg.type === "ref" && arg.star === true);
@@ -420,7 +424,7 @@ function isAggregateCall(node: Expr): boolean {
   return node.type === "call" && node.over === undefined && isAggregate(node.function.name);
 }
 
-/** Returns the expressions by which an item of GROUP BY groups. */
+/** Returns the grouping expressions in an item of GROUP BY. */
 function expressionsIn(item: GroupItem): readonly Expr[] {
   if ("groups" in item) return item.groups.flatMap(expressionsIn);
   return item.type === "list" ? item.expressions.flatMap(expressionsIn) : [item];

@@ -82,7 +82,7 @@ class Rewriting {
     }
   }
 
-  /** Returns an expression that is never NULL. */
+  /** Returns a condition that is never NULL: whether one value sorts before another. */
   #sortsBefore(left: Expr, right: Expr): Expr {
     const { nulls, order } = this.#sort;
     const areNullsFirst = nulls === undefined ? order === "DESC" : nulls === "FIRST";
@@ -95,7 +95,7 @@ class Rewriting {
     return this.#coalesced(this.#binary(order === "DESC" ? ">" : "<", left, right), isByNull);
   }
 
-  /** Counts NULL as one value if rows with NULL sort before the value. */
+  /** Counts NULL as one distinct value if rows with NULL sort before the value. */
   #nullsBefore(before: Expr): Expr {
     const isNull = this.#binary("AND", this.#unary("IS NULL", this.#sort.by), before);
     const { _location } = this.#call;

@@ -80,7 +80,8 @@ export function joined(
       ...queriesAround(deps),
     });
   }
-  // Names find columns on either side, so a right join is a left join with the sides exchanged.
+  // Columns are found by name rather than by position, so a right join is bound as a left join with
+  // the sides exchanged.
   const sides =
     kind === "right"
       ? { left: right.from, right: left.from }
@@ -90,7 +91,7 @@ export function joined(
   return { from: { kind: "join", join: form, ...sides, condition, merged }, scope };
 }
 
-/** Adds the relation that the alias of USING names. It has the merged columns. */
+/** Adds the relation that the alias of USING names. The relation has the merged columns. */
 function withAlias(
   relations: readonly ScopeRelation[],
   columns: readonly BoundColumn[],

@@ -5,9 +5,9 @@
  *     t LEFT JOIN (SELECT count(*) AS n, a FROM s WHERE rest GROUP BY a) g ON g.a = t.b
  *       beside (CASE WHEN g.a IS NULL THEN 0 ELSE g.n END) x
  *
- * This applies if the left side is read only in such equalities. The planner chooses between both
- * forms. A group may be computed that no row of the left side needs, so nothing in a group may fail
- * except arithmetic that overflows.
+ * The rewriting applies if the inner query reads the left side only in such equalities. The planner
+ * chooses between the two forms. The second form may compute groups that no row of the left side
+ * needs, so the only error that a group may raise is an arithmetic overflow.
  */
 import { BOOLEAN, compareValues, type Value } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";
@@ -85,7 +85,7 @@ function isConstantTrue(condition: BoundExpression): boolean {
   return condition.kind === "constant" && condition.value === true;
 }
 
-/** Whether a query yields exactly one row, whatever its rows are. */
+/** Whether a query always yields exactly one row, whatever rows it reads. */
 function isWholeAggregate(query: BoundSelect): boolean {
   return (
     query.isAggregated &&
@@ -111,7 +111,7 @@ function mayFailInGroup({ aggregates, groupBy, where }: BoundSelect): boolean {
   return [...computed, ...keys, ...(where === undefined ? [] : [where])].some(mayFailOtherwise);
 }
 
-/** Whether an expression may fail for a reason other than a number that is too large. */
+/** Whether an expression may raise an error other than an overflow. */
 function mayFailOtherwise(expression: BoundExpression): boolean {
   if (expression.kind === "call" || expression.kind === "subquery") return true;
   if (expression.kind === "cast" && !expression.isNumericIdentity && !isWidening(expression)) {
@@ -139,7 +139,7 @@ function withValues(
   return mapChildren(expression, (child) => withValues(child, read));
 }
 
-/** Returns the results of aggregates over no rows, by column id. */
+/** Returns the values that aggregates have over no rows, by column id. */
 function emptyValues(aggregates: readonly BoundAggregate[]): ReadonlyMap<number, Value> {
   return new Map(aggregates.map(({ column, form }) => [column.id, form.create().finish(0)]));
 }

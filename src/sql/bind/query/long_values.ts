@@ -1,9 +1,9 @@
 /**
  * Binds long VALUES of expressions in FROM before the query that contains them. A query is bound in
- * one go, and 20,000 rows of expressions take a tenth of a second.
+ * one tick, and 20,000 rows of expressions take a tenth of a second.
  *
- * This applies only to self-contained rows. Rows that read something around them, contain a query,
- * or cannot be bound are left to the query, which also reports their faults.
+ * Only self-contained rows are bound beforehand. Rows that read columns of other items, contain a
+ * query, or cannot be bound are left to the query, which also reports their errors.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { From, QueryStatement, ValuesStatement } from "../../parse/ast/ast.ts";
@@ -24,8 +24,7 @@ export function* bindLongValues(
       const context = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
       statement.longRows.set(values.values, yield* bindRows(values, context));
     } catch (error) {
-      // The error can be ignored here: the rows are bound once more in place, and the fault is
-      // found again.
+      // Safe to ignore: the rows are bound once more in place, and the same error is then raised.
       if (!(error instanceof DatabaseError)) throw error;
     }
   }
@@ -61,7 +60,7 @@ function queriesIn(query: QueryStatement): readonly QueryStatement[] {
       if (insert.type === "default values" || insert.type === "literal values") return [];
       if (insert.type === "copy source") return [];
       const isSorted = insert.type !== "values" || insert.orderBy !== undefined;
-      // INSERT binds the rows of its own VALUES in steps, for the types of its columns.
+      // INSERT itself binds its VALUES in steps, with the types of its columns.
       return isSorted || insert.limit !== undefined ? [insert] : [];
     }
     case "with":

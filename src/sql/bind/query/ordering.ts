@@ -40,7 +40,8 @@ export function outputByOrdinal(
 }
 
 /**
- * Matches any other constant: it has the same value in all rows, so something else was intended.
+ * Whether an expression is a constant other than a position. Such a constant sorts nothing, because
+ * it has the same value in all rows, so the author must have meant something else.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {

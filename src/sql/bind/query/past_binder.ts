@@ -15,7 +15,8 @@ import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 
 /**
- * Binds the moment at which a table is read; undefined without one. Records that history is read.
+ * Binds the moment of FOR SYSTEM_TIME AS OF, and records that the statement reads history. Returns
+ * undefined if FROM gives no moment.
  *
  * @throws {DatabaseError} INVALID_OPERATION for a STREAM table; TYPE_MISMATCH
  */
@@ -49,7 +50,10 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
   });
 }
 
-/** Binds an expression that is computed once in a run. @param clause Its place, for messages. */
+/**
+ * Binds an expression that is computed once in a run. @param clause The clause that contains the
+ * expression, for messages.
+ */
 export function bindWithoutColumns(
   node: Expr,
   clause: string,

@@ -1,5 +1,5 @@
 /**
- * Analyses of whole bound queries.
+ * Walks over whole bound queries to find their expressions, their relations and their properties.
  */
 import type {
   BoundExpansion,
@@ -14,7 +14,7 @@ import { expressionsOfCall } from "./window_walk.ts";
 
 /**
  * Returns the expressions of a query and of the queries in its FROM. A query inside an expression
- * belongs to that expression: it is reached through its operands and outer references.
+ * is not entered: only its operands and outer references are returned, as parts of the expression.
  */
 export function expressionsIn(query: BoundSelect): BoundExpression[] {
   const { distinct, from, having, limit, offset, where } = query;
@@ -71,7 +71,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "function":
     case "changes":
     case "working":
-    // An entry may be read in many places, so its own properties are stored in it.
+    // An entry may be read in many places, so its properties are stored with the entry.
     case "cte":
       return [];
     case "query":
@@ -145,7 +145,10 @@ export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion
   return found;
 }
 
-/** Values that LATERAL items read from earlier items do not come from the enclosing query. */
+/**
+ * Returns the ids by which LATERAL items read earlier items. These values do not come from the
+ * enclosing query.
+ */
 function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {
   if (from?.kind === "join") {
     for (const { id } of from.outerReferences ?? []) into.add(id);
@@ -170,7 +173,7 @@ export function isVolatileQuery(query: BoundSelect): boolean {
   return expressionsIn(query).some(isVolatile) || readsVolatileEntry(query.from);
 }
 
-/** Whether an expression reads a query around its own. */
+/** Whether an expression reads values of an enclosing query. */
 export function readsOuter(expression: BoundExpression): boolean {
   return expression.kind === "outer" || childrenOf(expression).some(readsOuter);
 }

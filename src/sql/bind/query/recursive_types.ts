@@ -3,7 +3,7 @@
  *
  * Each step computes from the values of the previous step, so it may need more digits or a longer
  * string than the initial side has. A column keeps its kind of type and is widened to fit the
- * recursive side. That side is then bound again, until no column needs more room.
+ * recursive side. That side is then bound again, until no column has to be wider.
  *
  *     SELECT 1.0 UNION ALL SELECT x + 0.25 …     numeric(2,1) → numeric(4,2) → numeric(38,2)
  *     SELECT 1.0 UNION ALL SELECT x * 1.5 …      numeric(2,1) → numeric(4,2) → numeric(38,26)
@@ -42,7 +42,7 @@ import { castTo } from "../expression/casts.ts";
 import type { DecimalDataType } from "../expression/decimal_literal.ts";
 import { someChild } from "../walk.ts";
 
-/** A column whose type is still being determined. */
+/** A column whose precision and scale are still being determined. */
 interface RoomyColumn {
   readonly type: DataType;
   /** The number of digits before and after the point on the initial side. */
@@ -52,33 +52,36 @@ interface RoomyColumn {
   readonly grown: number | undefined;
 }
 
-/** The scales to try in turn for a column whose scale keeps growing. */
+/** The scales that a column gets one after the other if its scale keeps growing. */
 const GROWN_SCALES: readonly number[] = [26, 16, 10];
 const GROWN_LAST: number = GROWN_SCALES.length - 1;
 
 /** The largest scale that one step may compute, which leaves a few digits before the point. */
 const STEP_SCALE_MAX = 32;
 
-/** The minimum number of digits before the point for a column in which they grow. */
+/** The minimum number of digits before the point for a column whose values keep growing. */
 const WHOLE_DIGITS_MIN = 12;
 const WHOLE_DIGITS_MORE = 6;
 
-/** Columns may widen each other in turn. From this round on, each column gets the maximum. */
+/**
+ * The number of rounds in which columns may widen one another. In later rounds, each column that
+ * grows gets the maximum.
+ */
 const PATIENT_ROUNDS = 3;
 
-/** Returns the types of the initial side, before the recursive side is bound. */
+/** Returns the columns with the types of the initial side, before the recursive side is bound. */
 export function roomyColumns(types: readonly DataType[]): readonly RoomyColumn[] {
   return types.map((type) => {
     const held = elementOf(type);
     const { precision, scale } = held.kind === "decimal" ? held : { precision: 0, scale: 0 };
-    // A DECIMAL without a declared size has 38 digits, which indicates nothing about its values.
+    // A DECIMAL without a declared size has 38 digits, which says nothing about its values.
     const isTold = precision < DECIMAL_PRECISION_MAX;
     const wholeDigits = isTold ? precision - scale : 0;
     return { type: exactly(type), wholeDigits, scaleMin: scale, grown: undefined };
   });
 }
 
-/** Returns a variant of the type for which operations do not round. */
+/** Returns a variant of the type in which operations do not round. */
 function exactly(type: DataType): DataType {
   if (type.kind === "array") return { kind: "array", element: exactly(type.element) };
   return type.kind === "decimal" ? { ...type, isExact: true } : type;
@@ -207,7 +210,8 @@ export function recursiveOutputs(
 }
 
 /**
- * Whether an expression computes a quotient: the one decimal operation whose digits may never end.
+ * Whether an expression computes a quotient. Division is the only decimal operation whose result
+ * may have infinitely many digits.
  */
 function isInexact(expression: BoundExpression): boolean {
   const { kind, type } = expression;
@@ -258,7 +262,10 @@ function otherType(
   );
 }
 
-/** Returns the name without digits, which do not help when a different kind of type is needed. */
+/**
+ * Returns the type name without digits, which would not help the reader: a different kind of type
+ * is needed.
+ */
 function nameOf(type: DataType): string {
   if (type.kind === "array") return `${nameOf(type.element)}[]`;
   return type.kind === "decimal" ? "numeric" : typeName(type);

@@ -22,7 +22,7 @@ import type {
 } from "../../parse/ast/ast.ts";
 import { emptySelect } from "../../parse/select_block.ts";
 
-/** The name of both sides as relations, which no statement can write. */
+/** The name by which both sides are read as relations. No statement can contain this name. */
 const SIDE = "*SIDE*";
 
 /** A column that SEARCH or CYCLE adds. */
@@ -107,7 +107,10 @@ function marksOf(
   };
 }
 
-/** Returns the second side, which also selects the added columns of the rows it continues. */
+/**
+ * Returns the second side, extended to select the added columns of the rows from which it
+ * continues.
+ */
 function passingOn(
   side: SelectStatement,
   { alias, cycle }: WithBinding,
@@ -129,7 +132,7 @@ function passingOn(
   return { ...side, columns, where };
 }
 
-/** Returns the name that FROM gives to the entry. */
+/** Returns the name under which FROM reads the entry. */
 function entryIn(from: readonly From[], name: string): string | undefined {
   for (const item of from) {
     if (item.type === "from group" && item.alias === undefined) {
@@ -167,7 +170,7 @@ function refused({ name, _location }: Name, why: string): DatabaseError {
   });
 }
 
-/** Makes nodes that stand at the place of the union. */
+/** Creates syntax nodes that have the position of the union. */
 class Nodes {
   readonly place: AstNode;
 

@@ -86,7 +86,7 @@ function withoutTail(query: ValuesStatement): ValuesStatement {
   return { type: "values", values: query.values, _location };
 }
 
-/** `VALUES …` is `SELECT * FROM (VALUES …)`. */
+/** Binds `VALUES …` as `SELECT * FROM (VALUES …)`. */
 function selectFromValues(
   query: Extract<SelectStatement, { type: "values" }>,
 ): SelectFromStatement {
@@ -143,7 +143,8 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
-  // A step costs more than binding nothing, so an absent clause has no step.
+  // An absent clause has no step of its own, because a step costs more than binding an empty
+  // clause.
   const outputs = yield* bindOutputs(block);
   const grouped =
     select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);
@@ -204,7 +205,10 @@ function bindOutputs(block: Block): Generator<void, BoundOutput[]> {
   });
 }
 
-/** Matches a plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
+/**
+ * Whether `*` includes the system columns: only in a plain SELECT from one stored table, without
+ * DISTINCT, grouping and windows.
+ */
 function showsSystemColumns({ deps, scope, select }: Block): boolean {
   if (!deps.isOutermost || scope.relations.length !== 1) return false;
   if (hasWindowCall([select.columns, select.orderBy])) return false;
@@ -213,7 +217,7 @@ function showsSystemColumns({ deps, scope, select }: Block): boolean {
   );
 }
 
-/** Whether the clauses of a block contain a window call. Inner queries have their own. */
+/** Whether the clauses of a block contain a window call. Calls in inner queries do not count. */
 function hasWindowCall(clauses: readonly unknown[]): boolean {
   for (const part of partsOf(clauses, ownPartsOf)) {
     const { over, type }: { readonly type?: unknown; readonly over?: unknown } = part;
@@ -227,8 +231,8 @@ function ownPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * The maximum number of outputs in a list after expanding each `*`. A short text may contain
- * thousands, and each output is compiled in the first time slice.
+ * The maximum number of outputs after expanding each `*`. A short statement may select thousands of
+ * columns, and each output is compiled in the first time slice.
  */
 const OUTPUTS_MAX = 16_384;
 
@@ -358,7 +362,7 @@ function nameOf(expression: Expr): string {
   }
 }
 
-/** Returns the name of a scalar subquery, which is the name of its column. */
+/** Returns the name of a scalar subquery: the name of its only column. */
 function nameOfScalar({ columns }: SelectFromStatement): string {
   const [column] = columns ?? [];
   return column === undefined ? "?column?" : (column.alias?.name ?? nameOf(column.expr));

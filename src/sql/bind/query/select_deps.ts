@@ -1,6 +1,6 @@
 /**
- * The environment in which a query is bound: the relations behind its names, and the binding of
- * inner queries.
+ * The environment in which a query is bound: how names find relations, and how inner queries are
+ * bound.
  */
 import { runToCompletion } from "../../../base/steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -24,12 +24,12 @@ export interface RelationSource {
 
 /** A stored view. */
 export interface ViewRelation {
-  /** "namespace.name". */
+  /** The qualified name, "namespace.name". */
   readonly name: string;
   readonly query: SelectStatement;
   /** The column names, one for each output of the query. */
   readonly columnNames: readonly string[];
-  /** The column names that are visible to the reader, in that order; undefined for all. */
+  /** The columns that are visible to the reader, in this order; undefined if all are visible. */
   readonly shown: readonly string[] | undefined;
   /** Resolves the names in the view's query. */
   readonly source: RelationSource;
@@ -46,8 +46,8 @@ export interface SelectDeps {
   /** Binds a query inside another, in small steps. */
   readonly bindInSteps: BindInSteps;
   /**
-   * Whether an untyped literal in the select list stays untyped: the other side of a set operation,
-   * or the target column, determines its type.
+   * Whether an untyped literal in the select list stays untyped, because the other side of a set
+   * operation or the target column determines its type.
    */
   readonly keepsUntyped?: boolean;
   /** The number of views that enclose the query. */
@@ -97,14 +97,14 @@ export type CteEntry =
       readonly references: { count: number };
     }
   | {
-      /** A change, whose rows of RETURNING were computed before the query that reads them. */
+      /** A change in WITH. Its RETURNING rows were computed before the query that reads them. */
       readonly kind: "changed";
       readonly name: string;
       /** The columns of RETURNING; undefined if the change returns no rows. */
       readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
       readonly recursion: BoundRecursion;
     }
-  /** The entry in a place where it must not read itself. */
+  /** The entry in a place where it must not be read. */
   | { readonly kind: "forbidden"; readonly name: string };
 
 /** Returns the parts of a context that concern inner and outer queries. */

@@ -1,6 +1,6 @@
 /**
- * UNION, INTERSECT and EXCEPT: two queries as one relation, whose columns have the common types of
- * both sides and the names of the left one.
+ * Binds UNION, INTERSECT and EXCEPT: combines two queries into one relation. Its columns have the
+ * common types of both sides and the names of the left side.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";

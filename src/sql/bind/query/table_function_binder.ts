@@ -1,5 +1,5 @@
 /**
- * Table function calls in FROM and in a select list, whose rows they expand.
+ * Binds table function calls in FROM, and in a select list, where they expand the rows.
  *
  *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
  *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
@@ -116,7 +116,10 @@ function bindOneCall(
   return { functions: bound.map((each) => each.made), columns };
 }
 
-/** The rows of a function in FROM are produced in one go, so PG_SLEEP is refused there. */
+/**
+ * Returns the error for PG_SLEEP as a function in FROM: its rows are produced in one tick, so it
+ * cannot wait.
+ */
 function sleepInFrom(item: FromCall): DatabaseError {
   return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP in FROM", {
     position: item._location.start,
@@ -134,7 +137,7 @@ export function bindExpansion(
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
   const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
-  // The key of a member is NULL only where a call beside this one yields more rows.
+  // The key of a member is NULL only in rows of a longer call beside this one.
   return valueOfRow({ fields, presence: fields[0]?.value });
 }
 
@@ -149,7 +152,7 @@ export function refOfField(
   return { type: "ref", table, name, star, _location };
 }
 
-/** `(f(x)).c`. @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_QUERY */
+/** Binds `(f(x)).c`. @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_QUERY */
 export function bindField(
   field: ExprField,
   context: ExpressionContext,
@@ -306,7 +309,9 @@ function columnsOf(
   return definitions.map((each) => ({ name: each.name.name, type: resolveType(each.dataType) }));
 }
 
-/** A scalar function in FROM yields one row. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+/**
+ * Binds a scalar function in FROM, which yields one row. @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
 function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
   const types = args.map(({ type }) => type);
   const found = fittingOf(args, (given) => resolveFunction(name, given));

@@ -1,5 +1,5 @@
 /**
- * Binds window calls: `f(…) OVER (…)`, `OVER w`, and the windows that WINDOW defines.
+ * Binds window calls, `f(…) OVER (…)` and `OVER w`, and the windows that WINDOW defines.
  *
  * A call becomes a column of its block, like an aggregate. It is computed after grouping, so its
  * arguments and its window may contain aggregates, but no other window call.
@@ -240,7 +240,7 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
   return window;
 }
 
-/** An untyped literal as a key puts all rows in one group, whatever its value. */
+/** An untyped literal is a valid key: it puts all rows in one group, whatever its value. */
 function settledKey(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;
   return castTo(expression, { to: { kind: "text" }, mode: "implicit", node: undefined });
@@ -253,7 +253,7 @@ const DEFAULT_FRAME: BoundFrame = {
   exclude: undefined,
 };
 
-/** The order in which the bounds of a frame must appear. */
+/** The rank of each bound in the order in which the bounds of a frame must appear. */
 const PLACES: Readonly<Record<FrameBound["type"], number>> = {
   "unbounded preceding": 0,
   preceding: 1,

@@ -1,6 +1,4 @@
-/**
- * The expressions in window calls, and the equality of calls.
- */
+/** Walks over the expressions in window calls, and compares calls. */
 
 import type {
   BoundExpression,
@@ -70,7 +68,7 @@ function nameOf({ form }: BoundWindowCall): string {
   return form.kind === "function" ? form.name : form.aggregate.name;
 }
 
-/** Returns the same text for calls that {@linkcode sameCall} considers equal. */
+/** Returns a string that is the same for calls that {@linkcode sameCall} considers equal. */
 export function formOfCall({ args, filter, window }: BoundWindowCall): string {
   const { end, start } = window.frame;
   return `${formOfOrder(window)} ${formOfList([...args, filter, start.offset, end.offset])}`;
@@ -81,7 +79,7 @@ export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
   return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
 }
 
-/** Returns the same text for windows that {@linkcode sameOrder} considers equal. */
+/** Returns a string that is the same for windows that {@linkcode sameOrder} considers equal. */
 export function formOfOrder({ orderBy, partitionBy }: BoundWindow): string {
   return formOfList([...partitionBy, undefined, ...orderBy.map(({ expression }) => expression)]);
 }

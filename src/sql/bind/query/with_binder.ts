@@ -28,7 +28,7 @@ import { extendedUnion } from "./search_cycle.ts";
 import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
 
-/** Binds an entry that is a change; the entries before it are in scope. */
+/** Binds an entry that is a change. The entries before it are in scope. */
 export type BindChangingEntry = (binding: WithBinding, deps: SelectDeps) => CteEntry;
 
 /**
@@ -66,7 +66,10 @@ function requireOwnNames({ bind }: WithStatement): void {
   }
 }
 
-/** Before a change has run, it cannot read the rows that it returns. */
+/**
+ * Adds the entry of a change to its own scope, where reading it is refused: a change cannot read
+ * the rows that it returns.
+ */
 function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectDeps {
   return withEntry(deps, { kind: "forbidden", name });
 }
@@ -82,7 +85,7 @@ function refuseChange({ alias, statement }: WithBinding): never {
   );
 }
 
-/** Returns the query of an entry that is no change. */
+/** Returns the query of an entry that is not a change. */
 function queryOf({ statement }: WithBinding): SelectStatement {
   assert(!isChangeNode(statement), "a change is bound as a part of the statement");
   return statement;
@@ -112,7 +115,10 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
   return { kind: "query", name, names, cte, height, outer: deps.outer, bind };
 }
 
-/** If no table with the entry's name is found, the entry itself was intended. */
+/**
+ * Adds a hint to the error for an unknown table if the table has the name of the entry: the author
+ * probably meant the entry itself.
+ */
 function hintingAtRecursive(
   { alias, statement }: WithBinding,
   bind: () => BoundSelect,
@@ -159,7 +165,9 @@ export function namesOf(
   return outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
 }
 
-/** Binds `a UNION [ALL] b`, in which b may read the entry itself. No other query may. */
+/**
+ * Binds `a UNION [ALL] b`, in which b may read the entry itself. No other form of query may do so.
+ */
 function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
   const query = queryOf(binding);
   if (query.type === "with" || query.type === "with recursive") {
@@ -181,8 +189,8 @@ function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
 }
 
 /**
- * Binds a recursion with the columns of SEARCH and CYCLE. Its first side is bound twice, because
- * the names of its columns are needed before.
+ * Binds a recursive query with the columns of SEARCH and CYCLE. The first side is bound twice,
+ * because the names of its columns are needed before the rewriting.
  */
 function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps): BoundSelect {
   const restore = countsAround(deps);
@@ -208,8 +216,8 @@ function notRecursive({ alias }: WithBinding): DatabaseError {
 }
 
 /**
- * Makes `WITH s … a UNION [ALL] b` readable as a recursion: both sides see s. Returns undefined if
- * s has the same name as the entry.
+ * Moves the inner WITH of `WITH s … a UNION [ALL] b` into scope for both sides, so that the union
+ * can be read as a recursion. Returns undefined if s has the name of the entry.
  */
 function inOwnWith(
   node: WithStatement,
@@ -263,7 +271,7 @@ interface RecursiveSide {
   readonly next: BoundSelect;
   readonly recursion: BoundRecursion;
   readonly types: readonly DataType[];
-  /** Whether the side reads the entry at all. */
+  /** Whether the side reads the entry. */
   readonly isRecursive: boolean;
 }
 
@@ -303,7 +311,8 @@ function boundUntilWide(
 }
 
 /**
- * Binding again must not count further reads of outer entries. Returns a function that undoes them.
+ * Returns a function that undoes the counting of reads of outer entries, because binding again must
+ * not count them twice.
  */
 function countsAround({ ctes }: SelectDeps): () => void {
   const counts = new Map<{ count: number }, number>();
@@ -368,7 +377,7 @@ export function relationOfEntry(
     throw recursiveForm(`"${entry.name}" is read outside the second side of its UNION`, item);
   }
   if (entry.kind === "working") {
-    // An entry that is bound again for a subquery was already counted at its declaration.
+    // A read of an entry that is bound again for a subquery was already counted at the declaration.
     const isDirect = entry.outer === outer;
     if (isDirect) entry.references.count += 1;
     else if (declaredOf(outer) !== entry.outer) {
@@ -396,7 +405,8 @@ export function relationOfEntry(
     cte.references.count += 1;
     return { kind: "cte", cte, alias, columns };
   }
-  // A subquery reads the entry's outer values, so the entry is bound again as part of the subquery.
+  // A subquery computes the outer values of the entry itself, so the entry is bound again as part
+  // of the subquery.
   if (cte.isVolatile) {
     throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
   }
@@ -424,11 +434,11 @@ function recursiveForm(
 /**
  * Describes the first place of a query in which a recursive query may not read itself, or undefined
  * if there is none. These places are the nullable side of an outer join, the right side of EXCEPT,
- * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In these places,
- * more rows in one step could mean fewer in the next, and an empty step could still produce rows,
- * so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often a row occurs
- * in a step. A WITH entry that reads the recursion has the rows of one step, and may be read
- * anywhere.
+ * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most of these
+ * places, more rows in one step could mean fewer rows in the next, and an empty step could still
+ * produce rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often
+ * a row occurs in a step. A WITH entry that reads the recursion contains the rows of one step, so
+ * it may be read anywhere.
  */
 function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
   return placeInQuery(query, recursion, undefined);
@@ -439,7 +449,7 @@ function placeInQuery(
   recursion: BoundRecursion,
   around: string | undefined,
 ): string | undefined {
-  // GROUP BY is allowed, but a group without keys exists even for an empty step.
+  // GROUP BY is allowed. Without keys, however, there is a group even for an empty step.
   const isOver = query.aggregates.length > 0 || (query.isAggregated && query.groupBy.length === 0);
   return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
 }
@@ -479,15 +489,15 @@ function placeIn(
 
 /**
  * Returns the entries of WITH RECURSIVE in the order in which they are bound: each after the
- * entries that it reads, since it may also read later ones. The written order is kept if it already
- * satisfies this. Entries that read each other in a cycle are refused.
+ * entries that it reads, which may come later in the text. The written order is kept if it already
+ * satisfies this condition. Entries that read each other in a cycle are refused.
  */
 function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding[] {
   const places = new Map(entries.map(({ alias }, place) => [alias.name, place]));
   const read = entries.map(({ alias, statement }) => {
     const names = new Set<string>();
     addNamesRead(statement, new Set(), names);
-    // An entry that reads itself is handled by its own form.
+    // An entry that reads itself is not a cycle of several entries; the recursive form handles it.
     names.delete(alias.name);
     return [...names].flatMap((name) => places.get(name) ?? []);
   });
@@ -518,8 +528,8 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
 }
 
 /**
- * Adds names in FROM that may refer to entries: those without a namespace, unless an inner WITH
- * hides them.
+ * Adds the names in FROM that may refer to entries: names without a namespace that no inner WITH
+ * hides.
  */
 function addNamesRead(part: unknown, hidden: ReadonlySet<string>, names: Set<string>): void {
   if (!isPart(part)) return;
