@@ -1,9 +1,8 @@
 /**
  * ADD PRIMARY KEY on a table that was created without a primary key.
  *
- * The new key is a unique index over columns that become NOT NULL. The hidden key of the table
- * stays the key of the store, so no row is written again, and the index is built while others
- * write.
+ * The new key is a unique index over columns that become NOT NULL. The store keeps the hidden key
+ * of the table, so no row is rewritten, and the index is built while other statements write.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,7 +18,7 @@ interface AddedKey extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION if a table can have no other primary key. */
+/** @throws {DatabaseError} INVALID_DEFINITION if a primary key cannot be added to a table. */
 export function requireNoKey(table: TableEntry, position: number): void {
   const isPrimary = table.indexes?.some((index) => index.isPrimary === true) === true;
   if (hasHiddenKey(table) && !isPrimary) return;
@@ -32,9 +31,11 @@ export function requireNoKey(table: TableEntry, position: number): void {
 }
 
 /**
- * Returns the table with a primary key, whose index is still to be built if the table has rows.
+ * Returns the table with a primary key. If the table has rows, the index of the key still has to be
+ * built.
  *
- * @throws {DatabaseError} INVALID_DEFINITION if it has one already, and the errors of an index.
+ * @throws {DatabaseError} INVALID_DEFINITION if the table already has a primary key, and the errors
+ * of an index.
  */
 export function withPrimaryKey(
   table: TableEntry,

@@ -1,8 +1,8 @@
 /**
  * ALTER COLUMN and MODIFY COLUMN: change nullability, default and type of an existing column.
  *
- * A type can only grow, so that every stored value can be represented in the new type and no row
- * has to be rewritten: storage converts older values when it reads them.
+ * A type can only be widened, so that every stored value can be represented in the new type. No row
+ * is rewritten: storage converts older values when it reads them.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -143,7 +143,7 @@ export function withQualifiedDefault(
   return { ...column, defaultSql: qualified };
 }
 
-/** Turns a generated column into one that is written, and keeps its values. */
+/** Turns a generated column into an ordinary column, which keeps its values. */
 function dropExpression(
   table: TableEntry,
   column: ColumnEntry,
@@ -173,7 +173,7 @@ function requireFreeDefault(table: TableEntry, column: ColumnEntry, node: AstNod
   );
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE if keys with the column would change. */
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE if keys that contain the column would change. */
 function requireKeyScale(
   table: TableEntry,
   { columnId, name, type: from }: ColumnEntry,
@@ -265,7 +265,10 @@ function setType(
   return next;
 }
 
-/** Keys on both sides of a foreign key are compared in one form. @throws {DatabaseError} */
+/**
+ * Requires that a foreign key has the same form on both sides, because its keys are compared as
+ * stored. @throws {DatabaseError}
+ */
 function requireReferable(
   table: TableEntry,
   { columnId, name }: ColumnEntry,
@@ -292,7 +295,10 @@ function typeIn(table: TableEntry | undefined, columnId: number | undefined): Da
   return table?.columns.find((each) => each.columnId === columnId)?.type;
 }
 
-/** The position of a fault refers to the stored text of the definition, not to the statement. */
+/**
+ * Checks a stored expression against the altered column. The position of an error refers to the
+ * stored text of the definition, not to the statement.
+ */
 function requireFit(
   { name, position, what }: { what: string; name: string; position: number },
   bind: () => void,
@@ -309,7 +315,9 @@ function requireFit(
   }
 }
 
-/** Whether every value of one type is a value of the other, in its stored form or converted. */
+/**
+ * Whether every value of one type can be represented in the other, as stored or after conversion.
+ */
 function isWidening(from: DataType, to: DataType): boolean {
   switch (from.kind) {
     case "smallint":

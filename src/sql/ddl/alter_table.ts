@@ -1,10 +1,10 @@
 /**
- * ALTER TABLE: computes the next entry of a table, or none if nothing changes, and the conditions
- * that existing rows must meet. All actions of a statement apply together.
+ * ALTER TABLE: computes the new catalog entry of a table and the conditions that existing rows must
+ * meet. All actions of a statement apply together.
  *
- * No row is rewritten: a new column reads its default from the definition, a dropped one is no
- * longer read, a renamed one keeps its id, and older values are converted to a wider type on
- * reading.
+ * No row is rewritten: a new column reads its default from the definition, a dropped column is no
+ * longer read, a renamed column keeps its id, and older values are converted to a wider type when
+ * they are read.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -81,7 +81,7 @@ import {
 import { constraintNotFound, renamedConstraint, renamedTable } from "./table_rename.ts";
 
 export interface Alteration extends ChangedSequences {
-  /** Names of foreign keys whose rows are to be checked once they are in force. */
+  /** The names of the foreign keys whose existing rows are checked once the keys are in force. */
   readonly validations: readonly string[];
   /** The foreign keys of other tables that are also dropped. */
   readonly referring: readonly IncomingReference[];
@@ -115,7 +115,7 @@ export function alteredTable(
   if (next === table && !changesSequences) return { next: undefined, demands: [], ...others };
   const { catalog } = alterer.deps;
   requireKnownTypes(next, { catalog, position: node._location.start });
-  // Options are not part of the schema; columns and constraints are.
+  // Columns and constraints are part of the schema; options are not.
   const changesSchema =
     next.name !== table.name ||
     next.columns !== table.columns ||
@@ -169,7 +169,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return addConstraint(table, change, altering);
     case "validate constraint": {
       const { isValidated, name } = foreignKeyNamed(table, change.constraint);
-      // A copy, so that the table is altered although nothing changes yet.
+      // The copy makes the table count as altered, although its entry does not change yet.
       if (!isValidated) altering.validations.push(name);
       return isValidated ? table : { ...table };
     }
@@ -178,7 +178,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
   }
 }
 
-/** No row is rewritten, so existing rows cannot get a value each. */
+/** Existing rows would each need a generated value, but no row is rewritten. */
 function generatedLater({ name }: ColumnEntry, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
@@ -356,7 +356,8 @@ function dropColumn(
     );
   }
   if (generated.length > 0) {
-    // No generated column is computed from another.
+    // Generated columns can be removed in any order, because no generated column is computed from
+    // another.
     const without = generated.reduce((next, { name: each }) => {
       const dropped = {
         type: "drop column",
@@ -393,8 +394,8 @@ function dropColumn(
 }
 
 /**
- * Returns the table without its foreign keys that need an index which it no longer has, and drops
- * such foreign keys of other tables.
+ * Removes the foreign keys of the table that need a dropped index, and drops such foreign keys of
+ * other tables.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE
  */
@@ -423,7 +424,7 @@ function withoutReferring(
   return withoutForeignKeys(next, (key) => own.has(key));
 }
 
-/** Drops the sequence that belongs to a column. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/** Drops the sequence that a column owns. @throws {DatabaseError} DEPENDENT_OBJECTS */
 function dropOwnSequence(
   table: TableEntry,
   { columnId, name }: ColumnEntry,
@@ -482,7 +483,7 @@ function renameColumn(
   };
 }
 
-/** Returns an index whose expressions and condition name a column anew. */
+/** Returns an index in whose expressions and condition one column is renamed. */
 function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexEntry {
   const { expressions, where } = index;
   const renamed = <T extends { readonly sql: string }>(each: T): T => ({
@@ -511,7 +512,7 @@ function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string 
     .reduce((text, { end, start }) => text.slice(0, start) + quoted + text.slice(end), sql);
 }
 
-/** Adds foreign keys. Rows that are there are checked once the foreign keys are in force. */
+/** Adds foreign keys. Existing rows are checked once the keys are in force. */
 function addForeignKeys(
   table: TableEntry,
   nodes: readonly ConstraintForeignKey[],
@@ -548,7 +549,7 @@ function addConstraint(
   return { ...table, checks: [...table.checks, check] };
 }
 
-/** Adds UNIQUE constraints. They begin to be built once the table is altered. */
+/** Adds UNIQUE constraints. Their indexes are built after the table is altered. */
 function withUnique(
   table: TableEntry,
   constraints: readonly WrittenIndex[],

@@ -1,6 +1,6 @@
 /**
- * The data that the actions of one ALTER TABLE share: who alters, and what else changes in the same
- * transaction of the catalog.
+ * The data that the actions of one ALTER TABLE share: the caller, and the other changes in the same
+ * catalog transaction.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { SequenceEntry, SequenceMark, TableEntry } from "../../catalog/mod.ts";
@@ -12,7 +12,7 @@ import type { RowDemand } from "./row_inspection.ts";
 
 export type AltererDeps = ExecutionDeps & Pick<BindingDeps, "systemViews">;
 
-/** The caller and its namespace, for which a default is evaluated. */
+/** The caller, and the namespace in which a default is evaluated. */
 export interface Alterer {
   readonly deps: AltererDeps;
   readonly principal: Principal;
@@ -24,7 +24,7 @@ export interface Alterer {
 export interface ChangedSequences {
   readonly sequences: readonly SequenceEntry[];
   readonly droppedSequences: readonly SequenceEntry[];
-  /** The numbers that sequences have reached from now on. */
+  /** The numbers that the sequences will have reached after the change. */
   readonly marks: readonly SequenceMark[];
 }
 
@@ -37,7 +37,7 @@ export class Altering implements Alterer, ChangedSequences {
   readonly sequences: SequenceEntry[] = [];
   readonly droppedSequences: SequenceEntry[] = [];
   readonly marks: SequenceMark[] = [];
-  /** Names of foreign keys whose rows are still to be checked. */
+  /** The names of the foreign keys whose existing rows still have to be checked. */
   readonly validations: string[] = [];
   /** The foreign keys of other tables that are also dropped. */
   readonly referring: IncomingReference[] = [];
@@ -61,7 +61,7 @@ export class Altering implements Alterer, ChangedSequences {
     return made.table;
   }
 
-  /** Returns the sequence of a column as the earlier actions have left it. */
+  /** Returns the sequence of a column, as changed by earlier actions of the statement. */
   sequenceOf({ tableId }: TableEntry, columnId: number): SequenceEntry | undefined {
     const isOwn = ({ ownedBy }: SequenceEntry): boolean =>
       ownedBy?.tableId === tableId && ownedBy.columnId === columnId;

@@ -1,6 +1,6 @@
 /**
- * COMMENT ON: a text in the entry of an object, which its definition does not depend on. It is no
- * part of the schema of a table, so it raises no schema version and ends no live query.
+ * COMMENT ON: stores a comment in the catalog entry of an object. A comment is not part of the
+ * schema of a table, so it does not raise the schema version and ends no live query.
  */
 
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
@@ -23,7 +23,10 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { indexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 
-/** The longest comment, in UTF-16 units. Every change of a table stores its comments again. */
+/**
+ * The maximum length of a comment, in UTF-16 units. Each change of a table stores its comments
+ * again.
+ */
 const COMMENT_LENGTH_MAX = 10_000;
 
 interface CommentCaller {
@@ -36,7 +39,10 @@ type CommentDeps = BindingDeps & Pick<SqlEnvironment, "catalog" | "clock" | "sto
 
 type AlteredObject = Pick<CommentStatement, "_location" | "kind" | "name">;
 
-/** Whoever may alter an object may comment on it. @throws {DatabaseError} PERMISSION_DENIED */
+/**
+ * Checks the caller's right to comment on an object, which everybody has who may alter the object.
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
 export function authorizeComment(
   node: AlteredObject & { readonly type: string },
   { namespace, principal }: CommentCaller,
@@ -59,8 +65,8 @@ export function authorizeComment(
 }
 
 /**
- * Returns the table whose rights decide; undefined if no table decides, or the table does not exist
- * yet.
+ * Returns the table whose rights apply; undefined if no table is concerned, or the table does not
+ * exist yet.
  */
 function tableOf(
   { kind, name: { name } }: AlteredObject,
@@ -108,7 +114,7 @@ export function commentOn(
   };
 }
 
-/** Returns the comment; an empty text removes it, as in PostgreSQL. */
+/** Returns the new comment. An empty string removes the comment, as in PostgreSQL. */
 function textOf({ comment }: CommentStatement): string | undefined {
   return comment === "" ? undefined : comment;
 }

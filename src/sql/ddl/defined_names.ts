@@ -1,6 +1,6 @@
 /**
  * Collects the names that the definitions in a text create, change or drop. A later statement that
- * uses such a name is bound when its turn comes; all others are bound before any part of the text
+ * uses such a name is bound just before it runs; all others are bound before any part of the text
  * runs.
  *
  * A column or an alias with the same name as a table of its namespace counts as that table, which
@@ -11,7 +11,8 @@ import type { AlterTableStatement, Name, QName, Statement } from "../parse/ast/a
 import { partsOf } from "../parse/ast/tree_parts.ts";
 
 /**
- * A relation is a table, a view or a topic, by "namespace.name". The others are identified by name.
+ * The kind of a named object. A relation is a table, a view or a topic, identified by
+ * "namespace.name". All other objects are identified by their name alone.
  */
 type Kind = "namespace" | "relation" | "storage" | "user";
 
@@ -20,7 +21,9 @@ interface DefinedName {
   readonly name: string;
 }
 
-/** Statements that may name sequences and indexes whose names no earlier statement has to write. */
+/**
+ * Statements that may refer to sequences and indexes whose names appear in no earlier statement.
+ */
 const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
   "create table",
   "alter table",
@@ -54,14 +57,15 @@ export class DefinedNames {
    * @param namespace The namespace of unqualified names.
    */
   mayMend(node: Statement, code: ErrorCode, namespace: string): boolean {
-    // Dependent objects are not named: the views of a table, the tables of a namespace.
+    // The error does not name the dependent objects: the views of a table, or the tables of a
+    // namespace.
     if (code === "DEPENDENT_OBJECTS" && this.#names.relation.size > 0) return true;
-    // Sequences in string literals, as in nextval('orders_id_seq'), and sequences of columns are
-    // not named either.
+    // Some names of sequences are not visible as names: string literals, as in
+    // nextval('orders_id_seq'), and the generated names for columns.
     const isUnwritten = code === "OBJECT_NOT_FOUND" && MAY_NAME_UNWRITTEN.has(node.type);
     if (isUnwritten && this.#names.relation.size > 0) return true;
     const isOfUser = node.type === "alter user" || node.type === "drop user";
-    // The last user of role system may be dropped once there is another.
+    // The last user with the role system may be dropped once there is another one.
     if (isOfUser && code === "INVALID_OPERATION") return this.#names.user.size > 0;
     return this.isUsedBy(node, namespace);
   }
@@ -84,7 +88,7 @@ export class DefinedNames {
     return this.#names.relation.has(`${namespace}.${name}`) || this.#names.namespace.has(namespace);
   }
 
-  /** Whether the value of an option is a name that the definitions contain. */
+  /** Whether the value of an option is a name that one of the definitions defines. */
   #hasValue(kind: Kind, option: unknown): boolean {
     if (typeof option !== "object" || option === null) return false;
     const { name, value }: { name?: unknown; value?: unknown } = option;
@@ -200,7 +204,7 @@ function ownNames(node: Statement): readonly DefinedName[] {
   }
 }
 
-/** Returns such names of statements that may also name a relation. */
+/** Returns names in statements that may also name a relation, other than the relation's name. */
 function namesBesideObject(node: Statement): readonly DefinedName[] {
   if (node.type === "alter owner") {
     return node.owner.currentUser === true ? [] : [named("user", node.owner)];

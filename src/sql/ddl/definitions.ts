@@ -1,8 +1,8 @@
 /**
  * CREATE, ALTER and DROP of namespaces, storages, tables, views, topics and webhooks.
  *
- * A definition takes a seq, commits in the catalog, and only then reaches storage: the catalog is
- * never behind the data.
+ * A definition gets a seq, commits in the catalog, and only then takes effect in storage, so the
+ * catalog is never behind the data.
  */
 import {
   type Principal,
@@ -119,7 +119,7 @@ import {
   type WebhookDefinitionDeps,
 } from "./webhook_definitions.ts";
 
-/** The result of an ALTER TABLE. `next` is undefined if the table stays as it is. */
+/** The result of planning an ALTER TABLE. `next` is undefined if the table does not change. */
 interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
   /** The views that are dropped together with the dropped columns. */
@@ -130,11 +130,11 @@ interface PlannedAlteration extends Alteration {
 interface DroppedTables {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
-  /** Columns of other tables that take numbers of sequences that are dropped. */
+  /** Columns of other tables that take numbers from dropped sequences. */
   readonly numbered: readonly NumberedColumn[];
-  /** Foreign keys of other tables that refer to them. */
+  /** Foreign keys of other tables that refer to the dropped tables. */
   readonly referring: readonly IncomingReference[];
-  /** The message that answers the statement. */
+  /** The message that the response contains. */
   readonly message: string;
 }
 
@@ -210,7 +210,8 @@ export class DefinitionStatements {
         return;
       default:
         if (isTypeDefinition(node)) authorizeType(node, { principal, namespace }, catalog);
-        // Storages, topics and webhooks: the kind of the statement alone decides.
+        // For storages, topics and webhooks, the required right depends only on the kind of
+        // statement.
         else requireRight(node, principal);
     }
   }
@@ -265,7 +266,7 @@ export class DefinitionStatements {
     return messageResult(await change(), principal.userId);
   }
 
-  /** Returns the tools that change sequences and the columns that take their numbers. */
+  /** Returns the functions that change sequences and the columns that take numbers from them. */
   get #redefining(): { readonly deps: DefinitionDeps; readonly redefine: Redefine } {
     return {
       deps: this.#deps,
@@ -355,7 +356,7 @@ export class DefinitionStatements {
     }
   }
 
-  /** Binds a definition that changes nothing if what it defines exists already. */
+  /** Binds a definition that does nothing if the object already exists. */
   #boundTolerant(
     { statement }: DoStatement,
     principal: Principal,
@@ -415,7 +416,8 @@ export class DefinitionStatements {
     const keys = foreignKeysIn(node);
     const indexed = <T extends IndexedTable>(table: T): T =>
       withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
-    // Refuses columns that cannot be numbered, indexed or refer before anything runs.
+    // A trial run refuses columns that cannot be numbered or indexed, and invalid foreign keys,
+    // before anything runs.
     const tried = withSequences(numbered, numberings, maker).table;
     requireKnownTypes(tried, { catalog, position });
     withForeignKeys(indexed(tried), keys, alterer);
@@ -478,8 +480,8 @@ export class DefinitionStatements {
   }
 
   /**
-   * @param altered Computes the altered table at a later tick, since other requests may change
-   *   tables while rows are checked.
+   * @param altered Computes the altered table again in a later tick, because other requests may
+   * change tables while rows are checked.
    */
   async #inspectAndAlter(
     node: AlterTableStatement,
@@ -497,7 +499,7 @@ export class DefinitionStatements {
     return message;
   }
 
-  /** Alters a table. Returns the answer, and the indexes that are still to be built. */
+  /** Alters a table. Returns the response, and the indexes that still have to be built. */
   async #inspectedAndAltered(
     node: AlterTableStatement,
     first: PlannedAlteration,
@@ -516,8 +518,8 @@ export class DefinitionStatements {
           const message = `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
           return { message, tableId, made: [] };
         }
-        // Only additions need free space: an operator makes room by shrinking a table or its
-        // history.
+        // Only additions need free space. An operator can still free space by shrinking a table or
+        // its history.
         if (node.changes.some(({ type }) => type.startsWith("add "))) store.requireFreeSpace();
         const known = new Set(table.indexes?.map(({ indexId }) => indexId));
         const made = (next.indexes ?? []).filter(({ indexId }) => !known.has(indexId));
@@ -530,7 +532,7 @@ export class DefinitionStatements {
         } else if (!held.holds(table.tableId)) {
           await held.hold(table.tableId);
         } else {
-          // Checks rows that were written during the inspection, in the tick of the change.
+          // Rows that were written during the inspection are checked in the tick of the change.
           if (inspected !== undefined) inspection.inspectNow({ after: inspected.upTo, upTo });
           const message = this.#redefine(at, next);
           if (at.validations.length > 0) await this.#validate(at, pause);
@@ -552,8 +554,8 @@ export class DefinitionStatements {
   }
 
   /**
-   * Checks the rows of foreign keys that are in force, and notes that they meet them. A foreign key
-   * that this statement has added is dropped again if they do not.
+   * Checks existing rows against foreign keys that are in force, and marks the keys as validated.
+   * If a row violates a foreign key that this statement has added, the key is dropped again.
    */
   async #validate(
     { table: before, validations }: PlannedAlteration,
@@ -579,7 +581,7 @@ export class DefinitionStatements {
   readonly #dropReference = ({ child, key }: IncomingReference): void =>
     this.#changeKey(child.tableId, key.name, () => undefined);
 
-  /** Changes or drops a foreign key of the table as it is now. */
+  /** Changes or drops a foreign key in the table's current entry. */
   #changeKey(
     tableId: number,
     name: string,
@@ -604,7 +606,7 @@ export class DefinitionStatements {
     if (topics.length > 0) topicAccess().topicsChanged();
   }
 
-  /** Rows that have expired by the old TTL must not reappear with a longer one. */
+  /** Rows that have expired under the old TTL must not reappear under a longer one. */
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
     const { ttlSeconds } = table.options;
     if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
@@ -630,7 +632,7 @@ export class DefinitionStatements {
       if (column === undefined || changed.columns.some((c) => c.columnId === column.columnId)) {
         continue;
       }
-      // CASCADE also drops the columns that are computed from it.
+      // CASCADE also drops the columns that are computed from the dropped column.
       const gone = table.columns.filter(
         (each) => each === column || !changed.columns.some((c) => c.columnId === each.columnId),
       );
@@ -646,10 +648,13 @@ export class DefinitionStatements {
     return [...views.values()];
   }
 
-  /** Returns what a statement drops. @throws {DatabaseError} */
+  /**
+   * Returns the tables that a statement drops, and everything that is dropped with them. @throws
+   * {DatabaseError}
+   */
   #droppedBy(node: DropTableStatement, principal: Principal, namespace: string): DroppedTables {
     const { catalog, systemViews } = this.#deps;
-    // A table may be named twice but is dropped only once.
+    // A statement may name a table twice, but it is dropped only once.
     const tables = new Map<number, TableEntry>();
     const missing: string[] = [];
     const { ifExists } = node;
@@ -718,7 +723,7 @@ export class DefinitionStatements {
     return message;
   }
 
-  /** Drops a table of a namespace that is dropped, unless the table no longer exists. */
+  /** Drops a table as part of dropping its namespace, unless the table no longer exists. */
   async #dropWithin(namespace: string, tableId: number): Promise<void> {
     const { catalog } = this.#deps;
     const held = new HeldOffsets(this.#deps);
@@ -744,7 +749,8 @@ export class DefinitionStatements {
   }
 
   /**
-   * Drops a table in this tick. Resolves once its files are removed or left behind.
+   * Drops a table in this tick. Resolves once the table's files have been removed, or their removal
+   * has been left to a later job.
    * @throws {DatabaseError}
    */
   #drop({ tableId }: TableEntry, views: readonly ViewEntry[]): Promise<void> {
@@ -760,8 +766,8 @@ export class DefinitionStatements {
   }
 
   /**
-   * Removes files until the statement is killed. That is not a failure, because the table has
-   * already been dropped.
+   * Removes the files of a dropped table until the statement is killed. A kill is not a failure,
+   * because the table has already been dropped.
    */
   async #removeFiles(tableId: number): Promise<void> {
     const { log } = this.#deps;
@@ -781,7 +787,10 @@ function shown(name: QName, namespace: string): string {
   return `${name.schema ?? namespace}.${name.name}`;
 }
 
-/** Requires the kind word of ALTER and DROP to match. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Requires that the object has the kind that ALTER or DROP names. @throws {DatabaseError}
+ * INVALID_OPERATION
+ */
 function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
   if (kind === undefined || kind === table.kind) return;
   throw new DatabaseError(
@@ -791,7 +800,7 @@ function requireKind(kind: string | undefined, table: TableEntry, node: Statemen
   );
 }
 
-/** Returns the answer to a definition whose object exists already. @throws Any other error. */
+/** Returns the response to a definition whose object already exists. @throws Any other error. */
 function passedOver(error: unknown): string {
   if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;
   return `Nothing done: ${error.message}`;

@@ -1,5 +1,6 @@
 /**
- * FOREIGN KEY in CREATE TABLE and ALTER TABLE: what may refer to what.
+ * FOREIGN KEY in CREATE TABLE and ALTER TABLE: checks which tables and columns a foreign key may
+ * refer to.
  *
  *     SHARED ──► SHARED        USER ──► USER, of the same owner        USER ──► SHARED
  *
@@ -31,7 +32,7 @@ import { findTable } from "../names/table_names.ts";
 import type { ConstraintForeignKey, CreateTableStatement, Name } from "../parse/ast/ast.ts";
 import type { Alterer } from "./altering.ts";
 
-/** The table that refers, as far as it is known. */
+/** The properties of the referring table that are known before its definition is complete. */
 export type ReferringTable = Pick<
   TableEntry,
   | "checks"
@@ -115,7 +116,7 @@ function newForeignKey(
     isDeferrable: node.deferrable,
     isDeferred: node.initially === "deferred",
     isValidated: node.notValid !== true,
-    // The position is issued when the definition changes.
+    // The seq is set when the change takes effect.
     sinceSeq: 0,
   };
 }
@@ -132,7 +133,10 @@ function referencedTable(
   return parent;
 }
 
-/** Rows of the other table can then no longer be deleted freely, so its rules change, too. */
+/**
+ * A foreign key also changes the rules of the other table, whose rows can then no longer be deleted
+ * freely.
+ */
 function requireReference(
   principal: Principal,
   parent: TableEntry,
@@ -200,7 +204,7 @@ function isReferable(
   );
 }
 
-/** Returns the foreign keys that need an index which a change of their parent drops. */
+/** Returns the foreign keys that depend on an index which a change of the parent table drops. */
 export function referencesLosing(
   next: TableEntry,
   catalog: Pick<Catalog, "tables" | "version">,
@@ -226,7 +230,10 @@ function requireAlike(
   );
 }
 
-/** Whether equal values of both types have one form, so that keys are compared as they are. */
+/**
+ * Whether equal values of both types have the same stored form, so that keys can be compared as
+ * stored.
+ */
 export function areAlike(left: DataType, right: DataType): boolean {
   if (sameType(left, right)) return true;
   if (isInteger(left)) return isInteger(right);
@@ -297,7 +304,7 @@ export function withoutForeignKeys(
   return kept.length === foreignKeys.length ? table : { ...table, foreignKeys: kept };
 }
 
-/** Gives new foreign keys the position from which they are in force. */
+/** Sets the seq from which new foreign keys are in force. */
 export function inForceSince(table: TableEntry, seq: number): TableEntry {
   const { foreignKeys } = table;
   if (foreignKeys === undefined || foreignKeys.every(({ sinceSeq }) => sinceSeq > 0)) return table;
@@ -322,7 +329,9 @@ export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): F
   );
 }
 
-/** Refuses to drop what foreign keys refer to. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses to drop objects to which foreign keys refer. @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 export function refuseReferring(
   action: string,
   referring: readonly IncomingReference[],

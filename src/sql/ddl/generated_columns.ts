@@ -1,5 +1,6 @@
 /**
- * GENERATED ALWAYS AS (…) STORED: which expressions compute a column, and what depends on them.
+ * GENERATED ALWAYS AS (…) STORED: checks the expressions that compute columns, and finds the
+ * columns that depend on a column.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -17,7 +18,7 @@ import type { CreateColumnDef, Expr } from "../parse/ast/ast.ts";
 
 /**
  * Requires that an expression can compute a column: it is immutable, fits the type of the column,
- * and reads no other generated column, so that the order of computing does not matter.
+ * and reads no other generated column, so that generated columns can be computed in any order.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, TYPE_MISMATCH, COLUMN_NOT_FOUND, INVALID_QUERY
  */
@@ -57,7 +58,9 @@ export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
   );
 }
 
-/** Binds an expression over the columns of a table, whose ids are their positions. */
+/**
+ * Binds an expression over the columns of a table. The column ids are the positions of the columns.
+ */
 function boundIn(
   table: Pick<TableEntry, "columns" | "name">,
   node: Expr,

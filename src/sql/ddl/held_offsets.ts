@@ -1,6 +1,6 @@
 /**
- * Keeps the offsets of topics while a source table is altered or dropped: they are made durable
- * beforehand, and nothing is counted until the new definition is in force.
+ * Preserves the offsets of topics while a source table is altered or dropped. The offsets are made
+ * durable beforehand, and no messages are counted until the new definition is in force.
  *
  * - Only a table that is a source of a topic has offsets to hold.
  * - Waiting takes ticks, so a statement is bound again after each table whose offsets it holds.
@@ -17,7 +17,10 @@ export class HeldOffsets {
     this.#deps = deps;
   }
 
-  /** Whether the table may be changed in this tick. */
+  /**
+   * Whether the table may be changed in this tick, because its offsets are durable and counting is
+   * paused.
+   */
   holds(tableId: number): boolean {
     return this.#held.has(tableId) || topicsOf(this.#deps.catalog, tableId).length === 0;
   }
@@ -28,7 +31,7 @@ export class HeldOffsets {
       this.#held.set(tableId, await this.#deps.topics().holdOffsets(tableId));
   }
 
-  /** Lets counting continue. */
+  /** Resumes counting. */
   release(): void {
     for (const release of this.#held.values()) release();
     this.#held.clear();

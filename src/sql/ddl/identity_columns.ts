@@ -1,6 +1,6 @@
 /**
- * ALTER COLUMN of identities: ADD GENERATED … AS IDENTITY, SET GENERATED, RESTART and the options
- * of their sequence, DROP IDENTITY.
+ * ALTER COLUMN for identity columns: ADD GENERATED … AS IDENTITY, SET GENERATED, RESTART, sequence
+ * options, and DROP IDENTITY.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ColumnEntry, SequenceEntry, TableEntry } from "../../catalog/mod.ts";
@@ -20,7 +20,7 @@ interface IdentityChange<Node> {
   readonly altering: Altering;
 }
 
-/** Returns the table with another entry for one of its columns. */
+/** Returns the table with the entry of one column replaced. */
 export function withColumn(table: TableEntry, column: ColumnEntry): TableEntry {
   const columns = table.columns.map((entry) =>
     entry.columnId === column.columnId ? column : entry,

@@ -4,8 +4,8 @@
  *     building ──all rows are in it──► checking (only if unique) ──no duplicate──► ready
  *         └────────────────── failed or killed ──────────────────────┴──► dropped
  *
- * Others write in the meantime. The statement answers once the index is ready or dropped. A stop of
- * the server leaves it as it is, and the next start continues.
+ * Other statements write in the meantime. The statement returns once the index is ready or dropped.
+ * If the server stops, the index keeps its state, and the build continues at the next start.
  */
 import { mayRead, type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -274,13 +274,14 @@ function tableOfKey(
     .find((table) => table.namespace === namespace && keyNameOf(table) === name);
 }
 
-/** Continues the builds that a stop interrupted. */
+/** Continues index builds that a shutdown interrupted. */
 export function resumeIndexBuilds(deps: IndexDeps): void {
   for (const table of deps.catalog.tables()) {
     const made = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
     if (made.length === 0) continue;
     finishIndexes(deps, table.tableId, { made }).catch((error: unknown) => {
-      // Safe: the index was dropped, and the job tells why, or the next start continues.
+      // Safe: either the index was dropped, and the job shows the reason, or the next start
+      // continues the build.
       if (!isExpected(error)) throw error;
       if (deps.jobs.isClosing) return;
       deps.log.error("cannot build an index", { table: nameOf(table), error: error.message });
@@ -299,8 +300,9 @@ export interface NewIndexes {
 /**
  * Completes new indexes that are not ready, one after the other.
  *
- * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED. Those that are not ready are then
- *   dropped. STORAGE_UNAVAILABLE if the server stops; the next start continues.
+ * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED. In these cases, the indexes that
+ * are not ready are dropped. STORAGE_UNAVAILABLE if the server stops; the build continues at the
+ * next start.
  */
 export async function finishIndexes(
   deps: IndexDeps,
@@ -385,7 +387,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
 }
 
 /**
- * Computes the keys of existing rows, if they are computed. New rows are checked when they are
+ * Evaluates the expressions of an index over all existing rows. New rows are checked when they are
  * written.
  *
  * @throws {DatabaseError} The error of computing a key.
@@ -420,7 +422,7 @@ function withoutIndex(table: TableEntry, indexId: number): TableEntry {
   return { ...table, indexes: (table.indexes ?? []).filter((each) => each.indexId !== indexId) };
 }
 
-/** Changes the indexes of a table, which are not part of its schema. */
+/** Changes the list of indexes of a table. Indexes are not part of its schema. */
 function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: TableEntry): void {
   const changed = { ...next, updatedAtMs: clock.nowMs() };
   catalog.changeTable(changed, store.issueSeq(), {});

@@ -32,7 +32,7 @@ import { requireKeyType } from "./table_elements.ts";
 export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
   readonly where?: IndexedExpression | undefined;
-  /** Undefined if the name is derived from the table and columns. */
+  /** The name; undefined if it is derived from the table and its columns. */
   readonly name: Name | undefined;
   readonly isUnique: boolean;
   readonly isConstraint: boolean;
@@ -40,7 +40,7 @@ export interface WrittenIndex {
   readonly position: number;
 }
 
-/** The table to which an index is added. */
+/** The properties of a table that adding an index reads or changes. */
 export type IndexedTable = Pick<
   TableEntry,
   | "checks"
@@ -130,13 +130,13 @@ function constraintOn(
   return { columns, name: constraintName, isUnique: true, isConstraint: true, position };
 }
 
-/** The state in which an index of an existing table begins. */
+/** Returns the initial state of an index of an existing table. */
 export function firstStateOf(store: Store, tableId: number): IndexEntry["state"] {
   const isEmpty = store.stats(tableId).segments === 0 && !holdsRows(store, tableId);
   return isEmpty ? "ready" : "building";
 }
 
-/** The table without the indexes of a column, which is dropped. */
+/** Returns the table without the indexes that contain a dropped column. */
 export function withoutIndexesOf<Table extends IndexedTable>(
   table: Table,
   columnId: number,
@@ -189,7 +189,7 @@ function textOfPart(part: Name | IndexedExpression): string {
   return columnNameIn(part)?.name ?? ("source" in part ? `(${part.source})` : "");
 }
 
-/** Returns the column that a part names, also in parentheses. */
+/** Returns the column that a part of a key names, possibly in parentheses. */
 function columnNameIn(part: Name | IndexedExpression): Name | undefined {
   if ("name" in part) return part;
   return part.expr.type === "ref" ? { name: part.expr.name, _location: part._location } : undefined;
@@ -207,8 +207,8 @@ function indexedColumn(table: IndexedTable, { _location, name }: Name, what: str
 }
 
 /**
- * Returns a new table whose key has a name that nothing else in the namespace has. A renamed table
- * keeps the name of its key, which is the one that the next table of its name would get.
+ * Returns a new table with an unused name for its primary key. The usual name may be taken, because
+ * a renamed table keeps the name of its key.
  */
 export function withFreeKeyName<Table extends IndexedTable>(
   table: Table,
@@ -224,7 +224,10 @@ export function withFreeKeyName<Table extends IndexedTable>(
   }
 }
 
-/** Returns whether a name is used by an index, constraint, table or view of the namespace. */
+/**
+ * Returns a function that tells whether an index, constraint, table or view of the namespace has a
+ * name.
+ */
 export function takenNames(
   own: IndexedTable,
   catalog: Pick<Catalog, "tables" | "view">,
@@ -244,14 +247,14 @@ export function takenNames(
   return (name) => taken.has(name) || catalog.view(namespace, name) !== undefined;
 }
 
-/** The name of a column or a function; "expr" for other expressions. */
+/** Returns the name of a column or a function, or "expr" for any other expression. */
 function shortNameOf(part: Name | IndexedExpression): string {
   const column = columnNameIn(part);
   if (column !== undefined || !("expr" in part)) return column?.name ?? "";
   return part.expr.type === "call" ? part.expr.function.name : "expr";
 }
 
-/** The name that PostgreSQL would also choose, unless it is too long. */
+/** Returns the name that PostgreSQL would choose, shortened if it is too long. */
 function automaticName(
   { name: tableName }: IndexedTable,
   { columns, isConstraint, isPrimary }: WrittenIndex,

@@ -1,6 +1,6 @@
 /**
- * Checks the expressions and conditions of indexes: each gives the same value for a row at any time
- * and for any caller, so that an index can be made again from its rows.
+ * Checks the expressions and conditions of indexes: each must give the same value for a row at any
+ * time and for any caller, so that an index can be rebuilt from the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { IndexCondition, IndexExpression, TableEntry } from "../../catalog/mod.ts";
@@ -56,7 +56,7 @@ function boundIn(
   );
 }
 
-/** Names the first part of an expression whose value does not depend on the row alone. */
+/** Describes the first part of an expression whose value does not depend on the row alone. */
 function mutableIn(bound: BoundExpression): string | undefined {
   if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a query";
   if (bound.kind === "call" && bound.volatility !== "immutable") {

@@ -33,15 +33,15 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * A definition that is bound against the catalog: runs the rest in the same tick, and returns a
- * description of what it did.
+ * The rest of a definition that has been bound against the catalog. It runs in the same tick and
+ * returns a description of the change.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
-/** The dependencies for putting an entry into the catalog. */
+/** The dependencies for adding an entry to the catalog. */
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The dependencies of a change of a namespace. */
+/** The dependencies for changing a namespace. */
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "live" | "store">;
 
 /**
@@ -117,7 +117,7 @@ export function alterNamespace(
 
 function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): string {
   catalog.changeNamespace(entry);
-  // The previous owner may be subscribed to tables that only the owner may read.
+  // Subscriptions of the previous owner may follow tables that only the owner may read.
   for (const { kind, namespace, tableId } of catalog.tables()) {
     if (namespace === entry.name && kind === "shared") live().tableChanged(tableId);
   }
@@ -173,17 +173,17 @@ export function dropNamespace(
   refuseTypesUsedElsewhere(name, catalog, { types, position });
   return async () => {
     await dropHeld(name, deps, steps);
-    // Another statement may have dropped it first.
+    // Another statement may have dropped the namespace first.
     if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
   };
 }
 
 /**
- * Drops the contents of a namespace, and returns in a tick in which the namespace is empty. Each
- * table is a synced transaction, so thousands take seconds, in which other requests run; objects
- * that they create in the namespace are also dropped. If the statement is cancelled in the
- * meantime, the remaining tables stay.
+ * Drops the contents of a namespace, and returns in a tick in which the namespace is empty.
+ * Dropping a table is a synced transaction, so dropping thousands takes seconds. Other requests run
+ * in the meantime, and objects that they create in the namespace are also dropped. If the statement
+ * is cancelled in the meantime, the remaining tables stay.
  */
 async function dropHeld(
   name: string,
@@ -203,7 +203,7 @@ async function dropHeld(
     catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
     if (views.length > 0) live().viewChanged();
     if (tables.length === 0) {
-      // Dropping a table has already dropped its own sequences.
+      // Sequences that belong to a dropped table are already gone.
       const { sequences, types } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
       refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });
@@ -270,7 +270,10 @@ function heldBy(name: string, catalog: Catalog): Contents {
   };
 }
 
-/** Options may have any name. A value that a double represents exactly is kept as a number. */
+/**
+ * Reads options, which may have any name. A number is kept as a number if a double represents it
+ * exactly.
+ */
 function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["options"] {
   const settings = optionSettings(entries);
   refuseTwice(settings);

@@ -1,7 +1,7 @@
 /**
- * Columns that take their numbers from a sequence of their own: SERIAL, AUTO_INCREMENT and
- * IDENTITY. The sequence is created and dropped in the same transaction of the catalog as the
- * column.
+ * Creates the sequences of SERIAL, AUTO_INCREMENT and IDENTITY columns. Each such column takes its
+ * numbers from a sequence of its own, which is created and dropped in the same catalog transaction
+ * as the column.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -25,7 +25,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import { countedType, sequenceShape } from "./sequence_options.ts";
 
-/** The way in which a column gets its numbers. */
+/** Describes how a column gets its numbers. */
 export interface Numbering {
   readonly columnId: number;
   readonly identity: ColumnEntry["identity"];
@@ -33,12 +33,12 @@ export interface Numbering {
   readonly position: number;
 }
 
-/** The caller who creates sequences, and the catalog that keeps them. */
+/** The caller for whom sequences are created, and the catalog that stores them. */
 export interface SequenceMaker {
   readonly catalog: Catalog;
   readonly clock: Clock;
   readonly principal: Principal;
-  /** Sequences that the same statement creates. */
+  /** Sequences that the same statement has already added. */
   readonly before?: readonly SequenceEntry[];
 }
 
@@ -97,7 +97,7 @@ interface SequencePlace {
   readonly numbering: Numbering;
   readonly table: Pick<TableEntry, "name" | "namespace" | "tableId">;
   readonly maker: SequenceMaker;
-  /** Sequences that the same statement creates. */
+  /** Sequences that the same statement has already added. */
   readonly before: readonly SequenceEntry[];
 }
 
@@ -140,7 +140,9 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
   };
 }
 
-/** Whether something that shares its name with sequences and types exists. */
+/**
+ * Whether a relation, sequence or type with this name exists; all of them share one set of names.
+ */
 export function isRelation(catalog: Catalog, namespace: string, name: string): boolean {
   return (
     catalog.table(namespace, name) !== undefined ||
@@ -174,7 +176,10 @@ function givenName(
   );
 }
 
-/** Returns `<table>_<column>_seq`, as PostgreSQL does, shortened and numbered where needed. */
+/**
+ * Returns `<table>_<column>_seq`, as PostgreSQL does. The name is shortened or numbered if
+ * necessary.
+ */
 function freeName(
   { name, namespace }: Pick<TableEntry, "name" | "namespace">,
   column: ColumnEntry,

@@ -1,7 +1,7 @@
 /**
- * OWNER TO of tables, views, sequences and types, and CREATE EXTENSION, as dumps contain them.
- * Neither changes anything: they are answered if what they ask for is so already, and refused if
- * not.
+ * OWNER TO of tables, views, sequences and types, and CREATE EXTENSION, as they occur in dumps.
+ * These statements change nothing: they succeed if the requested state already exists, and are
+ * refused otherwise.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,8 +20,8 @@ interface OwnerCall {
 }
 
 /**
- * A table, a view, a sequence or a type belongs to its namespace. An owner is accepted who has the
- * rights of one: the owner of the namespace, or the caller, who may alter the object.
+ * Handles OWNER TO. A table, a view, a sequence or a type belongs to its namespace, so the new
+ * owner must be the owner of the namespace or the caller, who may alter the object.
  *
  * @throws {DatabaseError} USER_NOT_FOUND, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, …
  */
@@ -61,7 +61,10 @@ export function alterOwner(
   );
 }
 
-/** Returns what has the name; undefined if nothing has it, and IF EXISTS was written. */
+/**
+ * Returns the kind of the object that has the name; undefined if there is none and the statement
+ * says IF EXISTS.
+ */
 function kindOf(
   { ifExists, kind, name: node }: AlterOwnerStatement,
   { namespace, principal }: OwnerCall,
@@ -95,7 +98,10 @@ function shown(kind: AlterOwnerStatement["kind"]): string {
   return `${kind.slice(0, 1).toUpperCase()}${kind.slice(1)}`;
 }
 
-/** Extensions of PostgreSQL of which functions are built in, and which those are. */
+/**
+ * PostgreSQL extensions whose functions are at least partly built in, with the list of these
+ * functions.
+ */
 const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pgcrypto", "gen_random_uuid()"],
   ["uuid-ossp", "uuid_generate_v4()"],

@@ -1,6 +1,7 @@
 /**
- * Checks that the rows of a table meet a foreign key that is in force already. New rows then meet
- * it, and no parent goes, so rows and parents may be read at one earlier seq, over many ticks.
+ * Checks existing rows of a table against a foreign key that is already in force. New rows satisfy
+ * the key, and no parent row disappears, so rows and parents can be read at one earlier seq over
+ * many ticks.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
@@ -14,8 +15,8 @@ import { keyTextOf } from "../execute/keys/key_text.ts";
 const BATCH_ROWS = 512;
 
 /**
- * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT … from
- *   `pause`
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and other
+ * errors of `pause`
  */
 export async function validateReference(
   { key, parent, table }: { table: TableEntry; parent: TableEntry; key: ForeignKeyEntry },
@@ -64,7 +65,7 @@ export async function validateReference(
   }
 }
 
-/** Whether every row refers to an existing row or has no reference. */
+/** Whether every row either refers to an existing row or has no reference. */
 function areSound(
   { columns, rowCount }: Batch,
   { isFull }: ForeignKeyEntry,
@@ -87,7 +88,10 @@ function tooOld({ name }: ForeignKeyEntry): DatabaseError {
   );
 }
 
-/** The message names no value, because the rows of other users are also checked. */
+/**
+ * Returns the error. Its message contains no value, because the rows of other users are also
+ * checked.
+ */
 function violated({ name }: ForeignKeyEntry, table: TableEntry, parent: TableEntry): DatabaseError {
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",

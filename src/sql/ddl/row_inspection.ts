@@ -1,6 +1,6 @@
 /**
- * Checks that existing rows satisfy the conditions of an ALTER TABLE: a column without NULL, a
- * CHECK that is true, values that can be represented in the column's new type.
+ * Checks that existing rows satisfy the conditions of an ALTER TABLE: a column contains no NULL, a
+ * CHECK is true, or values can be represented in the new type of a column.
  *
  * Rows of every owner are read with the current definition and checked against the next one. This
  * takes many ticks, in which other requests run. Rows that they write are above the bound and are
@@ -45,12 +45,12 @@ export interface InspectionOptions {
   /** The next definition. */
   readonly next: TableEntry;
   readonly demands: readonly RowDemand[];
-  /** The context for checks, which do not depend on the caller. */
+  /** The context in which checks run. They do not depend on the caller. */
   readonly context?: ExecutionContext;
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
-/** Codes of errors in computations, whose messages quote values. */
+/** Error codes of computations whose messages may quote values. */
 const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
   "INVALID_INPUT",
@@ -61,16 +61,16 @@ const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "DIMENSION_MISMATCH",
 ]);
 
-/** Versions above `after`, up to `upTo`. */
+/** Row versions above `after`, up to `upTo`. */
 export interface InspectedRange {
   readonly after: Seq;
   readonly upTo: Seq;
 }
 
-/** An empty batch between two owners lets other requests run. */
+/** This empty batch is returned between two owners to let other requests run. */
 const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
-/** Refuses a batch of rows. @throws {DatabaseError} */
+/** Checks a batch of rows. @throws {DatabaseError} */
 type Judge = (batch: Batch) => void;
 
 export class RowInspection {
@@ -92,7 +92,10 @@ export class RowInspection {
     this.#judges = demands.flatMap((demand) => this.#judgeFor(demand) ?? []);
   }
 
-  /** The position of the first condition: all rows are converted before any of them is checked. */
+  /**
+   * Conversion errors are reported at the position of the first condition, because all rows are
+   * converted before any row is checked.
+   */
   get #position(): number {
     return this.#options.demands[0]?.position ?? 0;
   }
@@ -127,7 +130,8 @@ export class RowInspection {
       try {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
           yield batch;
-          // If no stored column is read, all rows are alike, and one is enough.
+          // If the conditions read no stored column, all rows give the same result, so one row is
+          // enough.
           if (columnIds.length === 0 && batch.rowCount > 0) return;
         }
       } finally {
@@ -162,7 +166,7 @@ export class RowInspection {
     }
   }
 
-  /** Converts rows to the next definition. */
+  /** Converts rows to the columns of the next definition. */
   #asNext({ columns, rowCount }: ScanBatch): Batch {
     let index = 0;
     return {
@@ -177,7 +181,10 @@ export class RowInspection {
     };
   }
 
-  /** Computes the keys of an index, to see that this fails for no row. */
+  /**
+   * Returns a check that computes the keys of an index for each row, to find rows for which the
+   * computation fails.
+   */
   #indexJudge(indexId: number, position: number): Judge {
     const computations = keyColumnsOf(this.#options.next, indexId).flatMap(({ expression }) =>
       expression === undefined ? [] : { expression, compute: compileKeyExpression(expression) },
@@ -193,7 +200,10 @@ export class RowInspection {
     };
   }
 
-  /** Returns undefined if a later action of the statement cancels the condition. */
+  /**
+   * Returns the check for a condition; undefined if a later action of the statement cancels the
+   * condition.
+   */
   #judgeFor(demand: RowDemand): Judge | undefined {
     const { next, context } = this.#options;
     const { position } = demand;
@@ -225,7 +235,7 @@ export class RowInspection {
     if (demand.kind === "index") return this.#indexJudge(demand.indexId, position);
     const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
     const column = this.#columns[at];
-    // Reading a value already proves that it can be represented.
+    // Reading the value has already proved that it can be represented in the new type.
     if (column === undefined) return undefined;
     if (demand.kind === "form") return () => undefined;
     if (!column.notNull) return undefined;

@@ -51,7 +51,7 @@ export function authorizeSequence(
     const right = node.type === "drop sequence" ? "removeTable" : "defineTable";
     const ownedBy = catalog.sequence(schema, name.name)?.ownedBy;
     const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
-    // Its table decides, if it has one.
+    // If a table owns the sequence, the rights on the table decide.
     if (node.type === "alter sequence" && table !== undefined) {
       requireAlter(principal, table, { namespace: holder });
       continue;
@@ -138,13 +138,13 @@ export function alterSequence(
   };
   altered();
   return () => {
-    // Numbers may have been taken since.
+    // The change is computed again, because numbers may have been taken in the meantime.
     altered()();
     return `Sequence ${schema}.${name} altered`;
   };
 }
 
-/** Changes a table whose column gets another DEFAULT, or loses it. */
+/** Changes a table in which the DEFAULT of a column is changed or removed. */
 export type Redefine = (table: TableEntry, changed: TableEntry, others?: Dependents) => void;
 
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, INVALID_OPERATION */
@@ -178,7 +178,7 @@ export function dropSequences(
   };
 }
 
-/** Refuses to drop sequences of which DEFAULTs take numbers. @throws {DatabaseError} */
+/** Refuses to drop sequences from which DEFAULTs take numbers. @throws {DatabaseError} */
 export function refuseNumbered(
   action: string,
   columns: readonly NumberedColumn[],
@@ -244,7 +244,9 @@ function refuseOption(
   });
 }
 
-/** Returns the owner that OWNED BY names; undefined without one. @throws {DatabaseError} */
+/**
+ * Returns the owner that OWNED BY names; undefined if there is no OWNED BY. @throws {DatabaseError}
+ */
 function ownerIn(
   options: readonly SequenceOption[],
   { namespace, namespaceOfSequence, principal }: SequenceCaller & { namespaceOfSequence: string },

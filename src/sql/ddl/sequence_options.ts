@@ -7,7 +7,7 @@ import type { DataType } from "../../types/mod.ts";
 import { resolveType } from "../bind/expression/types.ts";
 import type { SequenceNumber, SequenceOption } from "../parse/ast/ast.ts";
 
-/** The way in which a sequence counts. */
+/** Describes how a sequence counts: its type, start, increment, bounds and whether it cycles. */
 export type SequenceShape = Pick<
   SequenceEntry,
   "cache" | "cycles" | "increment" | "maximum" | "minimum" | "start" | "type"
@@ -15,7 +15,7 @@ export type SequenceShape = Pick<
 
 type CountedType = SequenceEntry["type"];
 
-/** The highest value of each type; the lowest is one more, and negative. */
+/** The highest value of each integer type. The lowest value is the negative of it, minus one. */
 const HIGHEST: Readonly<Record<CountedType, bigint>> = {
   smallint: 32_767n,
   int: 2_147_483_647n,
@@ -24,7 +24,7 @@ const HIGHEST: Readonly<Record<CountedType, bigint>> = {
 
 const CACHE_MAX = 1_000_000n;
 
-/** Returns the type of a column, if a sequence can have it. */
+/** Returns the type of a column if a sequence can count in this type; otherwise undefined. */
 export function countedType({ kind }: DataType): CountedType | undefined {
   return kind === "smallint" || kind === "int" || kind === "bigint" ? kind : undefined;
 }
@@ -32,7 +32,7 @@ export function countedType({ kind }: DataType): CountedType | undefined {
 /**
  * Returns how a sequence with these options counts.
  *
- * @param base What the options change: a sequence, or nothing but a type.
+ * @param base The sequence that the options change, or only a type for a new sequence.
  * @throws {DatabaseError} INVALID_DEFINITION
  */
 export function sequenceShape(
@@ -65,7 +65,7 @@ export function sequenceShape(
   };
 }
 
-/** Returns how a sequence counts if no option says otherwise. */
+/** Returns how a sequence counts by default. */
 function newShape(type: CountedType): SequenceShape {
   const maximum = HIGHEST[type].toString();
   return { type, increment: "1", minimum: "1", maximum, start: "1", cycles: false, cache: 1 };
@@ -76,7 +76,7 @@ interface Bounds {
   readonly maximum: bigint;
 }
 
-/** Returns the bounds that are given now, were given before, or follow from the type. */
+/** Returns the bounds: those given now, else those given before, else the bounds of the type. */
 function boundsIn(
   options: readonly SequenceOption[],
   { before, increment, type }: { before: SequenceShape; increment: bigint; type: CountedType },
@@ -102,9 +102,9 @@ function requireOfType(
 }
 
 /**
- * Returns how far an altered sequence is used, if its options say so.
+ * Returns the new position of an altered sequence if its options restart it.
  *
- * @param used How far it is used now. @throws {DatabaseError} INVALID_DEFINITION
+ * @param used The current position of the sequence. @throws {DatabaseError} INVALID_DEFINITION
  */
 export function restartedMark(
   options: readonly SequenceOption[],
@@ -116,7 +116,7 @@ export function restartedMark(
   if (restart === undefined) {
     const last = BigInt(used.value);
     if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
-    // A sequence that was never used begins at its new start.
+    // A sequence that was never used begins at its new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
     const why = `its last number, ${last}, should be from ${shape.minimum} to ${shape.maximum}`;
     throw invalid(options, "minvalue", why);
@@ -157,7 +157,7 @@ function numberIn(
   return value === undefined ? undefined : BigInt(value);
 }
 
-/** Returns the bound that the options give: the usual one for NO MINVALUE and NO MAXVALUE. */
+/** Returns the bound that the options give. NO MINVALUE and NO MAXVALUE give the default bound. */
 function boundIn(
   options: readonly SequenceOption[],
   name: "maxvalue" | "minvalue",
@@ -183,7 +183,10 @@ function invalid(options: readonly SequenceOption[], name: string, why: string):
   return new DatabaseError("INVALID_DEFINITION", `Cannot define the sequence: ${why}`, details);
 }
 
-/** Returns how a sequence counts in another type: bounds of the type follow it. */
+/**
+ * Returns how a sequence counts after a change of its type: bounds that were those of the old type
+ * become those of the new type.
+ */
 export function retyped(shape: SequenceShape, type: CountedType): SequenceShape {
   const highest = HIGHEST[shape.type].toString();
   const lowest = (-HIGHEST[shape.type] - 1n).toString();

@@ -1,6 +1,6 @@
 /**
- * ALTER SEQUENCE … RENAME TO. The DEFAULTs that take its numbers name a sequence, so they change in
- * the same transaction of the catalog. The sequence keeps its numbers.
+ * ALTER SEQUENCE … RENAME TO. DEFAULTs refer to a sequence by name, so they change in the same
+ * catalog transaction. The sequence keeps its numbers.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { checkObjectName, type SequenceEntry, type TableEntry } from "../../catalog/mod.ts";

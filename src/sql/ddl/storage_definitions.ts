@@ -1,8 +1,9 @@
 /**
  * CREATE, ALTER and DROP STORAGE, and the directory of a table's segments within a storage.
  *
- * A template has a part for each directory. It is expanded and fixed when a table is created, and
- * the id of the table is appended, so no two tables ever share a directory, whatever their names.
+ * A storage has a template for paths, with one part for each directory. The template is expanded
+ * once, when a table is created, and the id of the table is appended, so no two tables ever share a
+ * directory.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -27,7 +28,7 @@ import type {
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 
-/** Settings of s3, which is not available yet. */
+/** Settings of object storages (s3), which are not available yet. */
 const OBJECT_SETTINGS: ReadonlySet<string> = new Set([
   "bucket",
   "config",
@@ -60,12 +61,12 @@ const TEMPLATE_LENGTH_MAX = 200;
 const PART_LENGTH_MAX = 255;
 
 /**
- * The maximum length of a path. It leaves room for the longest template, with the longest names in
- * it, within the system's limit of 4096.
+ * The maximum length of a path in bytes. Within the system's limit of 4096, it leaves enough bytes
+ * for the longest template with the longest names.
  */
 const PATH_BYTES_MAX = 2048;
 
-/** Storages by name, and their directories. */
+/** The catalog, which lists storages by name, and the directories of the storages. */
 type StoragePlaces = Pick<SqlEnvironment, "catalog" | "storages">;
 
 /** @throws {DatabaseError} */
@@ -158,9 +159,9 @@ export function dropStorage(
   refuseLocal(node, "drop");
   refuseDrop(node, catalog);
   return async () => {
-    // Files of dropped tables may still be in it.
+    // The storage may still contain files of dropped tables.
     await storages.filesGone();
-    // Other requests may have used or dropped it in the meantime.
+    // Other requests may have used or dropped the storage in the meantime.
     refuseDrop(node, catalog);
     if (catalog.storage(storageId) === undefined) return `Storage ${storageId} does not exist`;
     catalog.dropStorage(storageId);
@@ -207,7 +208,7 @@ export function storageDirectoryOf(
 }
 
 /**
- * Requires that a table stays in its storage.
+ * Refuses to move a table to another storage.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, UNSUPPORTED_FEATURE
  */
@@ -235,8 +236,8 @@ function expanded(
 }
 
 /**
- * Replaces the user by a fixed word, because the directory of a USER table contains rows of all
- * users.
+ * Replaces the placeholders of a template. The user is replaced by a fixed word, because the
+ * directory of a USER table contains the rows of all users.
  */
 function replaced(
   template: string,

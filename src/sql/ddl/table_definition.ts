@@ -7,7 +7,7 @@ import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
 import { storedIndexOf } from "../execute/build/stored_index.ts";
 import { OWN_TABLES } from "../own_tables/own_tables.ts";
 
-/** The values for tables that set no option of their own. */
+/** The values of options that a table does not set itself. */
 export type TableDefaults = Pick<TableDefinition, "flush" | "historyMs">;
 
 /** Returns the names of the tables in a catalog and of the store's own tables, by id. */
@@ -46,7 +46,7 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
     keyColumnIds: table.primaryKey,
     indexes: table.indexes?.map((index) => storedIndexOf(table, index)),
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
-    // A STREAM table has no such option: its rows expire before compression would pay off.
+    // STREAM tables do not have this option: their rows expire before compression would pay off.
     compression: table.kind === "stream" ? "none" : compression,
     historyMs:
       deletedRetentionHours === undefined ? defaults.historyMs : deletedRetentionHours * HOUR_MS,

@@ -44,7 +44,7 @@ const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
   "INVALID_QUERY",
 ]);
 
-/** Failures of a DEFAULT that are a fault of the definition itself. */
+/** Error codes that mean that a DEFAULT itself is faulty. */
 const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
   ...FORBIDDEN_IN_DEFAULTS,
   "INVALID_VALUE",
@@ -55,7 +55,7 @@ const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
 
 export interface TableElements
   extends Pick<TableEntry, "columns" | "primaryKey" | "keyName" | "checks" | "nextColumnId"> {
-  /** Columns whose DEFAULT awaits a sequence. */
+  /** Columns whose DEFAULT still needs a sequence. */
   readonly numberings: readonly Numbering[];
 }
 
@@ -119,7 +119,7 @@ export function newTable(
   };
 }
 
-/** Returns a column that refuses NULL. */
+/** Returns the column with NOT NULL. */
 export function withoutNull(column: ColumnEntry): ColumnEntry {
   return { ...column, notNull: true };
 }
@@ -183,7 +183,7 @@ export function checkConstraintNames(
   }
 }
 
-/** A table to which a CHECK is added. */
+/** The properties of a table that adding a CHECK reads or changes. */
 export type CheckedTable = Pick<
   TableEntry,
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
@@ -300,7 +300,10 @@ function checkNames(columns: readonly CreateColumnDef[]): void {
   }
 }
 
-/** Whether a column has this name, quoted or not. Names must differ by more than case. */
+/**
+ * Whether a column has this name, quoted or unquoted. Names that differ only in case count as the
+ * same.
+ */
 export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
   const folded = name.toLowerCase();
   return columns.some((column) => column.name.toLowerCase() === folded);
@@ -353,10 +356,10 @@ function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   );
 }
 
-/** The types of which no column can store arrays. */
+/** Types whose arrays cannot be stored in a column. */
 const UNSCALAR: ReadonlySet<DataType["kind"]> = new Set(["embedding", "file", "unknown"]);
 
-/** @throws {DatabaseError} INVALID_DEFINITION if a column cannot be in a key or an index. */
+/** @throws {DatabaseError} INVALID_DEFINITION if a column cannot be part of a key or an index. */
 export function requireKeyType(
   { name, type }: Pick<ColumnEntry, "name" | "type">,
   { position, what }: { position: number; what: string },

@@ -1,9 +1,9 @@
 /**
- * LIKE in CREATE TABLE: copies definitions of another table, as they are now. The columns and
- * constraints of that table become part of the statement, as if they had been written; indexes and
- * comments, for which CREATE TABLE has no words, are added to the finished table.
+ * LIKE in CREATE TABLE: copies the current definitions of another table. The columns and
+ * constraints of that table become part of the statement, as if they had been written there.
+ * Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished table.
  *
- * NOT NULL is always copied and a foreign key never, as in PostgreSQL. A copied identity gets a
+ * NOT NULL is always copied and foreign keys never are, as in PostgreSQL. A copied identity gets a
  * sequence of its own, and a copied DEFAULT takes numbers from the sequence that it names.
  */
 
@@ -41,7 +41,7 @@ interface LikeCaller {
   readonly namespace: string;
 }
 
-/** A table that LIKE names, and what is copied of it. */
+/** A table that LIKE names, and the kinds of definitions that are copied. */
 export interface LikedTable {
   readonly table: TableEntry;
   readonly node: TableLike;
@@ -49,7 +49,8 @@ export interface LikedTable {
 }
 
 /**
- * Returns a statement in which the definitions of other tables replace LIKE, and those tables.
+ * Replaces LIKE in a statement by the definitions of the named tables. Returns the new statement
+ * and these tables.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION for a view
  */
@@ -80,9 +81,7 @@ function likedTable(node: TableLike, { deps, namespace, principal }: LikeCaller)
   return { table, node, copies };
 }
 
-/**
- * Returns the definitions of a table for a new table, with the position of LIKE in the statement.
- */
+/** Returns the copied definitions of a table, which have the position of LIKE in the statement. */
 function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): CreateTableStatement {
   const parts = shownColumnsOf(table).map((column) =>
     columnText(table, column, { copies, caller }),
@@ -100,7 +99,7 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
         parts.push(`UNIQUE (${columnsText(table, columnIds)})`);
     }
   }
-  // The limits apply to requests: these definitions were accepted before.
+  // The parser's limits apply to requests. These definitions were accepted before.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
   const copy = relocated(statement as CreateTableStatement, node._location);

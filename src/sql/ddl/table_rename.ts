@@ -1,8 +1,8 @@
 /**
- * RENAME TO and RENAME CONSTRAINT of ALTER TABLE. Everything that refers to a table by its id goes
- * on as before: rows, indexes, sequences, foreign keys and the sources of topics. A renamed table
- * keeps the names of its constraints, as in PostgreSQL. A view keeps its text, in which the table
- * has its former name.
+ * RENAME TO and RENAME CONSTRAINT of ALTER TABLE. Everything that refers to a table by its id is
+ * unaffected: rows, indexes, sequences, foreign keys and the sources of topics. A renamed table
+ * keeps the names of its constraints, as in PostgreSQL. The text of a view is not rewritten, and
+ * continues to use the former name of the table.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -53,7 +53,10 @@ export function renamedTable(
   };
 }
 
-/** Returns the views in whose text a renamed table has its former name from now on. */
+/**
+ * Returns the changed entries of the views whose text still uses the former name of a renamed
+ * table.
+ */
 export function viewsAfterRename(
   catalog: Pick<Catalog, "views">,
   before: TableEntry,
@@ -63,7 +66,7 @@ export function viewsAfterRename(
   const { tableId } = before;
   return catalog.views().flatMap((view) => {
     if (!view.tables.some((each) => each.tableId === tableId)) return [];
-    // A table that is renamed again keeps the name of the text.
+    // A table that is renamed repeatedly keeps the name in the text of the view.
     const tables = view.tables.map((each) =>
       each.tableId === tableId ? { renamedFrom: before.name, ...each } : each,
     );

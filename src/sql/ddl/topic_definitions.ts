@@ -1,8 +1,9 @@
 /**
  * CREATE TOPIC and ALTER TOPIC.
  *
- * The offset of a message is derived from the changes of its tables and the sources that were in
- * force, so a source keeps its entry after it is dropped, and every definition has a seq.
+ * The offset of a message is derived from the changes of the source tables and the sources in force
+ * at that time. A source therefore keeps its entry after it is dropped, and every definition has a
+ * seq.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";

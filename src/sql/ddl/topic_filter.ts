@@ -1,6 +1,6 @@
 /**
- * The condition of a topic source. Offsets are derived from it repeatedly, so it must give the same
- * result for a change every time, whoever the caller is.
+ * Checks the condition of a topic source. Offsets are derived from the condition repeatedly, so it
+ * must give the same result for a change every time, whoever the caller is.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";

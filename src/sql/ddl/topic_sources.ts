@@ -1,7 +1,8 @@
 /**
- * The effects of a changed table on the topics that publish its changes.
+ * Adapts topics to a change of a source table.
  *
- * - The condition of a source keeps its meaning: a renamed column is renamed in it.
+ * - The condition of a source keeps its meaning: if a column is renamed, the condition uses the new
+ *   name.
  * - A source ends when its table, or a column that its condition reads, is dropped. Its topic keeps
  *   the messages that can still be read, and their offsets.
  */
@@ -46,7 +47,7 @@ export function requireSourcesKept(
   }
 }
 
-/** @param missing The column that a source reads. */
+/** @param missing The dropped column that a source reads. */
 function requireCascade(
   missing: string,
   { _location, changes }: AlterTableStatement,
@@ -123,7 +124,7 @@ function changedTopics(
 
 interface Retargeted {
   readonly text: string;
-  /** A column that the text reads and the table no longer has. */
+  /** A column that the condition reads but the table no longer has. */
   readonly missing?: string | undefined;
 }
 

@@ -29,7 +29,7 @@ interface TypeCaller {
   readonly namespace: string;
 }
 
-/** The maximum length of a label, which is the same in PostgreSQL. */
+/** The maximum length of a label in bytes, as in PostgreSQL. */
 const LABEL_BYTES_MAX = 63;
 
 const LABELS_MAX = 1000;
@@ -153,7 +153,8 @@ export function alterType(
   return () => {
     if (node.change.type === "add value") store.requireFreeSpace();
     const { name, namespace: schema } = findType(catalog, node.name, namespace);
-    // Another statement may have changed the type since.
+    // The change is computed again, because another statement may have changed the type in the
+    // meantime.
     const entry = changed();
     if (entry === undefined) return `Type ${schema}.${name} has the label already`;
     catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
@@ -200,7 +201,10 @@ function alteredType(
   }
 }
 
-/** Refuses to rename what stored texts name. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses to rename a type or label to which stored SQL text refers. @throws {DatabaseError}
+ * DEPENDENT_OBJECTS
+ */
 function refuseNamed(
   what: string,
   { naming, position }: { naming: readonly string[]; position: number },
@@ -221,7 +225,10 @@ function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode):
   });
 }
 
-/** Puts a label between others: half-way between their positions. @throws {DatabaseError} */
+/**
+ * Inserts a label between two others, at a position half-way between theirs. @throws
+ * {DatabaseError}
+ */
 function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): readonly EnumLabel[] {
   const at =
     place === undefined

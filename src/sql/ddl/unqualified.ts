@@ -1,4 +1,7 @@
-/** Rewrites expressions that are stored with a table, so that a rename leaves them as they are. */
+/**
+ * Removes the table's name from expressions that are stored with a table, so that a rename of the
+ * table need not change them.
+ */
 import type { Expr } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";

@@ -126,7 +126,7 @@ export function createView(
   };
 }
 
-/** The contents of a view, determined by binding its query once. */
+/** Returns the contents of a view, which are determined by binding the view's query once. */
 function contentOf(
   node: CreateViewStatement,
   { ledger, namespace, principal }: NewViewCall,
@@ -268,7 +268,7 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
       next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
     );
   } catch (error) {
-    // The view can no longer be bound, so it does not keep its shape.
+    // A view that can no longer be bound does not keep its columns.
     if (error instanceof DatabaseError) return false;
     throw error;
   }
@@ -320,7 +320,7 @@ export function dropViews(
   };
 }
 
-/** Returns the answer to DROP. @param missing Names that IF EXISTS skipped. */
+/** Returns the response message of DROP. @param missing Names that IF EXISTS skipped. */
 export function droppedMessage(
   kind: "index" | "sequence" | "table" | "type" | "view",
   { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
