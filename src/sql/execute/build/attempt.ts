@@ -1,6 +1,6 @@
 /**
- * Computes the values by which rows are found before any row is read. If a value cannot be
- * computed, rows are read without using the value, and the condition itself fails once it is tested
+ * Computes, before any row is read, the values by which rows are looked up. If a value cannot be
+ * computed, the rows are read without the look-up, and the condition itself fails once it is tested
  * on a row.
  */
 import { DatabaseError } from "../../../base/errors.ts";

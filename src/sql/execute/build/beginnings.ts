@@ -1,14 +1,19 @@
-/** Computes bounds for strings whose prefix is fixed by a condition. */
+/** Computes bounds for strings that must begin with a given prefix. */
 import type { ColumnSpan } from "../../../storage/mod.ts";
 import { spanOfBeginning, spanOfLike } from "../../functions/regex/like.ts";
 import type { PlannedRange } from "../../plan/plan.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 
-/** Returns undefined if no string matches, because the pattern or the prefix is NULL. */
+/**
+ * The bounds of the strings that may match; undefined if no string matches, because the pattern or
+ * the prefix is NULL.
+ */
 export type BeginningSpan = (context: ExecutionContext) => ColumnSpan | undefined;
 
-/** Returns undefined for a range that no prefix bounds. */
+/**
+ * Compiles the bounds that a pattern implies. Returns undefined if the pattern has no fixed prefix.
+ */
 export function compileBeginning({
   beginning,
   like,

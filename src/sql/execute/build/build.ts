@@ -58,14 +58,14 @@ import { buildKeyedScan, buildScan, buildSystemView, type ScanUse } from "./buil
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Describes how the reader of a node uses the node's rows. */
+/** Describes how the consumer of a node's rows uses them. */
 interface Use extends ScanUse {
   /**
-   * Set below a sort that needs only the first row of each group with equal values of these
-   * expressions.
+   * Set below a sort whose consumer needs only the first row of each group with equal values of
+   * these expressions.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** Set below a window: bounds for the numbers of the rows that are needed. */
+  /** Set below a window: bounds for the row numbers of the rows that are needed. */
   readonly bounds?: readonly NumberBound[];
 }
 
@@ -137,7 +137,8 @@ function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
 }
 
 /**
- * The condition on pairs of an inner join becomes a filter above it if it may produce long values.
+ * The condition of an inner join becomes a filter above the join if evaluating it on pairs may
+ * produce long values.
  */
 function buildFilteredJoin(node: JoinNode, residual: BoundExpression): OperatorFactory {
   const read = columnIdsIn(residual);
@@ -192,7 +193,7 @@ interface BuiltSides {
   readonly shape: Pick<JoinOptions, "leftKeys" | "rightKeys" | "leftTypes" | "rightTypes">;
 }
 
-/** Builds both sides of a join, one of them read by the keys of the other if there may be few. */
+/** Builds both sides of a join. If one side may have few rows, the other is read by their keys. */
 function buildSides(
   node: JoinNode,
   { left, right, shape }: BuiltSides,
@@ -230,10 +231,10 @@ function buildSides(
   };
 }
 
-/** Reads rows by keys. Returns undefined if reading all rows takes less time. */
+/** Reads rows by keys. Returns undefined if reading all rows would take less time. */
 type LookUp = (context: ExecutionContext, keys: readonly Row[]) => Operator | undefined;
 
-/** Builds a side of a join that reads only rows with given keys. */
+/** Builds a side of a join so that it reads only rows with given keys. */
 function buildLookUp(side: PlanNode, by: RuntimeFilter["by"]): LookUp {
   const { isFiltered, pass, scan } = buildOverScan(side);
   const read = buildKeyedScan(scan, { isFiltered, by });
@@ -275,7 +276,10 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
   return passing(buildPassing(node), input);
 }
 
-/** Builds a filter that is the same for all rows. If it is not true, its input is not opened. */
+/**
+ * Builds a filter whose condition has one value for all rows. If it is not true, the input is not
+ * opened.
+ */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);
   const layout = layoutOf(node.input.columns);
@@ -291,7 +295,8 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
       answer = ask(context);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      // The condition fails for the first row that evaluates it; without rows it does not fail.
+      // A condition that fails raises its error only for a row that evaluates it, so without rows
+      // there is no error.
       return tested(context);
     }
     if (answer !== true) return new RowsOperator([], []);

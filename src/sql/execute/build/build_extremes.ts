@@ -1,6 +1,6 @@
 /**
- * Builds min and max over all rows by reading the first row of a sorted column, if the table keeps
- * the column sorted.
+ * Computes min and max over all rows by reading only the first row in sort order, for columns that
+ * the table keeps sorted.
  */
 import { defined } from "../../../base/assert.ts";
 import { extremeKeysOf, indexOrderOf, orderedColumnOf } from "../../plan/ordered_input.ts";
@@ -14,15 +14,16 @@ import { buildOverScan } from "./build_passing.ts";
 import { buildIndexOrder, buildOrderedScan, type OrderedRows } from "./build_scan.ts";
 
 /**
- * The minimum number of rows in a table that is read sorted by a column without an index. The sort
- * order is kept in memory, but must be created first and renewed after changes.
+ * The minimum number of rows in a table that is read in the sort order of a column without an
+ * index. Such an order is kept in memory, but must be built first and updated after changes.
  */
 const ORDERED_ROWS_MIN = 262_144;
 
 type OpenExtreme = (context: ExecutionContext) => Extreme | undefined;
 
 /**
- * Returns an aggregate that reads its results in order, or else runs the plain one.
+ * Returns an aggregate that reads its results in sort order if possible, and otherwise runs the
+ * plain aggregate.
  *
  * @param plain Computes the results from all rows.
  */
@@ -44,7 +45,7 @@ export function buildExtremes(node: AggregateNode, plain: OperatorFactory): Oper
   };
 }
 
-/** Returns undefined if the rows for some result cannot be read in sorted order. */
+/** Returns undefined if the rows for some result cannot be read in sort order. */
 function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
   const { input } = node;
   const opens = (extremeKeysOf(node) ?? []).flatMap((key): OpenExtreme[] => {

@@ -28,7 +28,7 @@ import { attempted } from "./attempt.ts";
 import { compileBeginning } from "./beginnings.ts";
 import { compileSought } from "./key_parts.ts";
 
-/** The number of scanned rows that take as long as reading one row through an index. */
+/** The number of rows that a scan reads in the time in which an index yields one row. */
 const ROWS_PER_ROW = 64;
 
 /** Up to this number of rows, an index is used without counting the rows in the table. */
@@ -40,8 +40,8 @@ type SpansOf = (context: ExecutionContext) => readonly IndexSpan[];
 /**
  * Compiles the choice of an index.
  *
- * @returns A scan of the rows in the ranges of the index, or undefined to scan the table. Undefined
- *   altogether if the plan names no index.
+ * @returns A scan of the rows in the ranges of the index, or undefined to scan the table. The
+ * result is undefined altogether if the plan names no index.
  */
 export function compileIndexes({
   indexes = [],
@@ -94,7 +94,7 @@ export function openIndex(
   { index, isDescending, spans }: IndexRead,
 ): OrderedScan | undefined {
   const { context, table } = options;
-  // An index does not store whether a row is deleted.
+  // An index does not store whether a row is deleted, so it cannot supply this column.
   if (options.columnIds.includes(DELETED_COLUMN_ID)) return undefined;
   try {
     return context.store.scanIndex(table.tableId, {
@@ -110,15 +110,13 @@ export function openIndex(
   }
 }
 
-/** Describes how the reader uses ranges of keys. */
+/** Describes how the consumer uses ranges of keys. */
 export interface SpanUse {
-  /**
-   * Whether to leave out rows that contain NULL in the column after the columns with listed values.
-   */
+  /** Whether to skip rows in which the column after those with listed values is NULL. */
   readonly skipsNull?: boolean;
 }
 
-/** Compiles the test whether a run may use an index. */
+/** Compiles the test that decides whether a run may use an index. */
 export function compileGuards({ guards }: IndexAccess): (context: ExecutionContext) => boolean {
   if (guards.length === 0) return () => true;
   const tests = guards.map(compileScalar);
@@ -146,8 +144,8 @@ export function compileSpans(table: TableEntry, access: IndexAccess, use: SpanUs
 }
 
 /**
- * Opens a scan of the rows whose keys begin with one of some rows of values, which are distinct and
- * contain no NULL. Returns undefined if reading all rows takes less time.
+ * Opens a scan of the rows whose keys begin with one of the given lists of values. The lists are
+ * distinct and contain no NULL. Returns undefined if reading all rows takes less time.
  */
 export function openByKeys(
   options: TableScanOptions,
@@ -191,8 +189,8 @@ interface TightestBounds {
 const NO_BOUNDS: TightestBounds = { min: undefined, max: undefined };
 
 /**
- * The range of keys that begin with some values, within bounds of the columns after them. NULL
- * sorts after all values and is within no bound.
+ * Returns the range of keys that begin with some values and satisfy the bounds of the columns that
+ * follow. NULL sorts after all values and satisfies no bound.
  */
 function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean): IndexSpan {
   const whole: IndexBound = { values: key, isInclusive: true };
@@ -204,12 +202,15 @@ function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean):
   };
 }
 
-/** An empty list of values sets no bound. */
+/** Without values, there is no bound. */
 function boundFrom(bound: IndexBound): IndexBound | undefined {
   return bound.values.length === 0 ? undefined : bound;
 }
 
-/** Compiles the tightest bounds. A run returns undefined if no value is within them. */
+/**
+ * Compiles the tightest of several bounds. At run time, the result is undefined if no value
+ * satisfies them all.
+ */
 function compileBounds(
   { beginnings, edges }: IndexAccess,
   types: readonly DataType[],
@@ -260,11 +261,11 @@ function isTighter(
   if (order !== 0) return side === "min" ? order > 0 : order < 0;
   if (one.values.length === other.values.length) return !one.isInclusive;
   const isShorter = one.values.length < other.values.length;
-  // An exclusive bound leaves out all keys that begin with its values.
+  // An exclusive lower bound excludes all keys that begin with its values.
   return isShorter ? !one.isInclusive : other.isInclusive;
 }
 
-/** Presents the rows of an index as a scan of the table. */
+/** Presents the rows of an index as a table scan. */
 class IndexRows implements Scan {
   readonly groupsRead = 0;
   readonly groupsPruned = 0;

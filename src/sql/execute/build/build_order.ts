@@ -83,7 +83,8 @@ function buildSort(
   return (context) => {
     const allRows = limit(context) + offset(context);
     for (const { keyCount, open } of fronts) {
-      // If the scan decides the order and no row is dropped, rows are skipped without being read.
+      // If the scan alone determines the order and no row is filtered out, the rows of OFFSET are
+      // skipped without being read.
       const canSkip = keyCount === keys.length && !isFiltered;
       const skipped = canSkip ? offset(context) : 0;
       const rowsMax = allRows - skipped;
@@ -111,8 +112,8 @@ function buildSort(
 }
 
 /**
- * Returns the input without a sort, for runs that do not read the input through an index and so
- * read it in the order of the sort. Returns undefined if the table is stored in a different order.
+ * Returns the input without a sort, for runs that do not use an index and so read the rows in the
+ * order of the sort. Returns undefined if the table is stored in a different order.
  */
 function buildInOrder(
   { input, keys }: SortNode,
@@ -125,21 +126,24 @@ function buildInOrder(
   return (context) => (usesIndex(context) ? undefined : rows(context));
 }
 
-/** The input of a sort, already sorted by the first sort keys. */
+/** An input whose rows are already sorted by the first sort keys. */
 interface SortFront {
   readonly input: Operator;
   readonly scan: OrderedTableScan;
 }
 
-/** A way to read the input of a sort so that rows arrive sorted by the first sort keys. */
+/** A method of reading the input of a sort so that rows arrive sorted by the first sort keys. */
 interface FrontSource {
   /** The number of sort keys, from the first, by which the input is sorted. */
   readonly keyCount: number;
-  /** Returns undefined if a run cannot read its rows, or so many rows, in this order. */
+  /**
+   * Opens the input. Returns undefined if a run cannot read the rows, or as many of them, in this
+   * order.
+   */
   readonly open: (context: ExecutionContext, rowsMax: number) => SortFront | undefined;
 }
 
-/** Returns the ways to read the first rows of a sort in sorted order, the best way first. */
+/** Returns the methods of reading the first rows of a sort in order, the best method first. */
 function buildFronts({ input, keys, limit }: SortNode): readonly FrontSource[] {
   const [key] = keys;
   if (limit === undefined || key === undefined) return [];
@@ -173,9 +177,7 @@ function frontOf(
   };
 }
 
-/**
- * Returns the rows from a sort's input, without the rows that cannot be the first of their group.
- */
+/** Removes rows from the input of a sort that cannot be the first of their group. */
 function buildFirsts(
   { input, keys }: Pick<SortNode, "input" | "keys">,
   rows: OperatorFactory,

@@ -1,6 +1,6 @@
 /**
- * Builds the operators that pass rows on: filters and projections. They work on top of any source
- * of rows, so that a scan below them can be replaced by a different way of reading.
+ * Builds the operators that pass rows on: filters and projections. They accept rows from any
+ * source, so that a scan below them can be replaced by a look-up or a sorted read.
  *
  *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as ever
  */
@@ -17,7 +17,7 @@ import { compileExpression } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { Filter, Project } from "../operators/filter.ts";
 
-/** The kinds of expressions that may produce values of any length. */
+/** The kinds of expressions that may produce values of unlimited length. */
 const MAKING: ReadonlySet<BoundExpression["kind"]> = new Set([
   "call",
   "cast",
@@ -48,10 +48,10 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
     new Project(isMade ? new PacedRows(from, context) : from, expressions, context);
 }
 
-/** The operators above a scan, compiled without the scan. */
+/** The operators above a scan, compiled separately from it. */
 export interface OverScan {
   readonly scan: ScanNode;
-  /** Whether rows are dropped above the scan. */
+  /** Whether a filter above the scan drops rows. */
   readonly isFiltered: boolean;
   readonly pass: Passing;
 }
@@ -90,7 +90,7 @@ export function measured(
   return profile === undefined ? operator : profile.measured(node, operator);
 }
 
-/** Passes on fewer rows at a time if expressions over them may produce long values. */
+/** Limits the number of rows per batch if expressions over the rows may produce long values. */
 export function paced(
   expressions: readonly BoundExpression[],
   input: OperatorFactory,
@@ -100,7 +100,7 @@ export function paced(
     : input;
 }
 
-/** Whether an expression over a batch of rows may produce values of any length. */
+/** Whether an expression over a batch of rows may produce values of unlimited length. */
 export function mayMakeMuch(expression: BoundExpression): boolean {
   return (
     (MAKING.has(expression.kind) && physicalKind(expression.type) === "any") ||

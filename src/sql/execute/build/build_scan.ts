@@ -51,15 +51,15 @@ import {
 import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** The result of a run that cannot read the row directly and needs operators. */
+/** The result of a run that cannot read the row directly, so that the operators have to run. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
 /** Reads the only row that a query can yield, as its output columns. */
 export type RowRead = (context: ExecutionContext) => Row | undefined | typeof NOT_READ;
 
 /**
- * Compiles a plan that only takes columns of one row by its key, the most frequent of all reads,
- * which needs no operators. Returns undefined for every other plan.
+ * Compiles a plan that only reads columns of one row by its key. This is the most frequent read,
+ * and it needs no operators. Returns undefined for every other plan.
  */
 export function buildRowRead(root: PlanNode): RowRead | undefined {
   if (root.kind !== "project") return undefined;
@@ -81,7 +81,10 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
   };
 }
 
-/** The primary key or index key that the conditions of a plan over one table fix together. */
+/**
+ * Returns the primary key or index key that the conditions of a plan over one table determine
+ * completely.
+ */
 function keyBelow(input: PlanNode):
   | (Pick<ScanNode, "past" | "table"> & {
       readonly key: readonly BoundExpression[];
@@ -117,7 +120,7 @@ function readByIndex(
       owner,
       upTo: context.snapshotSeq,
     });
-    // A snapshot may be older than the index, and then have several rows with the key.
+    // A snapshot may be older than the index, which may then have several rows with the key.
     return rows === undefined || rows.length > 1 ? NOT_READ : rows[0];
   } catch (error) {
     throw droppedMeanwhile(error, table);
@@ -135,19 +138,19 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
 }
 
 /**
- * The number of rows in a batch if no operator above needs rows one by one. The arrays of such a
- * batch stay in the second-level cache, and processing the batch does not block the event loop for
- * long.
+ * The number of rows in a batch if every operator above it consumes whole batches. The arrays of
+ * such a batch stay in the second-level cache, and processing the batch does not block the event
+ * loop for long.
  */
 const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
-/** Describes how the reader of a scan uses the scan's rows. */
+/** Describes how the consumer of a scan uses the rows. */
 export interface ScanUse {
-  /** Whether the reader finishes a batch before requesting the next one. */
+  /** Whether the consumer finishes a batch before it requests the next one. */
   readonly isConsumed?: boolean;
-  /** Whether the reader drops rows by some of the columns. */
+  /** Whether the consumer drops rows because of the values in some columns. */
   readonly isFiltered?: boolean;
-  /** Whether rows must arrive in the order of the table, which an index does not have. */
+  /** Whether rows must arrive in the order of the table. An index has a different order. */
   readonly skipsIndexes?: boolean;
 }
 
@@ -171,8 +174,8 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
 }
 
 /**
- * Whether a run looks up its listed keys. The plan cannot decide this: it does not know how many
- * elements the arrays have or how many rows of the table belong to the caller.
+ * Whether a run looks up its listed keys instead of scanning. The plan cannot decide this: it does
+ * not know how many elements the arrays have, or how many rows of the table belong to the caller.
  */
 function areWorthLookingUp(
   { sought = [], table }: ScanNode,
@@ -187,7 +190,9 @@ function areWorthLookingUp(
   );
 }
 
-/** Up to this number, keys are looked up without checking how many rows there are. */
+/**
+ * Up to this number of keys, the keys are looked up without first counting the rows of the table.
+ */
 const FEW_KEYS = 32;
 
 function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
@@ -219,7 +224,7 @@ function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
   };
 }
 
-/** Compiles a test for whether a run reads a table through an index. */
+/** Compiles a test whether a run reads a table through an index. */
 export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) => boolean {
   const optionsOf = scanOptions(node, {});
   const indexed = compileIndexes(node);
@@ -233,8 +238,8 @@ export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) 
 /** Describes how the rows of one side of a join are found by keys. */
 export interface KeyedUse extends ScanUse {
   /**
-   * Which columns the keys are for. If only the first column of the primary key is known, all rows
-   * between the keys are read.
+   * The columns to which the keys apply. If only the first column of the primary key is known, all
+   * rows between the lowest and the highest key are read.
    */
   readonly by: RuntimeFilter["by"];
 }
@@ -281,9 +286,9 @@ export interface OrderedRows {
 }
 
 /**
- * Builds a scan that is sorted by a column. A run says how many rows it needs from the front. The
- * scan returns undefined if the rows cannot be read in sorted order, or if sorting all rows takes
- * less time.
+ * Builds a scan that is sorted by a column. A run passes the number of rows that it needs from the
+ * front. The scan returns undefined if the rows cannot be read in sorted order, or if sorting all
+ * rows takes less time.
  */
 export function buildOrderedScan(
   node: ScanNode,
@@ -311,7 +316,7 @@ export function buildIndexOrder(
   return (context, rowsWanted) => {
     if (!mayUse(context)) return undefined;
     const options = optionsOf(context);
-    // Rows that a transaction has staged are not ordered.
+    // Staged rows of a transaction are not sorted.
     if (context.staged?.hasStaged(node.table.tableId) === true) return undefined;
     const spans = attempted(() => spansOf(context));
     if (spans === undefined) return undefined;
@@ -327,7 +332,7 @@ export function buildIndexOrder(
   };
 }
 
-/** Returns the options that all ways to read a table share. */
+/** Returns the options that apply however the table is read. */
 function scanOptions(
   { columns, isBulk, isDivided = false, past, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,
@@ -352,7 +357,7 @@ function scanOptions(
   });
 }
 
-/** Compiles the ranges of numbers, and the ranges in key order, which also cover strings. */
+/** Compiles the ranges of numbers and the ranges in key order, which also include strings. */
 function compileRanges({ ranges, textRanges = [] }: ScanNode): {
   readonly ranges: readonly CompiledRange[];
   readonly spanRanges: readonly CompiledRange[];
@@ -387,7 +392,7 @@ function openOrdered(
   spanRanges: readonly CompiledRange[],
 ): OrderedScan | undefined {
   const hasStaged = context.staged?.hasStaged(table.tableId) === true;
-  // Rows that a transaction has staged are not ordered.
+  // Staged rows of a transaction are not sorted.
   if (hasStaged || withTombstones) return undefined;
   const type = typeOfColumn(table, columnId);
   const span = attempted(() => spanOfRanges(spanRanges, { columnId, type, context }));
@@ -422,7 +427,8 @@ function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
 }
 
 /**
- * Returns the range that covers all spans of a list; row groups outside of that range are not read.
+ * Returns the smallest range that contains all spans of a list, so that row groups outside it are
+ * not read.
  */
 function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[] {
   if (keySpans === undefined || keySpans.spans.length < 2) return [];
@@ -447,8 +453,8 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
 }
 
 /**
- * Returns the keys for a look-up without duplicates, and without keys that contain NULL, because
- * NULL equals nothing.
+ * Returns the distinct keys to look up. Keys that contain NULL are left out, because NULL equals
+ * nothing.
  */
 function compileKeys({
   key,
@@ -466,7 +472,10 @@ function compileKeys({
   return compileSought(sought, runtimeOf(table).keyTypes);
 }
 
-/** The spans of rows whose first key column has a listed value; undefined without a list. */
+/**
+ * Returns the spans of rows in which the first key column has a listed value; undefined if no
+ * values are listed.
+ */
 function compilePrefix({
   prefix,
   table,
@@ -489,7 +498,7 @@ function compilePrefix({
  * too narrow.
  */
 function numberFrom(value: Value, side: "min" | "max"): number {
-  // NaN is above all numbers, and the bound of a zone map that holds it is infinity.
+  // NaN sorts above all numbers, and a zone map that contains NaN has infinity as its upper bound.
   if (Number.isNaN(value)) return Number.POSITIVE_INFINITY;
   if (typeof value === "number") return value;
   if (typeof value === "bigint") {
@@ -498,7 +507,7 @@ function numberFrom(value: Value, side: "min" | "max"): number {
       ? nearest - Math.abs(nearest) * 1e-15
       : nearest + Math.abs(nearest) * 1e-15;
   }
-  // NULL: the condition is true for no row, which the filter above handles.
+  // A bound of NULL admits no row; the filter above the scan enforces this.
   return side === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
 }
 
@@ -517,8 +526,8 @@ function compileRange(range: PlannedRange): CompiledRange {
 }
 
 /**
- * Returns a span that contains the values that all ranges of a column admit; undefined if a range
- * has NULL, which no value satisfies.
+ * Returns a span that contains all values that satisfy every range of a column; undefined if a
+ * range has a NULL bound, which no value satisfies.
  */
 function spanOfRanges(
   ranges: readonly CompiledRange[],
@@ -542,7 +551,7 @@ function spanOfRanges(
   return { min: least, max: most };
 }
 
-/** Whether a lower bound exists and is higher than another one, which may be absent. */
+/** Whether a lower bound exists and is higher than another bound, which may be absent. */
 function isAbove(type: DataType, bound: Value | undefined, other: Value | undefined): boolean {
   if (bound === undefined) return false;
   return other === undefined || compareValues(type, bound, other) > 0;

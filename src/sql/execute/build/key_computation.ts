@@ -1,6 +1,6 @@
 /**
- * Compiles the expressions in the keys of indexes, for the store of this thread and for statements
- * that write rows.
+ * Compiles the expressions in index keys, for the store of this thread and for statements that
+ * write rows.
  */
 import { type KeyComputation, type KeyExpression, setKeyCompiler } from "../../../storage/mod.ts";
 import { StatementBinding } from "../../bind/binding.ts";
@@ -13,7 +13,10 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { checkScope } from "./table_runtime.ts";
 
-/** An immutable expression without queries reads nothing else of its context. */
+/**
+ * The context of key expressions. An immutable expression without queries reads nothing else from
+ * its context.
+ */
 const CONTEXT = {
   call: {} as CallDeps,
   effort: new Effort({
@@ -23,7 +26,9 @@ const CONTEXT = {
   slots: [],
 } as unknown as ExecutionContext;
 
-/** Compiles an expression over the columns that it reads, in their order. */
+/**
+ * Compiles an expression over the columns that it reads. The columns are passed in the given order.
+ */
 export function compileKeyExpression({ reads, sql, type }: KeyExpression): KeyComputation {
   const { layout, scope } = checkScope({ columns: reads, name: "" });
   const node = parseStored(sql, reads);
@@ -38,5 +43,5 @@ export function compileKeyExpression({ reads, sql, type }: KeyExpression): KeyCo
   return (columns, rowCount) => evaluate({ rowCount, columns }, CONTEXT);
 }
 
-// Each thread that loads SQL can compute keys.
+// Registers the compiler, so that every thread that loads SQL can compute keys.
 setKeyCompiler(compileKeyExpression);

@@ -13,7 +13,7 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
-/** The keys to look up, and an upper bound for the number of keys. */
+/** The keys to look up, and an upper bound for their number. */
 export interface LookedUp {
   readonly keys: Iterable<Row>;
   readonly count: number;
@@ -25,8 +25,8 @@ const ONLY_NULL: readonly Value[] = [null];
  * Compiles lists of keys.
  *
  * @param keyTypes The types of the columns.
- * @returns The keys for a run without duplicates, and without keys that contain NULL, because NULL
- *   equals nothing, unless rows with NULL are wanted.
+ * @returns The distinct keys for a run. Keys that contain NULL are left out, because NULL equals
+ * nothing, unless rows with NULL are wanted.
  */
 export function compileSought(
   sought: SoughtKeys,
@@ -68,7 +68,7 @@ export function compilePart({
   };
 }
 
-/** Returns the values of a list without duplicates and NULL. */
+/** Returns the distinct values of a list, without NULL. */
 export function distinct(values: readonly Value[], types: readonly DataType[]): readonly Value[] {
   const [only] = values;
   if (values.length === 1 && only !== undefined) return only === null ? [] : values;
@@ -78,8 +78,8 @@ export function distinct(values: readonly Value[], types: readonly DataType[]): 
 }
 
 /**
- * Yields every key that takes one value from each list of an alternative, without duplicates. The
- * keys are created on demand, because even short lists have many combinations.
+ * Yields every distinct key that consists of one value from each list of an alternative. The keys
+ * are created on demand, because even short lists have many combinations.
  */
 function* combinations(
   alternatives: readonly (readonly (readonly Value[])[])[],

@@ -13,7 +13,7 @@ import { compileScalar } from "../evaluate/scalar.ts";
 import { GROUP_TOP_N_MAX, GroupTopN } from "../sort/group_top_n.ts";
 import { sortKeys } from "./build_order.ts";
 
-/** An upper bound for the values that a column contains in the needed rows. */
+/** An upper bound for the values of a column in the rows that are needed. */
 export interface NumberBound {
   readonly columnId: number;
   readonly most: BoundExpression;
@@ -59,7 +59,10 @@ function isFixed(expression: BoundExpression): boolean {
   return expression.kind === "constant" || expression.kind === "slot";
 }
 
-/** Returns the same bounds below a projection, except for columns that it computes. */
+/**
+ * Returns the bounds that apply below a projection: those of columns that the projection does not
+ * compute.
+ */
 export function boundsBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
   bounds: readonly NumberBound[] = [],
@@ -70,7 +73,7 @@ export function boundsBelow(
   });
 }
 
-/** Returns the rows from a window's input, without the rows whose number would exceed the bound. */
+/** Removes rows from the input of a window if their row number would exceed the bound. */
 export function firstsBelow(
   { calls, input }: WindowNode,
   rows: OperatorFactory,
@@ -96,7 +99,7 @@ export function firstsBelow(
   };
 }
 
-/** Whether the result of a call for a row depends only on earlier rows. */
+/** Whether the result of a window call depends only on the current row and earlier rows. */
 function looksBackOnly(call: BoundWindowCall): boolean {
   const name = nameOf(call);
   return name === "row_number" || name === "rank" || name === "dense_rank";

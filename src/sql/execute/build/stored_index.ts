@@ -1,4 +1,4 @@
-/** Translates the catalog's entry of an index into the store's definition. */
+/** Translates the catalog entry of an index into the store's definition of the index. */
 import { type IndexEntry, indexPartsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { StoredExpression, StoredIndex } from "../../../storage/mod.ts";
 import { nameText } from "../../parse/print/print_expressions.ts";
@@ -19,8 +19,8 @@ export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEn
 }
 
 /**
- * Returns the computed parts of the keys of an index. Rows outside of an index with a condition are
- * in its files too, with NULL in each part of their keys.
+ * Returns the computed parts of the keys of an index. The files of a partial index also list the
+ * rows that do not meet its condition; every part of their keys is NULL.
  */
 function storedExpressionsOf(
   table: Pick<TableEntry, "columns">,

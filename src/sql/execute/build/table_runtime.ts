@@ -1,6 +1,6 @@
 /**
- * The compiled defaults, checks and key with which a table is written, created once for each
- * definition.
+ * The compiled defaults, checks and keys with which rows of a table are written. They are created
+ * once for each table definition.
  */
 
 import { assert } from "../../../base/assert.ts";
@@ -36,7 +36,7 @@ import { storedIndexOf } from "./stored_index.ts";
 
 type DefaultValue = (context: ExecutionContext) => Value;
 
-/** A CHECK, or an expression of an index, which is never false but may fail. */
+/** A CHECK that rows must not violate, or an expression of an index, which must not fail. */
 interface Check {
   readonly kind: "check" | "index";
   readonly name: string;
@@ -101,13 +101,17 @@ export class TableRuntime {
   }
 
   /**
-   * Whether some columns are computed from other columns, row by row: see {@linkcode completed}.
+   * Whether some columns are computed from other columns, row by row; {@linkcode completed}
+   * computes them.
    */
   get isGenerated(): boolean {
     return this.#generated.length > 0;
   }
 
-  /** Whether changes have to come row by row: columns are computed, or rows refer to others. */
+  /**
+   * Whether changes must be made row by row, because columns are computed or rows refer to other
+   * rows.
+   */
   get isByRow(): boolean {
     return this.isGenerated || (this.table.foreignKeys?.length ?? 0) > 0;
   }
@@ -152,7 +156,7 @@ export class TableRuntime {
     if (fault !== undefined) throw fault;
   }
 
-  /** Returns the fault of a row that is found before any CHECK is evaluated. */
+  /** Returns the first fault of a row that can be found without evaluating a CHECK. */
   #faultOf(row: Row): DatabaseError | undefined {
     for (const position of this.#notNull) {
       if (row[position] === null || row[position] === undefined) return this.#isNull(position);
@@ -185,8 +189,8 @@ export class TableRuntime {
       const found = this.#firstFaultOf(check, before, context);
       if (found === undefined) continue;
       first = found;
-      // Only an earlier row can still be the first faulty row; for this row, its first CHECK
-      // decides.
+      // Only an earlier row can still be the first faulty row. For the current row, the first
+      // failing CHECK is already known.
       if (found.row === 0) break;
       before = partOf(before, 0, found.row);
     }
@@ -203,7 +207,7 @@ export class TableRuntime {
       if (!isFaultOfValue(error)) throw error;
       if (rowCount === 0) return undefined;
       if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
-      // The error does not tell which row failed, so the batch is split in halves.
+      // The error does not tell which row failed, so the batch is split into halves.
       const half = Math.floor(rowCount / 2);
       const early = this.#firstFaultOf(check, partOf(batch, 0, half), context);
       if (early !== undefined) return early;
@@ -251,7 +255,7 @@ export class TableRuntime {
   }
 }
 
-/** Returns a copy of an error with the place of the fault at the end of the message. */
+/** Returns a copy of an error that names the place of the fault at the end of the message. */
 function withPlace(cause: DatabaseError, place: string): DatabaseError {
   const { code, hint, message } = cause;
   return new DatabaseError(code, `${message} (${place})`, {
@@ -260,7 +264,7 @@ function withPlace(cause: DatabaseError, place: string): DatabaseError {
   });
 }
 
-/** Returns " of column "a"", which follows the name of a check. */
+/** Returns the words " of column "a"", which follow the name of a check in messages. */
 function ofColumns(names: readonly string[]): string {
   if (names.length === 0) return "";
   const listed = names.map((name) => `"${name}"`).join(", ");
@@ -334,7 +338,7 @@ function compileGenerated(table: TableEntry): GeneratedColumn[] {
   });
 }
 
-/** Compiles the expressions of indexes, which must not fail for any row. */
+/** Compiles the expressions of indexes as checks, because they must not fail for any row. */
 function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
   const computed = indexes.filter(
     ({ expressions, where }) => expressions !== undefined || where !== undefined,
@@ -376,7 +380,10 @@ function compileChecks(table: TableEntry): Check[] {
   });
 }
 
-/** The columns of a table in the scope of CHECK, also under the name of the table. */
+/**
+ * Returns the scope of CHECK: the columns of the table, which may also be qualified with the
+ * table's name.
+ */
 export function checkScope({
   columns,
   name: alias,

@@ -10,8 +10,8 @@
  *
  * - A statement is one commit or none: rows that are staged in the store are invisible before the
  *   commit.
- * - A row that another statement changed between its reading and the commit causes
- *   SERIALIZATION_FAILURE: the caller runs the whole statement again.
+ * - If another statement changes a row between its reading and the commit, SERIALIZATION_FAILURE is
+ *   raised, and the caller runs the whole statement again.
  * - An error in RETURNING must prevent all writes, so RETURNING is evaluated before the commit.
  *   `_seq` is known only after the commit, so the outputs that read `_seq` are evaluated a second
  *   time.
@@ -48,7 +48,7 @@ import {
   writesOf,
 } from "./row_changes.ts";
 
-/** One step evaluates or stages this many changes. */
+/** The number of changes that one step evaluates or stages. */
 const ROWS_PER_STEP = 256;
 
 const NO_SEQS: readonly Value[] = [];
@@ -65,8 +65,8 @@ export interface DmlOutcome {
 /**
  * Runs a statement. Work that does not fit into this tick is done in later ticks.
  *
- * @param elsewhere Reads the rows and runs the queries of the statement, if the event loop does
- * not.
+ * @param elsewhere The thread that reads the rows and runs the queries of the statement, unless the
+ * event loop does.
  * @throws SLICE_OVER
  */
 export type DmlProgram = (
@@ -76,7 +76,7 @@ export type DmlProgram = (
 
 /** Produces the changes of a statement in steps. */
 export interface ChangeSource {
-  /** Passes on the result of a bounded piece of work. Returns false if no work is left. */
+  /** Produces the changes of a bounded piece of work. Returns false if no work is left. */
   next(): boolean | Promise<boolean>;
   close(): void;
 }
@@ -84,11 +84,11 @@ export interface ChangeSource {
 export interface WriterOptions extends EvaluationPlace {
   readonly returning: Returning | undefined;
   /**
-   * Whether the statement reads nothing of its target table, so that changes to other rows do not
-   * matter.
+   * Whether the statement reads no rows of its target table, so that concurrent changes of other
+   * rows do not affect it.
    */
   readonly isBlind: boolean;
-  /** Whether an evaluation of the statement contains a query. */
+  /** Whether any expression that the statement evaluates contains a query. */
   readonly mayTakeLong: boolean;
 }
 
@@ -121,7 +121,7 @@ export class ChangeWriter {
   readonly #mayTakeLong: boolean;
   readonly #elsewhere: Elsewhere | undefined;
   readonly #wantsSeqs: boolean;
-  /** The changes that are not staged yet, or all changes if they are needed again after staging. */
+  /** The changes that are not staged yet, or all changes if they are still needed after staging. */
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
@@ -129,7 +129,7 @@ export class ChangeWriter {
   #growth: StorageGrowth | undefined;
   readonly #sliceEndMs: number;
   readonly #operations = new Set<TableWrite["operation"]>();
-  /** The rows that the staged changes refer to. */
+  /** The keys to which the staged rows refer. */
   readonly #claims = new ReferenceClaims();
 
   constructor(runtime: TableRuntime, options: WriterOptions) {
@@ -175,13 +175,14 @@ export class ChangeWriter {
     if (this.#staged !== undefined) this.#stage(this.#staged, changes);
   }
 
-  /** Whether changes are needed again after they are staged. */
+  /** Whether changes are still needed after they are staged. */
   get #keepsChanges(): boolean {
     return this.#returning !== undefined || this.#context.uploads !== undefined;
   }
 
   /**
-   * Whether changes may be added by {@linkcode addColumns}, because nothing needs them row by row.
+   * Whether changes may be added by {@linkcode addColumns}, because no later step needs them row by
+   * row.
    */
   get takesColumns(): boolean {
     const isRead =
@@ -209,10 +210,11 @@ export class ChangeWriter {
   }
 
   /**
-   * Continues over many ticks, as if all rows were read in this one.
+   * Continues over many ticks. The statement sees the rows as they are in this tick.
    *
-   * @param first Whether the source may have more: the last result of its `next`.
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if others changed its rows or altered its table.
+   * @param first The last result of the source's `next`: whether the source may have more changes.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if other statements changed the rows or altered
+   * the table.
    */
   async writeFurther(source: ChangeSource, first: boolean | Promise<boolean>): Promise<DmlOutcome> {
     const context = this.#context;
@@ -222,7 +224,7 @@ export class ChangeWriter {
       // Changes are staged in the order in which they were read. Without a wait, staging begins in
       // the same tick as reading.
       let more = first instanceof Promise ? await first : first;
-      // The statement must not read its own writes in a transaction, so staging comes at the end.
+      // In a transaction, staging comes last, because the statement must not read its own writes.
       if (context.transaction === undefined) await this.#beginStaging();
       for (; more; more = await source.next()) {
         await context.pause();
@@ -262,7 +264,7 @@ export class ChangeWriter {
       returnedRows(returning, changes, NO_SEQS),
       context,
     );
-    // From here on, the statement stays in this tick: nothing may interrupt a commit.
+    // From here on, the statement stays in this tick, because nothing may interrupt a commit.
     context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
     const applied = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
@@ -275,7 +277,8 @@ export class ChangeWriter {
   async #commit(): Promise<Applied> {
     const context = this.#context;
     const staged = defined(this.#staged, "rows are staged before they are committed");
-    // This check is also needed without writes: the rows that were read may have been rolled back.
+    // This check is needed even if nothing is written: the rows that were read may have been rolled
+    // back.
     while (!staged.settle()) await context.pause();
     const commit = staged.rowCount > 0 ? this.#commitNow(staged) : undefined;
     return { commit, seqs: this.#wantsSeqs ? seqsOf(this.#changes, commit?.seqs) : NO_SEQS };
@@ -384,12 +387,12 @@ export class ChangeWriter {
     const growth = growthOf(this.#runtime, changes, { context });
     if (growth.owner === SHARED_OWNER) return;
     this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
-    // Other rows of the statement may free space, but never more than the owner uses now.
+    // Other changes of the statement may free space, but never more than the owner uses now.
     if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 }
 
-/** Yields parts that are evaluated or staged between two pauses. */
+/** Divides changes into the parts that are evaluated or staged between two pauses. */
 function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
   for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
     yield changes.slice(from, from + ROWS_PER_STEP);

@@ -28,7 +28,7 @@ import type { TableRuntime } from "../build/table_runtime.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { sameValue } from "../context/transaction.ts";
 
-/** Rows to write, and the seqs of the versions that they replace. */
+/** Rows to write, with the seqs of the versions that they replace. */
 export interface ReplacingColumns {
   readonly batch: Batch;
   readonly replacedSeqs: ArrayLike<number>;
@@ -53,7 +53,7 @@ export function insertedColumns(
   return { rowCount, columns: whole };
 }
 
-/** Returns the rows as they are after an UPDATE, and which of the rows the UPDATE changes. */
+/** Returns the rows as they are after an UPDATE, and marks the rows that the UPDATE changes. */
 export function updatedColumns(
   { columns, rowCount }: Batch,
   { sets }: Pick<UpdatePlan, "sets">,
@@ -61,7 +61,7 @@ export function updatedColumns(
 ): { readonly rows: Batch; readonly changed: ReplacingColumns } {
   const columnCount = runtime.types.length;
   const after = columns.slice(0, columnCount);
-  // The column with the seq follows the stored columns.
+  // The computed columns follow the stored columns and the column with the seq.
   let computed = columnCount + 1;
   for (const { isDefault, position } of sets) {
     const type = runtime.types[position] ?? UNKNOWN;
@@ -88,7 +88,7 @@ export function updatedColumns(
   return { rows, changed: { batch: keepRows(rows, kept), replacedSeqs: seqsOf(seqs.columns[0]) } };
 }
 
-/** Returns the rows that a DELETE finds. */
+/** Returns the rows that a DELETE removes. */
 export function deletedColumns(
   { columns, rowCount }: Batch,
   { types }: TableRuntime,
@@ -102,14 +102,14 @@ export function deletedColumns(
   };
 }
 
-/** Returns the values of `_seq`. */
+/** Returns the values of `_seq` as numbers. */
 function seqsOf(column: Vector | undefined): ArrayLike<number> {
   const vector = defined(column, "an UPDATE and a DELETE read the seq of each row");
   if (vector.kind === "f64") return vector.values.subarray(0, vector.length);
   return valuesOf(vector).map(Number);
 }
 
-/** Marks with a 1 each row whose value changes. */
+/** Sets a 1 for each row in which the two vectors differ. */
 function noteDifferences(
   before: Vector | undefined,
   after: Vector | undefined,
@@ -163,7 +163,7 @@ function defaultColumn(
   return vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
 }
 
-/** Returns a column of numbers or strings in typed arrays, and any other column unchanged. */
+/** Returns a column of numbers or strings as typed arrays, and any other column unchanged. */
 function storable(vector: Vector, type: DataType): Vector {
   const { kind } = vector;
   if (kind !== "const" && kind !== "dict" && kind !== "any") return vector;

@@ -1,7 +1,7 @@
 /**
- * Compiles ON CONFLICT: which of the proposed rows of an INSERT are new, and how rows with an
- * existing key change. The rows of a step are evaluated together, since vectors for each single row
- * would take most of the time of an upsert.
+ * Compiles ON CONFLICT, which decides which proposed rows of an INSERT are new, and how rows with
+ * an existing key change. The rows of a step are evaluated together, since creating vectors for
+ * each row would take most of the time of an upsert.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -25,7 +25,10 @@ import { type Evaluation, type EvaluationPlace, evaluated, whenThere } from "./e
 import { duplicateKey, type RowChange, storedRowWithSeq } from "./row_changes.ts";
 import { duplicateIn, rowHolding, type UniqueIndex, uniqueIndexesOf } from "./unique_index.ts";
 
-/** Decides the outcome of proposed rows; `touched` contains the keys of the earlier rows. */
+/**
+ * Decides the outcome of proposed rows. `touched` contains the keys of rows that were proposed
+ * earlier.
+ */
 export type ConflictProgram = (
   rows: readonly Row[],
   touched: TouchedKeys,
@@ -33,8 +36,8 @@ export type ConflictProgram = (
 ) => RowChange[] | Promise<RowChange[]>;
 
 /**
- * The keys are divided among several sets, because a set that grows copies all of its entries in
- * one go.
+ * The number of sets among which the keys are divided. A set that grows copies all of its entries
+ * at once, so a single large set would block the thread.
  */
 const TOUCHED_PARTS = 64;
 
@@ -84,7 +87,8 @@ export function compileConflict(conflict: BoundConflict, runtime: TableRuntime):
     for (const [index, { before, beforeSeq, row }] of met.entries()) {
       if (before === undefined) continue;
       places.push(index);
-      // The stored values, `_seq` and `_deleted` of the stored row, and the proposed values.
+      // The columns are the stored values, `_seq` and `_deleted` of the stored row, and the
+      // proposed values.
       given.push([...before, beforeSeq, false, ...row]);
     }
     const updated: (Row | undefined)[] = met.map(() => undefined);
@@ -123,7 +127,7 @@ function changesOf(met: readonly Proposed[], updated: readonly (Row | undefined)
   });
 }
 
-/** Returns the rows whose outcome is open, with the stored rows that have the same keys. */
+/** Returns the rows whose outcome is still open, each with the stored row that has the same key. */
 function proposed(
   rows: readonly Row[],
   touched: TouchedKeys,
@@ -153,10 +157,10 @@ function proposed(
   return met;
 }
 
-/** A key of a proposed row, in the primary key or in an index. */
+/** The key of a proposed row in the primary key or in a unique index. */
 interface ProposedKey {
   readonly key: Row;
-  /** Undefined for the primary key. */
+  /** The unique index; undefined for the primary key. */
   readonly index: UniqueIndex | undefined;
   readonly text: string;
 }
@@ -173,8 +177,8 @@ function targetsOf(
 }
 
 /**
- * Returns the key of a row, or undefined if an index key contains NULL and so conflicts with no
- * other key.
+ * Returns the key of a row, or undefined if an index key contains NULL and therefore conflicts with
+ * no other key.
  */
 function keyFor(index: UniqueIndex | undefined, row: Row, runtime: TableRuntime): ProposedKey[] {
   if (index === undefined) {
@@ -208,8 +212,8 @@ function duplicateAt({ index, key }: ProposedKey, runtime: TableRuntime): Databa
 }
 
 /**
- * Evaluates stored rows beside proposed rows, and returns the number of each row that is replaced
- * and the values of the columns that are set.
+ * Compiles the evaluation of stored rows beside proposed rows. It returns the number of each row to
+ * replace, and the new values of the columns that are set.
  */
 function compileUpdated(conflict: BoundConflict, runtime: TableRuntime): Evaluation {
   const layout = layoutOf(conflict.columns);

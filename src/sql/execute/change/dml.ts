@@ -1,5 +1,6 @@
 /**
- * Compiles INSERT, UPDATE and DELETE: rows in, checked changes out. `change_writer.ts` writes them.
+ * Compiles INSERT, UPDATE and DELETE into programs that read rows and produce checked changes.
+ * `change_writer.ts` writes the changes.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -23,17 +24,20 @@ import { COLUMN_ROWS_PER_STEP, ROWS_PER_STEP, rowsOf, sourceOf } from "./read_so
 import { compileReturning, type Returning } from "./returning.ts";
 import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 
-/** The number of rows from expressions that one tick writes, at a dozen microseconds each. */
+/**
+ * The number of rows of expressions that one tick writes. A row takes about a dozen microseconds.
+ */
 const ROWS_PER_TICK = 1024;
 
 /**
- * The number of rows in columns that one tick writes: at a microsecond each, a dozen milliseconds.
+ * The number of rows in columns that one tick writes. A row takes a microsecond, so all of them
+ * take a dozen milliseconds.
  */
 const COLUMN_ROWS_PER_TICK: number = 4 * BATCH_ROWS_MAX;
 
 type CellProgram = (context: ExecutionContext) => Value;
 
-/** A compiled change: the program, and those evaluations that contain queries. */
+/** A compiled change: its program, and the evaluations that contain queries. */
 export interface CompiledChange {
   readonly program: DmlProgram;
   readonly evaluations: readonly Evaluation[];
@@ -47,19 +51,22 @@ interface InsertedRows {
   rows(context: ExecutionContext, from: number, to: number): Row[];
   /** Returns the same rows as columns, if the source supports that. */
   readonly columns?: (context: ExecutionContext, from: number, to: number) => Batch;
-  /** Evaluates the rows from expressions, given `from` and `to`. */
+  /** Evaluates a range of rows of expressions, given by `from` and `to`. */
   readonly evaluation?: Evaluation;
   open(sink: InsertSink): ChangeSource;
 }
 
 /** Receives the rows that an INSERT writes. */
 interface InsertSink extends EvaluationPlace {
-  /** Whether all rows must be read before the first is taken. */
+  /** Whether all rows must be read before the first one is processed. */
   readonly readsAhead: boolean;
   /** Whether the rows should be passed as columns. */
   readonly takesColumns: () => boolean;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
-  /** The batch has a vector for each column that the source fills, or for all of the table. */
+  /**
+   * Receives a batch with a vector for each column that the source fills, or for all columns of the
+   * table.
+   */
   readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
 
@@ -114,7 +121,10 @@ export function compileInsert(
   return { evaluations, program: isPlain ? shortened(program, source, runtime) : program };
 }
 
-/** Inserts a few rows without a writer if nothing reads their results. */
+/**
+ * Returns a faster program that inserts a few rows without a writer, if no later step reads the
+ * results.
+ */
 function shortened(program: DmlProgram, source: InsertedRows, runtime: TableRuntime): DmlProgram {
   const rowsPerTick = source.columns === undefined ? ROWS_PER_TICK : COLUMN_ROWS_PER_TICK;
   const { rowCount } = source;
@@ -146,7 +156,7 @@ function compileSource(
 ): InsertedRows {
   const filled = new Set(targets);
   const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
-  // A source that fills every column in order already produces whole rows.
+  // If a source fills every column in order, its rows are already whole rows of the table.
   const isWhole = missing.length === 0 && targets.every((position, i) => position === i);
   const rowOf = (cells: Value[], context: ExecutionContext): Row => {
     if (isWhole) return cells;
@@ -160,7 +170,7 @@ function compileSource(
       const rowCount = source.rows.length;
       const compiled = (cells: readonly BoundCell[]): readonly CellProgram[] =>
         cells.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 }));
-      // The rows of a long list are compiled in the tick that evaluates them.
+      // The remaining rows of a long list are compiled in the tick that evaluates them.
       const programs = source.rows.slice(0, ROWS_PER_STEP).map(compiled);
       const programAt = (index: number): readonly CellProgram[] => {
         programs[index] ??= compiled(source.rows[index] ?? []);
@@ -178,7 +188,7 @@ function compileSource(
         } catch (error) {
           const columnIndex = cells.length;
           const column = table.columns[targets[columnIndex] ?? -1];
-          // After the last cell, the error comes from a default.
+          // An error after the last cell of the row comes from a default.
           if (column === undefined) throw error;
           const rowIndex = from + done.length;
           throw errorInCell(error, () => ({
@@ -204,7 +214,7 @@ function compileSource(
       const { rowCount } = source.literals;
       const rows: InsertedRows["rows"] = (context, from, to) =>
         rowsFromBatch(columns(context, from, to));
-      // Generated columns are computed, and parents found, row by row.
+      // Generated columns are computed row by row, and so are parent rows looked up.
       if (runtime.isByRow) return listed({ rowCount, rows });
       return { ...listed({ rowCount, rows, columns }), columns };
     }
@@ -250,7 +260,7 @@ function listed({
   return { rowCount, rows, open };
 }
 
-/** The rows that a COPY reads, which arrive as bytes with the request. */
+/** Returns the rows of a COPY, whose data arrive as bytes with the request. */
 function copied(target: CopyTarget): InsertedRows {
   const open: InsertedRows["open"] = ({ context, onColumns, onRows, takesColumns }) => {
     const input = defined(context.copyInput, "a running COPY has a source of data");
@@ -344,7 +354,7 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): Compi
   return { program, evaluations };
 }
 
-/** Returns changes whose new rows are replaced by the given rows. */
+/** Returns changes in which the new rows are replaced by the given rows. */
 function withRows(changes: readonly RowChange[], rows: readonly Row[]): RowChange[] {
   return changes.map((change, i) => ({ ...change, row: rows[i] ?? change.row }));
 }
@@ -378,7 +388,7 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
   return { program, evaluations };
 }
 
-/** Returns the program for a change that reads the rows that it replaces. */
+/** Returns the program for a change that reads the rows to be replaced. */
 export function readingWriter(
   runtime: TableRuntime,
   options: EvaluationPlace & { readonly returning: Returning | undefined },
@@ -405,7 +415,7 @@ export function cellsAt(
   return values;
 }
 
-/** Returns the values that RETURNING needs besides the changed row, if any. */
+/** Returns the values that RETURNING needs in addition to the changed row, if any. */
 function carriedAt(
   batch: Batch,
   row: number,

@@ -3,8 +3,8 @@
  * values in ON CONFLICT, and RETURNING.
  *
  * A query in these expressions may take long. Each of the three is therefore a program that turns
- * one batch into another: a reader in another thread, which compiles the same statement, can run
- * the program for the event loop.
+ * one batch into another. A reader thread that compiles the same statement can run the program on
+ * behalf of the event loop.
  */
 import type { Batch } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -27,7 +27,7 @@ export interface Elsewhere {
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
 }
 
-/** The place where a change is evaluated. */
+/** The environment in which a change is evaluated. */
 export interface EvaluationPlace {
   readonly context: ExecutionContext;
   readonly elsewhere: Elsewhere | undefined;
@@ -44,7 +44,7 @@ export function evaluated(
     : evaluate(given, context);
 }
 
-/** Continues with a value immediately, or when the promise of the value resolves. */
+/** Continues with a value at once or, if the value is a promise, when the promise resolves. */
 export function whenThere<T, U>(
   value: T | Promise<T>,
   goOn: (value: T) => U | Promise<U>,

@@ -7,7 +7,7 @@
  *     stage own changes ─► parents of new rows ─► rows that refer to removed keys, level by level
  *                                                 ─► NO ACTION: nothing refers any more
  *
- * - A statement changes each reference at most once, so circles of ON UPDATE CASCADE end.
+ * - A statement changes each reference at most once, so cycles of ON UPDATE CASCADE end.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -82,14 +82,14 @@ interface ChangedRows {
 interface Referring {
   readonly owner: number;
   readonly row: Row;
-  /** The row as the snapshot contains it. */
+  /** The row as stored in the snapshot. */
   readonly stored: Row | undefined;
 }
 
-/** A key that no longer belongs to its row. */
+/** A key that no row has any more, because its row was deleted or got another key. */
 interface GoneKey {
   readonly key: Row;
-  /** The key that the row has now; undefined if it was deleted. */
+  /** The key that the row has now; undefined if the row was deleted. */
   readonly next: Row | undefined;
 }
 
@@ -99,12 +99,14 @@ interface HeldKeys {
   readonly parent: TableEntry;
   readonly referenced: ReferencedKey;
   readonly owner: number;
-  /** By their texts. Either all are deleted or all are changed. */
+  /** The removed keys, by their key text. Either all rows are deleted or all have changed keys. */
   readonly keys: ReadonlyMap<string, GoneKey>;
   readonly isUpdate: boolean;
 }
 
-/** Returns the keys that rows have lost: the deleted keys, then the changed ones. */
+/**
+ * Groups the keys that rows have lost: first the keys of deleted rows, then those of changed rows.
+ */
 function heldBy(
   { owner, rows, table }: ChangedRows,
   reference: IncomingReference,
@@ -114,7 +116,7 @@ function heldBy(
   const deleted = new Map<string, GoneKey>();
   const updated = new Map<string, GoneKey>();
   for (const { before, row } of rows) {
-    // A primary key never changes.
+    // A primary key is removed only with its row, because it never changes.
     if (before === undefined || (row !== undefined && index === undefined)) continue;
     const key = valuesIn(referenced, before);
     if (key.includes(null)) continue;
@@ -145,9 +147,12 @@ class Followed {
   readonly #context: ExecutionContext;
   readonly #references: References;
   readonly #transaction: Transaction;
-  /** Checked once every action has been carried out. */
+  /** Removed keys that are checked once all actions have been carried out. */
   readonly #held: HeldKeys[] = [];
-  /** The references that the statement has changed, by {@linkcode nameOfReference}. */
+  /**
+   * The references that the statement has already changed, identified by {@linkcode
+   * nameOfReference}.
+   */
   readonly #settled = new Set<string>();
 
   constructor(context: ExecutionContext, references: References, transaction: Transaction) {
@@ -213,7 +218,7 @@ class Followed {
       const values = place.keyOf(row);
       const text = Array.isArray(values) ? keyTextOf(referenced.types, values) : "";
       const gone = keys.get(text);
-      // The key may have been written again in the meantime.
+      // The removed key may have been written again in the meantime.
       if (gone === undefined) continue;
       if (isHeld(parent, { referenced, key: gone.key, owner }, this.#context)) continue;
       throw isReferenced(held, gone.key);
@@ -231,7 +236,7 @@ class Followed {
     return changes.all();
   }
 
-  /** Gives the columns that refer the new key, NULL or their defaults. */
+  /** Sets the referring columns to the new key, to NULL or to their defaults. */
   #setAll(held: HeldKeys, action: "cascade" | "set default" | "set null"): ChangedRows[] {
     const { child, key } = held.reference;
     const runtime = runtimeOf(child);
@@ -240,7 +245,8 @@ class Followed {
     for (const referring of this.#referring(held)) {
       const { owner, row: before } = referring;
       if (this.#settled.has(nameOfReference(child, key, referring))) {
-        // The statement wants it to refer so, and another row may have this key by the end.
+        // The statement itself has set this reference, and another row may have the key by the end
+        // of the statement.
         isHeldToEnd = true;
         continue;
       }
@@ -284,7 +290,10 @@ class Followed {
     return changed;
   }
 
-  /** Requires the parents and free unique keys of rows that are staged. @throws {DatabaseError} */
+  /**
+   * Requires that the parents of staged rows exist and that their unique keys are free. @throws
+   * {DatabaseError}
+   */
   #requireSound({ owner, rows, table }: ChangedRows): void {
     const context = this.#context;
     const runtime = runtimeOf(table);
@@ -305,7 +314,10 @@ class Followed {
     this.#transaction.stage({ table, owner }, text, { row, isDeleted, stored });
   }
 
-  /** Returns all live rows that refer to removed keys, before any of these rows changes. */
+  /**
+   * Returns all live rows that refer to removed keys. It is called before any of these rows
+   * changes.
+   */
   #referring(held: HeldKeys): Referring[] {
     const { child } = held.reference;
     const owners = this.#ownersOf(held);
@@ -368,7 +380,7 @@ class ChangesByOwner {
   }
 }
 
-/** Returns a name for the foreign key of one row. */
+/** Returns a string that identifies a foreign key in one row. */
 function nameOfReference(
   table: TableEntry,
   { name }: ForeignKeyEntry,
@@ -386,7 +398,7 @@ function keyed(table: TableEntry): Pick<TableRuntime, "keyTypes"> & { keyOf: (ro
 /**
  * Checks the constraints that were deferred, in the tick of the commit or before it.
  *
- * @param isChosen Tells which of the constraints to check.
+ * @param isChosen Selects the constraints to check.
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
  */
 export function checkDeferred(
@@ -406,7 +418,7 @@ export function checkDeferred(
     for (const reference of references.to(table.tableId)) {
       for (const held of heldBy({ table, owner, rows }, reference)) {
         if (held.keys.size === 0) continue;
-        // Keys that were removed before the foreign key was created did not affect other rows.
+        // Keys that were removed before the foreign key was created were not subject to it.
         if (reference.key.sinceSeq > context.snapshotSeq) throw broken("a foreign key was added");
         if (actionOf(held) !== "no action" || !isDeferredIn(reference.key, transaction)) continue;
         if (!isChosen(reference.key)) continue;
@@ -417,7 +429,10 @@ export function checkDeferred(
   }
 }
 
-/** Yields the rows that a transaction leaves changed, beside those of its snapshot. */
+/**
+ * Yields the rows that a transaction has changed, together with the corresponding rows of the
+ * snapshot.
+ */
 function* stagedIn(transaction: Transaction, references: References): Generator<ChangedRows> {
   for (const tableId of transaction.tableIds) {
     const table = references.tableById(tableId);

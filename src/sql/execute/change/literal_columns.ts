@@ -8,13 +8,13 @@ import type { DataType, Vector } from "../../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
 import { assertHeld, literalText } from "../../parse/text/literal_list.ts";
 
-/** An integer of this many digits always fits INT. */
+/** The maximum number of digits with which an integer certainly fits INT. */
 const INT_DIGITS_MAX = 9;
 
-/** Up to this length a loop beats the call that copies a range. */
+/** The maximum length of a string that a loop copies faster than a call that copies a range. */
 const SHORT_TEXT_BYTES_MAX = 16;
 
-/** A double represents any number of this many digits exactly. */
+/** The maximum number of digits with which a double represents every number exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 /** The powers of ten that a double represents exactly. */
@@ -87,7 +87,7 @@ function readNumbers(
     if (end - first > digitsMax) return false;
     let value = 0;
     for (let at = first; at < end; at += 1) value = value * 10 + ((bytes[at] ?? 0) - ZERO);
-    // A difference instead of a negation, because integers have no -0.
+    // The value is subtracted from 0 instead of negated, because integers have no -0.
     values[row] = isNegative ? 0 - value : value;
   }
   return true;
@@ -111,8 +111,8 @@ function readDoubles(
 }
 
 /**
- * Reads a decimal of few digits and no exponent. The quotient of two exactly represented numbers is
- * rounded once, so it is the nearest double (Clinger, "How to read floating point numbers
+ * Reads a decimal with few digits and no exponent. The quotient of two exactly represented numbers
+ * is rounded once, so it is the nearest double (Clinger, "How to read floating point numbers
  * accurately", 1990). Returns undefined for any other number.
  */
 function shortDecimal(
@@ -123,7 +123,7 @@ function shortDecimal(
   const end = ends[cell] ?? 0;
   const isNegative = bytes[start] === MINUS;
   const first = isNegative ? start + 1 : start;
-  // The decimal point takes one more byte.
+  // The decimal point takes up one additional byte.
   if (end - first > EXACT_DIGITS_MAX + 1) return undefined;
   let digits = 0;
   let point = -1;

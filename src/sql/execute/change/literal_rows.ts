@@ -2,7 +2,7 @@
  * Reads rows of a long VALUES list of plain literals column by column, without a syntax tree.
  *
  * Most of a bulk load takes this path, so whole columns of the common cells (integers, doubles,
- * text) are read from the bytes of the statement into typed arrays. All other cells are cast one
+ * strings) are read from the bytes of the statement into typed arrays. All other cells are cast one
  * after the other and row by row, so that the first faulty cell is reported.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -84,7 +84,7 @@ export function literalColumns(
   };
 }
 
-/** Returns a range of rows of a list, which shares the bytes of the list. */
+/** Returns a list that consists of a range of rows and shares the bytes of the original list. */
 function partOf(list: LiteralValuesStatement, from: number, end: number): LiteralValuesStatement {
   const { columnCount, ends, kinds, starts } = list;
   const first = from * columnCount;
@@ -132,7 +132,7 @@ function cellValue(
   }
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Converts a number literal. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function numberOf(text: string): NonNullable<ReturnType<typeof valueFromNumberText>> {
   const typed = valueFromNumberText(text);
   if (typed !== undefined) return typed;

@@ -2,8 +2,8 @@
  * Compiles MERGE: the query yields each row of the source beside its target row, the index of the
  * clause that applies, and the values that this clause writes.
  *
- * A target row is changed once: a second change is an error, since it would see the row as it was
- * before the first.
+ * A target row can be changed only once. A second change is an error, because it would be based on
+ * the row as it was before the first change.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
@@ -51,7 +51,7 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
 
 type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowChange | undefined;
 
-/** Returns the change that a row of the query asks for, if any. */
+/** Returns the change that a row of the query requires, if any. */
 function compileChangeAt(merge: MergePlan, runtime: TableRuntime): ChangeAt {
   const columnCount = merge.table.columns.length;
   const chosenAt = columnCount + 1;
@@ -107,7 +107,7 @@ interface WrittenFrom {
   readonly context: ExecutionContext;
 }
 
-/** Writes the cells of a clause into a row. */
+/** Returns a row with the cells that a clause writes. */
 function written(
   into: Value[],
   cells: readonly MergedCell[],

@@ -1,5 +1,6 @@
 /**
- * Runs a statement whose WITH changes rows: its parts in order, then their changes together.
+ * Runs a statement whose WITH changes rows: first its parts in order, then all their changes
+ * together.
  *
  *     part ──rows of RETURNING──► part ──► … ──► query or change behind WITH
  *       └─────────── held changes ────────────────┴──► staged ──► foreign keys followed
@@ -21,14 +22,14 @@ import { whenThere } from "./evaluation.ts";
 
 /** A change in WITH. */
 export interface PartProgram {
-  /** Identifies its rows for the parts that read them. */
+  /** Identifies the rows that the change returns, for the parts that read them. */
   readonly recursion: BoundRecursion;
-  /** The types of the columns that it returns. */
+  /** The types of the columns that the change returns. */
   readonly types: readonly DataType[];
   readonly program: DmlProgram;
 }
 
-/** @param main The query or change behind WITH. */
+/** @param main The main query or change, which follows WITH. */
 export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
   return (context) => {
     const state = defined(context.parts, "a statement of several parts has their state");
@@ -79,7 +80,7 @@ async function stagedInTicks(
   return outcome;
 }
 
-/** Makes a program of the query behind WITH, which changes nothing and returns its rows. */
+/** Makes a program of the main query, which changes nothing and returns rows. */
 export function compileReading(build: OperatorFactory, types: readonly DataType[]): DmlProgram {
   return (context) => {
     const rows = new MaterialisedRows(types, context.memory);

@@ -1,5 +1,5 @@
 /**
- * Turns the rows that a change reads into a source of changes. Each step takes a part of a batch,
+ * Turns the rows that a change reads into a source of changes. A step processes a part of a batch,
  * so that other work can run between two steps.
  */
 import { type Batch, partOf } from "../../../types/mod.ts";
@@ -9,18 +9,21 @@ import type { ChangeSource } from "./change_writer.ts";
 import { type EvaluationPlace, whenThere } from "./evaluation.ts";
 
 /**
- * The number of rows that one step writes: creating, looking up and staging a row takes ten
+ * The number of rows that one step writes. Creating, looking up and staging a row takes ten
  * microseconds.
  */
 export const ROWS_PER_STEP = 128;
 
-/** The number of rows in columns that one step writes, at one to two microseconds each. */
+/** The number of rows in columns that one step writes. A row takes one to two microseconds. */
 export const COLUMN_ROWS_PER_STEP = 1024;
 
-/** The memory of a changed row without its cells: its owner, four seqs, and its key. */
+/**
+ * The memory in bytes that a changed row takes besides its cells: its owner, four seqs, and its
+ * key.
+ */
 const CHANGED_ROW_BYTES = 48;
 
-/** The rows that a statement reads, from its own operators or from elsewhere. */
+/** The rows that a statement reads, either from its own operators or from another thread. */
 export interface ReadRows {
   next(): Batch | undefined | Promise<Batch | undefined>;
   close(): void;
@@ -28,21 +31,21 @@ export interface ReadRows {
 
 export function rowsOf(build: OperatorFactory, { elsewhere, context }: EvaluationPlace): ReadRows {
   if (elsewhere === undefined) return made(build, context);
-  // The other thread outlives the rows, so there is nothing to close here.
+  // The other thread closes the rows itself, so there is nothing to close here.
   return { next: () => elsewhere.next(), close: () => undefined };
 }
 
-/** Takes the rows that a statement reads. */
+/** Receives the rows that a statement reads. */
 export interface ReadSink {
-  /** Whether all rows must be read before the first is taken. */
+  /** Whether all rows must be read before the first one is processed. */
   readonly readsAhead?: boolean;
-  /** Whether {@linkcode onColumns} is called instead of `onRows`. */
+  /** Whether `onColumns` is called instead of `onRows`. */
   readonly takesColumns: () => boolean;
   readonly onRows: (batch: Batch, from: number, to: number) => void | Promise<void>;
   readonly onColumns: (batch: Batch) => void;
 }
 
-/** Returns a source of the rows that are read, a part of each batch at a step. */
+/** Returns a source of the rows that are read. A step passes on a part of a batch. */
 export function sourceOf(read: ReadRows, context: ExecutionContext, sink: ReadSink): ChangeSource {
   const next =
     sink.readsAhead === true ? readAhead(read, context) : () => counted(read.next(), context);
@@ -76,7 +79,7 @@ export function sourceOf(read: ReadRows, context: ExecutionContext, sink: ReadSi
 }
 
 /**
- * Counts the memory of a batch against the budget of the statement. @throws {DatabaseError}
+ * Charges the memory of a batch to the budget of the statement. @throws {DatabaseError}
  * MEMORY_EXCEEDED
  */
 function counted(read: ReturnType<ReadRows["next"]>, context: ExecutionContext): typeof read {

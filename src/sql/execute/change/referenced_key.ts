@@ -19,7 +19,7 @@ export interface ReferencedKey {
   /** The positions of the columns in a row of the table. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
-  /** Undefined for the primary key. */
+  /** The unique index; undefined for the primary key. */
   readonly index: UniqueIndex | undefined;
 }
 
@@ -68,7 +68,7 @@ export function valuesIn({ positions }: Pick<ReferencedKey, "positions">, row: R
   return positions.map((position) => row[position] ?? null);
 }
 
-/** Whether a row has a key, as the transaction or otherwise the statement sees the table. */
+/** Whether a row has a key, as seen by the transaction or, without one, by the statement. */
 export function isHeld(
   table: TableEntry,
   {
@@ -92,7 +92,7 @@ export function isHeld(
   return store.lookup(table.tableId, options) !== undefined;
 }
 
-/** Returns a key for messages, such as `(id)=(1)`. */
+/** Returns a key as shown in messages, such as `(id)=(1)`. */
 export function shownIn(
   table: TableEntry,
   { positions }: Pick<ReferencedKey, "positions">,
@@ -102,11 +102,11 @@ export function shownIn(
   return shownKey(columns, values);
 }
 
-/** Maps the columns of a foreign key to the key to which it refers. */
+/** Maps the columns of a foreign key to the columns of the referenced key. */
 export interface ReferencePlace {
   /** The positions of the referring columns, in the order of the referenced key. */
   readonly positions: readonly number[];
-  /** Returns the key to which a row refers, or undefined if the row has no parent. */
+  /** Returns the key to which a row refers, or undefined if the row refers to no parent. */
   readonly keyOf: (row: Row) => Row | undefined | "mixed";
 }
 

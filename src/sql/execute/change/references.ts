@@ -1,9 +1,9 @@
 /**
- * Checks foreign keys while rows change: the parents of written rows, and what a commit checks
- * again. `followed_references.ts` carries out their actions.
+ * Checks foreign keys while rows change: looks up the parents of written rows, and repeats the
+ * checks at the commit. `followed_references.ts` carries out the actions of foreign keys.
  *
- * - A referring row needs its parent in the tick in which the row is written. A transaction sees
- *   its own rows, and a deferred foreign key is checked at the commit.
+ * - The parent of a referring row must exist in the tick in which the row is written. A transaction
+ *   sees its own rows, and a deferred foreign key is checked at the commit.
  * - A commit that was prepared at an earlier seq fails as a conflict if a needed key was removed in
  *   the meantime, or if a row was written that refers to a key that the commit removes.
  */
@@ -33,12 +33,12 @@ import {
 } from "./referenced_key.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** A change of rows, before it runs. */
+/** A change of rows that has not run yet. */
 export interface PlannedChange {
   readonly target: TableEntry;
-  /** Whether it may delete rows. */
+  /** Whether the change may delete rows. */
   readonly deletes: boolean;
-  /** The positions of the columns that it sets in existing rows. */
+  /** The positions of the columns that the change sets in existing rows. */
   readonly setPositions: readonly number[];
 }
 
@@ -64,8 +64,8 @@ export function needsTransaction(
 }
 
 /**
- * Requires that the parents of rows exist. Records the parents that were found, because a parent
- * may be deleted before the commit.
+ * Requires that the parents of rows exist. Records the parents, because a parent may be deleted
+ * before the commit.
  *
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
  */
@@ -81,13 +81,13 @@ export function requireParents(
   }
 }
 
-/** A row that is written, and the row that it replaces. */
+/** A written row, and the row that it replaces. */
 export interface WrittenRow {
   readonly row: Row;
   readonly before?: Row | undefined;
 }
 
-/** Whether a row did not refer to the same key before. */
+/** Whether a row refers to a key to which it did not refer before. */
 export function refersAnew(
   table: TableEntry,
   { columnIds }: ForeignKeyEntry,
@@ -142,7 +142,7 @@ function tableOf(tableId: number, { references }: ExecutionContext): TableEntry 
   );
 }
 
-/** Returns the changes that leave a row behind, which are all changes except deletions. */
+/** Returns the changes that write a row: all except deletions. */
 export function writtenIn(changes: readonly RowChange[]): readonly RowChange[] {
   return changes.filter(({ operation }) => operation !== "delete");
 }
@@ -153,7 +153,8 @@ export function isDeferredIn(key: ForeignKeyEntry, transaction: Transaction | un
 }
 
 /**
- * Checks, in the tick of a commit, that what was found at an earlier seq is still true.
+ * Checks, in the tick of a commit, that the parents found at an earlier seq still exist and that no
+ * new row refers to a removed key.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
  */
@@ -178,17 +179,20 @@ export function requireUnbroken(
   }
 }
 
-/** The state and the store that claims are checked against. */
+/** The state and the store against which claims are checked. */
 type ClaimCheck = Pick<ExecutionContext, "references" | "snapshotSeq"> & {
   readonly store: Pick<ReadStore, "lookup" | "scan">;
 };
 
-/** The commits since the snapshot. */
+/** The commits since the snapshot was taken. */
 interface Since extends Pick<ClaimCheck, "store"> {
   readonly range: { readonly after: Seq; readonly upTo: Seq };
 }
 
-/** Requires that no row has lost a key since, be it deleted or changed. */
+/**
+ * Requires that no needed key was removed since the snapshot, whether its row was deleted or
+ * changed.
+ */
 function requireNeeded(table: TableEntry, claim: Claim, { range, store }: Since): void {
   const { columnIds, keyTexts, owner, tableId } = claim;
   const { keyTypes, keyPositions } = runtimeOf(table);
@@ -264,8 +268,8 @@ function* rowsSince(
 }
 
 /**
- * Requires that no foreign key makes rows follow the changes of a statement that runs without a
- * transaction: a foreign key may have been added since the statement began.
+ * Requires that the changes of a statement without a transaction trigger no actions of foreign
+ * keys, which need a transaction. A foreign key may have been added since the statement began.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
  */

@@ -1,6 +1,7 @@
 /**
- * Finds the stored rows that refer to some keys: by the key of their own table, by an index that
- * begins with the columns that refer, by the order of a single column, or else by a scan.
+ * Finds the stored rows that refer to some keys. It uses the primary key of the referring table, an
+ * index that begins with the referring columns, the sort order of a single column, or otherwise a
+ * scan.
  */
 import type { Seq } from "../../../base/seq.ts";
 import type { ForeignKeyEntry, IndexEntry, TableEntry } from "../../../catalog/mod.ts";
@@ -9,21 +10,27 @@ import { type Row, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext, IncomingReference } from "../context/execution_context.ts";
 import type { ReferencedKey } from "./referenced_key.ts";
 
-/** Up to this many keys, an index finds the rows; for more, a scan takes less time. */
+/**
+ * The maximum number of keys for which rows are looked up through an index; for more keys, a scan
+ * takes less time.
+ */
 const LOOKUPS_MAX = 256;
 
-/** Up to this many keys, the rows are found through the sort order of the referring column. */
+/**
+ * The maximum number of keys for which rows are found through the sort order of the referring
+ * column.
+ */
 const SPANS_MAX = 64;
 
-/** The number of rows that a scan of an index returns at a time. */
+/** The number of rows that a scan of an index returns at once. */
 const BATCH_ROWS = 512;
 
-/** The keys that are looked for. */
+/** The keys whose referring rows are wanted. */
 export interface WantedKeys {
-  /** The owner of the rows that refer. */
+  /** The owner of the referring rows. */
   readonly owner: number;
   readonly referenced: Pick<ReferencedKey, "columnIds">;
-  /** Keys in the order of the referenced columns, without a NULL. */
+  /** The keys, with their values in the order of the referenced columns. No value is NULL. */
   readonly wanted: readonly Row[];
 }
 
@@ -33,7 +40,9 @@ interface ReferringRead {
   readonly columnIds: readonly number[];
 }
 
-/** Yields stored rows, whole, among which all that refer to the keys are. */
+/**
+ * Yields whole stored rows. They include all rows that refer to the keys, and may include others.
+ */
 export function* referringRows(
   { child, key }: IncomingReference,
   keys: WantedKeys,
@@ -54,12 +63,12 @@ export function* referringRows(
   else yield* scanned({ child, key }, keys, { context, reading });
 }
 
-/** Whether the referring columns are the whole key of their own table. */
+/** Whether the referring columns are the whole primary key of their table. */
 function isOwnKey({ columnIds }: ForeignKeyEntry, { primaryKey }: TableEntry): boolean {
   return columnIds.length === primaryKey.length && primaryKey.every((id) => columnIds.includes(id));
 }
 
-/** Returns keys in the order of the referring columns. */
+/** Returns keys with their values in the order of the referring columns. */
 function inOrderOf(
   ids: readonly number[],
   { columnIds, referencedIds }: ForeignKeyEntry,
@@ -71,7 +80,9 @@ function inOrderOf(
   return wanted.map((values) => positions.map((position) => values[position] ?? null));
 }
 
-/** Returns the rows that an index finds; undefined if none begins with the referring columns. */
+/**
+ * Returns the rows that an index finds; undefined if no index begins with the referring columns.
+ */
 function indexedRows(
   { child, key }: IncomingReference,
   keys: WantedKeys,
@@ -94,7 +105,9 @@ function indexedRows(
   return rows;
 }
 
-/** Returns the index with the fewest columns whose first ones are those that refer. */
+/**
+ * Among the indexes that begin with the referring columns, returns the one with the fewest columns.
+ */
 function indexFor(
   { indexes = [] }: TableEntry,
   { columnIds: referring }: ForeignKeyEntry,

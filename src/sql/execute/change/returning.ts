@@ -1,4 +1,4 @@
-/** Computes RETURNING, the answer of a change, from the rows that the change wrote. */
+/** Computes RETURNING, the result of a change, from the rows that the change wrote. */
 import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import { columnIdsIn, hasSubquery } from "../../bind/walk.ts";
@@ -13,15 +13,15 @@ import type { RowChange } from "./row_changes.ts";
 export interface Returning {
   /** Evaluates all outputs over {@linkcode returnedRows}. */
   readonly evaluation: Evaluation;
-  /** The types of a returned row: see {@linkcode BoundReturning}. */
+  /** The types of a returned row; {@linkcode BoundReturning} describes the layout. */
   readonly types: readonly DataType[];
-  /** Whether RETURNING reads `_seq`, so that its rows are complete only after the commit. */
+  /** Whether RETURNING reads `_seq`. If so, its rows are complete only after the commit. */
   readonly readsSystemColumns: boolean;
-  /** Whether a query is read again once the rows have their seqs. */
+  /** Whether a query runs again once the rows have their seqs. */
   readonly readsAgain: boolean;
-  /** Evaluates the outputs that read system columns once more. */
+  /** Evaluates the outputs that read system columns again, after the commit. */
   readonly renew: (first: Batch, rows: Batch, context: ExecutionContext) => Batch;
-  /** Whether the table's rows have `_deleted`, which rows of a STREAM table do not. */
+  /** Whether the table's rows have the column `_deleted`, which STREAM tables do not have. */
   readonly hasDeleted: boolean;
 }
 

@@ -31,7 +31,7 @@ export interface RowChange {
   /** The stored row that is replaced; undefined for an insert. */
   readonly before: Row | undefined;
   /**
-   * The seq of `before`, if known: an update that changes nothing keeps the seq. NULL means that
+   * The seq of `before`, if known. An update that changes nothing keeps this seq. NULL means that
    * `before` is not committed.
    */
   readonly beforeSeq?: Value;
@@ -49,7 +49,7 @@ export interface Applied {
 const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
-/** The number of held changes that one step stages. */
+/** The number of held changes that are staged in one step. */
 const HELD_ROWS_PER_STEP = 256;
 
 /**
@@ -85,7 +85,7 @@ export function applyChanges(
   return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
 }
 
-/** Keeps the changes of a part until all parts of its statement have read. */
+/** Holds the changes of a part of a statement until all parts have read their rows. */
 export function holdChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
@@ -118,8 +118,8 @@ function* heldStaging(
 }
 
 /**
- * Requires that only one part of a statement changes a stored row: PostgreSQL would carry out one
- * of the changes, and does not say which. @throws {DatabaseError} CARDINALITY_VIOLATION
+ * Requires that only one part of a statement changes a stored row: PostgreSQL would carry out an
+ * arbitrary one of the changes. @throws {DatabaseError} CARDINALITY_VIOLATION
  */
 function requireChangedOnce(
   runtime: TableRuntime,
@@ -137,9 +137,7 @@ function requireChangedOnce(
   );
 }
 
-/**
- * Requires that the parents of rows exist that are committed in this tick. @throws {DatabaseError}
- */
+/** Requires that the parents of the rows that this tick commits exist. @throws {DatabaseError} */
 function requireParentsNow(
   { table }: TableRuntime,
   rows: readonly WrittenRow[],
@@ -151,7 +149,7 @@ function requireParentsNow(
 }
 
 /**
- * Stages changes in the open transaction. Returns the seq that each row reads from now on.
+ * Stages changes in the open transaction. Returns the seq that each row has from now on.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT
  */
@@ -172,7 +170,7 @@ export function stageChanges(
 }
 
 /**
- * Refuses a table that the open transaction may not write, if there is one.
+ * If a transaction is open, refuses a table that it may not write.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -198,14 +196,14 @@ export function writesOf(
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
   }
   if (keyPositions.length === 0 && writes[0]?.operation === "delete") {
-    // One statement only inserts, updates or deletes, so all of its changes are in one write.
+    // A statement either inserts, updates or deletes, so all of its changes are in one write.
     const replacedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
     writes[0] = { ...writes[0], replacedSeqs };
   }
   return writes;
 }
 
-/** Returns the seq that the row of each change reads now. @param written The seqs of the writes. */
+/** Returns the seq that the row of each change has now. @param written The seqs of the writes. */
 export function seqsOf(
   changes: readonly RowChange[],
   written: Float64Array | undefined,
@@ -221,8 +219,8 @@ export function seqsOf(
 }
 
 /**
- * Inserts rows outside a transaction if nothing reads the new seqs. The rows are passed on
- * unchanged.
+ * Inserts rows outside a transaction, for statements that do not use the new seqs. The rows are
+ * passed on unchanged.
  *
  * @throws {DatabaseError} The same errors as {@linkcode applyChanges}.
  */
@@ -271,7 +269,7 @@ function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionCon
   return storageMeter.charge([growth], () => store.apply({ writes: [write] }));
 }
 
-/** Returns the bytes that changes, and the files of `filesOf`, add for their owner. */
+/** Returns the bytes that changes and the files of `filesOf` add to the usage of their owner. */
 export function growthOf(
   { table }: TableRuntime,
   changes: readonly RowChange[],
@@ -301,7 +299,7 @@ function changesNothing({ before, operation, row }: RowChange): boolean {
   return operation === "update" && before !== undefined && sameRow(before, row);
 }
 
-/** Stages a change and returns the seq that its row reads from now on. */
+/** Stages a change. Returns the seq that the row has from now on. */
 function stage(runtime: TableRuntime, change: RowChange, context: ExecutionContext): Value {
   if (changesNothing(change)) return change.beforeSeq ?? null;
   const { before, operation, row } = change;

@@ -1,6 +1,7 @@
 /**
- * Reads the unique indexes of a table for statements that write to the table: returns the key of a
- * row, and finds the row with a key among the stored rows and the staged rows of the transaction.
+ * Reads the unique indexes of a table for statements that write to the table. Computes the key of a
+ * row, and finds the row with a given key among the stored rows and the staged rows of the
+ * transaction.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -24,8 +25,8 @@ export interface UniqueIndex {
   readonly parts: readonly IndexPart[];
   readonly types: readonly DataType[];
   /**
-   * Returns the key of a row, or undefined if the key contains NULL and so equals no other key. The
-   * keys of rows outside of an index contain NULL.
+   * Returns the key of a row, or undefined if the key contains NULL and therefore equals no other
+   * key. A row that a partial index excludes has NULL in its key.
    */
   readonly keyOf: (row: Row) => Row | undefined;
 }
@@ -72,19 +73,18 @@ function compileKey(table: TableEntry, entry: IndexEntry): UniqueIndex["keyOf"] 
   };
 }
 
-/** A key to find in a unique index. */
+/** A key to look up in a unique index. */
 export interface AskedKey {
   readonly index: UniqueIndex;
   readonly key: Row;
-  /** The primary key, as text, of a row that the search leaves out. */
+  /** The primary key, as text, of a row that the search ignores. */
   readonly except?: string;
-  /** The owner of the row; absent for the caller. */
+  /** The owner of the row; absent if the owner is the caller. */
   readonly owner?: number;
 }
 
 /**
- * Returns the row that has a key: all declared columns, then `_seq`, which is NULL for a staged
- * row.
+ * Returns the row with a key: all declared columns, then `_seq`, which is NULL for a staged row.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE if the snapshot of the transaction is too old.
  */
@@ -121,7 +121,8 @@ export function rowHolding(
   const [row] = found;
   if (row === undefined || (staged === undefined && except === undefined)) return row;
   const primary = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
-  // A staged row of the same primary key has another key in the index, or is deleted.
+  // The transaction has staged a row with the same primary key that has another index key or is
+  // deleted.
   return primary === except || staged?.has(primary) === true ? undefined : row;
 }
 
@@ -144,7 +145,7 @@ export function requireFreeKeys(
   }
 }
 
-/** Returns the error that the store would report for the key. */
+/** Returns the error that the store would raise for the key. */
 export function duplicateIn(
   { table }: TableRuntime,
   { index, key }: AskedKey,

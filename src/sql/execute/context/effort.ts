@@ -2,20 +2,20 @@
  * Measures the effort of evaluating expressions: calls that take long check the time, and the bytes
  * of the values that calls produce are counted.
  *
- * An expression is evaluated over many rows in one go, so each call is recorded here. After some
- * calls, or long values, the run checks its time. That ends a statement that was killed, has timed
- * out, or has to leave the event loop. An operator whose expressions may produce long values
- * evaluates fewer rows at a time (`paced_rows.ts`).
+ * An expression is evaluated over many rows without a pause, so each call is recorded here. After a
+ * number of calls, or after long values, the run checks the time. The check ends a statement that
+ * was killed, has timed out, or has to leave the event loop. An operator whose expressions may
+ * produce long values evaluates fewer rows at a time (`paced_rows.ts`).
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 
-/** The size from which a value is counted. A batch of shorter values is small. */
+/** The minimum length of a value that is counted. A batch of shorter values is small. */
 const COUNTED_CHARACTERS_MIN = 512;
 
-/** The number of calls between two checks of the time. Each check costs as much as a short call. */
+/** The number of calls between two time checks. A time check costs as much as a short call. */
 const CALLS_PER_LOOK = 16;
 
 /** The number of rows over which a numeric loop takes as long as a short call. */
@@ -27,16 +27,16 @@ const ROWS_PER_CALL = 64;
 const CHARACTERS_PER_CALL = 4096;
 const ITEMS_PER_CALL = 64;
 
-/** The expected duration of a call that justifies its own time check. */
+/** The expected duration from which a call is worth a time check of its own. */
 const LONG_CALL_MS = 0.1;
 
 export interface EffortOptions {
   readonly context: Pick<ExecutionContext, "checkTime" | "monotonicMs">;
-  /** Bytes that one evaluation may produce. */
+  /** The maximum number of bytes that one evaluation may produce. */
   readonly bytesMax: number;
 }
 
-/** Shared by all runs of a statement. */
+/** The effort of one statement, which all of its runs share. */
 export class Effort {
   readonly #options: EffortOptions;
   #madeBytes = 0;
@@ -47,14 +47,14 @@ export class Effort {
     this.#options = options;
   }
 
-  /** Bytes of long values that were produced since the last start of rows. */
+  /** The bytes of long values produced since the last `beginRows`. */
   get madeBytes(): number {
     return this.#madeBytes;
   }
 
   /**
-   * Restarts the count of produced bytes, because earlier values are counted by the operator that
-   * stores them.
+   * Restarts the count of produced bytes, because the operator that stores earlier values counts
+   * them itself.
    */
   beginRows(): void {
     this.#madeBytes = 0;
@@ -72,7 +72,9 @@ export class Effort {
     }
   }
 
-  /** Counts a value that a call is about to read. Long values make the next time check earlier. */
+  /**
+   * Records a value that a call is about to read. Long values bring the next time check forward.
+   */
   noteRead(value: Value): void {
     if (typeof value === "string") {
       if (value.length >= COUNTED_CHARACTERS_MIN) {
@@ -106,9 +108,9 @@ export class Effort {
     if (this.#callsToLook <= 0) this.#look();
   }
 
-  /** Records a value that will be repeated in some rows. */
+  /** Records a value that is repeated in a number of rows. */
   noteRepeated(value: Value, rowCount: number): void {
-    // The rows share one value in memory, but an answer contains it once for each row.
+    // In memory, the rows share one value, but a result contains it once for each row.
     if (typeof value !== "number") this.#madeBytes += bytesOf(value) * rowCount;
   }
 

@@ -24,59 +24,68 @@ import type { StagedRows, Transaction } from "./transaction.ts";
 export interface ExecutionContext {
   readonly principal: Principal;
   readonly store: ReadStore;
-  /** The store that receives the changes; absent for a query. */
+  /** The store to which changes are written; absent for a query. */
   readonly writes: WriteStore | undefined;
-  /** Whether the caller may read tombstones of a table; other callers see only the live rows. */
+  /**
+   * Whether the caller may read the tombstones of a table. Other callers see only the live rows.
+   */
   mayReadHistory(table: TableEntry): boolean;
-  /** Everything that this statement reads is current at this seq, except for past reads. */
+  /** The seq at which the statement reads everything except past reads. */
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seq at which a table is read that is not read at the snapshot. It is the same
-   * throughout the run. Called immediately before each read, because history may be discarded.
+   * Returns the seq of a past read, which is the same throughout the run. It is called immediately
+   * before each read, because history may be discarded.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
    */
   pastSeq(past: PastRead): Seq;
   /** Receives the changes of the statement; absent in a reader. */
   readonly transaction: Transaction | undefined;
-  /** The rows that the statement reads instead of stored ones. */
+  /** The staged rows that the statement sees instead of the stored rows with the same keys. */
   readonly staged: StagedRows | undefined;
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE if a table was altered since it was bound. */
+  /**
+   * Requires that a table still has the definition with which the statement was bound. @throws
+   * {DatabaseError} SERIALIZATION_FAILURE if the table was altered.
+   */
   requireUnaltered(table: TableEntry): void;
   /**
-   * The facts about other tables that foreign keys need. A reader changes nothing and has none.
+   * The facts about other tables that foreign keys need. A reader has none, because it changes
+   * nothing.
    */
   readonly references?: References | undefined;
   readonly call: CallDeps;
-  /** Parameters and lifted literals, by slot number. */
+  /** The values of parameters and lifted literals, by slot number. */
   readonly slots: readonly Value[];
-  /** Present if users have a storage limit. */
+  /** Checks storage limits; undefined if users have none. */
   readonly storageMeter: StorageMeter | undefined;
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
   /** The data of a COPY FROM. */
   readonly copyInput?: CopyInput | undefined;
   /**
-   * Called in each loop that may take long.
+   * Every loop that may take long calls this method.
    *
    * @throws SLICE_OVER @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
   checkTime(): void;
-  /** Whether the statement is in its first time slice here, and may be restarted in a reader. */
+  /**
+   * Whether the statement is still in its first time slice on the event loop, so that it may be
+   * restarted in a reader.
+   */
   readonly mayLeave: boolean;
-  /** Lets the statement run to its end in this thread by removing the limit of its time slice. */
+  /** Lets the statement run to its end in this thread, without a time limit for its first slice. */
   stay(): void;
   /**
-   * Lets other work run if the time slice has passed. That work may change any state.
+   * Lets other work run if the time slice is over. That work may change any state.
    * @throws {DatabaseError}
    */
   pause(): Promise<void>;
   monotonicMs(): number;
   /** Checks the number of rows in a result. @throws {DatabaseError} RESULT_TOO_LARGE */
   checkResultRows(rowCount: number): void;
-  /** Records that rows are read in a sort order that only the event loop maintains. */
+  /** Records that rows are read in a sort order, which only the event loop maintains. */
   noteReadInOrder(): void;
-  /** Records rows that were read from a table, for monitoring. */
+  /** Records the number of rows read from a table, for monitoring. */
   noteRead(rowCount: number): void;
   /** The memory budget for operators that hold rows. */
   readonly memory: MemoryBudget;
@@ -88,9 +97,9 @@ export interface ExecutionContext {
   readonly working: ReadonlyMap<BoundRecursion, MaterialisedRows>;
   /** Present if several readers divide the query. */
   readonly division?: QueryShare | undefined;
-  /** For EXPLAIN ANALYZE. */
+  /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
-  /** The answers of the statement's subqueries so far. */
+  /** The results of the statement's subqueries so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
   /** The state of a statement whose WITH changes rows; absent for any other statement. */
@@ -99,7 +108,7 @@ export interface ExecutionContext {
 
 /** The facts about other tables that foreign keys need. */
 export interface References {
-  /** The seq of the newest state, which a commit in this tick changes. */
+  /** The seq of the newest state, to which a commit in this tick applies. */
   readonly appliedSeq: Seq;
   tableById(tableId: number): TableEntry | undefined;
   /** Returns the foreign keys that refer to a table. */
@@ -108,21 +117,24 @@ export interface References {
   owners(tableId: number): readonly number[];
 }
 
-/** A foreign key, and the table whose rows refer. */
+/** A foreign key, and the table that has it. */
 export interface IncomingReference {
   readonly child: TableEntry;
   readonly key: ForeignKeyEntry;
 }
 
-/** The part of a divided query that one reader reads. */
+/** The part of a divided query that one reader executes. */
 export interface QueryShare {
-  /** The row groups that it reads. */
+  /** The row groups that the reader scans. */
   readonly share: ScanShare;
-  /** The rows of all parts, when the rest of the query runs over them. */
+  /** The rows of all parts, for the reader that runs the rest of the query over them. */
   gathered: readonly Batch[];
 }
 
-/** @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 means no limit. */
+/**
+ * Checks the number of rows in a result. @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`;
+ * 0 means no limit.
+ */
 export function checkResultRows(rowCount: number, rowsMax: number): void {
   if (rowsMax === 0 || rowCount <= rowsMax) return;
   throw new DatabaseError("RESULT_TOO_LARGE", `Cannot answer with more than ${rowsMax} rows`, {
@@ -130,30 +142,32 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
   });
 }
 
-/** Answers the subqueries of one execution. */
+/** Computes the results of the subqueries of one execution, and keeps them. */
 export interface SubqueryAnswers {
   /** @throws {DatabaseError} The errors of the query. */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
-  /** Returns the rows of a WITH entry. The caller must give them back. */
+  /** Returns the rows of a WITH entry. The caller must return them when it is done. */
   takeRows(cte: BoundCte, context: ExecutionContext): SharedRows;
   /**
-   * Returns the answers for one step of a recursion: new answers for subqueries that depend on the
-   * rows from the previous step.
+   * Returns the results for one step of a recursion. Subqueries that depend on the rows of the
+   * previous step get new results.
    */
   inStep(recursion: BoundRecursion, step: ExecutionContext): StepAnswers;
 }
 
 export interface StepAnswers extends SubqueryAnswers {
-  /** Whether there are answers that hold for this step only. */
+  /** Whether there are results that are valid for this step only. */
   readonly isUsed: boolean;
   /** Releases the resources of the step. */
   end(): void;
 }
 
-/** Rows that several readers share, computed as far as any reader has come. */
+/**
+ * Rows that several consumers share. They are computed as far as the furthest consumer has read.
+ */
 export interface SharedRows {
   /**
-   * Returns at most one batch of rows from a position on, or undefined if no further rows are
+   * Returns at most one batch of rows from a position on, or undefined if no more rows have been
    * computed yet.
    */
   read(position: number): Batch | undefined;
@@ -162,7 +176,7 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** The values that the rows of the enclosing query supply to a subquery. */
+/** The values with which the rows of the enclosing query ask a subquery for its result. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];
@@ -173,7 +187,7 @@ export interface RowsOfQuestions {
 export interface CopyInput {
   /**
    * Returns the next bytes, or undefined at the end of the data. @throws {DatabaseError} CANCELLED
-   * …
+   * and other reasons to end the request
    */
   next(): Promise<Uint8Array | undefined>;
   /** Records rows that were read. */
@@ -182,7 +196,7 @@ export interface CopyInput {
   noteSkipped(rowCount: number): void;
 }
 
-/** The table that a statement writes. */
+/** The table to which a statement writes rows with files. */
 export interface UploadTarget {
   readonly table: TableEntry;
   readonly owner: number;
@@ -194,7 +208,10 @@ export interface UploadTarget {
  * Receives the rows that a statement is about to write, in order to store the files that they name.
  */
 export interface UploadSink {
-  /** Determines which rows refer to which files. @throws {DatabaseError} INVALID_INPUT */
+  /**
+   * Assigns the uploaded files to the rows that refer to them. @throws {DatabaseError}
+   * INVALID_INPUT
+   */
   place(target: UploadTarget, rows: readonly Row[]): void;
   /** Lists the files and moves them to their places, in the tick in which those rows commit. */
   list(nowMs: number): void;
@@ -202,7 +219,7 @@ export interface UploadSink {
   readonly placedBytes: number;
 }
 
-/** Returns the store that receives the changes of a statement. */
+/** Returns the store to which a statement writes its changes. */
 export function writeStoreOf({ writes }: ExecutionContext): WriteStore {
   return defined(writes, "a change needs a store");
 }

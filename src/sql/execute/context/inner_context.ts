@@ -1,6 +1,7 @@
 /**
- * The context of an inner query: the context of its statement, with values of the enclosing query.
- * The caller, the snapshot, the slots and the ledger are always those of the statement.
+ * Creates the context of an inner query: the context of the statement, with additional values from
+ * the enclosing query. The caller, the snapshot, the slots and the ledger are always those of the
+ * statement.
  */
 import type { Principal } from "../../../auth/mod.ts";
 import type { Seq } from "../../../base/seq.ts";
@@ -17,8 +18,8 @@ import type { ExecutionContext, SubqueryAnswers } from "./execution_context.ts";
 export interface InnerContextOptions
   extends Partial<Pick<ExecutionContext, "memory" | "outer" | "working">> {
   /**
-   * Creates separate answers for this context. If absent, the answers of the outer context are
-   * used.
+   * Creates a separate cache of subquery results for this context. If absent, the outer context's
+   * cache is used.
    */
   readonly answers?: (own: ExecutionContext) => SubqueryAnswers;
 }

@@ -1,6 +1,4 @@
-/**
- * Reads the input of an operator up to the next rows, with regular checks of the time.
- */
+/** Reads the input of an operator until rows arrive, with regular time checks. */
 import type { Batch } from "../../../types/mod.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 import type { Operator } from "./operator.ts";

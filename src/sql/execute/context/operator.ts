@@ -2,9 +2,9 @@
  * Defines the contract of every operator, and the loop that runs a tree of operators.
  *
  * Contract:
- * - `next()` returns the next batch, or undefined at the end, and from then on. It runs until it
- *   has rows, and calls `ExecutionContext.checkTime` in every loop that may take long. An error of
- *   that call ends the statement: an operator is closed then, and never called again.
+ * - `next()` returns the next batch, or undefined once the end is reached. It runs until it has
+ *   rows, and calls `ExecutionContext.checkTime` in every loop that may take long. An error of that
+ *   call ends the statement: the operator is then closed and never called again.
  * - The vectors of a batch are valid until the next call; an operator that keeps rows copies them.
  * - An operator owns its input and closes it in `close()`, even if it never reached the end.
  */
@@ -20,8 +20,9 @@ export interface Operator {
   next(): Batch | undefined;
   close(): void;
   /**
-   * Begins again at the first row of the working tables of its context, after its end. Returns
-   * false if the operator has to be made anew; absent if it always has.
+   * Restarts an operator that has ended, so that it reads the working tables of its context from
+   * their first row. Returns false if a new operator has to be created instead. Absent if a restart
+   * is never possible.
    */
   restart?(): boolean;
 }
@@ -49,7 +50,7 @@ export function made(factory: OperatorFactory, context: ExecutionContext): Opera
   }
 }
 
-/** Registers an operator that holds resources before its first batch. */
+/** Registers an operator that holds resources even before its first batch. */
 export function holdsFromStart(operator: Operator): void {
   beingMade?.push(operator);
 }
@@ -58,20 +59,23 @@ export interface DrainOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
   readonly onBatch: (batch: Batch) => void;
-  /** Whether to end a time slice early, because the drained rows should be delivered first. */
+  /**
+   * Whether the time slice should end early, because the rows drained so far should be delivered
+   * first.
+   */
   readonly isEnough?: (() => boolean) | undefined;
-  /** Whether SLICE_OVER is thrown if the first time slice did not reach the end. */
+  /** Whether SLICE_OVER is thrown if the first time slice ends before the operator does. */
   readonly mayLeave?: boolean | undefined;
-  /** Called between two ticks; the drain awaits the result. */
+  /** Called between two ticks. The drain awaits the result. */
   readonly onSlice?: (() => Promise<void> | undefined) | undefined;
 }
 
 /**
- * Drains an operator, letting other work run every few milliseconds, and closes it in any case.
- * Returns undefined if one tick was enough, so that most statements need no promise.
+ * Reads all batches of an operator, lets other work run every few milliseconds, and always closes
+ * the operator. Returns undefined if one tick was enough, so that most statements need no promise.
  */
 export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
-  // A batch that fails also ends the drain.
+  // A batch that throws an error also ends the drain.
   let isAtEnd = true;
   try {
     isAtEnd = drainSlice(operator, options, FIRST_SLICE_MS_MAX);
@@ -100,7 +104,7 @@ async function drainFurther(operator: Operator, options: DrainOptions): Promise<
   }
 }
 
-/** Drains for one tick of the event loop. Returns whether the operator has ended. */
+/** Drains an operator for one tick of the event loop. Returns whether the operator has ended. */
 function drainSlice(
   operator: Operator,
   { clock, isEnough, onBatch }: DrainOptions,

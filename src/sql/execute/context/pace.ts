@@ -4,27 +4,32 @@
  *     1 row ──took little──► twice as many ─ … ─► whole batches
  *                            ◄──took much── the share that would have fitted
  *
- * A batch of rows that each run a regular expression over 40 KB holds its thread for seconds, and
- * rows that each produce a string of 1 MB fill the memory together. The cost of a row is known only
+ * A batch of rows that each run a regular expression over 40 KB blocks its thread for seconds, and
+ * rows that each produce a string of 1 MB together fill the memory. The cost of a row is known only
  * after similar rows were evaluated, so the first group is one row, and the size of each later
- * group follows the cost of the group before.
+ * group depends on the cost of the group before it.
  *
  * Invariant: `rowsMax` is at least 1, and at most the number that the pace was created with.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 
-/** The duration of one group: less than a time slice, because the costs of rows differ. */
+/**
+ * The maximum duration of one group. It is shorter than a time slice, because the costs of rows
+ * differ.
+ */
 const GROUP_MS_MAX = 2;
 
 /** The bytes of values that the rows of one group may produce together. */
 const GROUP_BYTES_MAX = 8 * 2 ** 20;
 
-/** A group that took a smaller part of its limit is followed by twice as many rows. */
+/**
+ * If a group used a smaller share of its limit than this, the next group has twice as many rows.
+ */
 const LITTLE = 1 / 4;
 
 /** The cost of one group of rows. */
 export interface GroupCost {
-  /** The number of evaluated rows, at least 1. */
+  /** The number of rows that were evaluated, at least 1. */
   readonly rowCount: number;
   readonly tookMs: number;
   /** The bytes of the produced values, or 0 if bytes are not counted. */
@@ -45,7 +50,7 @@ export class RowPace {
     return this.#rowsMax;
   }
 
-  /** Chooses the size of the next group by the cost of the last one. */
+  /** Determines the size of the next group from the cost of the last one. */
   note({ madeBytes, rowCount, tookMs }: GroupCost): void {
     const load = Math.max(tookMs / GROUP_MS_MAX, madeBytes / GROUP_BYTES_MAX);
     if (load > 1) {

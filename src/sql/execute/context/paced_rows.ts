@@ -1,8 +1,8 @@
 /**
  * Passes rows in small groups to an operator whose expressions may produce long values.
  *
- * The operator has evaluated its rows when it requests the next ones, so the bytes produced in
- * between are the cost of those rows.
+ * When the operator requests the next rows, it has evaluated the previous ones, so the bytes
+ * produced in between are the cost of the previous rows.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -13,10 +13,13 @@ import { RowPace } from "./pace.ts";
 export class PacedRows implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
-  /** Chooses the size of groups by bytes only, because long calls check the time themselves. */
+  /** Determines the size of groups by bytes only, because long calls check the time themselves. */
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;
-  /** The rows that were passed last, from `#start` (inclusive) to `#end` (exclusive). */
+  /**
+   * The group of rows that was passed on last ranges from `#start` (inclusive) to `#end`
+   * (exclusive).
+   */
   #start = 0;
   #end = 0;
 

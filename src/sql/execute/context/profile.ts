@@ -3,7 +3,7 @@
  * rows and bytes that the node yielded, and the time spent in the node and below it. If several
  * readers ran the plan, their measurements are added.
  *
- * A run without a profile pays one comparison for each operator that is created.
+ * Without a profile, the only cost is one comparison for each operator that is created.
  */
 import type { Clock } from "../../../base/clock.ts";
 import type { Batch } from "../../../types/mod.ts";
@@ -24,7 +24,7 @@ export interface Measured {
   groupsPruned: number;
   /** The bytes that the node wrote to temporary files. */
   spilledBytes: number;
-  /** The number of rows from the parts of a divided query, which the rest of the plan reads. */
+  /** The number of rows that the parts of a divided query passed to the rest of the plan. */
   partialRows: number;
 }
 
@@ -63,7 +63,7 @@ export class Profile {
     return this.#readerMs;
   }
 
-  /** Adds the time of a reader that has ended. */
+  /** Adds the working time of a reader that has ended. */
   addReader(workedMs: number): void {
     this.#readerMs.push(workedMs);
   }

@@ -1,28 +1,31 @@
 /**
- * Collects the parents that a change has found and the keys that it removes. Both are checked again
- * when the change is committed.
+ * Collects the parent keys that a change has found and the keys that it removes. The commit checks
+ * both again.
  */
 
 /** A key of a table to which foreign keys refer. */
 export interface ClaimPlace {
   readonly tableId: number;
-  /** The columns of the primary key or of a unique index, in its order. */
+  /** The columns of the primary key or of a unique index, in the order of the key. */
   readonly columnIds: readonly number[];
   readonly owner: number;
 }
 
-/** A set of keys of one owner in one table. */
+/** A set of keys in one table that belong to one owner. */
 export interface Claim extends ClaimPlace {
   readonly keyTexts: ReadonlySet<string>;
 }
 
-/** A number of claims to which a transaction can return. */
+/** The number of claims at a moment to which a transaction can return. */
 export type ClaimsMark = number;
 
 export class ReferenceClaims {
   readonly #needed = new ClaimedKeys(() => this.#added);
   readonly #removed = new ClaimedKeys(() => this.#added);
-  /** Functions that undo the claims since the first mark, oldest first; undefined without one. */
+  /**
+   * Functions that undo the claims since the first mark, oldest first; undefined if there is no
+   * mark.
+   */
   #added: (() => void)[] | undefined;
 
   /** Records claims from now on, so that `returnTo` can undo them. */
@@ -36,7 +39,7 @@ export class ReferenceClaims {
     for (const undo of this.#added?.splice(mark) ?? []) undo();
   }
 
-  /** Called when no mark is left. */
+  /** Stops recording claims, when no mark is left. */
   forgetMarks(): void {
     this.#added = undefined;
   }
@@ -68,7 +71,10 @@ class ClaimedKeys {
   readonly #undos: () => (() => void)[] | undefined;
   readonly #byPlace = new Map<string, ClaimPlace & { readonly keyTexts: Set<string> }>();
 
-  /** @param undos Returns the list that receives what undoes an addition, if there is one. */
+  /**
+   * @param undos Returns the list that receives the functions that undo an addition, if there is
+   * one.
+   */
   constructor(undos: () => (() => void)[] | undefined) {
     this.#undos = undos;
   }

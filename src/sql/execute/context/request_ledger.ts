@@ -3,8 +3,7 @@
  * object, because the code that lists, ends or cleans up after a request is not the code that runs
  * its statements.
  *
- * A request checks for its end only between two steps of work, so a request is ended by setting a
- * mark here.
+ * A request is ended by setting a mark here, which the request checks between two steps of work.
  */
 import type { Clock } from "../../../base/clock.ts";
 import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
@@ -22,8 +21,8 @@ export type CancelCause = "kill" | "drop" | "transaction" | "shutdown";
 export interface RequestLedger {
   readonly startMs: number;
   /**
-   * The time at which the request must end, or Infinity. Waiting for a client that reads the rows
-   * postpones this time.
+   * The time at which the request must end, or Infinity. It is postponed while the server waits for
+   * a client that reads the rows.
    */
   deadlineMs: number;
   /** The reason why the request was ended; undefined while it may continue. */
@@ -45,18 +44,18 @@ export interface RequestLedger {
   readonly numbers: TakenNumbers;
   /** The total time that the request has asked to sleep. */
   sleepMs: number;
-  /** Whether the current statement waits for its turn to read. */
+  /** Whether the current statement waits in the queue for a reader. */
   isWaiting: boolean;
-  /** Ends the current wait of the request early, whatever the request waits for. */
+  /** Ends the current wait of the request early, whatever it is waiting for. */
   wake: (() => void) | undefined;
-  /** Publishes the progress of the statement, if the event loop does not see this ledger. */
+  /** Publishes the progress of the statement, for ledgers that the event loop does not see. */
   noteProgress?(): void;
 }
 
-/** The deadline of a request, and the reason if the request was ended early. */
+/** The deadline of a request, and the reason if it was ended early. */
 export type RequestEnd = Readonly<Pick<RequestLedger, "cancelledBy" | "deadlineMs">>;
 
-/** The time that a request may take, in milliseconds; 0 means no limit. */
+/** The time limit of a request, in milliseconds; 0 means no limit. */
 export interface RequestTime {
   /** The time limit that the client requested; undefined for the default. */
   readonly timeoutMs: number | undefined;
@@ -86,13 +85,13 @@ export function newLedger(
   };
 }
 
-/** Makes the request end at its next time check, and wakes it if it waits. */
+/** Marks a request, so that it ends at its next time check, and wakes it if it waits. */
 export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
   ledger.cancelledBy ??= cause;
   ledger.wake?.();
 }
 
-/** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+/** Throws if the request was ended. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
 export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">): void {
   if (cancelledBy === "kill") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
@@ -136,7 +135,7 @@ export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
   return nowMs;
 }
 
-/** Whether an error ends the whole request, however its statement treats errors of its rows. */
+/** Whether an error ends the whole request, even if the statement tolerates errors of its rows. */
 export function endsRequest({ code }: DatabaseError): boolean {
   return ENDS.has(code);
 }

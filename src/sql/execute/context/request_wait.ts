@@ -1,15 +1,15 @@
 /**
- * Waits for work that another layer does for a statement, but no longer than the request may take.
+ * Waits for work that another layer does for a statement, but not longer than the request may take.
  */
 import type { Clock } from "../../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
-/** The longest time that a timer can wait. */
+/** The maximum delay of a timer, in milliseconds. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
 /**
- * Returns the result of the work. If the request ends first, the work gets a signal, and nobody
- * waits for its result or its failure.
+ * Returns the result of the work. If the request ends first, the work receives an abort signal, and
+ * its result or failure is ignored.
  *
  * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, and errors of the work
  */

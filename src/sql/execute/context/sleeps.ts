@@ -1,5 +1,5 @@
 /**
- * Keeps track of the sleeps that one query requests.
+ * Keeps track of the calls of PG_SLEEP in one query.
  *
  *     on the event loop ──asleep──► forgotten ──the time is over──► begun again
  *         └──it takes long otherwise──► begun again in a reader, which sleeps in its thread
@@ -11,27 +11,28 @@ import { type Clock, HOUR_MS } from "../../../base/clock.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
-/** Thrown when a query sleeps, which is not a failure. Every catch on its way must rethrow it. */
+/** Thrown when a query sleeps. This is not a failure, so every catch on the way must rethrow it. */
 export const ASLEEP: Error = new Error("The query sleeps");
 
 /**
- * The total time that one request may sleep, whatever its timeout: the snapshot is kept that long.
+ * The maximum total time that one request may sleep, whatever its timeout, because its snapshot is
+ * kept that long.
  */
 const SLEEP_MS_MAX = HOUR_MS;
 
-/** The sleeps of a query, as passed to another thread. */
+/** The sleeps of a query so far, as passed to another thread. */
 export interface SleptSoFar {
   readonly overCount: number;
   /** The total time that the request has asked to sleep. */
   readonly sleepMs: number;
-  /** The maximum duration of one sleep; Infinity for no limit. */
+  /** The maximum duration of one sleep; Infinity if there is no limit. */
   readonly msMax: number;
 }
 
 export interface SleepsOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
-  /** Returns the maximum duration of one sleep; a longer sleep ends after this time. */
+  /** Returns the maximum duration of one sleep. A longer sleep ends after this time. */
   readonly msMax: () => number;
   /** The number of completed sleeps. */
   readonly overCount?: number;
@@ -61,12 +62,12 @@ export class Sleeps {
     return { overCount: this.#overCount, sleepMs: ledger.sleepMs, msMax: msMax() };
   }
 
-  /** Records a run in another thread. @param sleepMs See {@linkcode SleptSoFar}. */
+  /** Records the sleeps of a run in another thread. @param sleepMs See {@linkcode SleptSoFar}. */
   noteSlept(sleepMs: number): void {
     this.#options.ledger.sleepMs = sleepMs;
   }
 
-  /** Called when the query begins or is restarted. */
+  /** Called when the query starts or restarts. */
   begin(): void {
     this.#askedCount = 0;
   }

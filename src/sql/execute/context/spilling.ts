@@ -1,10 +1,10 @@
 /**
- * The code that operators share which spill rows to disk when memory runs out.
+ * The code that is shared by all operators that spill rows to disk when memory runs out.
  *
  *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
  *
- * An operator takes the elastic part of the memory ({@linkcode SpillSite.memory}), checks after
- * each batch whether it is crowded, and then switches to files.
+ * An operator allocates from the elastic part of the memory ({@linkcode SpillSite.memory}). After
+ * each batch, it checks whether the memory is crowded, and if so switches to files.
  */
 import { collectSoon } from "../../../base/garbage.ts";
 import type { Batch, DataType, Vector } from "../../../types/mod.ts";
@@ -32,8 +32,8 @@ export interface SpillOptions {
   /** The operator to which EXPLAIN ANALYZE attributes the bytes. */
   readonly node?: PlanNode | undefined;
   /**
-   * The number of times that the rows of the operator were already partitioned; 0 for the input of
-   * the plan.
+   * The number of times that the operator's rows have already been partitioned; 0 for rows that
+   * come directly from the plan.
    */
   readonly level?: number;
 }
@@ -45,7 +45,7 @@ export class SpillSite {
   readonly memory: MemoryBudget;
   readonly #isAllowed: boolean;
 
-  /** @param isPossible False for an operator that needs all of its rows in memory. */
+  /** @param isPossible False if the operator needs all of its rows in memory. */
   constructor(options: SpillOptions, { isPossible = true }: { isPossible?: boolean } = {}) {
     const { level = 0, context } = options;
     this.#options = options;
@@ -59,7 +59,7 @@ export class SpillSite {
     return this.#isAllowed && this.memory.isCrowded;
   }
 
-  /** The options for work on a partition of the rows spilled here. */
+  /** The options for processing a partition of the rows spilled here. */
   get deeper(): SpillOptions {
     // Only these members are copied, because the given options may have further members.
     const { node, context } = this.#options;
@@ -78,10 +78,7 @@ export class SpillSite {
     return new Partitions(this.file(columnCount), { keyTypes, level: this.level });
   }
 
-  /**
-   * @param types The types of the rows, whose columns from `keyStart` on are the values of the
-   *   keys.
-   */
+  /** @param types The types of the rows. The columns from `keyStart` on contain the sort keys. */
   sortedRuns(
     types: readonly DataType[],
     keys: readonly CompareValues[],
@@ -105,13 +102,16 @@ export class SpillSite {
   }
 }
 
-/** Processes partitions one after another: all rows of one, then all of the next. */
+/** Processes partitions one after another: all rows of one partition, then all rows of the next. */
 export class PartitionWork implements Operator {
   readonly #make: (partition: number) => Operator | undefined;
   #partition = 0;
   #current: Operator | undefined;
 
-  /** @param make Creates the work on a partition; undefined if the partition needs no work. */
+  /**
+   * @param make Creates the operator that processes a partition; undefined if there is nothing to
+   * do.
+   */
   constructor(make: (partition: number) => Operator | undefined) {
     this.#make = make;
   }
@@ -153,7 +153,7 @@ export function rowsWhere(
   return { rows, count };
 }
 
-/** Reads a column of the batch unchanged. */
+/** Returns an expression that reads a column of the batch unchanged. */
 export function columnReader(position: number): (batch: Batch) => Vector {
   return ({ columns }) => {
     const column = columns[position];

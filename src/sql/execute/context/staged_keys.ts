@@ -1,6 +1,6 @@
 /**
- * Finds the staged rows of a transaction by their keys in unique indexes. The map for an index is
- * created when it is first needed, and is updated with each change from then on.
+ * Looks up the staged rows of a transaction by their keys in unique indexes. The map for an index
+ * is created when it is first needed, and is updated with each change from then on.
  */
 import type { DataType, Row } from "../../../types/mod.ts";
 import { keyTextOf } from "../keys/key_text.ts";
@@ -14,7 +14,7 @@ export interface StagedIndex {
   readonly keyOf: (row: Row) => Row | undefined;
 }
 
-/** The staged rows that have each key of an index. */
+/** For each key of an index, the staged rows that have it. */
 interface KnownKeys {
   readonly index: StagedIndex;
   readonly holders: Map<string, string[]>;
@@ -25,8 +25,7 @@ export class StagedKeys {
 
   /**
    * Returns the primary keys, as text, of the staged rows that have an index key. Several rows can
-   * have the same key only until a statement that exchanges keys has staged its last row or is
-   * refused.
+   * have the same key only while a statement that exchanges keys is staging its rows.
    *
    * @param rows All staged rows of the owner, by their primary keys as text.
    */

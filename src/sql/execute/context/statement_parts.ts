@@ -2,7 +2,7 @@
  * The state of a statement whose WITH changes rows, while its parts run one after another.
  *
  * All parts read the state before the statement. For this reason, the changes of each part are held
- * until the last part has read, and staged then.
+ * until the last part has read its rows, and only then staged.
  */
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
@@ -33,7 +33,7 @@ export class StatementParts {
     return this.#held;
   }
 
-  /** Records that a stored row is changed. Returns false if this is the second change of it. */
+  /** Records that a stored row is changed. Returns false if the row was changed before. */
   noteChanged(tableId: number, owner: number, keyText: string): boolean {
     const { size } = this.#changed;
     return this.#changed.add(`${tableId}/${owner}/${keyText}`).size > size;

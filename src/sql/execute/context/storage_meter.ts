@@ -17,14 +17,14 @@ export interface StorageGrowth {
 
 export interface StorageMeter {
   /**
-   * Commits in this tick if the added bytes stay within the limit.
+   * Runs the commit in this tick if the added bytes stay within the limits.
    *
    * @param growths One entry for each owner.
    * @throws {DatabaseError} LIMIT_EXCEEDED, and any error of `commit`.
    */
   charge(growths: readonly StorageGrowth[], commit: () => Commit): Commit;
   /**
-   * Checks a statement that is still being prepared, by the bytes inserted so far.
+   * Checks the bytes that a statement has inserted so far, while it is still being prepared.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED if nothing could free enough space for the statement.
    */

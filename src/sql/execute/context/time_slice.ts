@@ -8,7 +8,7 @@
  */
 
 /**
- * Ends the first time slice of a statement, which is not a failure. Every catch on its way must
+ * Ends the first time slice of a statement. This is not a failure, so every catch on the way must
  * rethrow it.
  */
 export const SLICE_OVER: Error = new Error("The first time slice of the statement is over");

@@ -3,11 +3,12 @@
  * statements read and COMMIT applies as one batch.
  *
  * - For each key, the latest staged row is kept together with the snapshot's row.
- * - INSERT followed by DELETE, and a net effect equal to the stored row, write nothing.
+ * - INSERT followed by DELETE writes nothing, and neither do changes that lead back to the stored
+ *   row.
  * - The uploads of the statements also stay staged: they are listed in the tick of the commit, and
  *   removed if the transaction fails.
- * - Between the first mark and `forgetMarks`, each change to a staged row is recorded with what it
- *   replaced, so that `undoTo` can return to any mark.
+ * - Between the first mark and `forgetMarks`, each change to a staged row is recorded with the row
+ *   that it replaced, so that `undoTo` can return to any mark.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Seq } from "../../../base/seq.ts";
@@ -25,7 +26,7 @@ import { TakenNumbers } from "./taken_numbers.ts";
 /** The number of rows that are encoded in one piece of work. */
 const WRITE_ROWS_MAX = 512;
 
-/** The bytes that a recorded change for a savepoint takes, besides the replaced row. */
+/** The bytes that a change recorded for a savepoint takes, besides the replaced row. */
 const NOTE_BYTES = 96;
 
 export interface StagedRow {
@@ -36,14 +37,17 @@ export interface StagedRow {
   readonly stored: Row | undefined;
 }
 
-/** The staged rows of a transaction for its statements. */
+/** The staged rows of a transaction, as its statements read them. */
 export interface StagedRows {
   hasStaged(tableId: number): boolean;
-  /** Returns the staged rows of one owner by key text, in order of first staging; aliased. */
+  /**
+   * Returns the staged rows of one owner by key text, in order of first staging. The result shares
+   * the state of the transaction.
+   */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
 }
 
-/** How strongly a transaction holds a row; undefined if not at all. */
+/** The strength of a transaction's lock on a row; undefined if it has none. */
 export type HeldStrength = LockStrength | undefined;
 
 /** A row that SELECT … FOR UPDATE has read. */
@@ -55,14 +59,14 @@ export interface LockedRow {
   readonly seq: number;
 }
 
-/** The uploads of a statement whose rows are staged here. */
+/** The uploads of a statement whose rows are staged in a transaction. */
 export interface HeldUploads {
   /**
-   * Called in the tick in which the rows commit.
+   * Lists the files; called in the tick in which the rows are committed.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   list(nowMs: number): void;
-  /** Called when the rows are durable. */
+  /** Called once the rows are durable. */
   keep(): void;
   /**
    * Called when the rows are not written, or when it is unknown whether they are written.
@@ -82,24 +86,24 @@ export interface TransactionMark {
   readonly deferral: Deferral;
 }
 
-/** The settings by SET CONSTRAINTS. */
+/** The choices made by SET CONSTRAINTS. */
 interface Deferral {
-  /** For single constraints, by name. */
+  /** The choices for single constraints, by name: whether the constraint is deferred. */
   readonly byName: ReadonlyMap<string, boolean>;
-  /** For all other deferrable constraints; undefined if each has its own default. */
+  /** The choice for all other deferrable constraints; undefined if each has its own default. */
   readonly areAll: boolean | undefined;
 }
 
-/** A lock that was taken, and what the transaction held of the row before. */
+/** A lock that was taken, and the strength of the transaction's previous lock on the row. */
 interface LockNote {
   readonly row: LockedRow;
   readonly before: HeldStrength;
 }
 
-/** Restores what a transaction held of a row. */
+/** Restores the previous lock of a transaction on a row. */
 export type RestoreLock = (row: LockedRow, before: HeldStrength) => void;
 
-/** The row that a staged row replaced. */
+/** A recorded change, with the row that it replaced. */
 interface StagingNote {
   readonly tableId: number;
   readonly owner: number;
@@ -118,7 +122,7 @@ export interface TransactionOptions {
   /** Whether owners have a storage limit. */
   readonly isMetered: boolean;
   /**
-   * Receives the bytes that the transaction holds more than before, or fewer if negative.
+   * Receives the increase of the bytes that the transaction holds; negative if it holds fewer.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
@@ -133,13 +137,13 @@ export class Transaction implements StagedRows {
   readonly timeoutMs: number;
   /** The numbers that the statements of the transaction have taken from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
-  /** The claims of foreign keys that the commit checks. */
+  /** The claims of foreign keys, which the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
   #deferral: Deferral = { byName: new Map(), areAll: undefined };
   readonly #bytesMax: number;
   readonly #onGrow: TransactionOptions["onGrow"];
   readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
-  /** The definition of each table for which rows were staged. */
+  /** The schema version of each table for which rows were staged. */
   readonly #versions = new Map<number, number>();
   /** The keys of staged rows in unique indexes, by table and owner. */
   readonly #keys = new Map<string, StagedKeys>();
@@ -147,9 +151,9 @@ export class Transaction implements StagedRows {
   #bytes = 0;
   /** The locked rows by seq. */
   readonly #locked = new Map<number, LockedRow>();
-  /** The bytes added for each owner; undefined without a limit. */
+  /** The bytes added for each owner; undefined if there is no storage limit. */
   #growths: Map<number, StorageGrowth> | undefined;
-  /** The changes to undo since the first mark, oldest first; undefined without a mark. */
+  /** The changes to undo since the first mark, oldest first; undefined if there is no mark. */
   #notes: StagingNote[] | undefined;
   /** The locks to undo since the first mark, oldest first. */
   #lockNotes: LockNote[] = [];
@@ -165,7 +169,7 @@ export class Transaction implements StagedRows {
     this.#growths = options.isMetered ? new Map() : undefined;
   }
 
-  /** From now on the uploads end with the transaction. */
+  /** Adds uploads, which from now on are kept or removed together with the transaction. */
   holdUploads(uploads: HeldUploads): void {
     this.#uploads.push(uploads);
   }
@@ -181,9 +185,10 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Locks a row until the end.
+   * Locks a row until the end of the transaction.
    *
-   * @param before What the transaction held of the row. @throws {DatabaseError} TRANSACTION_LIMIT
+   * @param before The previous lock of the transaction on the row. @throws {DatabaseError}
+   * TRANSACTION_LIMIT
    */
   lock(row: LockedRow, before: HeldStrength): void {
     if (this.#notes !== undefined) this.#lockNotes.push({ row, before });
@@ -246,7 +251,7 @@ export class Transaction implements StagedRows {
     this.#versions.delete(tableId);
   }
 
-  /** Called when no mark is left. */
+  /** Stops recording changes, when no mark is left. */
   forgetMarks(): void {
     this.#notes = undefined;
     this.#lockNotes = [];
@@ -287,9 +292,7 @@ export class Transaction implements StagedRows {
     return [...(this.#staged.get(tableId)?.keys() ?? [])];
   }
 
-  /**
-   * Decides when constraints are checked. @param names Undefined for all deferrable constraints.
-   */
+  /** Sets when constraints are checked. @param names Undefined for all deferrable constraints. */
   setConstraints(names: readonly string[] | undefined, isDeferred: boolean): void {
     const { areAll, byName } = this.#deferral;
     this.#deferral =
@@ -329,7 +332,7 @@ export class Transaction implements StagedRows {
   /**
    * Stages the new state of a key.
    *
-   * @throws {DatabaseError} TRANSACTION_LIMIT if the transaction would hold too much.
+   * @throws {DatabaseError} TRANSACTION_LIMIT if the transaction would exceed its limits.
    */
   stage(
     { table, owner }: { table: TableEntry; owner: number },
@@ -404,7 +407,7 @@ export class Transaction implements StagedRows {
     });
   }
 
-  /** The bytes added for each owner; empty without a limit. */
+  /** Returns the bytes added for each owner; empty if there is no storage limit. */
   get growths(): readonly StorageGrowth[] {
     return [...(this.#growths?.values() ?? [])];
   }
@@ -420,7 +423,7 @@ export class Transaction implements StagedRows {
 
   /**
    * Yields the net effect of the transaction, in order of first staging, with at most a few hundred
-   * rows in each write.
+   * rows per write.
    */
   *writes(): Generator<TableWrite> {
     for (const [tableId, owners] of this.#staged) {

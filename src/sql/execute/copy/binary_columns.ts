@@ -39,10 +39,13 @@ const MICROS_PER_DAY = 86_400_000_000;
 /** The codes for the sign of a decimal. */
 export const DECIMAL_MINUS = 0x4000;
 
-/** A base-10,000 digit has four decimal digits. */
+/** The number of decimal digits in one base-10,000 digit. */
 const DIGITS = 4;
 
-/** Returns a column of numbers, booleans or strings; undefined for other types, or on a fault. */
+/**
+ * Reads a column of numbers, booleans or strings. Returns undefined for other types, or if a cell
+ * is faulty.
+ */
 export function readBinaryColumn(
   cells: CopyCells,
   column: number,
@@ -71,7 +74,7 @@ export function readBinaryColumn(
   return { kind: "f64", length, values: numbers, nulls };
 }
 
-/** Returns a column of strings; undefined if a string is not UTF-8 or contains NUL. */
+/** Reads a column of strings. Returns undefined if a string is not UTF-8 or contains NUL. */
 function readTextColumn(cells: CopyCells, column: number): Vector | undefined {
   const { bytes, columnCount, ends, kinds, rowCount: length, starts } = cells;
   const offsets = new Uint32Array(length + 1);
@@ -89,8 +92,8 @@ function readTextColumn(cells: CopyCells, column: number): Vector | undefined {
       continue;
     }
     const start = starts[cell] ?? 0;
-    // Each cell is checked, because a character that two cells share would be valid in the whole
-    // column.
+    // Each cell is checked separately, because a character that is split between two cells would be
+    // valid in the whole column.
     if (start < (ends[cell] ?? 0) && ((bytes[start] ?? 0) & 0xc0) === 0x80) return undefined;
     bytes.copy(texts, offsets[row], start, ends[cell]);
   }
@@ -105,7 +108,7 @@ const WIDTHS: ReadonlyMap<string, number> = new Map([
   ["double", 8],
 ]);
 
-/** Returns the number in a cell, or undefined if only `binaryValue` can read the cell. */
+/** Returns the number in a cell, or undefined if the cell has to be read by `binaryValue`. */
 function numberAt(bytes: Buffer, at: number, { kind }: DataType): number | undefined {
   switch (kind) {
     case "smallint":
@@ -224,7 +227,7 @@ function sinceEpoch(micros: Whole): Whole {
   return wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS));
 }
 
-/** Returns a decimal as a string of digits. @throws {DatabaseError} INVALID_VALUE */
+/** Reads a decimal and returns it as a string of digits. @throws {DatabaseError} INVALID_VALUE */
 function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): string {
   if (end - start < 8) throw refuse(type, "it is shorter than 8 bytes");
   const count = bytes.readUInt16BE(start);
@@ -239,7 +242,7 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
     if (digit > 9999) throw refuse(type, `its digit ${digit} is above 9999`);
     digits += String(digit).padStart(DIGITS, "0");
   }
-  // The place value of the first digit is 10,000 to the power of the weight.
+  // The value of the first digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
   if (scale > 0x3fff) throw refuse(type, `its scale is ${scale}`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
@@ -255,7 +258,7 @@ function embeddingAt(
   const numbers: number[] = [];
   for (let i = 0; i < count; i += 1) numbers.push(bytes.readFloatBE(start + 4 + 4 * i));
   if (!numbers.every(Number.isFinite)) throw refuse(type, "a number is not finite");
-  // The cast checks the number of dimensions.
+  // The cast checks the number of dimensions of the embedding.
   return valueFromText(type, `[${numbers.join(",")}]`);
 }
 
@@ -271,7 +274,8 @@ function arrayAt(
   const lengths: number[] = [];
   for (let i = 0; i < depth; i += 1) lengths.push(bytes.readInt32BE(start + 12 + 8 * i));
   const count = depth === 0 ? 0 : lengths.reduce((product, length) => product * length, 1);
-  // Each element takes at least the four bytes of its length, so a wrong count is detected early.
+  // An element takes at least four bytes for its length, so a wrong count is detected before
+  // anything is allocated.
   if (lengths.some((length) => length < 1) || 4 * count > end - start) {
     throw refuse(type, "its dimensions do not fit its bytes");
   }
@@ -292,7 +296,7 @@ function arrayAt(
   return nested(items, lengths.slice(1));
 }
 
-/** Divides elements into arrays of the given lengths, the innermost last. */
+/** Divides elements into nested arrays of the given lengths, the innermost length last. */
 function nested(items: readonly Value[], lengths: readonly number[]): readonly Value[] {
   let parts = items;
   for (const length of lengths.toReversed()) {

@@ -1,5 +1,5 @@
 /**
- * Scans the binary format of COPY FROM, which PostgreSQL defines. Numbers are big-endian.
+ * Scans data in PostgreSQL's binary format for COPY FROM. Numbers are big-endian.
  *
  *     head     "PGCOPY\n" FF 0D 0A 00 │ flags u32 │ length of the extension u32 │ extension
  *     row      number of cells i16 │ for each cell: length i32, bytes; a length of -1 is NULL
@@ -17,7 +17,7 @@ export const BINARY_SIGNATURE: Uint8Array<ArrayBuffer> = new Uint8Array([
 /** The number of bytes of the signature, the flags, and the length of the extension. */
 export const BINARY_HEAD_BYTES: number = BINARY_SIGNATURE.length + 8;
 
-/** The flags that a reader must understand. */
+/** The flags that a reader must not ignore. */
 const CRITICAL_FLAGS = 0xffff_0000;
 
 const UNFINISHED = -1;
@@ -77,7 +77,7 @@ export class BinaryScanner implements CopyScanner {
     return end + extensionBytes;
   }
 
-  /** Scans a row or the tail. Returns the offset after the row or the tail. */
+  /** Scans a row or the tail. Returns the offset after it. */
   #cells(cells: CopyCells, from: number, isLast: boolean): number {
     const { bytes, columnCount } = cells;
     const first = cells.rowCount * columnCount;

@@ -4,11 +4,11 @@
  */
 import { defined } from "../../../base/assert.ts";
 
-/** The kinds of cell. */
+/** The kinds of cells. */
 export const CopyCell = {
   null: 0,
   default: 1,
-  /** A cell whose bytes are its text. */
+  /** A cell whose bytes are the text itself. */
   plain: 2,
   /** A cell whose text is encoded, so that the scanner has to decode it. */
   encoded: 3,
@@ -29,7 +29,8 @@ export class CopyCells {
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   /**
-   * The number of the line on which each row begins, from 1. In binary data, the number of the row.
+   * The line number at which each row begins, counted from 1. In binary data, the number of the
+   * row.
    */
   readonly lines: Uint32Array;
   /** The bytes that contain the cells. */
@@ -58,11 +59,11 @@ export class CopyCells {
   }
 }
 
-/** Scans the rows of data in one format. */
+/** Scans the rows of data in one of the formats of COPY FROM. */
 export interface CopyScanner {
   /**
-   * Scans rows into `cells.bytes` from an offset on, until `cells` are full, the bytes end within a
-   * row, or the data end. Returns the offset after the last whole row.
+   * Scans the rows in `cells.bytes` from an offset on, until `cells` are full, the bytes end within
+   * a row, or the data end. Returns the offset after the last whole row.
    *
    * A fault ends the scan. It is thrown if it is in the first row; otherwise the rows before it are
    * returned, and the next scan throws it.
@@ -73,7 +74,7 @@ export interface CopyScanner {
   scan(cells: CopyCells, from: number, isLast: boolean): number;
   /** Whether an end mark was read, after which all bytes are ignored. */
   readonly isEnded: boolean;
-  /** Whether strings are written as JSON strings. */
+  /** Whether the format writes strings as JSON strings. */
   readonly isJson: boolean;
   /** Returns the text of an encoded cell. @throws {DatabaseError} INVALID_VALUE */
   decode(bytes: Buffer, range: CellRange): string;

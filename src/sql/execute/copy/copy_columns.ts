@@ -21,16 +21,16 @@ import {
 } from "../../../types/mod.ts";
 import { CopyCell, type CopyCells, type CopyScanner } from "./copy_cells.ts";
 
-/** An integer of this many digits always fits INT. */
+/** The maximum number of digits with which an integer certainly fits INT. */
 const INT_DIGITS_MAX = 9;
 const SMALLINT_DIGITS_MAX = 4;
 
-/** A double represents any number of this many digits exactly. */
+/** The maximum number of digits with which a double represents every number exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
 
-/** Up to this length a loop beats the call that copies a range. */
+/** The maximum length of a string that a loop copies faster than a call that copies a range. */
 const SHORT_TEXT_BYTES_MAX = 16;
 
 const PLUS = 43;
@@ -40,7 +40,7 @@ const ZERO = 48;
 const LOWER_F = 102;
 const LOWER_T = 116;
 
-/** Returns a column of the cells, or undefined if a cell needs a cast or a default. */
+/** Reads a column of the cells. Returns undefined if a cell needs a cast or a default. */
 export function readCopyColumn(
   cells: CopyCells,
   column: number,
@@ -118,15 +118,13 @@ function readWhole(
       if (digit < 0 || digit > 9) return false;
       value = value * 10 + digit;
     }
-    // A difference instead of a negation, because integers have no -0.
+    // The value is subtracted from 0 instead of negated, because integers have no -0.
     values[row] = isNegative ? 0 - value : value;
   }
   return true;
 }
 
-/**
- * The digits of the number that {@linkcode readNumber} has read last, and the scale of that number.
- */
+/** The digits and the scale of the number that {@linkcode readNumber} has read last. */
 const read = { digits: 0, scale: 0, isNegative: false };
 
 /** Reads a number of few digits without an exponent into `read`. */
@@ -183,7 +181,9 @@ function readDecimals(
   return true;
 }
 
-/** Reads numbers with the scale of their column, unless further digits have to be rounded. */
+/**
+ * Reads numbers with the scale of their column. Returns false if digits would have to be rounded.
+ */
 function readScaled(
   { bytes, columnCount, ends, kinds, rowCount, starts }: CopyCells,
   column: number,
@@ -205,7 +205,7 @@ function readScaled(
   return true;
 }
 
-/** Reads the forms `t`, `f`, `true` and `false`. */
+/** Reads booleans in the forms `t`, `f`, `true` and `false`. */
 function readBooleans(cells: CopyCells, column: number): Vector | undefined {
   const { bytes, columnCount, ends, kinds, rowCount, starts } = cells;
   const values = new Uint8Array(rowCount);
@@ -256,7 +256,7 @@ function readTexts(cells: CopyCells, column: number, scanner: CopyScanner): Vect
       try {
         text = scanner.decode(bytes, { start, end });
       } catch (error) {
-        // The cast finds the same fault again and reports its place.
+        // Safe to ignore: the cast finds the same fault again and reports its place.
         if (error instanceof DatabaseError) return undefined;
         throw error;
       }
@@ -281,7 +281,7 @@ export function copyValue(
       cells.kinds[cell] === CopyCell.plain
         ? cells.plainText(cell)
         : scanner.decode(cells.bytes, range);
-    // In the cells of answers, an instant that is too large for a JSON number is a string.
+    // Results contain an instant as a string if it is too large for a JSON number.
     if (scanner.isJson && isInstant(to) && /^-?\d{16,18}$/.test(text)) {
       return castValue(wholeFromBigint(BigInt(text)), { from: BIGINT, to, mode });
     }
@@ -294,15 +294,13 @@ function isInstant({ kind }: DataType): boolean {
   return kind === "timestamp" || kind === "datetime";
 }
 
-/** A JSON array or object as it is written. */
+/** The type of a JSON array or object, as it is written. */
 const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 
 /** A JSON number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/**
- * Reads a JSON value that is neither a string nor null, in the form that the cells of answers use.
- */
+/** Reads a JSON value that is neither a string nor null, in the form that results use. */
 function valueOfJson(text: string, to: DataType): Value {
   const mode = "assignment";
   if (to.kind === "json") return castValue(text, { from: UNKNOWN, to, mode });

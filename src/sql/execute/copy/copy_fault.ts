@@ -8,16 +8,16 @@ import { DatabaseError } from "../../../base/errors.ts";
 export interface CopyPlace {
   readonly line: number;
   readonly column?: string | undefined;
-  /** Whether to speak of rows instead of lines, because binary data have no lines. */
+  /** Whether messages count rows instead of lines, because binary data have no lines. */
   readonly isBinary?: boolean | undefined;
 }
 
-/** Returns the error for data that do not follow their format. */
+/** Returns the error for data that violate their format. */
 export function copyFault(what: string, place: CopyPlace): DatabaseError {
   return new DatabaseError("INVALID_VALUE", `Cannot read ${placeText(place)}: ${what}`);
 }
 
-/** Returns a copy of an error to which the place in the data is added. */
+/** Returns a copy of an error with the place in the data added. */
 export function atPlace(error: unknown, place: CopyPlace): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code, hint, message } = error;

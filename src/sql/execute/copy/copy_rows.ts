@@ -1,5 +1,5 @@
 /**
- * Turns the data of COPY FROM into the source of an INSERT: bytes arrive in pieces, and whole
+ * Turns the data of COPY FROM into the source of an INSERT. The bytes arrive in pieces, and whole
  * columns of the table are passed on.
  *
  *     input ──pieces──► bytes that wait ──scan──► cells ──► columns ──► the writer of the INSERT
@@ -34,7 +34,7 @@ import { atPlace, type CopyPlace, copyFault } from "./copy_fault.ts";
 import { JsonScanner } from "./json_scanner.ts";
 import { LineScanner } from "./line_scanner.ts";
 
-/** The number of rows in one step. A row takes a microsecond. */
+/** The number of rows that one step scans and passes on. A row takes a microsecond. */
 const ROWS_PER_STEP = 1024;
 
 /** The maximum bytes of one row, which is more than any stored row needs in any encoding. */
@@ -49,7 +49,7 @@ export interface CopyTarget {
 
 /** Receives the rows of a COPY. */
 export interface CopySink {
-  /** Receives rows as all columns of the table. */
+  /** Receives rows as vectors for all columns of the table. */
   readonly onColumns: (batch: Batch) => void;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
   readonly takesColumns: () => boolean;
@@ -64,7 +64,7 @@ export class CopyRows {
   readonly #scanner: CopyScanner;
   readonly #cells: CopyCells;
   readonly #columnNames: readonly string[];
-  /** The buffer whose bytes from `#from` on have not been scanned completely. */
+  /** The received bytes; those from `#from` on have not been scanned completely. */
   #bytes: Buffer = Buffer.alloc(0);
   #from = 0;
   /** The pieces that have arrived since the last scan, and the number of their bytes. */
@@ -109,7 +109,7 @@ export class CopyRows {
       this.#pieceBytes += piece.length;
     }
     const waiting = this.#bytes.length - this.#from;
-    // A long row is scanned again only when the amount of its data has doubled.
+    // An incomplete row is scanned again only when the amount of its data has doubled.
     const isTooLong = waiting + this.#pieceBytes > ROW_BYTES_MAX;
     this.#hasMore = this.#isInputOver || isTooLong || this.#pieceBytes >= waiting;
   }
@@ -121,7 +121,7 @@ export class CopyRows {
     cells.bytes = this.#bytes;
     const from = this.#from;
     this.#from = this.#scanner.scan(cells, from, this.#isInputOver);
-    // If this scan found rows, the next scan finds further rows or throws a fault that follows.
+    // If this scan found rows, the next scan finds more rows, or throws the fault that follows.
     this.#hasMore = cells.rowCount > 0;
     if (cells.rowCount === 0) {
       if (this.#bytes.length - this.#from <= ROW_BYTES_MAX || this.#scanner.isEnded) return true;
@@ -130,7 +130,7 @@ export class CopyRows {
     if (this.#target.options.format !== "binary") this.#requireText(cells, from);
     const scannedCount = cells.rowCount;
     const batch = this.#batchOf(cells);
-    // Rows are kept in memory until the commit.
+    // The memory is taken because the rows are kept in memory until the commit.
     this.#context.memory.take(((this.#from - from) * batch.rowCount) / scannedCount);
     this.#input.note(batch.rowCount);
     if (batch.rowCount === 0) return true;
@@ -155,7 +155,7 @@ export class CopyRows {
       throw copyFault("found data after the end mark", this.#placeOf(0));
     }
     if (rest.length > 0 || this.#target.options.format === "binary") {
-      // The scan reports data that are missing at the end.
+      // If data are missing at the end, this scan reports the fault.
       this.#cells.bytes = this.#bytes;
       this.#from = this.#scanner.scan(this.#cells, this.#from, true);
       if (!this.#scanner.isEnded && this.#from < this.#bytes.length) {
@@ -165,7 +165,7 @@ export class CopyRows {
     return false;
   }
 
-  /** Reads the input to its end, which may come after the end mark. */
+  /** Reads the remaining input, which may continue after the end mark. */
   async #skipRest(): Promise<boolean> {
     this.#take(await this.#input.next());
     this.#hasMore = false;
@@ -196,8 +196,8 @@ export class CopyRows {
   }
 
   /**
-   * Returns the rows as all columns of the table, with defaults for columns that are not in the
-   * data.
+   * Returns the rows as vectors for all columns of the table, with defaults for columns that are
+   * not in the data.
    */
   #batchOf(cells: CopyCells): Batch {
     const { options, runtime, targets } = this.#target;
@@ -272,7 +272,7 @@ export class CopyRows {
     }
   }
 
-  /** Finds the row that violates a constraint by halving the rows. */
+  /** Finds the row that violates a constraint by repeatedly halving the rows. */
   #atRow(error: unknown, batch: Batch, runtime: TableRuntime): unknown {
     const isViolation =
       error instanceof DatabaseError &&

@@ -1,10 +1,10 @@
 /**
  * Scans the ndjson format of COPY FROM: each line is one JSON object whose members are named like
- * the columns. A column without a member gets its default, and a member without a column is a
- * fault.
+ * the columns. A column without a member gets its default, and a member without a column is an
+ * error.
  *
- * Each byte is scanned only once, and no object is created. JSON that is nested in a cell is
- * checked when the cell becomes a value.
+ * Each byte is scanned only once, and no objects are created. Nested JSON is checked when its cell
+ * becomes a value.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type CellRange, CopyCell, type CopyCells, type CopyScanner } from "./copy_cells.ts";
@@ -28,7 +28,7 @@ export class JsonScanner implements CopyScanner {
   readonly #seen: Uint8Array;
   #line = 1;
   #fault: Error | undefined;
-  /** The position of the scan, and the end of the line. */
+  /** The position of the scan and the end of the line, as offsets into the bytes. */
   #at = 0;
   #end = 0;
 
@@ -148,7 +148,7 @@ export class JsonScanner implements CopyScanner {
     cells.kinds[cell] = isNull ? CopyCell.null : CopyCell.json;
   }
 
-  /** Skips a number or a word. */
+  /** Skips a number or a keyword. */
   #word(bytes: Buffer): void {
     const start = this.#at;
     for (; this.#at < this.#end; this.#at += 1) {

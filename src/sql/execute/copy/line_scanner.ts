@@ -1,6 +1,6 @@
 /**
- * Scans the text and csv formats of COPY FROM, which PostgreSQL defines. Each byte is scanned only
- * once, and nothing is decoded.
+ * Scans data in PostgreSQL's text and csv formats for COPY FROM. Each byte is scanned only once,
+ * and nothing is decoded.
  *
  *     text   a⇥\N⇥c\td↵        cells end at delimiters; a backslash encodes the character after it
  *     csv    a,"b ""c""",↵     cells may be quoted, in whole or in part; quotes may hold line ends
@@ -25,9 +25,9 @@ export interface LineScannerOptions {
   readonly options: CopySettings;
   /** The names of the columns that the cells belong to, in order. */
   readonly columns: readonly string[];
-  /** For each column, whether the string that stands for NULL is an ordinary value. */
+  /** For each column, whether the string for NULL is read as an ordinary string. */
   readonly neverNull: readonly boolean[];
-  /** For each column, whether the string that stands for NULL means NULL even in quotes. */
+  /** For each column, whether the string for NULL means NULL even in quotes. */
   readonly alwaysNull: readonly boolean[];
 }
 
@@ -93,7 +93,7 @@ export class LineScanner implements CopyScanner {
     const { columns, options } = this.#options;
     cells.lines[0] = 1;
     if (options.header === "line") {
-      // The header may have any number of cells, but line ends within quotes do not end it.
+      // The header may have any number of cells. A line break within quotes does not end it.
       const end = this.#isCsv
         ? this.#endOfCsvLine(cells.bytes, from, isLast)
         : endOfLine(cells.bytes, from, isLast);
@@ -171,7 +171,7 @@ export class LineScanner implements CopyScanner {
     for (;;) {
       const start = at;
       const isQuoted = bytes[at] === this.#quote;
-      // Usually a cell is either without quotes or in one pair of quotes.
+      // In most cases, a cell is either unquoted or enclosed in one pair of quotes.
       const after = isQuoted ? this.#afterQuotes(bytes, at, isLast) : at;
       if (after === UNFINISHED) return UNFINISHED;
       const hasEscapes = this.#hasEscapes;
@@ -250,7 +250,7 @@ export class LineScanner implements CopyScanner {
     return isEncoded ? ~end : end;
   }
 
-  /** Returns the offset after the end of a line at `at`. */
+  /** Returns the offset after the line end at `at`. */
   #afterLine(bytes: Buffer, at: number, isLast: boolean): number {
     if (at >= bytes.length) return isLast ? bytes.length : UNFINISHED;
     if (bytes[at] === LINE_FEED) return at + 1;
@@ -362,7 +362,10 @@ const LETTERS: ReadonlyMap<number, number> = new Map(
   Array.from("bfnrtv").map((letter, i) => [letter.charCodeAt(0), [8, 12, 10, 13, 9, 11][i] ?? 0]),
 );
 
-/** Decodes a cell of the text format: `\t`, `\101`, `\x41`, and a backslash before any other. */
+/**
+ * Decodes a cell of the text format: `\t`, `\101`, `\x41`, and a backslash before any other
+ * character.
+ */
 function decodeText(bytes: Buffer, { end, start }: CellRange): string {
   const into = Buffer.allocUnsafe(end - start);
   let length = 0;

@@ -24,15 +24,17 @@ import {
   takeColumns,
 } from "./row_choice.ts";
 
-/** A function that compiles operands, and the layout of the batches for which it does so. */
+/**
+ * The function that compiles operands, and the layout of the batches for which it compiles them.
+ */
 export interface Compiling {
   readonly layout: BatchLayout;
   readonly compile: (expression: BoundExpression) => Evaluator;
 }
 
 /**
- * AND and OR: operands that can fail are evaluated only where the earlier operands have not decided
- * the result.
+ * Compiles AND and OR. Operands that can fail are evaluated only where the earlier operands have
+ * not decided the result.
  */
 export function compileLogic(
   { kind, operands }: ExpressionOf<"and" | "or">,
@@ -42,7 +44,7 @@ export function compileLogic(
     evaluate: compile(operand),
     needed: mayFail(operand) ? positionsOf(operand, layout) : undefined,
   }));
-  // The deciding value, after which AND or OR needs no further operand.
+  // The value that decides the result, after which AND or OR needs no further operand.
   const settling = kind === "or";
   return (batch, context) => {
     let result: Vector | undefined;
@@ -65,7 +67,7 @@ export function compileLogic(
   };
 }
 
-/** CASE: each branch is evaluated for the rows that reach it. */
+/** Compiles CASE: each branch is evaluated for the rows that reach it. */
 export function compileCase(
   { branches, otherwise, type }: ExpressionOf<"case">,
   { compile, layout }: Compiling,
@@ -108,7 +110,9 @@ export function compileCase(
   };
 }
 
-/** COALESCE: each operand is evaluated for the rows in which all earlier ones are NULL. */
+/**
+ * Compiles COALESCE: each operand is evaluated for the rows in which all earlier operands are NULL.
+ */
 export function compileCoalesce(
   { operands, type }: ExpressionOf<"coalesce">,
   { compile, layout }: Compiling,

@@ -1,12 +1,12 @@
 /**
  * Evaluates a condition as a selection of rows, for filters.
  *
- * The operands of AND are evaluated one after another, cheap ones first. While most rows remain,
+ * The operands of AND are evaluated one after another, the cheapest first. While most rows remain,
  * each operand is evaluated over the whole batch, which needs no copy. Once few rows remain, each
  * operand is evaluated only over these rows. Operands that may fail are evaluated only for rows
  * that all earlier operands kept.
  *
- * The cost: if two conditions fail, either error may be reported.
+ * The drawback is that, if two conditions fail, either error may be reported.
  */
 import {
   type Batch,
@@ -33,7 +33,9 @@ import { takeColumns } from "./row_choice.ts";
  */
 export type Selector = (batch: Batch, context: ExecutionContext, into: RowNumbers) => Selection;
 
-/** Below this share of a batch, the remaining rows are copied. */
+/**
+ * If the remaining rows are a smaller share of the batch than this, they are copied to a new batch.
+ */
 const NARROW_SHARE = 0.25;
 
 interface ConditionPart {
@@ -63,7 +65,8 @@ export function compileCondition(condition: BoundExpression, layout: BatchLayout
 }
 
 /**
- * Compiles a comparison between a numeric column and a known number, which selects rows directly.
+ * Compiles a comparison between a numeric column and a known number into a loop that selects rows
+ * directly.
  */
 function compileSelection(
   condition: BoundExpression,
@@ -109,7 +112,7 @@ function rowsIn(mask: Uint8Array): Selection {
 
 const NONE: Selection = { rows: new Uint32Array(0), count: 0 };
 
-/** Evaluates the further operands, each over the remaining rows. */
+/** Evaluates the remaining operands, each over the rows that are still selected. */
 function narrow(
   parts: readonly ConditionPart[],
   batch: Batch,
@@ -159,7 +162,7 @@ function keepTrue(mask: Uint8Array, truth: Vector): number {
 }
 
 /**
- * Estimates the cost of an operand per row, in ascending order: numeric loops, lists, text,
+ * Estimates the cost of an operand per row. From cheap to expensive: numeric loops, lists, strings,
  * queries.
  */
 function costOf(condition: BoundExpression): number {

@@ -7,7 +7,7 @@ import { type DataType, physicalKind, type Value, type Vector } from "../../../t
 /** The maximum span of integers. The function is computed row by row for integers further apart. */
 const SPAN_MAX = 65_536;
 
-/** Tells at which position each row finds its result. */
+/** The position at which each row finds its result. */
 interface Positions {
   readonly at: Int32Array | Uint8Array | Uint16Array | Uint32Array;
   /** The number that is subtracted from each entry of `at`. */
@@ -19,7 +19,7 @@ interface Positions {
 
 /**
  * Returns the values of a function that depends only on the column; NULL stays NULL. The function
- * is called only for values that occur. Returns undefined if computing row by row is better.
+ * is called only for values that occur. Returns undefined if computing row by row is cheaper.
  */
 export function mapDistinct(
   vector: Vector,
@@ -48,7 +48,7 @@ export function mapDistinct(
     const isNull = nulls !== undefined && nulls[row] === 1;
     if (!isNull && states[position] === 0) {
       const answer = computed(position);
-      // An integer beyond 2^53 needs a different kind of vector.
+      // An integer beyond 2^53 needs a different representation of the results.
       if (typeof answer === "bigint") return undefined;
       states[position] = answer === null ? 2 : 1;
       numbers[position] = Number(answer ?? 0);
@@ -92,7 +92,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   }
   if (vector.kind !== "i32" || vector.length === 0) return undefined;
   const { nulls, values } = vector;
-  // The value at a NULL row is unspecified, and would widen the span.
+  // The value at a NULL row is unspecified, and would widen the span of integers.
   if (nulls !== undefined) return undefined;
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -106,7 +106,10 @@ function positionsOf(vector: Vector): Positions | undefined {
   return { at: values, base, span, nulls: undefined, valueAt: (position) => position + base };
 }
 
-/** Whether a row may be NULL, including forms that {@linkcode mapDistinct} does not know. */
+/**
+ * Whether any row may be NULL. This also covers vectors that {@linkcode mapDistinct} does not
+ * support.
+ */
 export function mayHoldNull(vector: Vector): boolean {
   if (vector.kind === "dict" && vector.values.includes(null)) return true;
   return vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;

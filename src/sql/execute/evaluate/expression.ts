@@ -1,11 +1,11 @@
 /**
- * The only evaluator: turns a bound expression into a function from a batch to a vector.
+ * Compiles a bound expression into a function from a batch to a vector. This is the only evaluator.
  *
  * SELECT, DML, the snapshot of a subscription and its live filter all run the code compiled here.
  * Numbers use the loops of `kernels/`; everything else is computed value by value with the function
  * that the binder chose. Operands that can fail are evaluated only for rows that reach them
- * (`branches.ts`): the right side of AND if the left is not false, the THEN of a CASE if its WHEN
- * is true.
+ * (`branches.ts`). For example, the right side of AND is evaluated if the left side is not false,
+ * and a THEN if its WHEN is true.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -172,7 +172,8 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
     }
     const byValue = callByValue(vectors, context);
     if (byValue !== undefined) return byValue;
-    // Substrings of a shared string may be kept for long, and would keep the whole batch in memory.
+    // Substrings of a shared string may be stored for long, and would keep the whole batch in
+    // memory, so the strings are copied.
     const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
     const { effort } = context;
@@ -233,8 +234,8 @@ function decoded(vector: Vector): Vector {
 
 function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout): Evaluator {
   const { operator, evaluate } = expression;
-  // Values of other types are not compared by their text: JSON values are equal by their canonical
-  // form, for example.
+  // Only plain strings are compared by their bytes. JSON values, for example, are equal if their
+  // canonical forms are.
   const isPlainText = isTextType(expression.left.type);
   const isDouble = typeOrder(expression.left.type) === "double";
   const left = compileExpression(expression.left, layout);
@@ -311,7 +312,8 @@ function compileSubquery(expression: ExpressionOf<"subquery">, layout: BatchLayo
     if (isSame && !subquery.isVolatile)
       return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
     const [only] = asked;
-    // NULL is not in an empty set, but may be in any other set, so NULL has no fixed result.
+    // NULL IN (…) is false for an empty set and NULL for any other, so the result for NULL is not
+    // fixed.
     if (only !== undefined && asked.length + outerValues.length === 1 && !mayHoldNull(only)) {
       const byValue = mapDistinct(
         only,
@@ -344,7 +346,7 @@ function compileIn(expression: ExpressionOf<"in">, layout: BatchLayout): Evaluat
       membersOfContext.set(context, members);
     }
     if (list !== undefined && members?.keys.size === 0) {
-      // An empty array contains nothing, not even NULL.
+      // An empty array contains no value, not even NULL.
       return constVector(members.hasNull ? null : expression.negated, batch.rowCount);
     }
     const fixed = members;
@@ -377,7 +379,7 @@ interface ListMembers {
   readonly hasNull: boolean;
 }
 
-/** The items of the list that are the same in every run. */
+/** Returns the items of the list that are the same in every run. */
 function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
   const keyOf = groupKeyMakerFor(type);
   const keys = new Set<MemberKey>();
@@ -389,7 +391,7 @@ function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
   return { keys, hasNull };
 }
 
-/** Adds the items of a row to the constant ones. */
+/** Adds the items of one row to the constant items. */
 function membersAt(
   type: DataType,
   vectors: readonly Vector[],
@@ -405,7 +407,9 @@ function membersAt(
   return { keys, hasNull };
 }
 
-/** Adds the elements of an array to the members; a NULL array counts as a NULL among them. */
+/**
+ * Adds the elements of an array to the members. A NULL array counts as one NULL among the members.
+ */
 function membersWith(type: DataType, members: ListMembers, array: Value): ListMembers {
   if (!isArrayValue(array)) return { ...members, hasNull: true };
   const listed = membersOf(type, elementsOf(array));

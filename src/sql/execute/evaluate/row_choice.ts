@@ -12,10 +12,10 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 
-/** The number of codes in one byte. */
+/** The maximum number of distinct codes that fit into one byte. */
 const CODES_MAX = 255;
 
-/** Returns the rows whose truth value is not decided yet. */
+/** Returns the rows whose truth value is still undecided. */
 export function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
   const rows = new Uint32Array(rowCount);
   let count = 0;
@@ -41,14 +41,14 @@ export function scatter(
   return { kind: "any", length: rowCount, values: all };
 }
 
-/** Selects all rows of a batch. */
+/** Returns a selection of all rows of a batch. */
 export function allRows(rowCount: number): Selection {
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) rows[row] = row;
   return { rows, count: rowCount };
 }
 
-/** Divides rows by their truth values, and keeps their order. */
+/** Divides rows by their truth values, and preserves their order. */
 export function split(rows: Selection, truth: Vector): { chosen: Selection; rest: Selection } {
   const chosen = new Uint32Array(rows.count);
   const rest = new Uint32Array(rows.count);
@@ -70,20 +70,20 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
   };
 }
 
-/** Stores computed values in the results of the rows for which they were computed. */
+/** Stores computed values in the results at the rows for which they were computed. */
 export function place(results: Value[], values: Vector, { rows, count }: Selection): void {
   for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
 }
 
-/** Values with the rows for which they were computed. */
+/** Values, with the rows for which they were computed. */
 export interface Answered {
   readonly rows: Selection;
   readonly values: Vector;
 }
 
 /**
- * Returns a dictionary if each result is one value for all of its rows, with NULL in other rows.
- * Returns undefined if some result has several values.
+ * Represents the results as a dictionary if each branch gives one value for all of its rows; other
+ * rows are NULL. Returns undefined if a branch gives several values.
  */
 export function placedConstants(
   answers: readonly Answered[],
@@ -119,7 +119,7 @@ const NO_VALUES: Vector = constVector(null, 0);
 
 /** Returns the chosen rows of the columns that an expression reads; other positions are empty. */
 export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
-  // The chosen rows ascend, so a selection of this size contains all rows.
+  // The chosen rows are in ascending order, so a selection of this size contains all rows.
   if (rows.count === batch.rowCount) return batch;
   const columns = batch.columns.map((column, position) =>
     needed.has(position) ? take(column, rows) : NO_VALUES,

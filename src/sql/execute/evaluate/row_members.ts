@@ -3,7 +3,7 @@
  * list.
  *
  * Two rows are equal if all their values are equal, and different if any two values differ.
- * Otherwise, NULL values leave the answer open, which makes it NULL.
+ * Otherwise, NULL values leave the result unknown, which is NULL.
  */
 import {
   type DataType,
@@ -21,21 +21,20 @@ import type { Evaluator } from "./expression.ts";
 
 interface RowMembers {
   readonly rows: readonly Row[];
-  /** The keys of the listed rows without NULL. */
+  /** The keys of the listed rows that contain no NULL. */
   readonly keys: ReadonlySet<string>;
   /** The listed rows that contain NULL. */
   readonly open: readonly Row[];
   /**
-   * A cache of answers for operands that contain NULL, which have to be compared with every listed
-   * row.
+   * Cached results for operands that contain NULL, which have to be compared with every listed row.
    */
   readonly known: Map<string, Value>;
 }
 
-/** The most answers for operands with NULL that are kept. */
+/** The maximum number of cached results for operands with NULL. */
 const KNOWN_MAX = 10_000;
 
-/** A batch of one row without columns, over which the list is evaluated. */
+/** A batch of one row without columns, for evaluating the list. */
 const SINGLE_ROW = { rowCount: 1, columns: [] };
 
 export function compileRowIn(
@@ -90,7 +89,7 @@ function isRowMember(values: Row, members: RowMembers, types: readonly DataType[
   return answer;
 }
 
-/** Whether no pair of values shows that two rows differ. */
+/** Whether two rows may be equal, because no pair of values shows that they differ. */
 function mayEqual(left: Row, right: Row, types: readonly DataType[]): boolean {
   return types.every((type, i) => {
     const one = left[i] ?? null;

@@ -1,5 +1,6 @@
 /**
- * Evaluates expressions that read no columns: one value for each execution, without a batch.
+ * Evaluates expressions that read no columns. Such an expression has one value per execution, so no
+ * batch is needed.
  *
  * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast of
  * either, and need no vector. All others are evaluated by `expression.ts` over a batch of one row.

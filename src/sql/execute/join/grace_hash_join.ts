@@ -31,12 +31,13 @@ export interface GraceHashJoinOptions {
   readonly sides: Readonly<Record<JoinSide, PartitionedSide>>;
   readonly keyTypes: readonly DataType[];
   /**
-   * Joins a pair of partitions. Returns undefined if an empty partition already decides the result.
+   * Creates the join of a pair of partitions. Returns undefined if an empty partition already
+   * decides the result.
    */
   readonly join: (pair: PartitionPair) => Operator | undefined;
 }
 
-/** The rows of one side that were in memory so far, which are released while they are read. */
+/** The rows of one side that are in memory, which are released while they are read. */
 export interface BuildSide {
   readonly side: JoinSide;
   readonly batches: Iterable<Batch>;
@@ -60,7 +61,7 @@ export function graceHashJoinOptions(
   return { context, site, keyTypes, join, sides: { left, right } };
 }
 
-/** Yields build rows in their order, a batch at a time. */
+/** Yields build rows in the order in which they were added, one batch at a time. */
 export function* buildBatches(build: BuildColumns): Generator<Batch, void> {
   for (let start = 0; start < build.rowCount; start += BATCH_ROWS_MAX) {
     const count = Math.min(BATCH_ROWS_MAX, build.rowCount - start);

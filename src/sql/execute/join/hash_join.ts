@@ -6,10 +6,10 @@
  *                             │                     (lonely rows of a left or full join go up)
  *                             └──left ends──► done (first the lonely right rows of a full join)
  *
- * A semi join passes the left rows that have a partner, an anti join the left rows that have no
- * partner. Without keys, every left row is paired with every right row. Pairs are formed a batch at
- * a time, and the time is checked before each batch, so that a product of a billion rows can be
- * stopped. Left rows without a partner come after the pairs of their batch.
+ * A semi join returns the left rows that have a partner, and an anti join those that have none.
+ * Without keys, every left row is paired with every right row. Pairs are formed a batch at a time,
+ * and the time is checked before each batch, so that a product of a billion rows can be stopped.
+ * Left rows without a partner come after the pairs of their batch.
  *
  * If memory runs out, both sides are partitioned on disk (`grace_hash_join.ts`). If the key alone
  * decides whether rows match, the keys in memory stay, and only rows with other keys go to disk.
@@ -56,7 +56,7 @@ export interface JoinOptions extends SpillOptions {
    * columns.
    */
   readonly residual: Evaluator | undefined;
-  /** Whether a fault on the right side is raised only if a left row needs that side. */
+  /** Whether an error on the right side is raised only if a left row needs that side. */
   readonly isGuarded: boolean;
   /** Positions of the output columns, in left columns followed by right columns. */
   readonly kept: readonly number[];
@@ -84,12 +84,15 @@ export class HashJoin implements Operator {
   #fault: DatabaseError | undefined;
   /** For a full join: contains 1 for each build row for which a partner was found. */
   #isPaired = new Uint8Array(0);
-  /** The position in the search for unmatched build rows, after the left side has ended. */
+  /**
+   * The position in the search for unmatched build rows, which begins after the left side has
+   * ended.
+   */
   #lonelyPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
   readonly #site: SpillSite;
-  /** The join on disk, which takes over once the right side is too large for memory. */
+  /** The join on disk, which takes over if the right side is too large for memory. */
   #divided: GraceHashJoin | undefined;
   /**
    * The rows of both sides whose keys are not in the table of the build side. Used only if the key
@@ -101,10 +104,10 @@ export class HashJoin implements Operator {
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
-    // Build rows are not needed if the key alone shows whether a left row has a partner.
+    // Build rows need not be stored if the key alone shows whether a left row has a partner.
     const isBare = this.#isChoice && options.residual === undefined;
-    // Without keys, rows cannot be partitioned. Partitioning also reads both sides and would raise
-    // a guarded fault too early; if the key alone decides, nothing is read early.
+    // Without keys, rows cannot be partitioned. Partitioning also reads both sides, and would raise
+    // a guarded error too early, unless the key alone decides.
     const isPossible = options.keyTypes.length > 0 && (isBare || !options.isGuarded);
     this.#site = new SpillSite(options, { isPossible });
     this.#buildRows = new BuildColumns(isBare ? [] : options.rightTypes, this.#site.memory);
@@ -174,8 +177,8 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns the rows that a left batch yields immediately, or undefined if there are no such rows
-   * or pairs must be formed.
+   * Returns the rows that a left batch yields immediately. Returns undefined if there are none, or
+   * if pairs must be formed first.
    */
   #joined(batch: Batch): Batch | undefined {
     if (this.#fault !== undefined) throw this.#fault;
@@ -211,7 +214,7 @@ export class HashJoin implements Operator {
     this.#site.close();
   }
 
-  /** Returns the join of two partitions, or undefined if the join has no rows. */
+  /** Returns the join of two partitions, or undefined if the join yields no rows. */
   #joinOf({ left, leftCount, right, rightCount }: PartitionPair): Operator | undefined {
     const { join } = this.#options;
     if (leftCount === 0 && (join !== "full" || rightCount === 0)) return undefined;
@@ -219,14 +222,14 @@ export class HashJoin implements Operator {
     return new HashJoin({ ...this.#options, ...this.#site.deeper, left, right });
   }
 
-  /** Writes right rows to disk whose keys are not in memory. */
+  /** Writes the right rows whose keys are not in memory to disk. */
   #keepOthers(batch: Batch, keys: readonly Vector[], others: JoinPartitions): void {
     const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
     if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
   }
 
-  /** Decides left rows whose keys are in memory, and writes the others to disk. */
+  /** Decides the left rows whose keys are in memory, and writes all other left rows to disk. */
   #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch | undefined {
     const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
@@ -237,7 +240,7 @@ export class HashJoin implements Operator {
     return known.count === 0 ? undefined : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
-  /** Returns the pairs of a whole batch if no key has two build rows. */
+  /** Returns the pairs of a whole batch if every key has at most one build row. */
   #pairAll(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
     const leftRows = new Uint32Array(batch.rowCount);
@@ -255,7 +258,9 @@ export class HashJoin implements Operator {
     return count === 0 ? undefined : this.#pairsOf(batch, leftRows, { rightRows, count });
   }
 
-  /** Returns the left rows that a semi or anti join passes if the key alone decides. */
+  /**
+   * Returns the rows of a left batch that a semi or anti join passes on, if the key alone decides.
+   */
   #choose(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { starts } = this.#table;
     const hasPartner = new Uint8Array(batch.rowCount);
@@ -348,7 +353,7 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns build rows that no left row matches, a batch at a time, with NULLs for the left side.
+   * Returns build rows that no left row matches, one batch at a time, with NULLs for the left side.
    */
   #lonelyRightRows(): Batch | undefined {
     if (this.#others !== undefined) {
@@ -394,8 +399,8 @@ export class HashJoin implements Operator {
   ): Batch {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
-    // Pairs ascend by left row. If each left row matches at most one row and there are as many
-    // pairs as rows, the columns of the left side can be passed on unchanged.
+    // Pairs are in ascending order of their left rows. If each left row matches at most one row and
+    // there are as many pairs as rows, the columns of the left side can be passed on unchanged.
     const isWhole = count === batch.rowCount && this.#table.isUnique;
     const columns = kept.map((position): Vector => {
       if (position >= width) return this.#buildRows.takeColumn(position - width, rightRows, count);

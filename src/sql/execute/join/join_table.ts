@@ -14,9 +14,11 @@ import { type DataType, isWholeType, type Vector, valueAt } from "../../../types
 import { KeyHashTable, NO_KEY, nullKeysOf } from "../keys/key_hash_table.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** A range of keys up to this size is always indexed without hashing. */
+/** A range of at most this many keys is always indexed without hashing. */
 const SPAN_MIN = 65_536;
-/** A range of keys up to this many times the number of rows is also indexed without hashing. */
+/**
+ * A range of keys of at most this many times the number of rows is also indexed without hashing.
+ */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
 /**
@@ -45,7 +47,7 @@ export class JoinTable {
   #rowCount = 0;
   /** Bytes reserved for the result of {@linkcode finish} while keys wait. */
   #reservedBytes = 0;
-  /** The numbers of the rows so far, batch by batch, once keys are hashed. */
+  /** The key ids of the rows so far, batch by batch, once keys are hashed. */
   #keyIds: Int32Array[] = [];
   #isDense = false;
   #isUnique = false;
@@ -60,7 +62,10 @@ export class JoinTable {
     this.#waiting = types.length === 1 && only !== undefined && isWholeType(only) ? [] : undefined;
   }
 
-  /** The first position in `rows` of each key id, with one further entry for the end. */
+  /**
+   * For each key id, the first position of its rows in `rows`, with one additional entry for the
+   * end.
+   */
   get starts(): Int32Array {
     return this.#starts;
   }
@@ -69,7 +74,7 @@ export class JoinTable {
     return this.#rows;
   }
 
-  /** Whether no key has two rows. */
+  /** Whether every key has at most one row. */
   get isUnique(): boolean {
     return this.#isUnique;
   }
@@ -124,7 +129,7 @@ export class JoinTable {
     this.#keyIds = [];
   }
 
-  /** Returns the id of each row's key, or NO_KEY if no build row can have it. */
+  /** Returns the id of each row's key, or NO_KEY if no build row has the key. */
   keyIdsOf(keys: readonly Vector[], rowCount: number): Int32Array {
     if (this.#isBare) return new Int32Array(rowCount);
     const [only] = keys;
@@ -146,7 +151,8 @@ export class JoinTable {
   }
 
   /**
-   * Whether the keys so far are close enough to reserve a position for each number between them.
+   * Whether the keys so far are close enough together to reserve a position for each integer
+   * between them.
    */
   #liesClose(): boolean {
     const span = this.#max - this.#min + 1;
@@ -172,7 +178,7 @@ export class JoinTable {
   }
 
   #wait(vector: Extract<Vector, { kind: "i32" | "f64" }>, rowCount: number): void {
-    // The scan's vectors are valid only until its next call.
+    // The vectors of the input are valid only until its next call, so the keys are copied.
     const values = vector.values.slice(0, rowCount);
     const nulls = vector.nulls?.slice(0, rowCount);
     const bounds = nulls === undefined ? boundsOf(values) : boundsOfKnown(values, nulls);
@@ -181,7 +187,7 @@ export class JoinTable {
     this.#waiting?.push({ values, nulls });
   }
 
-  /** Switches to hashing. */
+  /** Stops collecting keys, and switches to hashing. */
   #stopWaiting(): void {
     this.#release();
     const waiting = this.#waiting ?? [];
@@ -217,7 +223,7 @@ export class JoinTable {
       row += keyIds.length;
     }
     assert(row === this.#rowCount, "every row of the build side was placed");
-    // Each start has been advanced to the start of the next key id.
+    // Each start has meanwhile been advanced to the start of the next key id.
     starts.copyWithin(1, 0, keyCount);
     starts[0] = 0;
     this.#starts = starts;
@@ -294,8 +300,8 @@ function boundsOf(values: Int32Array | Float64Array): { min: number; max: number
   return values instanceof Int32Array ? boundsOfInt32(values) : boundsOfFloat64(values);
 }
 
-// One loop for each kind of array, because a loop that processes both kinds runs several times
-// slower.
+// There is one loop for each kind of array, because a loop that processes both kinds runs several
+// times slower.
 
 function boundsOfInt32(values: Int32Array): { min: number; max: number } {
   let min = Number.POSITIVE_INFINITY;
@@ -377,7 +383,7 @@ function placesOfFloat64(
 
 function placeOf(vector: Vector, row: number, { count, min }: KeySpan): number {
   const value = valueAt(vector, row);
-  // A bigint is beyond 2^53, and no build key is that large.
+  // A bigint is beyond 2^53, which exceeds every build key.
   if (typeof value !== "number") return NO_KEY;
   const place = value - min;
   return place >= 0 && place < count ? place : NO_KEY;

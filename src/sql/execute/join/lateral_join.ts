@@ -1,5 +1,5 @@
 /**
- * LATERAL: runs the right side again for each row of the left side.
+ * Implements LATERAL: runs the right side again for each row of the left side.
  *
  *     left row ──outer values──► right side ──rows──► pairs that satisfy the condition
  *                                 └──ends──► (a lonely row of a left join) ──► next left row
@@ -32,7 +32,7 @@ export interface LateralOptions {
   readonly condition: Evaluator | undefined;
 }
 
-/** The left row whose partners are read. */
+/** The left row whose partners are being read. */
 interface Current {
   readonly batch: Batch;
   readonly outerValues: readonly (readonly [id: number, values: Vector])[];
@@ -87,7 +87,10 @@ export class LateralJoin implements Operator {
     return made(right, new InnerContext(context, { outer, memory: this.#memory }));
   }
 
-  /** Ends the current left row. Returns the row if it has no partner but belongs to the result. */
+  /**
+   * Ends the current left row. Returns the row if it has no partner but still belongs to the
+   * result.
+   */
   #end(current: Current): Batch | undefined {
     const { join, rightTypes } = this.#options;
     current.right?.close();
@@ -116,7 +119,7 @@ export class LateralJoin implements Operator {
   }
 }
 
-/** Pairs one row of the left side with each of the right rows. */
+/** Pairs one left row with each of the given right rows. */
 function beside(left: Batch, row: number, right: Batch): Batch {
   const columns = left.columns.map((column) => constVector(valueAt(column, row), right.rowCount));
   return { rowCount: right.rowCount, columns: [...columns, ...right.columns] };

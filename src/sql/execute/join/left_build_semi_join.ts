@@ -5,7 +5,7 @@
  *     hold ──left ends──► mark ──right ends, or all are met──► choose ──all chosen──► done
  *
  * Build rows are yielded in the order in which they were added. A right row is discarded once its
- * partners are marked, so that only the left side takes memory. If the left side is too large, both
+ * partners are marked, so only the left side occupies memory. If the left side is too large, both
  * sides are partitioned on disk (`grace_hash_join.ts`).
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -27,7 +27,8 @@ import { JoinTable } from "./join_table.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 /**
- * The number of build rows that are examined together, because most of them may already be marked.
+ * The number of build rows that are examined at once. It is large because most of them may already
+ * be marked.
  */
 const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
@@ -59,7 +60,7 @@ export class LeftBuildSemiJoin implements Operator {
 
   constructor(options: JoinOptions) {
     this.#options = options;
-    // Without keys, rows cannot be partitioned.
+    // Rows without keys cannot be partitioned.
     this.#site = new SpillSite(options, { isPossible: options.keyTypes.length > 0 });
     this.#buildRows = new BuildColumns(options.leftTypes, this.#site.memory);
     this.#table = new JoinTable(options.keyTypes, this.#site.memory);
@@ -197,7 +198,7 @@ export class LeftBuildSemiJoin implements Operator {
     for (let i = 0; i < kept.count; i += 1) this.#isRowMet[heldRows[kept.rows[i] ?? 0] ?? 0] = 1;
   }
 
-  /** Determines the build rows that belong to the result. */
+  /** Determines which build rows belong to the result. */
   #finishMarking(): void {
     const { join, residual } = this.#options;
     const isMet = this.#isRowMet;

@@ -7,10 +7,10 @@
  *                                                 until the join asks for them
  *     the keyed side is asked for its first row   few keys: it is read by them; else it is scanned
  *
- * The join itself is not affected: it receives the same pairs and compares the keys of each pair.
+ * The join itself is not affected: it forms the same pairs and compares the keys of each pair.
  *
- * The cost: the keys of up to 8,192 rows are computed twice, and the rows of a side that would have
- * been read second are held.
+ * The cost is that the keys of up to 8,192 rows are computed twice, and that rows of a side that
+ * would have been read second are kept in memory.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { DataType, Row, Value, Vector } from "../../../types/mod.ts";
@@ -27,14 +27,14 @@ import { buildBatches } from "./grace_hash_join.ts";
 
 export interface RuntimeFilterKeysOptions {
   readonly context: ExecutionContext;
-  /** The side that is not keyed. */
+  /** The side that supplies the keys. */
   readonly input: Operator;
   readonly types: readonly DataType[];
   readonly keys: readonly Evaluator[];
   /** The sources of the key's parts: a key of the join, or a value. */
   readonly parts: readonly (number | ((context: ExecutionContext) => Value))[];
   readonly partTypes: readonly DataType[];
-  /** Whether this number of keys counts as few. */
+  /** Whether this number of keys is small enough for look-ups. */
   readonly areFew: (keyCount: number) => boolean;
 }
 
@@ -46,12 +46,13 @@ export class RuntimeFilterKeys implements Operator {
   readonly #options: RuntimeFilterKeysOptions;
   readonly #fixed: readonly Value[];
   readonly #memory: MemoryBudget;
-  /** The distinct keys so far; undefined once there are too many. */
+  /** The distinct keys so far; undefined once there are too many keys. */
   #keys: Map<string, Row> | undefined = new Map();
   #rowCount = 0;
   #isEnded = false;
   /**
-   * Rows that were read ahead, except for the last batch, which stays valid until the next read.
+   * The rows that were read ahead, except for the last batch, which stays valid until the next
+   * read.
    */
   #ahead: BuildColumns | undefined;
   #last: Batch | undefined;
@@ -66,8 +67,8 @@ export class RuntimeFilterKeys implements Operator {
   }
 
   /**
-   * The keys of all rows, without duplicates; undefined if rows are still missing or the keys are
-   * too many.
+   * The distinct keys of all rows; undefined while rows are still missing, or if there are too many
+   * keys.
    */
   get keys(): readonly Row[] | undefined {
     return this.#isEnded && this.#keys !== undefined ? [...this.#keys.values()] : undefined;
@@ -84,12 +85,13 @@ export class RuntimeFilterKeys implements Operator {
     const last = this.#last;
     this.#last = undefined;
     if (last !== undefined) return last;
-    // The failure of reading ahead is raised here, because the other side caused the reading.
+    // An error of reading ahead is raised here, so that it seems to occur when the join reads this
+    // side.
     if (this.#fault !== undefined) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
   }
 
-  /** Reads a batch ahead. Returns false if there is no reason to read a further batch. */
+  /** Reads a batch ahead. Returns false if no further batch should be read ahead. */
   takeAhead(): boolean {
     if (this.#isEnded || this.#fault !== undefined || this.#keys === undefined) return false;
     if (this.#last !== undefined) this.#hold(this.#last);
@@ -108,7 +110,7 @@ export class RuntimeFilterKeys implements Operator {
     this.#letGo();
   }
 
-  /** Reading ahead ends once the rows take much memory. */
+  /** Stops reading ahead once the rows occupy much memory. */
   #hold(batch: Batch): void {
     this.#ahead ??= new BuildColumns(this.#options.types, this.#memory);
     this.#ahead.append(batch.columns, batch.rowCount);
@@ -150,7 +152,8 @@ export class RuntimeFilterKeys implements Operator {
   }
 
   /**
-   * Returns undefined if a key cannot be computed: the join itself fails where it needs the key.
+   * Computes the keys of a batch. Returns undefined if a key cannot be computed: the join itself
+   * then raises the error if it needs the key.
    */
   #vectorsOf(batch: Batch): Vector[] | undefined {
     const { keys, context } = this.#options;
@@ -180,7 +183,7 @@ export interface RuntimeFilteredSideOptions {
   readonly lookUp: (keys: readonly Row[]) => Operator | undefined;
 }
 
-/** The keyed side: a scan, or look-ups. */
+/** The keyed side of the join, which is either scanned or looked up by keys. */
 export class RuntimeFilteredSide implements Operator {
   readonly #options: RuntimeFilteredSideOptions;
   #rows: Operator | undefined;

@@ -1,7 +1,7 @@
 /**
- * Evaluates LIKE over undecoded text: the pieces of the pattern are searched as UTF-8 bytes, in
- * which no character begins inside another. The first piece that may be at any position is searched
- * in all rows together, so rows without this piece cost almost nothing.
+ * Evaluates LIKE over undecoded text: the literal pieces of the pattern are searched for as UTF-8
+ * bytes, in which no character begins inside another. The first piece that may occur at any
+ * position is searched for in all rows together, so rows without this piece cost almost nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
 import { plainPieces } from "../../functions/regex/like.ts";
@@ -11,8 +11,8 @@ type Utf8 = Extract<Vector, { kind: "utf8" }>;
 /**
  * Tests undecoded text against a pattern without `_` and without escapes.
  *
- * @param vectors The text, the pattern, possibly the escape.
- * @returns undefined if the text needs a different kind of test.
+ * @param vectors The text, the pattern and, if given, the escape character.
+ * @returns undefined if the text has to be tested differently.
  */
 export function testLike(
   [text, pattern, escape]: readonly Vector[],
@@ -24,7 +24,7 @@ export function testLike(
   const escapeText = escape === undefined ? "\\" : escape.value;
   if (typeof escapeText !== "string" || escapeText.length > 1) return undefined;
   const pieces = plainPieces(pattern.value, escapeText);
-  // Lone surrogates have no UTF-8 encoding.
+  // Lone surrogates cannot be encoded as UTF-8.
   if (pieces === undefined || !pattern.value.isWellFormed()) return undefined;
   const values = new Uint8Array(text.length);
   matchRows(
@@ -47,7 +47,7 @@ function matchRows(
   const suffix = rest.pop();
   const middle = rest.filter((piece) => piece.length > 0);
   const [first] = middle;
-  /** The next position of the first piece, in or after the current row. */
+  /** The next occurrence of the first piece, in the current row or a later one. */
   let next = first === undefined ? -1 : all.indexOf(first, offsets[0] ?? 0);
   for (let row = 0; row < length; row += 1) {
     const start = offsets[row] ?? 0;

@@ -1,4 +1,4 @@
-/** Computes with truth values (true, false, unknown) and compares text in loops. */
+/** Loops that compute with truth values (true, false, unknown) and compare text. */
 import {
   BOOLEAN,
   constVector,
@@ -61,7 +61,7 @@ function combineUnknown(
   const values = new Uint8Array(length);
   const nulls = new Uint8Array(length);
   for (let i = 0; i < length; i += 1) {
-    // A code of 2 stands for unknown.
+    // The code 2 stands for unknown.
     const l = left.nulls?.[i] === 1 ? 2 : (left.values[i] ?? 0);
     const r = right.nulls?.[i] === 1 ? 2 : (right.values[i] ?? 0);
     if (l === settling || r === settling) values[i] = settling;
@@ -71,7 +71,7 @@ function combineUnknown(
   return { kind: "bool", length, values, nulls };
 }
 
-/** Computes NOT; unknown stays unknown. */
+/** Computes NOT. An unknown operand gives an unknown result. */
 export function negate(vector: Vector, rowCount: number): Vector {
   if (vector.kind === "const") {
     return constVector(vector.value === null ? null : vector.value !== true, rowCount);
@@ -98,17 +98,14 @@ export function truthTest(
   return { kind: "bool", length, values, nulls: undefined };
 }
 
-/**
- * The results of one comparison with the values of a dictionary, which the batches of a row group
- * share.
- */
+/** The results of comparing the values of a dictionary, which the batches of a row group share. */
 export interface DictionaryMemo {
   values: readonly Value[] | undefined;
   constant: Value;
   truths: readonly Value[];
 }
 
-/** Compares a dictionary with a constant once for each of its values rather than for each row. */
+/** Compares each value of a dictionary with a constant once, rather than each row. */
 export function compareDictionary(
   left: Vector,
   right: Vector,
@@ -144,8 +141,8 @@ export function compareDictionary(
 }
 
 /**
- * Tests whether text equals a constant. Returns undefined if the operands are represented
- * differently.
+ * Tests whether text equals a constant. Returns undefined if the operands are not in a supported
+ * representation.
  */
 export function compareText(
   operator: ComparisonOperator,

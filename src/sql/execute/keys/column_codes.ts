@@ -1,12 +1,12 @@
 /**
  * Turns the values of one key column into doubles that are equal for equal values.
  *
- * The code of an integer is the integer itself. All other values, mainly text, are interned in
- * order of first appearance; a dictionary needs that only once for each of its values. Values of an
- * integer column that are not plain numbers (NULL, bigint) get negative halves, which no integer
- * equals.
+ * The code of an integer is the integer itself. All other values, mainly strings, are interned in
+ * order of first appearance. In a dictionary, each value is interned only once. Values of an
+ * integer column that are not plain numbers (NULL, bigint) get the codes -0.5, -1.5 and so on,
+ * which no integer equals.
  *
- * A key is thus compared as numbers, and nothing is allocated per row.
+ * Keys are therefore compared as numbers, and nothing is allocated per row.
  */
 import { assert } from "../../../base/assert.ts";
 import {
@@ -25,19 +25,19 @@ import { TextInterner } from "./text_interner.ts";
 
 type Interned = string | number | bigint | boolean | null;
 
-/** The cost of one key column per row, besides its text. */
+/** The memory in bytes that one key column takes per row, besides its text. */
 export const CELL_BYTES = 16;
 
-/** Assigns the doubles of one key column. */
+/** Assigns the codes of one key column. */
 export class ColumnCodes {
   readonly #type: DataType;
   readonly #isWhole: boolean;
   readonly #codes = new Map<Interned, number>();
-  /** The values of the map, by their id. */
+  /** The interned values, by their id. */
   readonly #interned: Interned[] = [];
-  /** Used instead of the map for a column of text. */
+  /** Used instead of the map for a column of strings. */
   readonly texts: TextInterner | undefined;
-  /** The bytes of the values in the map. */
+  /** The bytes that the interned values take. */
   #bytes = 0;
 
   constructor(type: DataType) {
@@ -54,7 +54,7 @@ export class ColumnCodes {
     return Number.isInteger(code) ? code : (this.#interned[-code - 0.5] ?? null);
   }
 
-  /** Returns the values that codes stand for; only for integers and strings. */
+  /** Returns the values that codes stand for. It supports only integers and strings. */
   vectorOf(codes: Float64Array): Vector {
     if (this.texts !== undefined) return this.texts.vectorOf(codes);
     assert(this.#isWhole, "the codes of an integer column are its values");
@@ -70,7 +70,7 @@ export class ColumnCodes {
     return { kind: "f64", length, values: codes, nulls: undefined };
   }
 
-  /** @param isAdding If false, an unknown value becomes NaN, which no key has. */
+  /** @param isAdding If false, an unknown value gets the code NaN, which no key has. */
   codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array {
     if (this.texts !== undefined) {
       return codesOfNumbers(this.texts.idsOf(vector, rowCount, isAdding));
@@ -98,8 +98,8 @@ export class ColumnCodes {
     isAdding: boolean,
   ): Float64Array {
     if (nulls === undefined) {
-      // Always doubles, because loops that also process other kinds of arrays run several times
-      // slower.
+      // The codes are always doubles, because loops that also process other kinds of arrays run
+      // several times slower.
       return kind === "f64" ? values : new Float64Array(values);
     }
     const codes = new Float64Array(rowCount);
@@ -116,7 +116,8 @@ export class ColumnCodes {
     isAdding: boolean,
   ): void {
     const { codes, nulls } = vector;
-    // A value that no row contains must not be interned. Codes of integers are never below -1.
+    // A dictionary value that no row contains must not be interned. Codes of integers are never
+    // below -1.
     const known = new Float64Array(vector.values.length).fill(Number.NEGATIVE_INFINITY);
     for (let row = 0; row < into.length; row += 1) {
       if (nulls?.[row] === 1) {

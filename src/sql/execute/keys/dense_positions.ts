@@ -1,7 +1,7 @@
 /**
  * Detects that the keys of a batch are few and close together, and gives each key a small position:
- * the code of a dictionary, or the distance of an integer from the smallest one. Rows are then
- * grouped by a table look-up, and only one row of each key is hashed.
+ * the code in a dictionary, or the distance from the smallest integer. Rows are then grouped by a
+ * table look-up, and only one row of each key is hashed.
  *
  * The positions of several columns are combined like the digits of one number. Equal positions mean
  * equal keys. Different positions may also have equal keys, because two codes of a dictionary may
@@ -17,12 +17,12 @@ import type { Vector } from "../../../types/mod.ts";
 const SPAN_MAX = 65_536;
 
 export interface DensePositions {
-  /** The position of each row's key, below `span`; may alias the codes of a vector. */
+  /** The position of each row's key, below `span`. The array may be the codes of a vector. */
   readonly at: Uint8Array | Uint16Array;
   readonly span: number;
 }
 
-/** A key column, and whether its type has only integers. */
+/** A key column, and whether its type contains only integers. */
 export interface KeyVector {
   readonly vector: Vector;
   readonly isWhole: boolean;
@@ -67,7 +67,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   }
   if (vector.kind === "bool") return withNulls({ at: vector.values, span: 2 }, vector.nulls);
   if (!isWhole || (vector.kind !== "i32" && vector.kind !== "f64")) return undefined;
-  // The value at a NULL row is unspecified, and would widen the span.
+  // The value at a NULL row is unspecified, and would widen the span of integers.
   if (vector.nulls !== undefined) return undefined;
   const { max, min } = rangeOf(vector.values, rowCount);
   if (max - min >= spanMax) return undefined;
@@ -77,7 +77,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   return { at, span: max - min + 1 };
 }
 
-/** NULL gets the position after all other values. */
+/** Adds a position for NULL after all other positions. */
 function withNulls(positions: DensePositions, nulls: Uint8Array | undefined): DensePositions {
   if (nulls === undefined) return positions;
   const { span } = positions;
@@ -107,8 +107,8 @@ export function rangeOf(values: Int32Array | Float64Array, count: number): Integ
   return values instanceof Int32Array ? rangeOfInt32(values, count) : rangeOfFloat64(values, count);
 }
 
-// One loop for each kind of array, because a loop that processes several kinds runs several times
-// slower.
+// There is one loop for each kind of array, because a loop that processes several kinds runs
+// several times slower.
 
 function rangeOfInt32(values: Int32Array, count: number): IntegerRange {
   let min = values[0] ?? 0;
@@ -162,7 +162,7 @@ function countShorts(at: Uint16Array, counts: Uint32Array): void {
   }
 }
 
-/** Returns the first row of each position that has rows, ascending. */
+/** Returns the first row of each position that occurs, in ascending order of position. */
 export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): Uint32Array {
   let count = 0;
   for (let position = 0; position < span; position += 1) if (counts[position] !== 0) count += 1;

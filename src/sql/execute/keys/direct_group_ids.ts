@@ -1,15 +1,15 @@
 /**
- * Assigns ids to keys that are one integer each, with a table that has a slot for every value
- * between the smallest and the largest key. For ids and codes that are close together, this is
- * several times faster than hashing.
+ * Assigns ids to keys of one integer each. A table has a slot for every value between the smallest
+ * and the largest key. For ids and codes that are close together, this is several times faster than
+ * hashing.
  *
  *     #table[value - #base]  id of the key + 1, or 0
  *
- * The table is given up for good when values are too far apart for the number of rows.
+ * The table is abandoned permanently if the values are too far apart for the number of rows.
  */
 import { rangeOf } from "./dense_positions.ts";
 
-/** The number of slots in the largest table, which takes 16 MiB. */
+/** The maximum number of slots in a table, which then takes 16 MiB. */
 const PLACES_MAX: number = 2 ** 22;
 
 /** The maximum number of slots per row seen so far. A sparser table costs more than it saves. */
@@ -21,7 +21,7 @@ export class DirectGroupIds {
   #rowCount = 0;
   #isGivenUp = false;
 
-  /** The bytes that the table takes. */
+  /** The size of the table in bytes. */
   get bytes(): number {
     return this.#table.byteLength;
   }
@@ -43,14 +43,14 @@ export class DirectGroupIds {
     return isInt32 ? assignInt32(values, options) : assignFloat64(values, options);
   }
 
-  /** Sets the ids of values that were assigned elsewhere. */
+  /** Records the ids of values that were assigned elsewhere. */
   learn(values: Int32Array | Float64Array, ids: Uint32Array): void {
     for (let i = 0; i < values.length; i += 1) {
       this.#table[(values[i] ?? 0) - this.#base] = (ids[i] ?? 0) + 1;
     }
   }
 
-  /** Extends the table so that it has a slot for each of the values. */
+  /** Extends the table so that it has a slot for each of the given values. */
   #cover(values: Int32Array | Float64Array, rowCount: number): boolean {
     this.#rowCount += rowCount;
     const { length } = this.#table;
@@ -64,7 +64,7 @@ export class DirectGroupIds {
       this.#table = new Int32Array(0);
       return false;
     }
-    // Values mostly ascend, so free slots are added at the end to avoid copying the table with
+    // Values tend to ascend, so free slots are added at the end, to avoid copying the table with
     // every batch.
     const table = new Int32Array(Math.min(PLACES_MAX, Math.max(needed, 2 * length)));
     table.set(this.#table, length === 0 ? 0 : this.#base - min);
@@ -81,8 +81,8 @@ interface IdAssignment {
   readonly next: number;
 }
 
-// One loop for each kind of array, because a loop that processes both kinds runs several times
-// slower.
+// There is one loop for each kind of array, because a loop that processes both kinds runs several
+// times slower.
 
 function assignInt32(values: Int32Array, { base, into, next, table }: IdAssignment): Uint32Array {
   const found: number[] = [];

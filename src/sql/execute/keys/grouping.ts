@@ -2,8 +2,8 @@
  * Assigns group ids: equal keys get the same dense id, in order of first appearance. NULLs are
  * equal here.
  *
- * There are three ways to assign the ids of a batch, and one table of keys (`KeyHashTable`) that
- * every new key reaches: a key of one integer uses a table indexed by value
+ * There are three methods of assigning the ids of a batch, and all of them enter new keys into one
+ * table (`KeyHashTable`): a key of one integer uses a table indexed by value
  * (`direct_group_ids.ts`), a batch with few keys uses its own table (`dense_positions.ts`), and all
  * other keys are hashed.
  */
@@ -32,7 +32,8 @@ import { DirectGroupIds } from "./direct_group_ids.ts";
 import { KeyHashTable } from "./key_hash_table.ts";
 
 /**
- * The bytes of a group besides its key values, for the entry in the index and the aggregate states.
+ * The bytes that a group takes besides its key values, for its entry in the index and its aggregate
+ * states.
  */
 const GROUP_BYTES = 64;
 
@@ -45,7 +46,7 @@ const TABLE_ROWS_MIN = 64;
  */
 const COUNTED_GROUPS_SHARE = 0.25;
 
-/** The groups of a batch, whose rows are counted on demand. */
+/** The groups of a batch. Their rows are counted on demand. */
 class CountedGroups implements BatchGroups {
   readonly ids: Uint32Array;
   readonly groupCount: number;
@@ -77,7 +78,7 @@ function countsOf(ids: Uint32Array, groupCount: number): Uint32Array {
 }
 
 export interface GroupingOptions {
-  /** Whether `keysOf` will be called; default true. */
+  /** Whether `keysOf` will be called. The default is true. */
   readonly keepsKeys?: boolean;
 }
 
@@ -91,7 +92,7 @@ export class Grouping {
   /** The key values of each group, for columns whose values the index does not store. */
   readonly #keys: (Value[] | undefined)[];
   readonly #keepsKeys: boolean;
-  /** A buffer that each call reuses. */
+  /** A buffer that is reused by each call. */
   #ids = new Uint32Array(0);
 
   constructor(
@@ -148,7 +149,7 @@ export class Grouping {
     return this.#index.find(vectors, rowCount);
   }
 
-  /** Returns the rows that are the first of their group, in this call and all earlier calls. */
+  /** Returns the rows that are the first of their group in all calls so far. */
   newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
     let knownCount = this.groupCount;
     const ids = this.groupIdsOf(vectors, rowCount);
@@ -156,7 +157,7 @@ export class Grouping {
     let count = 0;
     if (knownCount === this.groupCount) return { rows, count };
     for (let row = 0; row < rowCount; row += 1) {
-      // Ids are dense and ascend with first appearance: a new one is the next one.
+      // Ids are dense and are assigned in order of first appearance, so a new key has the next id.
       if (ids[row] !== knownCount) continue;
       rows[count] = row;
       count += 1;
@@ -193,7 +194,7 @@ export class Grouping {
 
   /**
    * Whether the index assigns the expected ids to the rows. The index may already contain some keys
-   * from a batch that was hashed directly; their ids are then copied to the table.
+   * from a batch that was hashed directly; the ids of these keys are then copied to the table.
    */
   #isNew(vectors: readonly Vector[], rows: Uint32Array, ids: Uint32Array): boolean {
     const selection = { rows, count: rows.length };
@@ -248,7 +249,7 @@ export class Grouping {
     return this.#ids.length === rowCount ? this.#ids : this.#ids.subarray(0, rowCount);
   }
 
-  /** Returns the group id of each row from the index; new keys are added. */
+  /** Returns the group id of each row from the index, to which new keys are added. */
   #hash(vectors: readonly Vector[], rowCount: number): Uint32Array {
     const known = this.#index.count;
     const bytesBefore = this.#index.bytes;
@@ -266,7 +267,7 @@ export class Grouping {
     let known = next;
     let bytes = 0;
     for (let row = 0; row < ids.length; row += 1) {
-      // Ids are dense and ascend with first appearance: a new one is the next one.
+      // Ids are dense and are assigned in order of first appearance, so a new key has the next id.
       if (ids[row] !== known) continue;
       known += 1;
       for (let i = 0; i < this.#keys.length; i += 1) {

@@ -1,12 +1,12 @@
 /**
- * Finds ids by hash in a table with open addressing, whose pairs are stored in one array. At most
- * half of the pairs are used.
+ * Finds ids by hash in an open-addressing table, whose pairs are stored in one array. At most half
+ * of the pairs are used.
  *
  *     #slots[2 * i]       hash, probed from its low bits on
  *     #slots[2 * i + 1]   id + 1; 0 where the pair is free
  *
- * When the array doubles, pairs move to two positions that advance side by side, because the low
- * bits of a hash determine its position. So growing does not access memory at random.
+ * The low bits of a hash determine its position. When the array doubles, pairs are therefore copied
+ * to two positions that both advance steadily, so growing does not access memory at random.
  */
 const PAIRS_MIN = 64;
 
@@ -14,7 +14,10 @@ export class HashSlots {
   #slots = new Int32Array(2 * PAIRS_MIN);
   #count = 0;
 
-  /** Probing begins at `(hash << 1) & (length - 1)`. The slots change with each added id. */
+  /**
+   * The array of pairs, which may be replaced whenever an id is added. Probing begins at `(hash <<
+   * 1) & (length - 1)`.
+   */
   get slots(): Int32Array {
     return this.#slots;
   }
@@ -36,7 +39,7 @@ export class HashSlots {
     }
   }
 
-  /** Adds a hash at the free pair where its probing ended. */
+  /** Adds a hash at the free pair at which probing ended. */
   addAt(slot: number, hash: number, id: number): void {
     const slots = this.#slots;
     slots[slot] = hash;

@@ -19,10 +19,13 @@ import { CELL_BYTES, ColumnCodes } from "./column_codes.ts";
 import { HashSlots } from "./hash_slots.ts";
 import type { TextInterner } from "./text_interner.ts";
 
-/** Means no key, for rows whose key is unknown or contains a NULL that equals nothing. */
+/**
+ * The id of rows that have no key, because the key is unknown or contains a NULL that equals
+ * nothing.
+ */
 export const NO_KEY = -1;
 
-/** The initial capacity for hashes of a batch, and for keys. */
+/** The initial capacity for the hashes of a batch and for the keys. */
 const HASHES_MIN = 64;
 const KEYS_MIN = 32;
 const UINT32_SPAN = 4_294_967_296;
@@ -33,9 +36,9 @@ export class KeyHashTable {
   readonly #width: number;
   #keys: Float64Array<ArrayBuffer>;
   readonly #slots = new HashSlots();
-  /** For a key of one string: the interner, whose ids are the ids of the keys. */
+  /** For keys of one string: the interner, whose ids are also the ids of the keys. */
   readonly #texts: TextInterner | undefined;
-  /** Buffers that each call reuses, because batches may have only one row. */
+  /** Buffers that are reused by each call, because batches may have only one row. */
   #hashes = new Int32Array(HASHES_MIN);
   #count = 0;
 
@@ -51,7 +54,9 @@ export class KeyHashTable {
     return this.#texts?.count ?? this.#count;
   }
 
-  /** Returns the values in one column of consecutive keys; only for integers and strings. */
+  /**
+   * Returns the values in one column of consecutive keys. It supports only integers and strings.
+   */
   vectorOf(position: number, start: number, end: number): Vector {
     if (this.#texts !== undefined) return this.#texts.rangeOf(start, end);
     const keys = this.#keys;
@@ -63,7 +68,7 @@ export class KeyHashTable {
     return defined(this.#codes[position], "a key has a vector for each column").vectorOf(codes);
   }
 
-  /** The bytes that the keys take. */
+  /** The memory that the keys take, in bytes. */
   get bytes(): number {
     if (this.#texts !== undefined) return this.#texts.bytes;
     let bytes = this.#count * (8 + CELL_BYTES * this.#width);
@@ -101,7 +106,7 @@ export class KeyHashTable {
     return ids;
   }
 
-  /** Keeps only ids whose keys have the codes of their rows in this column. */
+  /** Discards ids whose keys have a different code in this column than their rows. */
   #confirm(position: number, codes: Float64Array, ids: Int32Array): void {
     const keys = this.#keys;
     const width = this.#width;
@@ -167,7 +172,7 @@ function isKeyAt(keys: Float64Array, id: number, key: Float64Array): boolean {
   return true;
 }
 
-/** Tells for each row whether its key contains NULL; undefined if none does. */
+/** Returns, for each row, whether its key contains NULL; undefined if no key does. */
 export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8Array | undefined {
   let found: Uint8Array | undefined;
   for (const vector of vectors) {
@@ -188,7 +193,7 @@ function fillHashes(codes: readonly Float64Array[], hashes: Int32Array, rowCount
 }
 
 // The constants are those of MurmurHash3 (Austin Appleby). Sums are truncated to 32 bits, so that
-// no sum becomes a double.
+// they never become doubles.
 
 const FIRST_MIX = 0x85ebca6b | 0;
 const SECOND_MIX = 0xc2b2ae35 | 0;

@@ -1,8 +1,8 @@
-/** Turns keys of several values into one string, for maps and sets. */
+/** Encodes keys of several values as one string, for maps and sets. */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
 
-/** Returns a string that is the same only for equal values; NULL equals NULL. */
+/** Returns a string that is equal only for equal values. NULL equals NULL. */
 export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
   let text = "";
   for (let i = 0; i < key.length; i += 1) {

@@ -1,13 +1,13 @@
 /**
  * Stores the rows that a join keeps in memory, column by column in the memory form of the column's
- * type: numbers stay numbers, so that nothing is allocated for each value; only text becomes
+ * type: numbers stay numbers, so that nothing is allocated for each value; only text is decoded to
  * strings.
  *
  * A join takes rows in the order of their partners, which is random, and often takes the same row
  * many times. Sorts and windows, which use `MaterialisedRows`, take each row once. With 2 M rows,
  * taking numbers or strings in random order from here is at least twice as fast as from the small
- * pages of `MaterialisedRows`, whose UTF-8 text is copied each time. The cost: adding text takes
- * three times as long, and garbage collection has to scan the strings.
+ * pages of `MaterialisedRows`, whose UTF-8 text is copied each time. The cost is that adding text
+ * takes three times as long, and that garbage collection has to scan the strings.
  */
 
 import { defined } from "../../../base/assert.ts";
@@ -26,12 +26,12 @@ import {
 import type { PageNumbers } from "./column_page.ts";
 import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 
-/** The initial capacity, which is small so that a join of few rows touches little memory. */
+/** The initial capacity. It is small, so that a join of few rows touches little memory. */
 const ROWS_MIN = 64;
 
 /**
  * The number of rows in a page. The first page of a column grows up to this size, so that most
- * columns are one array. Further rows go to further pages, and materialised rows never move. If
+ * columns are one array. More rows are added to further pages, and materialised rows never move. If
  * arrays doubled instead, a join of 400,000 rows would take a quarter more processor time.
  */
 const PAGE_BITS = 16;
@@ -51,7 +51,7 @@ class BuildColumn {
     this.#values = this.#kind === "any" ? [] : undefined;
   }
 
-  /** Adds rows. Returns the bytes that these rows take. */
+  /** Adds rows. Returns the memory that the rows take, in bytes. */
   append(vector: Vector, start: number, rowCount: number): number {
     if (this.#values === undefined && vector.kind !== this.#kind && !this.#fits(vector)) {
       this.#values = [];
@@ -68,7 +68,7 @@ class BuildColumn {
     return bytes;
   }
 
-  /** Returns the values of the first `count` listed rows. */
+  /** Returns the values of the first `count` of the listed rows. */
   take(rows: RowNumbers, count: number): Vector {
     const values = this.#values;
     if (values !== undefined) {
@@ -107,7 +107,10 @@ class BuildColumn {
     return into;
   }
 
-  /** Whether a vector of a different kind contains only numbers of this kind and NULLs. */
+  /**
+   * Whether a vector of a different representation contains only NULLs and numbers that fit this
+   * one.
+   */
   #fits(vector: Vector): boolean {
     if (vector.kind === "const") return typeof vector.value !== "bigint";
     return vector.kind === "any" && !vector.values.some((value) => typeof value === "bigint");
@@ -145,7 +148,7 @@ class BuildColumn {
     }
   }
 
-  /** Returns a page with room for this many rows. */
+  /** Returns a page with enough capacity for this many rows. */
   #reserve(page: number, rowCount: number): PageNumbers {
     const before = this.#numbers[page];
     if (before !== undefined && rowCount <= before.length) return before;
@@ -179,8 +182,8 @@ function pushTo(pages: Value[][], row: number, value: Value): void {
   defined(pages[row >>> PAGE_BITS], "every row lies on a page").push(value);
 }
 
-// One function for each kind of array, because a loop that processes several kinds runs 4 times
-// slower.
+// There is one function for each kind of array, because a loop that processes several kinds runs 4
+// times slower.
 
 function takeBytes(pages: readonly Uint8Array[], rows: RowNumbers, count: number): Uint8Array {
   const [only] = pages;
@@ -233,7 +236,7 @@ export class BuildColumns {
     return this.#rowCount;
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  /** Adds the rows of some columns. @throws {DatabaseError} MEMORY_EXCEEDED */
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;
     for (const [position, column] of this.#columns.entries()) {

@@ -1,6 +1,6 @@
 /**
- * Pages of {@linkcode PagedColumn}: up to a batch of values of one column, to which values are
- * appended until they are full. Vectors that were passed on do not change when further rows are
+ * Pages of {@linkcode PagedColumn}: each contains up to a batch of values of one column, and values
+ * are appended until it is full. Vectors that were passed on do not change when further rows are
  * added.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -56,7 +56,7 @@ export class NumberPage {
     return this.#numbers.length;
   }
 
-  /** Empties the page so that its memory can be reused. Returns whether that is possible. */
+  /** Empties the page so that its memory can be reused. Returns false if it cannot be reused. */
   restart(): boolean {
     this.#length = 0;
     this.#nulls = undefined;
@@ -92,10 +92,7 @@ export class NumberPage {
     return 16 * count;
   }
 
-  /**
-   * Appends a row from another page with the same representation. The page must have room for the
-   * row.
-   */
+  /** Appends a row from another page with the same representation. The page must not be full. */
   copyFrom(page: NumberPage, row: number): void {
     this.#numbers[this.#length] = page.#numbers[row] ?? 0;
     if (page.isNullAt(row)) this.#nullsFor()[this.#length] = 1;
@@ -182,7 +179,7 @@ export class TextPage {
     return this.bytes - before;
   }
 
-  /** Appends a row from another page. The page must have room for the row. */
+  /** Appends a row from another page. The page must not be full. */
   copyFrom(page: TextPage, row: number): void {
     const range = page.rangeOf(row);
     const at = this.byteCount;
@@ -257,7 +254,7 @@ export class TextPage {
     this.#nulls = nulls;
   }
 
-  /** Vectors that were passed on keep the previous buffer. */
+  /** Replaces the buffer by a larger one. Vectors that were passed on keep the previous buffer. */
   #reserveBytes(byteCount: number): void {
     const { bytes } = this.source;
     if (byteCount <= bytes.length) return;

@@ -14,7 +14,7 @@ export class MaterialisedRows {
   #columns: readonly PagedColumn[];
   readonly #memory: MemoryBudget;
   #rowCount = 0;
-  /** The bytes taken from the memory budget of the statement. */
+  /** The bytes that the rows take from the memory budget of the statement. */
   #bytes = 0;
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
@@ -27,7 +27,7 @@ export class MaterialisedRows {
     return this.#rowCount;
   }
 
-  /** The counted size of the rows. */
+  /** The size of the rows as counted against the memory budget. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -48,7 +48,7 @@ export class MaterialisedRows {
     return this.#columnAt(position).valueAt(row);
   }
 
-  /** Compares two rows by a key whose values are in a column. */
+  /** Compares two rows by the sort key in a column. */
   compare(
     { key, position }: { position: number; key: SortOrder },
     left: number,
@@ -79,7 +79,7 @@ export class MaterialisedRows {
     return { rowCount: end - start, columns };
   }
 
-  /** Returns the values of one column in these rows. */
+  /** Returns the values of one column for one batch of rows from `start` on. */
   columnFrom(position: number, start: number): Vector {
     return this.#columnAt(position).rangeFrom(start);
   }
@@ -118,7 +118,9 @@ export class MaterialisedRows {
     this.#hold(kept, { rowCount: order.length, bytes });
   }
 
-  /** Releases all rows and reuses their memory for further rows; earlier batches become invalid. */
+  /**
+   * Releases all rows and reuses their memory. Batches that were returned earlier become invalid.
+   */
   restart(): void {
     for (const column of this.#columns) column.restart();
     this.#rowCount = 0;

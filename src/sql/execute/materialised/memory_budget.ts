@@ -2,20 +2,23 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, isArrayValue, isRowValue, type Value } from "../../../types/mod.ts";
 
-/** The part of the budget that an operator may always use. */
+/** The divisor for the share of the budget that an operator may always use. */
 const CROWD_SHARE = 16;
 
-/** The part of the budget whose use leaves enough garbage to be worth a collection. */
+/**
+ * The divisor for the share of the budget whose use leaves enough garbage to make a collection
+ * worthwhile.
+ */
 const LARGE_SHARE = 4;
 
-/** Counts the memory of a statement by estimates: 16 bytes a cell, and the length of text. */
+/** Counts the memory of a statement by estimates: 16 bytes per cell, plus the length of strings. */
 export class MemoryBudget {
   readonly #bytesMax: number;
   readonly #around: MemoryBudget | undefined;
   readonly #isElastic: boolean;
   #bytes = 0;
   #bytesPeak = 0;
-  /** The part of the used bytes that elastic budgets have taken. */
+  /** The part of the used bytes that elastic budgets use. */
   #elasticBytes = 0;
 
   constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
@@ -30,8 +33,8 @@ export class MemoryBudget {
 
   /**
    * Whether the operator that uses this part should move its data to disk. Half of the whole budget
-   * is reserved for data that cannot be moved. Every part may keep some data, so that an operator
-   * does not write tiny files.
+   * is reserved for data that cannot be moved. Every part may keep some data in memory, so that an
+   * operator does not write tiny files.
    */
   get isCrowded(): boolean {
     const isMuch = this.#bytes > this.#bytesMax / CROWD_SHARE;
@@ -47,7 +50,7 @@ export class MemoryBudget {
     return this.#bytes;
   }
 
-  /** Whether so much memory was in use at some time that the garbage is worth collecting. */
+  /** Whether so much memory was in use at some time that a garbage collection is worthwhile. */
   get wasLarge(): boolean {
     return this.#bytesPeak > this.#bytesMax / LARGE_SHARE;
   }
@@ -58,15 +61,16 @@ export class MemoryBudget {
   }
 
   /**
-   * Creates a part that is never refused, for an operator that checks {@linkcode isCrowded} after
-   * each batch and then moves its data to disk, so that it exceeds the budget by a batch at most.
-   * That batch does not count against others: elastic parts count for at most their half.
+   * Creates a part that never refuses memory. It is for an operator that checks {@linkcode
+   * isCrowded} after each batch and moves its data to disk if necessary, so that it exceeds the
+   * budget by at most one batch. The excess does not reduce the memory of other operators: elastic
+   * parts count for at most half of the budget.
    */
   elastic(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this, { isElastic: true });
   }
 
-  /** Releases everything that was taken. The budget may be used again. */
+  /** Releases all memory that was taken from the budget. The budget may be used again. */
   close(): void {
     this.#give(this.#bytes, this.#elasticBytes);
   }
@@ -99,7 +103,8 @@ export class MemoryBudget {
   }
 
   /**
-   * @throws {DatabaseError} MEMORY_EXCEEDED if the statement would use more memory than allowed.
+   * Takes memory. @throws {DatabaseError} MEMORY_EXCEEDED if the statement would use more memory
+   * than allowed.
    */
   take(bytes: number): void {
     if (this.#isElastic) return this.#hold(bytes);
@@ -116,7 +121,7 @@ export class MemoryBudget {
   }
 }
 
-/** Returns the counted size of the rows of a batch. */
+/** Returns the size of the rows of a batch, as counted against a budget. */
 export function batchBytes({ columns, rowCount }: Batch): number {
   let bytes = 16 * rowCount * columns.length;
   for (const column of columns) {
@@ -132,7 +137,7 @@ export function batchBytes({ columns, rowCount }: Batch): number {
   return bytes;
 }
 
-/** Returns the counted size of a value that an operator keeps. */
+/** Returns the size of a value that an operator keeps, as counted against a budget. */
 export function bytesOf(value: Value): number {
   if (typeof value === "string") return 16 + 2 * value.length;
   if (typeof value !== "object" || value === null) return 16;

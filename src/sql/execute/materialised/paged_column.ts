@@ -6,7 +6,8 @@
  *     texts                      UTF-8, one after the other
  *     all else                   a list of values; so is a page that met a number beyond 2^53
  *
- * A full page never moves, and garbage collection sees a few arrays instead of millions of strings.
+ * A full page never moves, and garbage collection scans a few arrays instead of millions of
+ * strings.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -41,7 +42,7 @@ export class PagedColumn {
   readonly #type: DataType;
   readonly #form: ColumnForm;
   readonly #pages: ColumnPage[] = [];
-  /** Whether the order of the type is the byte order of its UTF-8 text. */
+  /** Whether values of the type are ordered by the bytes of their UTF-8 text. */
   readonly #isByteOrdered: boolean;
   #rowCount = 0;
 
@@ -51,7 +52,7 @@ export class PagedColumn {
     this.#isByteOrdered = isTextType(type) || type.kind === "unknown";
   }
 
-  /** Adds rows. Returns the counted size of these rows. */
+  /** Adds rows. Returns their size, as counted against a memory budget. */
   append(vector: Vector, rowCount: number): number {
     let bytes = 0;
     for (let start = 0; start < rowCount; ) {
@@ -118,7 +119,7 @@ export class PagedColumn {
     return defined(this.#pages[row >>> PAGE_BITS], "every row lies on a page");
   }
 
-  /** Returns the page to which a part is appended, in a representation that can store the part. */
+  /** Returns the page to which a part is to be appended. Its representation can store the part. */
   #pageFor(part: VectorPart, held: number): ColumnPage {
     const index = this.#rowCount >>> PAGE_BITS;
     if (index === this.#pages.length) this.#pages.push(this.#newPage());
@@ -149,7 +150,7 @@ export class PagedColumn {
     return vectorFromValues(this.#type, values);
   }
 
-  /** Fills a page that has room for the requested rows. */
+  /** Copies the requested rows to a page that is large enough. */
   #takeNumbers(taken: NumberPage, order: RowNumbers, start: number): Vector {
     const end = start + taken.capacity;
     for (let i = start; i < end; i += 1) {

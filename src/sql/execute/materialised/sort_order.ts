@@ -7,7 +7,7 @@ export interface SortOrder {
   readonly nullsFirst: boolean;
 }
 
-/** Orders two values of one sort key. */
+/** Compares two values of one sort key in the order of that key. */
 export function compareByKey(
   { type, isDescending, nullsFirst }: SortOrder,
   left: Value,
@@ -27,6 +27,6 @@ export function compareByKey(
 function numericOrder(type: DataType, left: number, right: number): number {
   if (left < right) return -1;
   if (left > right) return 1;
-  // Equal, or NaN.
+  // The values are equal, or one of them is NaN.
   return left === right ? 0 : compareValues(type, left, right);
 }

@@ -69,11 +69,11 @@ export interface AggregateOptions extends SpillOptions {
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
-/** The state of one aggregate. */
+/** The states of one aggregate, one per group. */
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
-  /** Applies DISTINCT and ORDER BY of the call to rows before they are added to the state. */
+  /** Applies DISTINCT and ORDER BY of the call to rows before they are added to a state. */
   readonly rows: AggregateRows | undefined;
 }
 
@@ -87,7 +87,7 @@ export class Aggregate implements Operator {
   readonly #growing: MemoryBudget;
   /** The number of rows that states keep. */
   #keptCount = 0;
-  /** The number of groups yielded so far; undefined while the input lasts. */
+  /** The number of groups yielded so far; undefined until the input has ended. */
   #position: number | undefined;
   /** The rows of groups that are not in memory. */
   #partitions: Partitions | undefined;
@@ -135,7 +135,7 @@ export class Aggregate implements Operator {
     this.#giveBack();
   }
 
-  /** Releases the memory that the groups take. */
+  /** Releases the memory of the groups. */
   #giveBack(): void {
     for (const { rows } of this.#accumulators) rows?.close();
     this.#site.close();
@@ -162,7 +162,7 @@ export class Aggregate implements Operator {
     return 0;
   }
 
-  /** Without GROUP BY there is one group, even over no rows. */
+  /** Returns the number of groups. Without GROUP BY, there is one group even over no rows. */
   #groupCount(): number {
     return this.#keyTypes.length === 0 ? 1 : this.#groups.groupCount;
   }
@@ -185,7 +185,7 @@ export class Aggregate implements Operator {
 
   #divideIfDue(): void {
     if (this.#partitions === undefined && this.#options.keys.length > 0 && this.#site.isDue) {
-      // The groups of empty grouping sets stay in memory, whether or not they have rows yet.
+      // The groups of empty grouping sets always stay in memory, even before they have rows.
       this.#makeGroupsOfEmptySets();
       this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
     }
@@ -279,15 +279,15 @@ export class Aggregate implements Operator {
   }
 
   /**
-   * Returns the number of groups whose results are computed together: as many groups as keep about
-   * one batch of rows in their states.
+   * Returns the number of groups whose results are computed together. It is chosen so that their
+   * states keep about one batch of rows.
    */
   #groupsTogether(groupCount: number): number {
     const rowsEach = Math.ceil(this.#keptCount / groupCount);
     return Math.max(1, Math.floor(BATCH_ROWS_MAX / Math.max(1, rowsEach)));
   }
 
-  /** A set without keys has one group, even over no rows. */
+  /** Creates the group of each set without keys, which exists even over no rows. */
   #makeGroupsOfEmptySets(): void {
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
       if (set.length === 0) this.#groups.groupIdsOf(this.#keysOfSet(number, []), 1);
@@ -312,8 +312,8 @@ export class Aggregate implements Operator {
 }
 
 /**
- * Returns the number of columns that a call needs in a row on disk, for its arguments, filter
- * result and sort keys.
+ * Returns the number of columns of a spilled row that a call needs: for its arguments, its filter
+ * result and its sort keys.
  */
 function widthOf({ args, filter, orderBy }: AggregateColumn): number {
   return args.length + (filter === undefined ? 0 : 1) + orderBy.length;
@@ -330,8 +330,8 @@ function divisionFor(
 }
 
 /**
- * Returns the columns that all calls need. Nothing is evaluated for rows that the filter of a call
- * excludes.
+ * Returns the columns that all calls need. For rows that the filter of a call excludes, its columns
+ * are not evaluated.
  */
 function spilledArguments(
   aggregates: readonly AggregateColumn[],

@@ -2,8 +2,8 @@
  * Applies DISTINCT and ORDER BY of an aggregate call by selecting and ordering the rows that it
  * aggregates.
  *
- * The rows of a call, with the numbers of their groups, pass the same operators as rows of queries,
- * and so go to disk in the same way if there are too many:
+ * The rows of a call, together with their group ids, pass through the same operators as the rows of
+ * queries, and are spilled to disk in the same manner:
  *
  *     rows ──► sort ──in order, at the end──► first ones of equal rows ──► the aggregate
  */
@@ -20,13 +20,13 @@ export interface AggregateRowsOptions extends SpillOptions {
   readonly isDistinct: boolean;
   readonly orderBy: readonly SortKey[];
   /**
-   * Whether the aggregate has groups. Otherwise all rows are in group 0, and no group number is
-   * stored with a row.
+   * Whether the aggregate has groups. If not, all rows are in group 0, and no group id is stored
+   * with a row.
    */
   readonly isGrouped: boolean;
 }
 
-/** Rows with the numbers of the groups that they belong to. */
+/** Rows, with the ids of their groups. */
 export interface GroupedRows {
   /** The group of each row; if undefined, all rows are in group 0. */
   readonly groups: BatchGroups | undefined;
@@ -38,9 +38,9 @@ export class AggregateRows {
   readonly #options: AggregateRowsOptions;
   readonly #sorted: SortedRows | undefined;
   readonly #distinct: DistinctRows | undefined;
-  /** The position of the column with the first argument. */
+  /** The position of the column that contains the first argument. */
   readonly #argumentStart: number;
-  /** A number greater than the number of every group so far. */
+  /** An upper bound for the group ids so far (exclusive). */
   #groupCount = 0;
 
   constructor(options: AggregateRowsOptions) {
@@ -77,7 +77,7 @@ export class AggregateRows {
   }
 
   /**
-   * Yields the rows that could not be aggregated before all rows had arrived, a batch at a time.
+   * Yields, one batch at a time, the rows that could not be aggregated before all rows had arrived.
    */
   *rest(): Generator<GroupedRows, void> {
     for (const batch of this.#restBatches()) {
@@ -119,7 +119,10 @@ export class AggregateRows {
   }
 }
 
-/** Sorts by group, so that rows of one group are together when they are aggregated. */
+/**
+ * Returns sort keys that begin with the group, so that the rows of one group are aggregated
+ * together.
+ */
 function sortKeys(
   orderBy: readonly SortKey[],
   { isGrouped, keyStart }: { keyStart: number; isGrouped: boolean },

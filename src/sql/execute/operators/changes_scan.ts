@@ -2,8 +2,8 @@
  * Reads the changes of one owner of a table between two seqs, in ascending order, with the values
  * before and after each change as JSON.
  *
- * Rows that a transaction has staged are no changes yet. The history above the first seq is
- * complete, so the version that a change replaced is always there.
+ * Rows that a transaction has staged do not count as changes yet. The history above the first seq
+ * is complete, so the version that a change replaced can always be read.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../../base/seq.ts";
@@ -30,7 +30,7 @@ import { holdsFromStart, type Operator, type OperatorFactory } from "../context/
 import { compileScalar } from "../evaluate/scalar.ts";
 import { droppedMeanwhile, ownerOf } from "./scan.ts";
 
-/** The number of changes in a batch. Making the JSON of one takes some microseconds. */
+/** The number of changes in a batch. Creating the JSON of one change takes some microseconds. */
 const BATCH_CHANGES = 256;
 
 const MICROS_PER_MS = 1000;
@@ -62,7 +62,7 @@ interface ChangesScanOptions {
   readonly upTo: Seq;
 }
 
-/** A column of the table, and where its values are in a batch. */
+/** A column of the table, and the position of its values in a batch. */
 interface ReadColumn {
   readonly name: string;
   readonly type: DataType;
@@ -127,7 +127,7 @@ class ChangesScan implements Operator {
       case 4:
         return made(JSONB, batch, (row) => {
           if (batch.hasOld[row] === 1) return jsonOf(this.#columns, batch.oldColumns, row);
-          // A tombstone has the last values of its row.
+          // A tombstone contains the last values of its row.
           return batch.deleted[row] === 1 ? jsonOf(this.#columns, batch.columns, row) : null;
         });
       default:

@@ -6,8 +6,9 @@
  *
  *     deciding ──crowded──► dividing ──end──► each partition by itself
  *
- * Rows that were passed on earlier precede all rows on disk, so the order of the input can be kept:
- * the first rows of each partition form a run sorted by arrival, and the runs are merged.
+ * Rows that were passed on before precede all rows on disk. The order of the input can therefore be
+ * preserved: the first rows of each partition form a run sorted by arrival, and the runs are
+ * merged.
  */
 import { type Batch, type DataType, DOUBLE, keepRows } from "../../../types/mod.ts";
 import {
@@ -32,7 +33,7 @@ type PartitionOperator = (partition: number) => Operator | undefined;
 export interface DistinctOptions extends SpillOptions {
   readonly on: readonly Evaluator[];
   readonly types: readonly DataType[];
-  /** The types of the columns, given if rows must keep their order. */
+  /** The types of the columns; given only if the order of the rows must be preserved. */
   readonly ordered?: readonly DataType[] | undefined;
 }
 
@@ -54,7 +55,7 @@ export class DistinctRows {
     this.#groups = new Grouping(options.types, this.#site.memory, { keepsKeys: false });
   }
 
-  /** Returns the rows of a batch that are the first of their groups, as far as known. */
+  /** Returns the rows of a batch that are known to be the first of their groups. */
   firstsOf(batch: Batch): Batch {
     const vectors = this.#options.on.map((evaluate) => evaluate(batch, this.#options.context));
     if (this.#partitions === undefined) {
@@ -75,7 +76,7 @@ export class DistinctRows {
     return NO_ROWS;
   }
 
-  /** Returns the next of the rows that were written to disk, once all rows have arrived. */
+  /** Returns the next batch of the rows that were written to disk. All rows must have arrived. */
   next(): Batch | undefined {
     if (this.#later === undefined && this.#partitions !== undefined) {
       this.#later = this.#workOn(this.#partitions);
@@ -94,7 +95,7 @@ export class DistinctRows {
     this.#partitions = this.#site.partitions(width + arrivalWidth, this.#options.types);
   }
 
-  /** Returns a column of ascending numbers if the order must be kept. */
+  /** Returns a column of ascending numbers if the order must be preserved. */
   #arrivals(rowCount: number): Batch["columns"] {
     if (this.#options.ordered === undefined) return [];
     const start = this.#arrivalCount;
@@ -104,7 +105,7 @@ export class DistinctRows {
   }
 
   #workOn(partitions: Partitions): Operator {
-    // From here on, the known groups are not needed.
+    // From here on, the known groups are no longer needed.
     this.#site.close();
     const { on, ordered, context, types } = this.#options;
     const inner = ordered === undefined ? undefined : [...ordered, DOUBLE];

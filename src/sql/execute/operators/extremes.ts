@@ -1,7 +1,7 @@
 /**
  * Yields one row with the first value from each of several ordered inputs, or NULL for an input
- * without values. If an input gives up, because few of its rows pass the conditions, all results
- * are computed from all rows instead.
+ * without values. If an input stops early, because few of its rows satisfy the conditions, all
+ * results are computed from all rows instead.
  */
 import {
   type Batch,
@@ -17,7 +17,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import type { OrderedTableScan } from "../sort/ordered_table_scan.ts";
 
 export interface Extreme {
-  /** The rows sorted by the value; `scan` is the scan that reads them. */
+  /** The rows sorted by the value. `scan` is the scan that supplies the rows. */
   readonly rows: Operator;
   readonly scan: OrderedTableScan;
   readonly value: Evaluator;
@@ -28,7 +28,7 @@ export interface ExtremesOptions {
   readonly extremes: readonly Extreme[];
   /** The types of the results. */
   readonly types: readonly DataType[];
-  /** Computes the results from all rows. */
+  /** Creates an operator that computes the results from all rows. */
   readonly plain: () => Operator;
 }
 
@@ -64,7 +64,7 @@ export class Extremes implements Operator {
     this.#plain?.close();
   }
 
-  /** Returns the first value from an input, or undefined if its scan has given up. */
+  /** Returns the first value from an input, or undefined if its scan has stopped early. */
   #firstValue({ rows, scan, value }: Extreme): Value | undefined {
     const { context } = this.#options;
     for (;;) {

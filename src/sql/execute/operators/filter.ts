@@ -25,7 +25,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 export interface FilterOptions {
   readonly context: ExecutionContext;
   readonly condition: Selector;
-  /** Positions of the output columns; columns that only the condition reads are dropped. */
+  /** The positions of the output columns. Columns that only the condition reads are dropped. */
   readonly kept: readonly number[];
 }
 
@@ -34,7 +34,7 @@ export class Filter implements Operator {
   readonly #input: Operator;
   readonly #options: FilterOptions;
   /**
-   * Memory for the row numbers of a batch, which is reused because new arrays would not be in the
+   * Memory for the row numbers of a batch. It is reused, because a new array would not be in the
    * processor cache.
    */
   #rows = new Uint32Array(0);
@@ -157,7 +157,7 @@ export interface PortionSourceOptions {
   readonly types: readonly DataType[];
 }
 
-/** Yields some columns of rows that are produced in portions. */
+/** Yields some columns of rows that are computed in portions. */
 export class PortionSource implements Operator {
   readonly #portions: Iterator<readonly Row[]>;
   readonly #positions: readonly number[];
@@ -212,7 +212,7 @@ export function rowsFromBatch({ columns, rowCount }: Batch): Row[] {
   return rows;
 }
 
-/** Skips `offset` rows, then passes at most `limit`. */
+/** Skips `offset` rows, and then passes on at most `limit` rows. */
 export class Limit implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
@@ -253,7 +253,10 @@ export class Limit implements Operator {
   }
 }
 
-/** Reads the value of LIMIT or OFFSET. @throws {DatabaseError} VALUE_OUT_OF_RANGE if negative. */
+/**
+ * Converts the value of LIMIT or OFFSET to a row count. @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ * if negative.
+ */
 export function rowCountFrom(value: Value, clause: "LIMIT" | "OFFSET"): number {
   if (value === null) return clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
   const count = Number(value);

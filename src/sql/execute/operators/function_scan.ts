@@ -1,6 +1,6 @@
 /**
- * Produces the rows of table functions lazily, either standalone or for each row of an input.
- * Several functions run side by side until all have ended; a function that has ended is padded with
+ * Produces the rows of table functions lazily, either once or for each row of an input. Several
+ * functions run side by side until all have ended; a function that ends earlier is padded with
  * NULL.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -20,7 +20,7 @@ import type { Operator } from "../context/operator.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import { columnsFromRows } from "./filter.ts";
 
-/** One function with its arguments compiled. */
+/** One table function with its compiled arguments. */
 export interface CompiledCall {
   readonly call: BoundTableFunction;
   readonly args: readonly ((context: ExecutionContext) => Value)[];
@@ -83,7 +83,7 @@ export interface ExpandOptions {
     readonly call: BoundTableFunction;
     readonly args: readonly Evaluator[];
   }[];
-  /** The number of columns, from the first, that are passed on from the input. */
+  /** The number of leading input columns that are passed on. */
   readonly keptCount: number;
   /** The result types of the functions. */
   readonly types: readonly DataType[];
@@ -98,7 +98,7 @@ interface Expanding {
   sources: readonly FunctionRows[] | undefined;
 }
 
-/** The number of input rows between two checks of the time. */
+/** The number of input rows between two time checks. */
 const ROWS_PER_LOOK = 1024;
 
 /** Joins each row of an input with the rows that its functions return. */

@@ -1,5 +1,5 @@
 /**
- * Runs WITH entries: rows that are read in several places of a statement, and recursive queries.
+ * Runs WITH entries: entries that are read in several places of a statement, and recursive queries.
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
@@ -15,7 +15,7 @@ import { Grouping } from "../keys/grouping.ts";
 import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** Reads rows that several readers share. */
+/** Reads rows that several consumers share. */
 export class SharedRowsReader implements Operator {
   readonly #shared: SharedRows;
   #position = 0;
@@ -92,15 +92,19 @@ export interface RecursionOptions {
 
 export class Recursion implements Operator {
   readonly #options: RecursionOptions;
-  /** The rows yielded so far; used without ALL, where each distinct row is yielded once. */
+  /** The rows yielded so far. It is used without ALL, where each distinct row is yielded once. */
   readonly #seen: Grouping | undefined;
   #step: Operator;
-  /** The rows of the current step, which become the working table of the next step. */
+  /**
+   * The rows that the current step has computed, which become the working table of the next step.
+   */
   #made: MaterialisedRows;
   #working: MaterialisedRows | undefined;
-  /** The working tables of the context of the steps: the own one changes with each step. */
+  /**
+   * The working tables that the steps can read. The table of this recursion changes with each step.
+   */
   readonly #tables: Map<BoundRecursion, MaterialisedRows>;
-  /** The memory budget of the current step and of the answers of its subqueries. */
+  /** The memory budget of the current step and of the results of its subqueries. */
   readonly #memory: MemoryBudget;
   #answers: StepAnswers | undefined;
   #rowCount = 0;
@@ -132,7 +136,7 @@ export class Recursion implements Operator {
     this.#endStep();
   }
 
-  /** Returns the rows to yield, which the next step also reads. */
+  /** Returns the rows that are yielded and that the next step reads. */
   #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {
@@ -153,7 +157,10 @@ export class Recursion implements Operator {
     this.#memory.close();
   }
 
-  /** Explains, for a DECIMAL without room, that the steps compute it. */
+  /**
+   * Returns the next rows of the current step. If a DECIMAL overflows, the error gets a hint that
+   * the steps compute its value.
+   */
   #stepped(): Batch | undefined {
     try {
       return this.#step.next();
@@ -163,7 +170,7 @@ export class Recursion implements Operator {
     }
   }
 
-  /** Begins the next step. Returns false if the recursion has ended. */
+  /** Starts the next step. Returns false if the recursion has ended. */
   #begin(): boolean {
     const { recursion, context, types } = this.#options;
     const before = this.#working;
@@ -176,7 +183,8 @@ export class Recursion implements Operator {
     }
     this.#made = before ?? new MaterialisedRows(types, context.memory);
     this.#tables.set(recursion, working);
-    // The operators of a step may serve the next one, unless its subqueries have answers.
+    // The operators of a step can be reused for the next step, unless subqueries have results that
+    // depend on the step.
     const goesOn = this.#answers?.isUsed === false && this.#step.restart?.() === true;
     if (!goesOn) this.#makeStep();
     return true;

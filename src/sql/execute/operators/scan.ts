@@ -37,7 +37,7 @@ import { holdsFromStart, type Operator } from "../context/operator.ts";
 import type { StagedRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
-/** The owner for a user who has never written and so has no rows. */
+/** The owner of a user who has never written and therefore has no rows. */
 const NOBODY = -1;
 
 /** Returns the owner of the rows that a principal reads and writes in a table. */
@@ -54,33 +54,33 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
-  /** The earlier moment at which the table is read; absent for the snapshot. */
+  /** The earlier moment at which the table is read; absent if it is read at the snapshot. */
   readonly past?: PastRead | undefined;
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
-  /** The row groups to read, if several readers divide the query. */
+  /** The row groups to read, if the query is divided among several readers. */
   readonly share?: ScanShare | undefined;
   /**
-   * A scan of {@linkcode scannedIds} that finds the wanted rows in a different way, in any order.
-   * The operator closes this scan.
+   * A scan with the columns of {@linkcode scannedIds} that finds the needed rows by other means, in
+   * any order. The operator closes this scan.
    */
   readonly source?: Scan | undefined;
   /** Called once with the numbers of row groups read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
 
-/** Yields every row in the caller's scope, in ascending seq. */
+/** Yields every row of one owner in a table, in ascending order of seq. */
 export class TableScan implements Operator {
   readonly #options: TableScanOptions;
   readonly #scan: Scan;
   /**
-   * The number of key columns that only a transaction needs, which are dropped before a batch is
-   * passed on.
+   * The number of key columns that are read only to compare rows with staged rows. They are dropped
+   * before a batch is passed on.
    */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
-  /** The remaining staged rows, set once all stored rows are read. */
+  /** The remaining staged rows; undefined until all stored rows have been read. */
   #overlay: Iterator<StagedRow, void> | undefined;
   #isClosed = false;
 
@@ -117,10 +117,7 @@ export class TableScan implements Operator {
     this.#scan.close();
   }
 
-  /**
-   * Drops rows whose keys the transaction has written, except for changes that the transaction has
-   * undone.
-   */
+  /** Drops rows whose keys the transaction has written, except for changes that cancel out. */
   #withoutStaged(batch: Batch): Batch {
     const { context, table, columnIds } = this.#options;
     const staged = context.staged?.stagedOf(table.tableId, ownerOf(context.principal, table));
@@ -169,7 +166,10 @@ function hasStaged({ context, past, table }: ScannedTable): boolean {
   return past === undefined && context.staged?.hasStaged(table.tableId) === true;
 }
 
-/** Returns the ids of the columns to read. In a transaction, these include the key columns. */
+/**
+ * Returns the ids of the columns to read. In a transaction with staged rows, these include the key
+ * columns.
+ */
 export function scannedIds(options: ScannedTable): readonly number[] {
   const { columnIds, table } = options;
   return hasStaged(options) ? [...columnIds, ...table.primaryKey] : columnIds;
@@ -202,12 +202,12 @@ function openScan(options: TableScanOptions): Scan {
 }
 
 /**
- * The number of rows that are looked up between two checks of the time. Each look-up may decompress
- * blocks, which takes up to 0.1 ms.
+ * The number of rows that are looked up between two time checks. A look-up may decompress blocks,
+ * which takes up to 0.1 ms.
  */
 const LOOKUPS_MAX = 16;
 
-/** Yields the rows with some distinct keys, in the order of the keys. */
+/** Yields the rows with the given keys, which are distinct, in the order of the keys. */
 export class KeyLookup implements Operator {
   readonly #options: TableScanOptions;
   readonly #keys: Iterator<Row, void>;
@@ -225,7 +225,7 @@ export class KeyLookup implements Operator {
     context.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
-      // For a single value, a typed array is not worthwhile.
+      // For a single value, a typed array would not pay off.
       if (values.length === 1) return { kind: "any", length: 1, values };
       return vectorFromValues(typeOf(table, columnId), values);
     });
@@ -236,7 +236,7 @@ export class KeyLookup implements Operator {
     this.#isDone = true;
   }
 
-  /** Returns the next existing rows, or an empty list at the end. */
+  /** Returns the next rows that exist, or an empty list at the end. */
   #lookUp(): Row[] {
     const { columnIds, context, past, table } = this.#options;
     const rows: Row[] = [];
@@ -254,14 +254,14 @@ export class KeyLookup implements Operator {
   }
 }
 
-/** Selects a row, and the moment at which it is read. */
+/** A row to read, and the moment at which it is read. */
 interface KeyRead extends Pick<TableScanOptions, "columnIds" | "past"> {
   readonly key: Row;
 }
 
 /**
- * Reads the live row with a key as the run sees it: a staged row of the transaction comes before a
- * stored row, unless an earlier state is read.
+ * Reads the live row with a key. A staged row of the transaction takes precedence over the stored
+ * row, unless an earlier state is read.
  */
 export function readRow(
   context: ExecutionContext,
@@ -291,8 +291,8 @@ export function readRow(
 }
 
 /**
- * Replaces an error from the store: a table that was bound and no longer exists was dropped while
- * the statement ran, and the store does not know the name of that table.
+ * Replaces the store's error about a missing table, which does not contain the table's name. A
+ * table that was bound and no longer exists was dropped while the statement ran.
  */
 export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry): unknown {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") return error;
@@ -303,7 +303,7 @@ export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry
   );
 }
 
-/** Whether the changes of a transaction to a key cancel out: INSERT, then DELETE. */
+/** Whether the changes of a transaction to a key cancel out, as INSERT and then DELETE do. */
 function isNothing({ isDeleted, stored }: StagedRow): boolean {
   return isDeleted && stored === undefined;
 }
@@ -312,7 +312,7 @@ function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Va
   const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
   if (columnId === DELETED_COLUMN_ID) return isDeleted;
-  // A tombstone will contain the values that were stored last, not the values of the transaction.
+  // A tombstone will contain the last stored values, not values from the transaction.
   const values = isDeleted ? (stored ?? row) : row;
   return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }

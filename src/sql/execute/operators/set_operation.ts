@@ -1,8 +1,8 @@
 /**
  * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs are equal here.
  *
- * INTERSECT and EXCEPT count the rows of the right side, then the left side streams. With ALL, a
- * row of the left side uses up one equal row; without ALL, it is yielded at most once.
+ * INTERSECT and EXCEPT first count the rows of the right side, and then stream the left side. With
+ * ALL, a row of the left side uses up one equal row; without ALL, it is yielded at most once.
  */
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
@@ -45,7 +45,9 @@ export interface SetOperationOptions extends SpillOptions {
   readonly right: Operator;
 }
 
-/** Rows of both sides that were written to disk because their groups are not in memory. */
+/**
+ * The rows of both sides whose groups are not in memory, and which were therefore written to disk.
+ */
 interface Divided {
   readonly left: Partitions;
   readonly right: Partitions;
@@ -61,8 +63,9 @@ export class SetOperation implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   /**
-   * The remaining number of right rows for each group. Without ALL, a group that was yielded has
-   * none left for INTERSECT, and one for EXCEPT, so that it is not yielded again.
+   * The remaining number of right rows for each group. Without ALL, the number is set to 0 for
+   * INTERSECT and to 1 for EXCEPT once a row of the group was yielded, so that the group is not
+   * yielded again.
    */
   readonly #counts: number[] = [];
   #isCounted = false;
@@ -112,8 +115,8 @@ export class SetOperation implements Operator {
   }
 
   /**
-   * Returns the rows whose groups are in memory, with the ids of these groups. All other rows go to
-   * their partitions.
+   * Returns the rows whose groups are in memory, with the ids of the groups. All other rows are
+   * written to partitions.
    */
   #groupIdsOf(
     batch: Batch,

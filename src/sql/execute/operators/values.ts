@@ -1,6 +1,6 @@
 /**
- * Yields the rows of VALUES, which are computed for each run or were known when the statement was
- * bound.
+ * Yields the rows of VALUES. They are either computed in each run or were known when the statement
+ * was bound.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -29,7 +29,7 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
 /** The number of rows that are compiled and computed together. */
 const ROWS_TOGETHER = 256;
 
-/** The rows in a plan, which are compiled by the first run that reaches them. */
+/** The compiled rows of a plan. They are compiled by the first run that reaches them. */
 class CompiledRows {
   readonly #rows: readonly (readonly BoundExpression[])[];
   readonly #compiled: ((context: ExecutionContext) => Value)[][] = [];

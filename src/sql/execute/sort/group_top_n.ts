@@ -1,15 +1,16 @@
 /**
- * Reduces the input of a sort if DISTINCT ON keeps only the first row of each group, or a window
- * only the first rows of each partition: only the rows of each group are kept that the sort would
- * put first, so that the sort receives only slightly more rows than there are groups.
+ * Reduces the input of a sort if DISTINCT ON needs only the first row of each group, or a window
+ * only the first rows of each partition. Of each group, only the rows that the sort would put first
+ * are kept, so the sort receives only slightly more rows than there are groups.
  *
  *     holding ──end──► yielding what is held
  *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
  *
- * The output may contain further rows of a group: the sort and the operator above it select again.
+ * The output may contain more rows of a group than needed, because the sort and the operator above
+ * it select again.
  *
- * The rows count as many if more than 32,768 are kept, or more than one of four input rows. The
- * newest of 1,000 groups among 300,000 rows are found ten times as fast.
+ * The operator stops selecting if it keeps more than 32,768 rows, or more than one in four input
+ * rows. The newest of 1,000 groups among 300,000 rows are found ten times as fast.
  */
 import {
   type Batch,
@@ -36,7 +37,7 @@ export interface GroupTopNOptions {
   readonly onTypes: readonly DataType[];
   /** The sort keys in which the rows of a group may differ. */
   readonly keys: readonly SortKey[];
-  /** The number of rows needed from each group, 1 to {@linkcode GROUP_TOP_N_MAX}. */
+  /** The number of rows needed from each group, between 1 and {@linkcode GROUP_TOP_N_MAX}. */
   readonly rowsMax: number;
 }
 
@@ -49,22 +50,24 @@ export const GROUP_TOP_N_MAX = 64;
 interface First {
   readonly keys: readonly Value[];
   /**
-   * The row's number among the materialised rows, or within its batch until the batch is
+   * The number of the row among the materialised rows, or within its batch until the batch is
    * materialised.
    */
   row: number;
 }
 
 /**
- * The number of surplus materialised rows, beyond the first rows of each group, before the surplus
- * is released.
+ * The number of surplus rows that are kept in memory, beyond the first rows of each group, before
+ * they are released.
  */
 const SLACK_ROWS = 8192;
 
-/** The maximum number of first rows. With more first rows, sorting all rows takes about as long. */
+/**
+ * The maximum number of first rows that are kept. With more, sorting all rows takes about as long.
+ */
 const ROWS_MAX = 32_768;
 
-/** The number of input rows after which the share of first rows is checked. */
+/** The number of input rows after which the operator checks whether it reduces the input enough. */
 const TRIED_ROWS = 16_384;
 const SHARE_MIN = 4;
 
@@ -74,7 +77,7 @@ export class GroupTopN implements Operator {
   readonly #memory: MemoryBudget;
   readonly #groups: Grouping;
   readonly #rows: MaterialisedRows;
-  /** The first rows of each group, in order. */
+  /** The first rows of each group, in sort order. */
   readonly #firsts: First[][] = [];
   #firstCount = 0;
   #rowCount = 0;
@@ -140,7 +143,10 @@ export class GroupTopN implements Operator {
       rowCount,
     );
     const vectors = keys.map((key) => key.evaluate(batch, context));
-    /** The first rows of the batch, in its order. */
+    /**
+     * The rows of this batch that are among the first rows of their groups, in the order of the
+     * batch.
+     */
     const found = new Set<First>();
     for (let row = 0; row < rowCount; row += 1) {
       const group = numbers[row] ?? 0;
@@ -188,7 +194,7 @@ export class GroupTopN implements Operator {
     return false;
   }
 
-  /** Releases rows that were among the first only for a while. */
+  /** Releases rows that were among the first rows only temporarily. */
   #cut(): void {
     const order = this.#rowsInOrder();
     const places = new Map<number, number>();

@@ -1,7 +1,7 @@
 /**
- * Reads a table sorted by a column, for a query that needs only the first few rows. The scan gives
- * up if few rows pass the conditions above it: reading in order then takes longer than reading
- * everything.
+ * Reads a table sorted by a column, for a query that needs only the first few rows. The scan stops
+ * early if few rows satisfy the conditions above it, because reading in order then takes longer
+ * than reading everything.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { OrderedScan } from "../../../storage/mod.ts";
@@ -16,15 +16,16 @@ import { holdsFromStart, type Operator } from "../context/operator.ts";
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
- * The number of rows that are read beyond the needed rows: one row on an exclusive bound, and one
- * row that shows that the sort value has advanced. If these rows do not suffice, each further batch
- * has twice as many rows.
+ * The number of rows that are read in addition to the needed rows: one row on an exclusive bound,
+ * and one row that shows that the sort value has advanced. If these rows do not suffice, each
+ * further batch has twice as many rows.
  */
 const FURTHER_ROWS = 2;
 
 /**
- * The share of a table that may be read in order in vain. A row with three columns takes 1 µs in
- * this way, and 4 ns in a scan with a condition on one of them.
+ * The share of a table that may be read in order before the scan stops early. Reading a row with
+ * three columns in order takes 1 µs; a scan with a condition on one of the columns takes 4 ns per
+ * row.
  */
 const VAIN_SHARE_MAX: number = 1 / 512;
 
@@ -33,7 +34,10 @@ export class OrderedTableScan implements Operator {
   readonly #scan: OrderedScan;
   readonly #rowsWanted: number;
   #batchRows: number;
-  /** The number of versions to pass before giving up; known once the first rows are needed. */
+  /**
+   * The number of versions that are read before the scan stops early; set once the first rows are
+   * needed.
+   */
   #passedMax: number | undefined;
   #isInVain = false;
 
@@ -45,7 +49,7 @@ export class OrderedTableScan implements Operator {
     holdsFromStart(this);
   }
 
-  /** Whether the scan has given up. Such a scan has ended although there are further rows. */
+  /** Whether the scan has stopped early. It then returns no more rows although there are some. */
   get isInVain(): boolean {
     return this.#isInVain;
   }

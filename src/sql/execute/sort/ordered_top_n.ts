@@ -1,13 +1,13 @@
 /**
- * Yields the first n rows of a sort whose input arrives sorted by the first keys: reading ends once
- * n rows have arrived and the first keys have changed, and then the rows are sorted by all keys.
+ * Yields the first n rows of a sort whose input arrives sorted by the first keys. Reading ends once
+ * n rows have arrived and the first keys have changed; the rows are then sorted by all keys.
  *
  *     taking ──n rows, the next has other keys──► sorting ──► yielding
  *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain sort
  *
  * If the input is sorted by all keys and no condition drops rows, the rows before an OFFSET are
- * only counted, which is twenty times as fast. If few rows pass the conditions, they are tested on
- * a 512th of the rows in vain.
+ * only counted, which is twenty times as fast. If few rows satisfy the conditions, reading a 512th
+ * of the rows in order was wasted.
  */
 import { type Batch, constVector, type Value, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -19,17 +19,20 @@ import type { SortKey } from "./sort_key.ts";
 
 export interface OrderedTopNOptions {
   readonly context: ExecutionContext;
-  /** Reads from the scan, and keeps the order of the scan. */
+  /** Reads from the scan, and preserves its order. */
   readonly input: Operator;
   readonly scan: OrderedTableScan;
-  /** Sorts the same rows, read in any order, and leaves out the first `leftOut` rows. */
+  /**
+   * Sorts the same rows without relying on their order, and omits the first `leftOut` rows of the
+   * result.
+   */
   readonly plain: (leftOut: number) => Operator;
   readonly sortOver: (input: Operator) => Operator;
   /** The first keys, by which the input is sorted. */
   readonly keys: readonly SortKey[];
-  /** The number of rows needed, from the first row or after the skipped rows. */
+  /** The number of rows needed, counted from the first row after the skipped rows. */
   readonly rowsMax: number;
-  /** The number of first rows that are only counted, because the caller drops them. */
+  /** The number of leading rows that are only counted, because the consumer drops them. */
   readonly skipped: number;
   readonly columnCount: number;
 }
@@ -81,11 +84,11 @@ export class OrderedTopN implements Operator {
   }
 }
 
-/** Passes rows on until the first n rows of the sort are among them. */
+/** Passes on rows until they include the first n rows of the sort. */
 class TopRows implements Operator {
   readonly #options: OrderedTopNOptions;
   #rowCount = 0;
-  /** The keys of row n. */
+  /** The keys of the n-th row. */
   #lastKeys: readonly Value[] | undefined;
   #isDone = false;
 
@@ -119,7 +122,7 @@ class TopRows implements Operator {
     return batch;
   }
 
-  /** Whether a row with some keys comes after row n and after all rows equal to row n. */
+  /** Whether a row with the given keys sorts after the n-th row and all rows equal to it. */
   #isBehind(values: readonly Value[]): boolean {
     const last = this.#lastKeys;
     if (last === undefined) return false;

@@ -28,7 +28,7 @@ interface KeyBound {
   readonly bytes: Buffer | undefined;
 }
 
-/** Whether NaN takes part, which the operators of numbers do not order. */
+/** Whether NaN is involved. The comparison operators of numbers do not order it. */
 function isNanAmong(bound: Value, vector: Vector): boolean {
   return Number.isNaN(bound) || mayHoldNan(vector);
 }
@@ -36,7 +36,7 @@ function isNanAmong(bound: Value, vector: Vector): boolean {
 export class RowBound {
   readonly #keys: readonly KeyBound[];
 
-  /** @param values The keys of the last materialised row. */
+  /** @param values The keys of the last of the n materialised rows. */
   constructor(keys: readonly Ordering[], values: readonly Value[]) {
     this.#keys = keys.map((key, i) => {
       const value = values[i] ?? null;
@@ -46,8 +46,8 @@ export class RowBound {
   }
 
   /**
-   * Returns the rows that precede the bound. A row equal to the bound does not, because it arrived
-   * later.
+   * Returns the rows that precede the bound. A row equal to the bound arrived later, so it does not
+   * precede it.
    */
   rowsBefore(vectors: readonly Vector[], rowCount: number): Selection {
     const rows = new Uint32Array(rowCount);
@@ -89,7 +89,9 @@ export class RowBound {
   }
 }
 
-/** Rows of a batch are compared with each other if the batch has this many times n rows. */
+/**
+ * The rows of a batch are compared with each other if their number is at least this many times n.
+ */
 const LEADING_SHARE = 4;
 
 /**
@@ -126,7 +128,7 @@ export function leadingRows(
   return { rows, count };
 }
 
-/** Replaces the first and least value of a binary heap. */
+/** Replaces the smallest value of a binary heap, which is its first element. */
 function replaceLeast(heap: Float64Array, value: number): void {
   let at = 0;
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * Sorts materialised rows by some keys; equal rows keep their order of arrival.
+ * Sorts materialised rows by some keys. Equal rows keep their order of arrival.
  *
  *     first key as words ──radix sort──► rows by these ──rows with equal words──► compared
  *                          many are equal: by the words of the other keys, then again by these
@@ -24,19 +24,17 @@ const DIGIT_COUNT = 2 ** DIGIT_BITS;
 const WORD_BITS = 32;
 
 /**
- * The other keys are also turned into words if more rows than this share equal another row in the
- * first key.
+ * If more rows than this share have the same first key as another row, the other keys are also
+ * converted to words.
  */
 const EQUAL_SHARE_MAX: number = 1 / 8;
 
-/**
- * The number of rows that are moved between two checks of the time, which takes a few milliseconds.
- */
+/** The number of rows that are moved between two time checks, which takes a few milliseconds. */
 const MOVED_PER_LOOK = 262_144;
 
 /**
- * Returns the numbers of materialised rows, sorted by keys whose values are stored from a column
- * on.
+ * Returns the numbers of the materialised rows in sort order. The values of the keys are stored in
+ * the columns from a given one on.
  */
 export function rowOrder(
   rows: MaterialisedRows,
@@ -76,7 +74,7 @@ interface KeyWords {
 
 const NO_WORDS: KeyWords = { words: [], areAll: false };
 
-/** Returns the words of keys, up to the first key whose words are inexact. */
+/** Returns the words of the keys, up to and including the first key whose words are inexact. */
 function wordsOf(
   rows: MaterialisedRows,
   keys: readonly SortOrder[],
@@ -92,7 +90,8 @@ function wordsOf(
 }
 
 /**
- * Whether so many rows have equal words that comparing them takes longer than computing all words.
+ * Whether so many rows have equal words that comparing these rows takes longer than computing all
+ * words.
  */
 function isOftenEqual(order: Uint32Array, words: readonly Uint32Array[]): boolean {
   let count = 0;
@@ -114,7 +113,7 @@ function comparison(rows: MaterialisedRows, keys: readonly SortOrder[], keyStart
   };
 }
 
-/** Sorts rows by their words; rows with equal words keep their order. */
+/** Sorts rows by their words. Rows with equal words keep their order. */
 function radixOrder(
   words: readonly Uint32Array[],
   numbers: Uint32Array,
@@ -197,7 +196,7 @@ function areEqual(words: readonly Uint32Array[], left: number, right: number): b
   return true;
 }
 
-/** Half of all sorts have only two rows, which need only one comparison. */
+/** Sorts two rows with one comparison. Half of all ranges have only two rows. */
 function sortPair(order: Uint32Array, start: number, compare: Compare): void {
   const left = order[start] ?? 0;
   const right = order[start + 1] ?? 0;

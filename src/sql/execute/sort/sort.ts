@@ -36,7 +36,7 @@ export interface SortedRowsOptions extends SpillOptions {
 /** The number of rows beyond n that a top-n keeps before it releases the surplus. */
 const SLACK_ROWS = 8192;
 
-/** Returns the first `rowsMax` rows in sorted order; `rowsMax` may be Infinity. */
+/** Returns the first `rowsMax` rows in sort order; `rowsMax` may be Infinity. */
 function firstOf(order: Uint32Array, rowsMax: number): Uint32Array {
   return order.length > rowsMax ? order.subarray(0, rowsMax) : order;
 }
@@ -86,11 +86,11 @@ export class SortedRows {
   readonly #types: readonly DataType[];
   readonly #keyStart: number;
   #order: Uint32Array | undefined;
-  /** The number of rows yielded. */
+  /** The number of rows yielded so far. */
   #position = 0;
   #runs: SortedRuns | undefined;
   #merge: RunMerge | undefined;
-  /** The bound on further rows, set once as many rows are stored as are needed. */
+  /** The bound that further rows must precede; set once as many rows are stored as are needed. */
   #bound: RowBound | undefined;
 
   constructor(options: SortedRowsOptions) {
@@ -104,7 +104,7 @@ export class SortedRows {
   add(batch: Batch): void {
     const { keys, rowsMax, context } = this.#options;
     const keyVectors = keys.map((key) => key.evaluate(batch, context));
-    // Only the columns to yield are stored. The input may have further columns, which only keys
+    // Only the columns to yield are stored. The input may have further columns that only the keys
     // read.
     const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
@@ -125,7 +125,7 @@ export class SortedRows {
     this.#site.close();
   }
 
-  /** Returns the rows of a batch that may be among the first rows. */
+  /** Returns the rows of a batch that may be among the first n rows. */
   #needed(keyVectors: readonly Vector[], rowCount: number): Selection {
     const { keys, rowsMax } = this.#options;
     const [first] = keys;

@@ -1,6 +1,6 @@
 /**
- * Represents a sort key as integers, by which a radix sort orders rows without comparing them.
- * Values that cannot be expressed exactly are ordered by comparison.
+ * Represents sort keys as integers, so that a radix sort can order rows without comparing them.
+ * Rows whose values the integers do not represent exactly are ordered by comparison.
  */
 import { type DataType, typeOrder, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -8,8 +8,8 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { SortOrder } from "../materialised/sort_order.ts";
 
 /**
- * The words of one sort key. Rows with lower words come first in the sort; equal words decide
- * nothing.
+ * The words of one sort key. Rows with lower words come first; the order of rows with equal words
+ * is left open.
  */
 export interface SortWords {
   /** Arrays that contain one word per row each, the most significant words first. */
@@ -21,8 +21,8 @@ export interface SortWords {
 const WORD_BYTES = 4;
 
 /**
- * The number of words for a double and for a string. A string has three words, because the twelve
- * bytes after the common prefix of all strings distinguish nearly all rows.
+ * The number of words for a double. A string has three words, because the twelve bytes after the
+ * common prefix of all strings distinguish nearly all rows.
  */
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;
@@ -77,7 +77,7 @@ const HALVES = new Uint32Array(DOUBLE.buffer);
 const SIGN = 0x80000000;
 
 /**
- * Writes the bits of doubles so that they ascend like the numbers: the sign bit is inverted, and
+ * Writes the bits of doubles so that they ascend with the numbers: the sign bit is inverted, and
  * for negative numbers all other bits are inverted as well. Returns whether a double represents
  * each value exactly.
  */
@@ -88,7 +88,8 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
     const value = numberAt(vector, row);
     if (typeof value === "bigint") areExact = false;
     const number = Number(value);
-    // Negative zero equals zero. NaN has many forms; this one is above infinity.
+    // Negative zero is written as zero. NaN has many bit patterns; the one used here sorts above
+    // infinity.
     DOUBLE[0] = Number.isNaN(number) ? Number.NaN : number + 0;
     const sign = HALVES[1] ?? 0;
     const mask = sign >= SIGN ? -1 : 0;
@@ -98,7 +99,7 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
   return areExact;
 }
 
-/** The words for NULL are arbitrary here. */
+/** Returns a number, or any number for NULL, whose words are overwritten later. */
 function numberAt(vector: Vector, row: number): number | bigint {
   switch (vector.kind) {
     case "i32":
@@ -115,7 +116,7 @@ function numberAt(vector: Vector, row: number): number | bigint {
 }
 
 /**
- * Returns the length of the common prefix of all strings, which for URLs may be longer than the
+ * Returns the length of the common prefix of all strings. For URLs, it may be longer than the
  * words.
  */
 function sharedLengthOf(
@@ -159,7 +160,7 @@ function sharedStart(
 
 /**
  * Writes the bytes of strings from `from` on, padded with zeros. Returns whether the words
- * represent each string completely and no words equal the words of NULL.
+ * represent each string completely and no string has the words of NULL.
  */
 function writeTexts(
   { bytes, length, nulls, offsets }: Utf8Vector,
@@ -176,7 +177,7 @@ function writeTexts(
   const lengthMax = from + WORD_BYTES * into.length;
   for (let row = 0; row < length; row += 1) {
     const end = offsets[row + 1] ?? 0;
-    // A trailing zero byte looks like padding.
+    // A trailing zero byte cannot be distinguished from padding.
     if (end - (offsets[row] ?? 0) > lengthMax || bytes[end - 1] === 0) return false;
   }
   return nulls === undefined;
@@ -193,7 +194,10 @@ function turn(word: Uint32Array): void {
   for (let row = 0; row < word.length; row += 1) word[row] = ~(word[row] ?? 0);
 }
 
-/** No number has these words, and strings that have them are compared with NULL. */
+/**
+ * Writes the words for NULL. No number has these words, and strings that have them are compared
+ * with NULL.
+ */
 function writeNulls(vector: Vector, into: readonly Uint32Array[], areFirst: boolean): void {
   const word = areFirst ? 0 : -1;
   const isAny = vector.kind === "any";

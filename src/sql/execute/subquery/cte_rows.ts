@@ -33,7 +33,7 @@ interface SpilledRows {
 }
 
 /**
- * Rows are kept in memory while it suffices, then on disk. The file is removed at the end of the
+ * Keeps rows in memory while it suffices, and then on disk. The file is removed at the end of the
  * statement.
  */
 export class CteRows implements SharedRows {
@@ -48,7 +48,7 @@ export class CteRows implements SharedRows {
   #spilled: SpilledRows | undefined;
   #isOver = false;
 
-  /** @param onUnused Called when the last reader left before all rows were computed. */
+  /** @param onUnused Called when the last consumer stops before all rows are computed. */
   constructor(
     cte: BoundCte,
     { onUnused, context }: { context: ExecutionContext; onUnused: () => void },
@@ -101,7 +101,7 @@ export class CteRows implements SharedRows {
     this.#onUnused();
   }
 
-  /** Releases all rows, which will not be read again. */
+  /** Releases all rows. They will not be read again. */
   close(): void {
     if (!this.#isOver) this.#input.close();
     this.#spilled?.file.close();
@@ -130,8 +130,8 @@ function append({ blocks, file, starts }: SpilledRows, start: number, batch: Bat
 }
 
 /**
- * Returns the last of some ascending numbers that is not above a limit; the first is never above
- * it.
+ * Returns the last of some ascending numbers that does not exceed a limit. The first number never
+ * exceeds it.
  */
 function lastAtMost(numbers: readonly number[], number: number): number {
   let low = 0;

@@ -1,9 +1,10 @@
 /**
- * Finds the answers of a subquery whose outer references are keys: the rows of the subquery are
- * read once, without the condition that compares with the outer references, and each outer row
- * finds its own rows by key.
+ * Finds the results of a subquery whose outer references are keys. The rows of the subquery are
+ * read once, without the condition that compares them with the outer references, and each outer row
+ * finds its rows by key.
  *
- * A row with a NULL key answers for no outer row, and LIMIT and OFFSET count the rows of each key.
+ * A row with a NULL key belongs to no outer row, and LIMIT and OFFSET apply to the rows of each
+ * key.
  */
 import type { Batch, Row } from "../../../types/mod.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
@@ -15,7 +16,7 @@ import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
 import type { KeyedProgram } from "./subquery_program.ts";
 
 export class KeyedAnswers {
-  /** The answer for a key without rows. */
+  /** The result for a key without rows. */
   withoutRows: SubqueryAnswer;
   readonly #subquery: BoundSubquery;
   readonly #program: KeyedProgram;
@@ -42,7 +43,7 @@ export class KeyedAnswers {
     const batch = operator.next();
     if (batch === undefined) return true;
     const { columnCount, keyTypes } = this.#program;
-    // The keys may be followed by columns that only ORDER BY of the query reads.
+    // The keys may be followed by columns that only the ORDER BY of the query reads.
     const keys = batch.columns.slice(columnCount, columnCount + keyTypes.length);
     const bytesBefore = this.#index.bytes;
     const numbers = this.#index.add(keys, batch.rowCount);
@@ -68,7 +69,7 @@ export class KeyedAnswers {
     if (!entry.answer.isDecided) entry.answer.add(row, this.#held);
   }
 
-  /** @param outerValues The values of the outer references, for each outer row. */
+  /** @param outerValues The values of the outer references for each outer row. */
   answersFor(outerReferences: Batch, context: ExecutionContext): SubqueryAnswer[] {
     const { rowCount } = outerReferences;
     const keys = this.#program.keys.map((key) => key(outerReferences, context));

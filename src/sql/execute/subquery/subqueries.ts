@@ -1,14 +1,14 @@
 /**
- * Answers the subqueries of one execution.
+ * Computes the results of the subqueries of one execution.
  *
- * A subquery without outer references is read once per run. A subquery with a keyed form is also
- * read once, and its rows are found by key, as in a hash join whose streaming side is the outer
- * query. Any other subquery is read for each new set of outer values, and its answers are cached.
- * Each subquery is read when its value is first needed. A plan keeps compiled code; the answers
- * belong to the execution.
+ * A subquery without outer references runs once per execution. A subquery with a keyed form also
+ * runs once, and its rows are found by key, as in a hash join whose streaming side is the outer
+ * query. Any other subquery runs for each new set of outer values, and its results are cached. Each
+ * subquery runs when its value is first needed. The compiled code belongs to the plan, and the
+ * results belong to the execution.
  *
- * If the keyed form fails, the subquery is read for each set of outer values instead: rows that no
- * outer row needs must not fail the statement.
+ * If the keyed form fails, the subquery runs for each set of outer values instead, because rows
+ * that no outer row needs must not fail the statement.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../../base/limits.ts";
@@ -33,15 +33,17 @@ import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
 import { type KeyedProgram, programOf, type SubqueryProgram } from "./subquery_program.ts";
 
 /**
- * The answers to the subqueries of one execution, which its inner queries share. A step of a
- * recursion keeps separate answers for every query that reads the rows of the previous step, at any
- * depth, and shares the others with the query around it.
+ * The results of the subqueries of one execution, which its inner queries share. A step of a
+ * recursion keeps separate results for every query that reads the rows of the previous step, at any
+ * depth, and shares all other results with the enclosing query.
  */
 export class Subqueries implements StepAnswers {
   readonly #states = new Map<BoundSubquery, SubqueryState>();
   /** The rows of WITH entries, by the outer values on which they depend, if any. */
   readonly #rows = new WeakMap<ExecutionContext["outer"], Map<BoundCte, CteRows>>();
-  /** The context of the statement or of the step, whose memory budget pays for kept answers. */
+  /**
+   * The context of the statement or of the step, whose memory budget is charged for cached results.
+   */
   readonly #context: ExecutionContext;
   readonly #step: RecursionStep | undefined;
   isUsed = false;
@@ -102,7 +104,7 @@ export class Subqueries implements StepAnswers {
   }
 }
 
-/** The recursion of a step, and the answers of the enclosing run. */
+/** The recursion of a step, and the results of the enclosing run. */
 interface RecursionStep {
   readonly around: Subqueries;
   readonly recursion: BoundRecursion;
@@ -112,7 +114,7 @@ function isOfStep(query: BoundSelect, { recursion }: RecursionStep): boolean {
   return recursionsAround(query).has(recursion);
 }
 
-/** The outer values of a query that is read once for all sets of outer values. */
+/** The outer values for a query that runs once for all sets of outer values. */
 const NO_OUTER_VALUES: ReadonlyMap<number, Value> = new Map();
 
 /** The state of one subquery in a run. */
@@ -120,7 +122,7 @@ class SubqueryState {
   readonly #subquery: BoundSubquery;
   readonly #program: SubqueryProgram;
   readonly #context: ExecutionContext;
-  /** The answers by the outer values as text, which is "" without outer references. */
+  /** The results by outer values as text, which is "" without outer references. */
   readonly #answers = new Map<string, SubqueryAnswer>();
   #keyed: KeyedAnswers | "failed" | undefined;
 
@@ -130,7 +132,7 @@ class SubqueryState {
     this.#context = context;
   }
 
-  /** Returns the answer for each outer row if the answers are found by key; otherwise undefined. */
+  /** Returns the result for each outer row if the results are found by key; otherwise undefined. */
   keyedAnswers(outerValues: readonly Vector[], rowCount: number): SubqueryAnswer[] | undefined {
     const { keyed } = this.#program;
     if (outerValues.length === 0 || keyed === undefined) return undefined;
@@ -140,7 +142,7 @@ class SubqueryState {
   }
 
   /**
-   * Returns the answer for one set of outer values. @throws {DatabaseError} The errors of the
+   * Returns the result for one set of outer values. @throws {DatabaseError} The errors of the
    * query.
    */
   answerFor(outerValues: readonly Value[]): SubqueryAnswer {
@@ -164,7 +166,7 @@ class SubqueryState {
     return new InnerContext(this.#context, { outer, memory });
   }
 
-  /** @param context The context whose memory budget pays for the answer. */
+  /** @param context The context whose memory budget is charged for the result. */
   #read(
     context: InnerContext,
     { build, columnCount }: { build: OperatorFactory; columnCount: number },
@@ -196,8 +198,8 @@ class SubqueryState {
 }
 
 /**
- * Reads a query, whose operators keep rows only while it runs. @param step Returns true once the
- * query has ended.
+ * Runs a query. Its operators keep rows only while it runs. @param step Returns true once the query
+ * has ended.
  */
 function drained(
   context: InnerContext,
@@ -217,7 +219,7 @@ function drained(
   }
 }
 
-/** Adds the rows of the next batch. Returns whether the answer is complete. */
+/** Adds the rows of the next batch. Returns whether the result is complete. */
 function addRows(
   answer: SubqueryAnswer,
   operator: Operator,

@@ -21,19 +21,16 @@ import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 
 type QuantifiedForm = Extract<SubqueryForm, { kind: "any" | "all" }>;
 
-/** The bytes of an answer besides its values. */
+/** The bytes that a result takes besides its values. */
 const ANSWER_BYTES = 96;
 
-/**
- * The number of rows that decide the value for each form of subquery. Further rows need not be
- * read.
- */
+/** Returns how many rows decide the value of a form of subquery. Further rows need not be read. */
 function rowsWanted({ kind }: SubqueryForm): number {
   switch (kind) {
     case "exists":
       return 1;
     case "scalar":
-      // A second row is read to report the fault.
+      // A second row is read in order to report that there is more than one.
       return 2;
     default:
       return Number.POSITIVE_INFINITY;
@@ -109,7 +106,7 @@ export class SubqueryAnswer {
     const hasNull = operands.includes(null);
     if (!hasNull && keys.has(keyOf(operands, types))) return true;
     if (operands.length === 1) return hasNull || withNull.length > 0 ? null : false;
-    // Two rows may be equal if every pair of values without NULL is equal.
+    // Two rows may be equal if each pair of values is equal or contains a NULL.
     const candidates = hasNull ? this.#rows : withNull;
     return candidates.some((row) => mayEqual(row, operands, types)) ? null : false;
   }
@@ -122,8 +119,8 @@ interface Pairs {
 }
 
 /**
- * The first unequal pair of values decides the order of rows; a NULL before that pair makes the
- * order unknown.
+ * Compares rows in order. The first unequal pair of values decides; a NULL before that pair makes
+ * the result unknown.
  */
 function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: Pairs): Value {
   let last: Value = null;
@@ -138,7 +135,8 @@ function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: 
 }
 
 /**
- * Compares rows by their order, or combines the results for their pairs of values with AND or OR.
+ * Compares rows by their order, or compares each pair of values and combines the results with AND
+ * or OR.
  */
 function compared(form: QuantifiedForm, pairs: Pairs): Value {
   const { evaluates, operator } = form;
@@ -158,7 +156,7 @@ function compared(form: QuantifiedForm, pairs: Pairs): Value {
 }
 
 interface AnswerMembers {
-  /** The keys of the rows without NULL. */
+  /** The keys of the rows that contain no NULL. */
   readonly keys: ReadonlySet<string | number | bigint | boolean>;
   readonly withNull: readonly Row[];
 }
@@ -173,7 +171,7 @@ function membersOf(rows: readonly Row[], types: readonly DataType[]): AnswerMemb
   return { keys, withNull };
 }
 
-/** Returns the key of values without NULL. */
+/** Returns the key of a row whose values are not NULL. */
 function keyOf(
   values: readonly Value[],
   types: readonly DataType[],
@@ -194,7 +192,7 @@ function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType
 }
 
 /**
- * Returns the values of one row for the columns that the query yields, which are the first in the
+ * Returns the values of one row in the columns that the query yields, which come first in the
  * batch.
  */
 export function rowOf({ columns }: Batch, row: number, columnCount: number): Row {

@@ -14,7 +14,7 @@ import { compileScalar } from "../evaluate/scalar.ts";
 import { rowCountFrom } from "../operators/filter.ts";
 
 export interface SubqueryProgram {
-  /** The plan that is read for each set of outer values, or once without outer references. */
+  /** The plan that runs for each set of outer values, or once if there are no outer references. */
   readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
@@ -25,7 +25,7 @@ export interface KeyedProgram {
   readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
-  /** The keys, which are evaluated over the vectors of the outer references in order. */
+  /** The keys, evaluated over the vectors of the outer references in order. */
   readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   readonly limit: (context: ExecutionContext) => number;
@@ -35,7 +35,7 @@ export interface KeyedProgram {
 
 const PROGRAMS = new WeakMap<BoundSubquery, SubqueryProgram>();
 
-/** Returns the same object at each call. */
+/** Returns the compiled code of a subquery, which is the same object at each call. */
 export function programOf(subquery: BoundSubquery): SubqueryProgram {
   const known = PROGRAMS.get(subquery);
   if (known !== undefined) return known;
@@ -45,7 +45,7 @@ export function programOf(subquery: BoundSubquery): SubqueryProgram {
     root,
     build: buildPlan(root),
     columnCount: query.outputs.length,
-    // If the plan finds rows by key for each outer row, no table of all rows is needed.
+    // If the plan looks up rows by key for each outer row, no table of all rows is needed.
     keyed:
       keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.outerIds),
   };
@@ -53,7 +53,7 @@ export function programOf(subquery: BoundSubquery): SubqueryProgram {
   return program;
 }
 
-/** Returns the plans that a subquery reads: its keyed form, if any, and the query itself. */
+/** Returns the plans of a subquery: its keyed form, if any, and the query itself. */
 export function plansOfSubquery(subquery: BoundSubquery): readonly PlanNode[] {
   const { keyed, root } = programOf(subquery);
   return [keyed?.root ?? root];

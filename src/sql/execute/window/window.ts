@@ -14,8 +14,8 @@
  * ends after a certain amount of such work.
  *
  * Aggregates are carried from frame to frame. An aggregate that cannot remove rows, such as a sum
- * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with earlier
- * results, so calls that turn all rows into one long value are computed last.
+ * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with the results
+ * of earlier calls, so calls that aggregate all rows into one long value are computed last.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -65,13 +65,13 @@ export interface WindowOperatorOptions extends SpillOptions {
 /** The number of rows that calls may read, and of values that they may return, in one batch. */
 const WORK_MAX = 250_000;
 
-/** The number of rows between two checks of the time in the search for the end of a partition. */
+/** The maximum number of rows that calls read, plus values that they return, in one batch. */
 const SEARCHED_PER_LOOK = 16_384;
 
 /** The bytes of a row besides its values, for its position in the order and its group. */
 const ROW_BYTES = 24;
 
-/** A value that is computed for each row on arrival, and the column that stores the value. */
+/** A value that is computed for each row on arrival, and the column that stores it. */
 interface HeldValue {
   readonly evaluate: Evaluator;
   readonly type: DataType;
@@ -100,7 +100,7 @@ export class WindowOperator implements Operator {
   #order: Uint32Array = new Uint32Array();
   #columns: readonly WindowColumn[] = [];
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
-  /** The next row to yield, and its group in the partition. */
+  /** The next row to yield, and the index of its peer group in the partition. */
   #row = 0;
   #group = 0;
 
@@ -109,7 +109,7 @@ export class WindowOperator implements Operator {
     for (const key of [...options.partition, ...options.order]) this.#hold(key);
     this.#callColumns = options.calls.map((call) => this.#columnsOf(call));
     this.#types = [...options.keptTypes, ...this.#values.map(({ type }) => type)];
-    // Without PARTITION BY, all rows are needed in memory together.
+    // Without PARTITION BY, all rows must be in memory together.
     this.#site = new SpillSite(options, { isPossible: options.partition.length > 0 });
     this.#materialised = new MaterialisedRows(this.#types, this.#site.memory);
     this.#callMemory = options.context.memory.nested();
@@ -187,7 +187,7 @@ export class WindowOperator implements Operator {
     return rowOrder(this.#materialised, this.#sortKeys, { keyStart: kept.length, context });
   }
 
-  /** Starts to yield from the materialised rows. */
+  /** Starts yielding the materialised rows in the given order. */
   #begin(order: Uint32Array): void {
     const rows = new WindowRows(this.#materialised, order);
     this.#order = order;
@@ -228,7 +228,7 @@ export class WindowOperator implements Operator {
     this.#loadNext();
   }
 
-  /** Loads the next partitions, which replace the yielded ones. */
+  /** Loads the next partitions, which replace the partitions that were yielded. */
   #loadNext(): void {
     this.#materialised = defined(this.#merge, "the runs are being merged").load();
     this.#begin(Uint32Array.from({ length: this.#materialised.rowCount }, (_, row) => row));
@@ -284,7 +284,7 @@ export class WindowOperator implements Operator {
     return work;
   }
 
-  /** Moves the partition and the group to the next row. */
+  /** Advances the partition and the peer group to the next row. */
   #step(rows: WindowRows): void {
     if (this.#row === this.#partition.end) {
       this.#partition = this.#partitionFrom(this.#row, rows);
@@ -320,22 +320,23 @@ export class WindowOperator implements Operator {
 
 interface MergedPartitionsOptions {
   readonly types: readonly DataType[];
-  /** The keys, whose values are in the columns from `keyStart` on. */
+  /** The keys. Their values are in the columns from `keyStart` on. */
   readonly keys: readonly SortKey[];
   readonly keyStart: number;
   readonly context: ExecutionContext;
 }
 
 /**
- * Yields whole partitions of a window, one after another, from sorted runs: rows are loaded until
- * they fill a batch or the memory. The last partition is then incomplete.
+ * Yields whole partitions of a window, one after another, from sorted runs. Rows are loaded until
+ * they fill a batch or the memory. The last partition is then incomplete, and is kept for the next
+ * load.
  */
 class MergedPartitions {
   readonly #merge: RunMerge;
   readonly #options: MergedPartitionsOptions;
   /** The memory budget of the rows that were loaded last. */
   #memory: MemoryBudget;
-  /** The first rows of the following partition. */
+  /** The rows of the next partition that have been loaded so far. */
   #rest: Batch | undefined;
   #isOver = false;
 
@@ -391,7 +392,7 @@ class MergedPartitions {
     this.#memory.close();
   }
 
-  /** Whether a row is in the same partition as the previous row. */
+  /** Whether a row belongs to the same partition as the previous row. */
   #areEqual(rows: MaterialisedRows, row: number): boolean {
     const { keyStart, keys } = this.#options;
     return keys.every((key, i) => {

@@ -32,7 +32,7 @@ export interface FrameAggregateOptions {
   /** The columns that contain the arguments. */
   readonly args: readonly number[];
   readonly argumentTypes: readonly DataType[];
-  /** The column that tells which rows count; if undefined, all rows count. */
+  /** The column that contains the filter result; if undefined, all rows count. */
   readonly filter: number | undefined;
   readonly frames: FrameFinder;
   /** Whether every frame reaches to the end of its partition. */
@@ -43,7 +43,7 @@ export interface FrameAggregateOptions {
 /** The number of rows between two checks of the time. */
 const ROWS_PER_LOOK = 4096;
 
-/** The unit in which the memory for rows that a state keeps is counted. */
+/** The unit in which memory is taken for rows that a state keeps. */
 const TAKEN_BYTES = 16_384;
 
 const NOTHING: FrameRange = {
@@ -56,7 +56,7 @@ const NOTHING: FrameRange = {
 
 export class FrameAggregate implements WindowColumn {
   readonly #options: FrameAggregateOptions;
-  /** The memory budget of the states, which is released when a partition ends. */
+  /** The memory budget of the states. It is released when a partition ends. */
   readonly #memory: MemoryBudget;
   readonly #extreme: ExtremeQueue | undefined;
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
@@ -67,7 +67,8 @@ export class FrameAggregate implements WindowColumn {
   #last = NOTHING;
   #lastValue: Value = null;
   /**
-   * The value of the aggregate from each row to the end of the partition, computed on first use.
+   * For each row, the value of the aggregate from that row to the end of the partition; computed on
+   * first use.
    */
   #suffixes: Value[] | undefined;
   #work = 0;
@@ -103,7 +104,7 @@ export class FrameAggregate implements WindowColumn {
   }
 
   #valueOf(frame: FrameRange): Value {
-    // A state that keeps its rows computes its value from all of them.
+    // A state that keeps its rows computes its value from all of them, which counts as work.
     if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
     const ranges = rangesOf(frame);
     const [range, ...others] = ranges;
@@ -124,7 +125,7 @@ export class FrameAggregate implements WindowColumn {
   }
 
   /**
-   * Whether the current state can be changed to the rows of the frame without reading all rows
+   * Whether the current state can be updated to the rows of the frame without reading all rows
    * again.
    */
   #canMoveTo({ end, start }: FrameRange): boolean {
@@ -149,7 +150,7 @@ export class FrameAggregate implements WindowColumn {
     this.#end = start;
   }
 
-  /** Returns the value of a frame with a hole in it. */
+  /** Returns the value of a frame from which rows are excluded. */
   #valueAround(frame: FrameRange, ranges: readonly (readonly [number, number])[]): Value {
     const rest = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
     const hole = frame.end - frame.start - rest;
@@ -249,7 +250,7 @@ function isExtreme({ name }: AggregateForm): boolean {
 }
 
 /**
- * The extreme of a range whose bounds only ascend. An earlier row is kept only while its value is
+ * Finds the extreme of a range whose bounds only ascend. A row is kept only while its value is
  * better than the values of all later rows. Every row enters and leaves the queue once.
  */
 class ExtremeQueue {
@@ -259,7 +260,7 @@ class ExtremeQueue {
   readonly #filter: number | undefined;
   readonly #type: DataType;
   readonly #sign: number;
-  /** The numbers of the kept rows, ascending; their values get worse from row to row. */
+  /** The numbers of the kept rows, in ascending order. Their values get worse from row to row. */
   #queue: number[] = [];
   #first = 0;
   #end = -1;

@@ -1,8 +1,8 @@
 /**
  * Determines the rows that a row of a window sees: its partition, its peers, and its frame.
  *
- * Rows are numbered by their position in the order of the window, through all partitions. A range
- * of rows is `start` inclusive to `end` exclusive. Within a partition, the bounds of a frame only
+ * Rows are numbered by their position in the order of the window, across all partitions. A range of
+ * rows is `start` inclusive to `end` exclusive. Within a partition, the bounds of a frame only
  * ascend from row to row.
  */
 import { assert, defined } from "../../../base/assert.ts";
@@ -43,20 +43,20 @@ export class WindowRows {
 }
 
 /**
- * One partition with its groups of peers, which are rows that the order of the window does not
+ * One partition, with its peer groups. Peers are rows that the order of the window does not
  * distinguish.
  */
 export interface WindowPartition {
   readonly start: number;
   readonly end: number;
-  /** The first row of each group, ascending, followed by the end of the partition. */
+  /** The first row of each peer group, in ascending order, followed by the end of the partition. */
   readonly groupStarts: readonly number[];
 }
 
 /** The current row. */
 export interface CurrentRow {
   readonly row: number;
-  /** The index of the row's group in the partition. */
+  /** The index of the row's peer group in the partition. */
   readonly group: number;
 }
 
@@ -74,11 +74,11 @@ export interface FrameRange {
   /** The start of the hole; equal to `holeEnd` if nothing is excluded. */
   readonly holeStart: number;
   readonly holeEnd: number;
-  /** A row in the hole that is visible nevertheless, or -1 if there is no such row. */
+  /** A row in the hole that is visible nevertheless, or -1. */
   readonly kept: number;
 }
 
-/** Returns the rows of a frame as up to three ranges, ascending and not empty. */
+/** Returns the rows of a frame as up to three non-empty ranges, in ascending order. */
 export function rangesOf({ end, holeEnd, holeStart, kept, start }: FrameRange): [number, number][] {
   const ranges: [number, number][] = [
     [start, Math.min(end, holeStart)],
@@ -112,16 +112,16 @@ export interface FrameFinderOptions {
   readonly context: ExecutionContext;
   readonly rows: WindowRows;
   readonly shape: FrameShape;
-  /** The only ordering entry of RANGE with an offset. */
+  /** The only sort key of RANGE with an offset. */
   readonly sort: Omit<SortKey, "evaluate" | "type"> | undefined;
-  /** The columns of `rows` from whose values the start bound and the end bound are computed. */
+  /** The columns of `rows` from which the start bound and the end bound are computed. */
   readonly startKey: number;
   readonly endKey: number;
 }
 
 const NO_PARTITION: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
 
-/** Finds the frame of one row after another. */
+/** Finds the frames of consecutive rows. */
 export class FrameFinder {
   readonly #shape: FrameShape;
   readonly #start: BoundFinder;
@@ -164,20 +164,23 @@ interface BoundOptions extends FrameFinderOptions {
   readonly key: number;
 }
 
-/** The number of rows between two checks of the time. */
+/** The number of rows between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
-/** Finds the start or the end of frames. */
+/** Finds the start or the end of frames of consecutive rows. */
 class BoundFinder {
   readonly #side: "start" | "end";
   readonly #options: BoundOptions;
   readonly #bound: CompiledFrameBound;
-  /** For ROWS and GROUPS: the distance from the current row or group, negative before it. */
+  /**
+   * For ROWS and GROUPS: the distance from the current row or group; negative if the bound precedes
+   * it.
+   */
   readonly #distance: number;
-  /** For RANGE: the offset from the value of the current row. */
+  /** For RANGE: the offset from the sort value of the current row. */
   readonly #offset: Value;
   #partition = NO_PARTITION;
-  /** For RANGE with an offset: the position of the last bound. */
+  /** For RANGE with an offset: the position of the bound that was found last. */
   #position = 0;
 
   constructor(side: "start" | "end", options: BoundOptions) {
@@ -215,8 +218,8 @@ class BoundFinder {
   }
 
   /**
-   * Returns the first row that is not before a start bound, or the first one after an end bound.
-   * Rows whose key is NULL see only each other.
+   * Returns the first row that is not before a start bound, or the first row after an end bound.
+   * Rows with a NULL key see only one another.
    */
   #reached(row: number, reach: CompiledFrameReach): number {
     const { rows, context, sort } = this.#options;

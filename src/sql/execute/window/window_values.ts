@@ -15,7 +15,7 @@ import {
 
 /** Computes one column of a window, row by row in the order of the window. */
 export interface WindowColumn {
-  /** Announces that the following rows are in this partition. */
+  /** Starts a partition, to which the following rows belong. */
   begin(partition: WindowPartition): void;
   valueAt(place: CurrentRow): Value;
   /** The number of rows read so far, not counting the current rows. */
@@ -34,7 +34,7 @@ export class WindowValue implements WindowColumn {
   readonly work = 0;
   readonly #options: WindowValueOptions;
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
-  /** For ntile: the number of tiles for the partition, from the first row that specifies one. */
+  /** For ntile: the number of tiles of the partition, from the first row that specifies one. */
   #tileCount: number | undefined;
   #tileStart = 0;
 
@@ -82,7 +82,10 @@ export class WindowValue implements WindowColumn {
     return column === undefined ? null : this.#options.rows.valueAt(column, row);
   }
 
-  /** Divides a partition into tiles of equal size; the first tiles take the remainder. */
+  /**
+   * Returns the tile of a row. A partition is divided into tiles of equal size, and the first tiles
+   * take the remainder.
+   */
   #tileOf(row: number, count: number): Value {
     if (this.#tileCount === undefined) {
       const tileCount = this.#argument(0, row);
@@ -99,7 +102,8 @@ export class WindowValue implements WindowColumn {
   }
 
   /**
-   * Returns the value from a row at some distance, or the third argument if there is no such row.
+   * Returns the value from a row at a given distance, or the third argument if there is no such
+   * row.
    */
   #shifted(row: number, direction: 1 | -1): Value {
     const distance = this.#options.args.length < 2 ? 1 : this.#argument(1, row);
