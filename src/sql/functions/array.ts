@@ -28,7 +28,10 @@ function arrayOf(type: DataType): DataType {
   return { kind: "array", element: type };
 }
 
-/** Returns a property of one dimension, or NULL if the array has no such dimension. */
+/**
+ * Creates a function that returns a property of one dimension, or NULL if the array has no such
+ * dimension.
+ */
 function ofDimension(fact: (length: number) => number): Overload {
   return overload(["array", INT], INT, ([array = null, dimension = null]) => {
     const length = dimensionsOf(itemsOf(array))[(dimension as number) - 1];
@@ -68,10 +71,14 @@ function toText(
   return texts.join(separator as string);
 }
 
-/** A NULL separator splits the text into characters; an empty one does not split it. */
+/**
+ * Splits a string. A NULL separator splits it into characters; an empty separator does not split
+ * it.
+ */
 function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
-  // A character has at most two UTF-16 units, so this is a lower bound.
+  // A character has at most two UTF-16 units, so this number is a lower bound for the number of
+  // items.
   if (separator === null) checkMadeItems(text.length / 2);
   const parts =
     separator === null

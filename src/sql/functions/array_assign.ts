@@ -1,8 +1,9 @@
 /**
  * Assigns an element or a slice of an array, as `UPDATE … SET a[2] = 5` does.
  *
- * An array of one dimension grows as needed, with NULL in the gap. NULL is like an empty array. An
- * array of several dimensions keeps its dimensions. Unlike in PostgreSQL, no position is below 1.
+ * An array of one dimension grows as needed, with NULL in the gap. NULL is treated as an empty
+ * array. An array of several dimensions keeps its dimensions. Unlike in PostgreSQL, positions
+ * cannot be below 1.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -17,7 +18,10 @@ import {
 import { itemsOf } from "./base/array_shapes.ts";
 import { checkMadeLength } from "./base/made_length.ts";
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Returns the array with one element replaced. @throws {DatabaseError} INVALID_VALUE,
+ * VALUE_OUT_OF_RANGE
+ */
 export function withElement(array: Value, positions: readonly Value[], element: Value): ArrayValue {
   const ranges = positions.map((position): AssignedRange => {
     const at = checkedPosition(position);
@@ -34,7 +38,7 @@ export interface SliceBounds {
 }
 
 /**
- * A NULL source changes nothing.
+ * Returns the array with a slice replaced. A NULL source changes nothing.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -89,7 +93,7 @@ function checkedPosition(position: Value, min = 1): number {
   );
 }
 
-/** Returns the array, grown so that it has the ranges. */
+/** Returns the array, enlarged so that it contains the ranges. */
 function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayValue {
   if (ranges.length > DIMENSIONS_MAX) throw tooDeep(ranges.length);
   const dimensions = dimensionsOf(items);
@@ -123,7 +127,7 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
   return items;
 }
 
-/** Replaces the elements within the ranges by the next ones of `source`. */
+/** Replaces the elements within the ranges by consecutive elements of `source`. */
 function placed(
   items: ArrayValue,
   [range, ...inner]: readonly AssignedRange[],

@@ -65,7 +65,7 @@ function decode([value = null, format = null]: readonly Value[]): Value {
   const text = value as string;
   const name = (format as string).toLowerCase();
   if (name === "escape") {
-    // The escape form never begins with the prefix of the hex form.
+    // Data in the escape format never begins with the prefix of the hex format.
     return valueFromText(BYTES, text.startsWith("\\x") ? `\\134${text.slice(1)}` : text);
   }
   if (name !== "hex" && name !== "base64") throw unknownEncoding(format as string);
@@ -78,8 +78,8 @@ function decode([value = null, format = null]: readonly Value[]): Value {
 }
 
 /**
- * Removes white space without splitting, because a text of letters and spaces could have a million
- * parts.
+ * Removes white space without splitting, because a string of letters and spaces could have a
+ * million parts.
  */
 function withoutSpace(text: string): string {
   if (!/\s/.test(text)) return text;
@@ -97,7 +97,7 @@ function withoutSpace(text: string): string {
 
 const ASCII_SPACES: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]);
 
-/** No group is repeated, because each repetition would add a backtracking step. */
+/** No group of the pattern is repeated, because each repetition would add a backtracking step. */
 function isEncoded(plain: string, name: "hex" | "base64"): boolean {
   if (name === "hex") return plain.length % 2 === 0 && !/[^0-9a-f]/i.test(plain);
   if (plain.length % 4 !== 0) return false;
@@ -142,7 +142,7 @@ function setByte([value = null, index = null, byte = null]: readonly Value[]): V
   return bytes;
 }
 
-/** Bits are counted from the lowest of the first byte. */
+/** Refuses an index outside the bytes. Bits are counted from the lowest bit of the first byte. */
 function checkBit(bytes: Uint8Array, index: number): void {
   if (index >= 0 && index < 8 * bytes.length) return;
   throw new DatabaseError(

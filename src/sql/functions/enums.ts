@@ -1,6 +1,4 @@
-/**
- * Functions of enum types. Their arguments give only the type, so all of them may be NULL.
- */
+/** Functions of enum types. Only the types of the arguments matter, so all of them may be NULL. */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type DataType,
@@ -41,7 +39,9 @@ function arrayOf(element: DataType): DataType {
   return { kind: "array", element };
 }
 
-/** Returns the values between two, both included; without an end, up to the end of the order. */
+/**
+ * Returns the values between two labels, both included. A missing end means the end of the order.
+ */
 function valuesBetween({ labels }: EnumType, [first = null, last = null]: readonly Value[]): Value {
   return labels
     .map(({ position }) => position)

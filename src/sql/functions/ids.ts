@@ -1,5 +1,5 @@
 /**
- * Id functions: SNOWFLAKE_ID, UUID versions 4 and 7, ULID, and the time in a seq.
+ * Functions that generate ids: SNOWFLAKE_ID, UUID versions 4 and 7, ULID, and the time in a seq.
  *
  *     UUID v7   48 bits ms │ 4 bits version 7 │ 12 bits random │ 2 bits variant │ 62 bits random
  *     ULID      48 bits ms │ 80 bits random, in 26 digits of base 32
@@ -10,7 +10,9 @@ import { BIGINT, DATETIME, TEXT, UUID, type Value, type Whole } from "../../type
 import { functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
-/** The server issues these ids in one place, so the binder records calls of this function. */
+/**
+ * The server issues these ids in a single component, so the binder records calls of this function.
+ */
 export const SNOWFLAKE_ID = "snowflake_id";
 
 const MICROS_PER_MS = 1000;

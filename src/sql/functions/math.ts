@@ -80,7 +80,7 @@ function toWhole(onDecimal: WholeRounding, onDouble: (value: number) => number):
   );
 }
 
-/** `round(x, n)` and `trunc(x, n)`. A constant n determines the scale of the result. */
+/** Creates `round(x, n)` and `trunc(x, n)`. A constant n determines the scale of the result. */
 function toDigits(onDecimal: WholeRounding, onDouble: DoubleRounding): Overload {
   return {
     ...overload(
@@ -132,8 +132,10 @@ function roundingTo(
   };
 }
 
-/** Rounds the shortest digits of a double half to even. */
-/** A result of zero keeps the sign of its argument. */
+/**
+ * Rounds the shortest digits of a double half to even. A result of zero keeps the sign of its
+ * argument.
+ */
 function roundToEven(value: number): number {
   const rounded = roundHalfEven(value);
   return rounded === 0 && (value < 0 || Object.is(value, -0)) ? -0 : rounded;
@@ -171,7 +173,7 @@ function resolved(op: string): Overload {
     specialise: (types) => {
       const form = resolveArithmetic(op, types[0] ?? INT, types[1] ?? INT);
       if (form === undefined) return undefined;
-      // Exact operands pass unchanged, because each keeps its own scale.
+      // Exact operands are returned unchanged, because each keeps its own scale.
       return { result: form.result, evaluate: (values) => form.evaluate(values) };
     },
   };
@@ -236,7 +238,7 @@ function leastMultiple(left: bigint, right: bigint): bigint {
   return multiple < 0n ? -multiple : multiple;
 }
 
-/** `div(a, b)`: the integer quotient, rounded toward zero. */
+/** The overload of `div(a, b)`, the integer quotient rounded toward zero. */
 const WHOLE_QUOTIENT: Overload = {
   ...overload(["numeric", "numeric"], firstType, () => null),
   specialise: (types) => {
@@ -257,7 +259,7 @@ const WHOLE_QUOTIENT: Overload = {
   },
 };
 
-/** 33! is the largest factorial that fits in 38 digits. */
+/** Computes a factorial. 33! is the largest one that fits in 38 digits. */
 function factorial([value = null]: readonly Value[]): Value {
   const n = Number(value);
   if (n < 0) {

@@ -1,9 +1,9 @@
 /**
- * Trigonometry in degrees, exact where the result is a round number: sind(30) is 0.5.
+ * Trigonometry in degrees. Results that are round numbers are exact: sind(30) is 0.5.
  *
  * An angle is reduced to a part of the first quarter of a circle, as in PostgreSQL. The result is
  * divided by the computed value of a reference angle (30, 45 or 60 degrees), so that rounding
- * errors cancel out there.
+ * errors at these angles cancel out.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE } from "../../types/mod.ts";
@@ -19,7 +19,7 @@ const ASIN_HALF = Math.asin(0.5);
 const ACOS_HALF = Math.acos(0.5);
 const ATAN_1 = Math.atan(1);
 
-/** The sine from 0 to 30 degrees, and the cosine from 0 to 60. */
+/** Computes the sine from 0 to 30 degrees. */
 function smallSine(degrees: number): number {
   return Math.sin(degrees * RADIANS) / SINE_30 / 2;
 }
@@ -28,7 +28,7 @@ function smallCosine(degrees: number): number {
   return 1 - (1 - Math.cos(degrees * RADIANS)) / COSINE_60_RISE / 2;
 }
 
-/** The sine and the cosine from 0 to 90 degrees. */
+/** Computes the sine from 0 to 90 degrees. */
 function quarterSine(degrees: number): number {
   return degrees <= 30 ? smallSine(degrees) : smallCosine(90 - degrees);
 }
@@ -40,7 +40,10 @@ function quarterCosine(degrees: number): number {
 const TANGENT_45 = quarterSine(45) / quarterCosine(45);
 const COTANGENT_45 = quarterCosine(45) / quarterSine(45);
 
-/** An angle in the first quarter of the circle, and the signs of its functions elsewhere. */
+/**
+ * An angle in the first quarter of the circle, and the signs of its functions in the original
+ * quarter.
+ */
 interface QuarterAngle {
   readonly degrees: number;
   readonly sineSign: number;
@@ -82,7 +85,7 @@ function cosine(angle: number): number {
 
 function tangent(angle: number): number {
   const { cosineSign, degrees, sineSign } = quarterOf("tand", angle);
-  // Adding 0 turns -0 into 0.
+  // Adding 0 turns -0 to 0.
   return (sineSign * cosineSign * quarterSine(degrees)) / quarterCosine(degrees) / TANGENT_45 + 0;
 }
 
@@ -92,7 +95,7 @@ function cotangent(angle: number): number {
   return (sineSign * cosineSign * value) / COTANGENT_45 + 0;
 }
 
-/** The inverse functions of values from 0 to 1, in degrees. */
+/** Computes the inverse functions of values from 0 to 1, in degrees. */
 function quarterArcSine(value: number): number {
   return value <= 0.5
     ? (Math.asin(value) / ASIN_HALF) * 30

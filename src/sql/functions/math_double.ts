@@ -1,4 +1,4 @@
-/** Mathematics in DOUBLE: roots, logarithms, powers and trigonometry. */
+/** Mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. */
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE, finiteDouble } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
@@ -77,13 +77,16 @@ function exponential(value: number): number {
   );
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for an infinite angle. */
+/**
+ * Returns the tangent of an angle. @throws {DatabaseError} VALUE_OUT_OF_RANGE for an infinite
+ * angle.
+ */
 function tangentOf(angle: number): number {
   if (Math.abs(angle) !== Number.POSITIVE_INFINITY) return Math.tan(angle);
   throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot compute cot(${angle}): it is undefined`);
 }
 
-/** Returns the area tangent, which is infinite at the ends of its range. */
+/** Returns the inverse hyperbolic tangent, which is infinite at the ends of its domain. */
 function arcTangent(value: number): number {
   if (Number.isNaN(value) || Math.abs(value) <= 1) return Math.atanh(value);
   throw new DatabaseError(

@@ -2,7 +2,8 @@
  * The function library: finds the overload for a name and argument types.
  *
  * An argument fits a parameter exactly, as an untyped literal, or by an implicit cast. The overload
- * with the least casting wins. Among equals, the overload that is defined first wins.
+ * that needs the fewest and closest casts wins. Among equal overloads, the one that is defined
+ * first wins.
  */
 import {
   canCast,
@@ -74,11 +75,11 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
   ].map((scalar) => [scalar.name, scalar] as const),
 );
 
-/** The function found for one call. */
+/** The overload found for one call. */
 export interface ResolvedFunction {
   /**
-   * The overload. Its `evaluate` knows the argument types of this call and ignores the third
-   * argument.
+   * The overload. Its `evaluate` is specialised for the argument types of this call, and ignores
+   * the third argument.
    */
   readonly overload: Overload;
   /** The types to which the arguments are implicitly cast. */
@@ -101,7 +102,7 @@ export function functionNames(): string[] {
   return [...FUNCTIONS.keys()].toSorted();
 }
 
-/** Returns the form of a function that takes named arguments, if there is one. */
+/** Returns the signature of a function that accepts named arguments, if there is one. */
 export function namedForm(name: string): Signature | undefined {
   return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined);
 }
@@ -133,7 +134,7 @@ export function resolveFunction(
   return { overload: { ...overload, evaluate }, argumentTypes: types, result };
 }
 
-/** Returns the form that best fits the arguments; among equals, the first. */
+/** Returns the form that fits the arguments best; among equal forms, the first one. */
 export function bestFit<Form extends Signature>(
   forms: readonly Form[],
   argumentTypes: readonly DataType[],
@@ -151,7 +152,7 @@ interface Fit {
   readonly cost: number;
 }
 
-/** The cost of an untyped literal for a parameter that is not text. */
+/** The cost of passing an untyped literal to a parameter that is not text. */
 const UNTYPED_COST = 1;
 const CAST_COST = 10;
 
@@ -182,7 +183,7 @@ function parametersFor(
   return [...parameters, ...more];
 }
 
-/** The actual types of parameters of kind same, array and element in one call. */
+/** The actual types that parameters of kind same, array and element have in one call. */
 interface SharedTypes {
   readonly same: DataType;
   readonly element: DataType;
@@ -237,7 +238,10 @@ function fitArgument(
   }
 }
 
-/** Kinds of types whose arguments are passed as they are, with their digits or fields. */
+/**
+ * Kinds of types whose arguments are passed unchanged, with their precision, scale or interval
+ * fields.
+ */
 const KEPT: ReadonlySet<string> = new Set(["decimal", "embedding", "row"]);
 
 function fitType(
@@ -258,7 +262,10 @@ function fitType(
 
 const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"];
 
-/** Nearer types come first. A date prefers the timestamp with time zone, as in PostgreSQL. */
+/**
+ * Returns the cost of an implicit cast; closer types cost less. A date prefers the timestamp with
+ * time zone, as in PostgreSQL.
+ */
 function castDistance(from: DataType, to: DataType): number {
   if (isNumeric(from)) return NUMERIC_ORDER.indexOf(to.kind) - NUMERIC_ORDER.indexOf(from.kind);
   return to.kind === "timestamp" ? 1 : 0;

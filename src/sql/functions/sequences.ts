@@ -1,6 +1,7 @@
 /**
- * Functions of sequences. Their names are text, as in nextval('app.orders_id_seq'), and are looked
- * up when they are called, because the name may be computed:
+ * Functions that read and set sequences. A sequence is named by a string, as in
+ * nextval('app.orders_id_seq'). It is looked up when the function is called, because the name may
+ * be computed:
  *
  *     SELECT setval(pg_get_serial_sequence('app.orders', 'id'), max(id)) FROM app.orders
  */
@@ -18,7 +19,10 @@ export const SEQUENCE_FUNCTIONS_BY_NAME: ReadonlySet<string> = new Set([
   "pg_get_serial_sequence",
 ]);
 
-/** Functions that take or set numbers: a statement with one is not divided among readers. */
+/**
+ * Functions that take or set numbers. A statement that calls one of them is not divided among
+ * readers.
+ */
 export const NUMBERING_FUNCTIONS: ReadonlySet<string> = new Set([
   NEXTVAL,
   "currval",
@@ -70,7 +74,7 @@ export const SEQUENCE_FUNCTIONS: readonly ScalarFunction[] = [
 ];
 
 /**
- * The NEXTVAL of a DEFAULT: whoever may write the table may take the numbers of its defaults.
+ * Evaluates NEXTVAL in a DEFAULT: whoever may write the table may take the numbers of its defaults.
  */
 export function nextOfDefault([name = null]: readonly Value[], call: CallDeps): Value {
   return call.sequences.next(name as string, "definer");

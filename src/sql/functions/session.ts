@@ -45,7 +45,8 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
     ["current_schemas"],
     overload([BOOLEAN], NAMES, currentSchemas, { volatility: "stable" }),
   ),
-  // A server that recovers answers nothing yet, and none follows another.
+  // The result is always false: a server in recovery does not respond to requests yet, and there
+  // are no standby servers.
   ...functionsNamed(
     ["pg_is_in_recovery"],
     overload([], BOOLEAN, () => false, { volatility: "stable" }),
@@ -68,7 +69,10 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
 
-/** With TRUE, the schema comes first in which unqualified names of functions are sought. */
+/**
+ * Lists the schemas of the search path. With TRUE, the list begins with the schema in which
+ * unqualified function names are looked up first.
+ */
 function currentSchemas([withImplicit = null]: readonly Value[], call: CallDeps): Value {
   return withImplicit === true ? ["pg_catalog", call.namespace] : [call.namespace];
 }
@@ -84,7 +88,7 @@ function currentSetting(
   });
 }
 
-/** A value of NULL sets the default. */
+/** Changes a setting. NULL sets the default. */
 function setConfig(
   [name = null, value = null, isLocal = null]: readonly Value[],
   call: CallDeps,
@@ -99,7 +103,7 @@ function setConfig(
   );
 }
 
-/** Returns an empty text, as PostgreSQL displays a void result. */
+/** Sleeps. Returns an empty string, which is how PostgreSQL displays a void result. */
 function sleep([seconds = 0]: readonly Value[], call: CallDeps): Value {
   call.sleep(Number(seconds));
   return "";

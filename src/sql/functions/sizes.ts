@@ -1,4 +1,4 @@
-/** Sizes in bytes as text with units, and back. */
+/** Converts sizes in bytes to text with units, and back. */
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT, excerpt, TEXT, type Value } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
@@ -6,12 +6,13 @@ import type { ScalarFunction } from "./base/function.ts";
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"] as const;
 
-/** A size keeps its unit up to this many of it. */
+/** The maximum value of a size in one unit; a larger size gets the next unit. */
 const UNIT_MAX = 10_240n;
 
 /**
  * Formats a size with the smallest unit of which there are at most 10,240, as PostgreSQL does. The
- * last division rounds half away from zero. The ones before it truncate, and keep one bit for it.
+ * last division rounds half away from zero. Earlier divisions truncate, but keep one extra bit for
+ * the rounding.
  */
 function pretty([value = null]: readonly Value[]): string {
   const size = BigInt(value as number);
@@ -32,7 +33,7 @@ function absolute(value: bigint): bigint {
 
 const SIZE = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)\s*$/i;
 
-/** The exponents of 1024, by unit in lower case. */
+/** The exponents of 1024 by unit; units are in lower case. */
 const EXPONENTS: ReadonlyMap<string, number> = new Map([
   ["", 0],
   ["b", 0],

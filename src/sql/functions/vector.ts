@@ -1,5 +1,5 @@
 /**
- * Functions on embeddings. The second argument may also be an array or the text of a JSON array.
+ * Functions on embeddings. The second argument may also be an array, or a JSON array as a string.
  */
 import { type DataType, DOUBLE, INT, TEXT } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";

@@ -1,7 +1,8 @@
 /**
  * The window functions that are not aggregates, and their arguments.
  *
- * The window operator computes them, because only it knows the rows around a row.
+ * The window operator computes these functions, because only it has access to the neighbouring
+ * rows.
  */
 import { BIGINT, type DataType, DOUBLE, INT } from "../../types/mod.ts";
 
@@ -24,9 +25,9 @@ export interface WindowFunctionShape {
   readonly arity: readonly [least: number, most: number];
   /** The result type; if undefined, the type of the first argument. */
   readonly result: DataType | undefined;
-  /** The indexes of arguments that are row counts. */
+  /** The indexes of the arguments that are row counts. */
   readonly counts: readonly number[];
-  /** The index of an argument that has the type of the first one. */
+  /** The index of an argument that has the same type as the first one. */
   readonly alike?: number;
 }
 

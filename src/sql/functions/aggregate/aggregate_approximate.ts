@@ -58,11 +58,14 @@ function hashOf(key: unknown): bigint {
   return Bun.hash(`${typeof key}${String(key)}`);
 }
 
-/** The low bits choose a register, which keeps the longest run of zeros in the other bits. */
+/**
+ * Records a hash. Its low bits choose a register, which keeps the longest run of zeros in the other
+ * bits.
+ */
 function note(registers: Uint8Array, hash: bigint): void {
   const register = Number(hash & BigInt(REGISTER_COUNT - 1));
   const high = Number(hash >> 32n);
-  // 32 bits of the hash are enough for 10^14 values in all registers.
+  // A run of up to 32 bits suffices for 10^14 values over all registers.
   const run = Math.clz32(high) + 1;
   if (run > (registers[register] ?? 0)) registers[register] = run;
 }
@@ -123,7 +126,7 @@ export class ApproximatePercentileState implements AggregateState {
     const sketch = this.#sketches[group];
     if (sketch === undefined || sketch.fraction === null) return null;
     let rank = checkedFraction(sketch.fraction) * (sketch.count - 1);
-    // Visits the buckets from the most negative number upward.
+    // The buckets are visited from the most negative number upwards.
     for (const [bucket, count] of sorted(sketch.negative).toReversed()) {
       if (rank < count) return 0 - middleOf(bucket);
       rank -= count;
@@ -142,7 +145,7 @@ function sorted(buckets: ReadonlyMap<number, number>): [number, number][] {
   return [...buckets].toSorted((left, right) => left[0] - right[0]);
 }
 
-/** Returns a value within 1 % of every number of the bucket. */
+/** Returns a value that is within 1 % of every number in a bucket. */
 function middleOf(bucket: number): number {
   return (2 * GROWTH ** bucket) / (GROWTH + 1);
 }

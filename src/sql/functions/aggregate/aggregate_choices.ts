@@ -60,7 +60,7 @@ function anyExtremeState(type: DataType, wanted: "min" | "max"): FoldState {
     : new FoldState((kept, value) => (compare(value, kept) > 0 ? value : kept));
 }
 
-/** Keeps NaN and infinity beside the numbers, because few columns have them. */
+/** Keeps NaN and infinities apart from the other numbers, because few columns contain them. */
 class DoubleExtremeState implements AggregateState {
   readonly #numbers: NumberExtremeState;
   readonly #others: FoldState;

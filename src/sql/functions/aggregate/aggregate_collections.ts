@@ -11,7 +11,8 @@ import { JsonbObjectState } from "./aggregate_objects.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
 /**
- * Keeps the result of `read` for each row, unless it is undefined. The result over no rows is NULL.
+ * Collects the result of `read` for each row, unless the result is undefined. The aggregate over no
+ * rows is NULL.
  */
 class CollectState<Item> implements AggregateState {
   readonly keepsRows = true;
@@ -41,21 +42,24 @@ class CollectState<Item> implements AggregateState {
   }
 }
 
-/** Each separator precedes the text of its own row. A NULL separator is empty. */
+/**
+ * Creates the state of string_agg. Each separator precedes the string of its own row. A NULL
+ * separator is empty.
+ */
 export function stringState(type: DataType): AggregateState {
   return type.kind === "bytes" ? bytesState() : new TextState();
 }
 
 /**
- * Appending makes a string of two parts that are joined only when the string is read, so each text
- * is written once. A window reads the string after each row: earlier text is then copied but not
- * joined again. This makes 27,000 rows sixty times as fast.
+ * Appending creates a string of two parts that are joined only when the string is read, so each
+ * part is written once. A window reads the string after each row; earlier parts are then copied but
+ * not joined again. For 27,000 rows, this is sixty times as fast as joining.
  */
 class TextState implements AggregateState {
   readonly keepsRows = true;
   readonly #texts: (string | undefined)[] = [];
 
-  // The form casts both arguments to text.
+  // The form of the aggregate casts both arguments to text.
   add(group: number, text: Value = null, separator: Value = null): void {
     if (text === null) return;
     const before = this.#texts[group];
@@ -69,13 +73,13 @@ class TextState implements AggregateState {
 }
 
 /**
- * The number of strings that are joined at a time, which leaves few strings to join when the result
- * is read.
+ * The number of strings that are joined at once, so that few strings remain to be joined when the
+ * result is read.
  */
 const JOINED_TEXTS = 1024;
 
 interface JoinedTexts {
-  /** The joined pieces, each made from this many strings. */
+  /** The joined pieces. Each is made from {@linkcode JOINED_TEXTS} strings. */
   readonly pieces: string[];
   readonly further: string[];
 }
@@ -160,7 +164,7 @@ export function jsonArrayState(type: DataType, binary: boolean): AggregateState 
 
 const BRACKETS: Enclosure = { open: "[", separator: ", ", close: "]" };
 
-/** Returns a value as an element of a JSONB array. Each element is canonical on its own. */
+/** Returns a value as an element of a JSONB array. Each element is in canonical form. */
 function jsonbElementOf(type: DataType, value: Value): string {
   const isWritten = value === null || type.kind === "boolean" || isInteger(type);
   const text = jsonTextOf(type, value);

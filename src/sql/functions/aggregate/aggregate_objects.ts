@@ -1,8 +1,8 @@
 /**
  * jsonb_object_agg: the members of each group, ordered canonically when the result is read.
  *
- * A member is written when it is added. Only the ordering of keys is left to the end. It takes half
- * a second for 300,000 members.
+ * A member is written when it is added, and only the keys are sorted at the end, which takes half a
+ * second for 300,000 members.
  */
 import { sortedNumbers } from "../../../base/watched_sort.ts";
 import { compareCodePoints, type Value } from "../../../types/mod.ts";
@@ -10,11 +10,11 @@ import type { AggregateState } from "./aggregate_state.ts";
 
 interface ObjectMembers {
   readonly keys: string[];
-  /** The byte length of each key, which is the first criterion of the key order. */
+  /** The byte length of each key. Keys are ordered by length first. */
   readonly lengths: number[];
   /** The members as JSON strings, each with its key. */
   readonly texts: string[];
-  /** The finished object; undefined until it is read, and again after a member is added. */
+  /** The finished object; undefined until it is read, and again once a member is added. */
   object: string | undefined;
 }
 

@@ -1,6 +1,4 @@
-/**
- * The median, and the ordered-set aggregates, whose rows arrive in the order of WITHIN GROUP.
- */
+/** The median, and the ordered-set aggregates. Their rows arrive in the order of WITHIN GROUP. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
@@ -15,7 +13,7 @@ import {
 } from "../../../types/mod.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-/** The middle value, or the mean of the two middle values. */
+/** Computes the middle value, or the mean of the two middle values. */
 export class MedianState implements AggregateState {
   readonly keepsRows = true;
   readonly #values: number[][] = [];
@@ -31,7 +29,7 @@ export class MedianState implements AggregateState {
   finish(group: number): Value {
     const values = this.#values[group];
     if (values === undefined) return null;
-    // Float64Array.from reads an array through its iterator, which takes as long as the sort.
+    // Float64Array.from would read an array through its iterator, which takes as long as the sort.
     return interpolate(new Float64Array(values).toSorted(), 0.5);
   }
 }
@@ -42,7 +40,7 @@ function interpolate(sorted: ArrayLike<number>, fraction: number): number {
   const below = Math.floor(position);
   const low = sorted[below] ?? 0;
   const high = sorted[Math.ceil(position)] ?? low;
-  // The difference of two infinities, and of NaN and any number, would be NaN.
+  // The difference of two infinities would be NaN, and so would any difference with NaN.
   if (position === below || low === high) return low + 0;
   return low + (position - below) * (high - low) + 0;
 }
@@ -53,7 +51,8 @@ interface OrderedGroup {
 }
 
 /**
- * percentile_cont and percentile_disc: the first argument is a fraction or an array of fractions.
+ * Computes percentile_cont and percentile_disc. The first argument is a fraction or an array of
+ * fractions.
  */
 export class PercentileState implements AggregateState {
   readonly keepsRows = true;
@@ -86,7 +85,7 @@ export class PercentileState implements AggregateState {
   }
 }
 
-/** Returns the fraction if it is valid. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns the fraction if it is between 0 and 1. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function checkedFraction(fraction: number): number {
   if (fraction >= 0 && fraction <= 1) return fraction;
   throw new DatabaseError(
@@ -114,7 +113,7 @@ function intervalAt(values: readonly Value[], fraction: number): Value {
   return addIntervals(low, scaleInterval(span, position - below));
 }
 
-/** mode(): the most frequent value, or the first of several equally frequent ones. */
+/** Computes mode(): the most frequent value, or the first of several equally frequent values. */
 export class ModeState implements AggregateState {
   readonly #type: DataType;
   readonly #groups: Map<unknown, { value: Value; count: number }>[] = [];

@@ -8,7 +8,7 @@ import type { DataType, Value, Vector } from "../../../types/mod.ts";
 export interface BatchGroups {
   /** The group of each row. */
   readonly ids: Uint32Array;
-  /** A number greater than every group number. */
+  /** A number greater than all group numbers in the batch. */
   readonly groupCount: number;
   /**
    * The number of rows of each group, if that is cheap to determine. It may be computed on access.
@@ -21,10 +21,11 @@ export interface BatchGroups {
 /**
  * The state of one aggregate for all groups of a query.
  *
- * Groups are consecutive numbers from 0. A group without rows has the result over no rows.
+ * Groups are numbered consecutively from 0. A group to which no row was added has the result over
+ * no rows.
  */
 export interface AggregateState {
-  /** Whether the state's memory grows with each row, not only with each group. */
+  /** Whether the memory of the state grows with each row, not only with each group. */
   readonly keepsRows?: boolean;
   /**
    * Adds one row. The arguments are in order, include NULL and are already cast to the form's
@@ -32,24 +33,25 @@ export interface AggregateState {
    */
   add(group: number, ...values: readonly Value[]): void;
   /**
-   * Adds `count` rows together. Without `groups`, all rows go to group 0. `vector` is the only
+   * Adds `count` rows at once. Without `groups`, all rows go to group 0. `vector` is the only
    * argument, or undefined for count(*).
    *
    * @returns false, without effect, if there is no loop for this kind of vector.
    */
   addVector?(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean;
-  /** Removes a previously added row. Present only if the result stays exact. */
+  /** Removes a row that was added before. Present only if the result stays exact. */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
-   * Returns the result so far. More rows may follow and do not change a returned result.
+   * Returns the result so far. Rows that are added later do not change a returned result.
    *
    * @param checkTime Called at intervals during a long computation.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
    */
   finish(group: number, checkTime?: () => void): Value;
   /**
-   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector if no
-   * value has to be created for each group, or undefined if they must be read one by one.
+   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector, if
+   * this requires no separate value for each group. Otherwise returns undefined, and the results
+   * have to be read one by one.
    */
   finishRange?(start: number, end: number): Vector | undefined;
 }
@@ -57,27 +59,27 @@ export interface AggregateState {
 /** An aggregate for certain argument types. */
 export interface AggregateForm {
   readonly name: string;
-  /** Types to which the arguments are cast; empty for count(*). */
+  /** The types to which the arguments are cast; empty for count(*). */
   readonly argumentTypes: readonly DataType[];
   readonly result: DataType;
   /**
-   * Whether rows must be added in the order of WITHIN GROUP, whose expression is the last argument,
-   * after the arguments in parentheses.
+   * Whether rows must be added in the order of WITHIN GROUP. The expression in WITHIN GROUP is
+   * passed as the last argument.
    */
   readonly isOrderedSet?: boolean;
   /** Whether the result depends on the order of the rows. */
   readonly keepsOrder?: boolean;
   /**
-   * Whether the result contains every row's value, so that it may be as large as all of them
+   * Whether the result contains the value of every row, so that it may be as large as all of them
    * together.
    */
   readonly gathers?: boolean;
-  /** Whether repeated arguments leave the result unchanged, so that DISTINCT can be omitted. */
+  /** Whether repeated arguments do not change the result, so that DISTINCT can be omitted. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
 }
 
-/** Grows a typed array so that it has an element for `group`. */
+/** Returns a typed array, enlarged if necessary, that has an element for `group`. */
 export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64Array<ArrayBuffer> {
   if (group < array.length) return array;
   const larger = new Float64Array(Math.max(16, 2 * array.length, group + 1));

@@ -60,7 +60,7 @@ function finishVariance(
   if (divisor <= 0) return null;
   const variance = Math.max(0, squares / divisor);
   const result = isDeviation ? Math.sqrt(variance) : variance;
-  // Infinite values have no deviation.
+  // Infinite values have no deviation, so the result is NaN.
   return Number.isNaN(result) ? result : finiteDouble(result);
 }
 
@@ -172,8 +172,7 @@ class DoubleVariance implements AggregateState {
 }
 
 /**
- * Sums over pairs (y, x). `sxx` and similar fields are sums of products of deviations from the
- * means.
+ * Sums over pairs (y, x). Fields such as `sxx` are sums of products of deviations from the means.
  */
 interface PairSums {
   count: number;
@@ -216,7 +215,7 @@ export class PairState implements AggregateState {
   readonly #sums: PairSums[] = [];
   readonly #finish: PairFinish;
   readonly #isCount: boolean;
-  /** Whether a value was NaN or infinite, so that such a result is no overflow. */
+  /** Whether a value was NaN or infinite. If so, such a result is not an overflow. */
   #hasInfinite = false;
 
   constructor(name: string, finish: PairFinish) {

@@ -1,9 +1,9 @@
 /**
  * count, sum and avg.
  *
- * Integers are summed in doubles as long as that is exact. When a sum would leave ±(2^53−1), it is
- * moved to a bigint, and the double restarts at 0. Every sum is therefore exact, but only groups
- * with huge sums need bigint.
+ * Integers are summed in doubles as long as that is exact. When a sum would exceed ±(2^53−1), it is
+ * added to a bigint, and the double restarts at 0. Every sum is therefore exact, and only groups
+ * with huge sums need a bigint.
  */
 import {
   addIntervals,
@@ -35,7 +35,7 @@ import { magnitudeOf, sumMarked, sumRows } from "./sum_loops.ts";
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
-/** count(*) and count(x). */
+/** The state of count(*) and count(x). */
 export class CountState implements AggregateState {
   #counts = new Float64Array(16);
 
@@ -83,7 +83,7 @@ class WholeSums {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
   readonly #carried = new Map<number, bigint>();
-  /** The maximum distance of any sum from 0. */
+  /** An upper bound for the absolute value of every sum. */
   #magnitude = 0;
 
   /** @param count The number of values in the sum. */
@@ -118,7 +118,7 @@ class WholeSums {
     this.#magnitude = SAFE_MAX;
   }
 
-  /** Whether every sum stays in the safe range when numbers of this total magnitude are added. */
+  /** Whether every sum stays in the safe range if numbers with this total magnitude are added. */
   #haveRoomFor(magnitude: number): boolean {
     if (this.#magnitude + magnitude > SAFE_MAX) this.#magnitude = magnitudeOf(this.#sums);
     this.#magnitude += magnitude;
@@ -199,7 +199,7 @@ export class CountedParts implements AggregateState {
   }
 }
 
-/** Converts a group's sum and count, which is at least 1, to the result. */
+/** Converts a group's sum and count to the result. The count is at least 1. */
 type WholeFinish = (sum: Whole, count: number) => Value;
 
 /** Converts a sum of at most ±(2^53−1) to a result that is stored as a double. It cannot fail. */
@@ -250,7 +250,7 @@ class WholeState implements AggregateState {
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
-  /** Whether a value was NaN or infinite, so that such a result is no overflow. */
+  /** Whether a value was NaN or infinite. If so, such a result is not an overflow. */
   #hasInfinite = false;
   readonly #finish: (sum: number, count: number) => number;
 
@@ -291,12 +291,12 @@ class DoubleState implements AggregateState {
   }
 }
 
-/** Keeps only the sum. For each group, it is enough to know whether it has a value. */
+/** Keeps only the sum. Of each group, it is enough to know whether it has a value. */
 class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
   /** Contains 1 for each group that has a value. */
   #isMet = new Uint8Array(16);
-  /** Whether a value was NaN or infinite, so that such a sum is no overflow. */
+  /** Whether a value was NaN or infinite. If so, such a sum is not an overflow. */
   #hasInfinite = false;
   readonly #finish: (sum: number) => number;
 
@@ -382,7 +382,7 @@ class IntervalState implements AggregateState {
   }
 }
 
-/** The state of sum(x), whose result has the given type. */
+/** Creates the state of sum(x), whose result has the given type. */
 export function sumState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (result.kind === "double") return new DoubleSumState(finiteDouble);
@@ -397,7 +397,7 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
   );
 }
 
-/** The state of sum(x) over a part of the rows. The result may have any size. */
+/** Creates the state of sum(x) over a part of the rows. The result may have any size. */
 export function partOfSum(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (argument.kind === "float" || argument.kind === "double")
@@ -408,7 +408,7 @@ export function partOfSum(argument: DataType): AggregateState {
   );
 }
 
-/** The state of avg(x), whose result has the given type. */
+/** Creates the state of avg(x), whose result has the given type. */
 export function averageState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: true });
   if (argument.kind === "float" || argument.kind === "double") {

@@ -38,7 +38,10 @@ type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | un
 /** The minimum scale of an average of decimals. */
 const AVERAGE_SCALE_MIN = 16;
 
-/** An untyped literal counts as text, or as DOUBLE in combination with numbers. */
+/**
+ * Returns the type as which an argument counts: an untyped literal is text, or DOUBLE in
+ * combination with numbers.
+ */
 function typed(type: DataType, fallback: DataType): DataType {
   return type.kind === "unknown" ? fallback : type;
 }
@@ -158,13 +161,15 @@ function resolveJsonObject(binary: boolean): Resolver {
   };
 }
 
-/** Resolves a fraction, or an array of fractions, before the ordered argument. */
+/**
+ * Resolves a percentile: a fraction or an array of fractions, followed by the argument to sort by.
+ */
 function resolvePercentile(wanted: "cont" | "disc"): Resolver {
   return (types) => {
     const [fraction, given] = types;
     if (fraction === undefined || given === undefined || types.length !== 2) return undefined;
     const isMany = fraction.kind === "array";
-    // Arrays have one dimension, so several fractions of an array type are impossible.
+    // A result of several array values would be an array of arrays, which is not supported.
     if (isMany && given.kind === "array") return undefined;
     const isNumber = isNumeric(given) || given.kind === "unknown";
     if (wanted === "cont" && !isNumber && given.kind !== "interval") return undefined;

@@ -1,6 +1,7 @@
 /**
  * The loops of sum and avg. Each kind of array has its own loop, because a loop that handles two
- * kinds runs several times slower. There is also one for each combination of groups and NULLs.
+ * kinds runs several times slower. There is also a separate loop for each combination of groups and
+ * NULLs.
  */
 
 export interface SummedRows {

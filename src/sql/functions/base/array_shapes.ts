@@ -15,12 +15,12 @@ import {
 } from "../../../types/mod.ts";
 import { checkMadeLength } from "./made_length.ts";
 
-/** Returns the items of an array; none for NULL. */
+/** Returns the items of an array; NULL has none. */
 export function itemsOf(value: Value): ArrayValue {
   return value !== null && isArrayValue(value) ? value : [];
 }
 
-/** Returns the elements of an array that must not have further dimensions. */
+/** Returns the elements of an array, which must have only one dimension. */
 export function flatItems(
   value: Value,
   doing: string,
@@ -42,8 +42,8 @@ export function sameElement(type: DataType, left: Value, right: Value): boolean 
 }
 
 /**
- * Joins two arrays: along the first dimension, or one as a part of the other if it has one
- * dimension less. NULL is like an empty array.
+ * Joins two arrays along the first dimension. An array with one dimension less becomes one element
+ * of the other. NULL is treated as an empty array.
  *
  * @throws {DatabaseError} INVALID_VALUE if their dimensions do not fit.
  */
@@ -65,7 +65,10 @@ function checkedJoin(parts: ArrayValue): ArrayValue {
   return arrayOfArrays(parts);
 }
 
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
+/**
+ * Returns an array of the given sizes that is filled with one value. @throws {DatabaseError}
+ * INVALID_VALUE, VALUE_TOO_LONG
+ */
 export function filled([value = null, sizes = null, bounds]: readonly Value[]): Value {
   const lengths = flatItems(sizes, "fill an array by");
   if (sizes === null || bounds === null || lengths.includes(null)) {

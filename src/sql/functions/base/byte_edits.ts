@@ -1,9 +1,7 @@
-/**
- * Changes of bytes for the functions that exist for text and for bytes.
- */
+/** Byte operations for functions that exist both for text and for bytes. */
 import { DatabaseError } from "../../../base/errors.ts";
 
-/** Removes the given bytes from the ends of a value. */
+/** Removes the given bytes from one or both ends of a value. */
 export function trimBytes(
   bytes: Uint8Array,
   removed: Uint8Array,
@@ -19,9 +17,9 @@ export function trimBytes(
 }
 
 /**
- * Replaces `count` bytes from place `from`, which counts from 1.
+ * Replaces `count` bytes from position `from`, which counts from 1.
  *
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the place is before the first byte.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the position is before the first byte.
  */
 export function overlayBytes(
   bytes: Uint8Array,

@@ -1,6 +1,4 @@
-/**
- * Short forms for defining functions, so that their definitions read like tables.
- */
+/** Shorthands for defining functions, so that their definitions read like tables. */
 import { type DataType, TEXT, type Value } from "../../../types/mod.ts";
 import type {
   CallDeps,
@@ -29,7 +27,7 @@ export function overload(
   return { parameters, result, evaluate, volatility: "immutable", ...options };
 }
 
-/** Creates functions that have several names for the same overloads. */
+/** Creates functions under several names that share the same overloads. */
 export function functionsNamed(
   names: readonly string[],
   ...overloads: readonly Overload[]

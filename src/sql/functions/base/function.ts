@@ -7,21 +7,24 @@
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
- * The rights with which a number is taken: those of the caller, or, in a DEFAULT, those of the
- * definition, because whoever may write the table may take the numbers of its defaults.
+ * The rights by which a number is taken from a sequence. They are usually those of the caller. In a
+ * DEFAULT, they are those of the definition: whoever may write the table may take the numbers of
+ * its defaults.
  */
 export type NextNumberRight = "caller" | "definer";
 
-/** Takes and sets numbers of sequences, which are named by text. @throws {DatabaseError} */
+/** Takes and sets numbers of sequences, which are identified by name. @throws {DatabaseError} */
 export interface SequenceCalls {
   next(name: string, right: NextNumberRight): Whole;
-  /** Returns the last number that the session has taken of a sequence. */
+  /** Returns the last number that the session has taken from a sequence. */
   current(name: string): Whole;
-  /** Returns the last number that the session has taken of any sequence. */
+  /** Returns the last number that the session has taken from any sequence. */
   last(): Whole;
-  /** Sets the last number, or with `isCalled` false the next one. Returns `value`. */
+  /**
+   * Sets the last number of a sequence or, if `isCalled` is false, the next one. Returns `value`.
+   */
   set(name: string, value: Whole, isCalled: boolean): Whole;
-  /** Records which of the numbers that were taken is the last one. */
+  /** Records the last of several numbers that were taken from a sequence. */
   note(name: string, value: Whole): void;
   /** Returns the name of the sequence that a column owns; null if the column owns no sequence. */
   ownedBy(table: string, column: string): string | null;
@@ -29,11 +32,11 @@ export interface SequenceCalls {
 
 /** The settings of the request, as its caller may see them. */
 export interface SettingCalls {
-  /** Returns undefined if there is no such setting. */
+  /** Returns the value of a setting, or undefined if there is no such setting. */
   current(name: string): string | undefined;
   /**
-   * Changes a setting for the rest of the request or transaction, and returns the value that is
-   * set. @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
+   * Changes a setting for the rest of the request or transaction. Returns the new value. @throws
+   * {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
    *
    * @param value The new value; undefined for the default.
    */
@@ -63,7 +66,8 @@ export interface CallDeps {
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
   /**
-   * Returns once the time has passed. Until then it throws, and the current row is evaluated again.
+   * Returns once the time has passed. Until then, it throws, and the current row is evaluated again
+   * later.
    */
   sleep(seconds: number): void;
 }
@@ -94,15 +98,15 @@ export type Volatility = "immutable" | "stable" | "volatile";
 /** The arguments of a function. */
 export interface Signature {
   readonly parameters: readonly ParameterType[];
-  /** How many of `parameters` may be omitted, from the right; default 0. */
+  /** The number of `parameters` that may be omitted, counted from the right; default 0. */
   readonly optionalCount?: number;
   /** The type of any further arguments. */
   readonly variadic?: ParameterType;
   /** The parameter names, for calls such as `make_interval(days => 3)`. */
   readonly parameterNames?: readonly string[];
   /**
-   * The texts of omitted parameters before a named one, by their position. Without a text, such a
-   * parameter is 0.
+   * The values of omitted parameters before a named one, as text, by position. A parameter without
+   * such a text is 0.
    */
   readonly omittedTexts?: readonly (string | undefined)[];
 }
@@ -125,7 +129,8 @@ export interface Overload extends Signature {
   readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
   readonly volatility: Volatility;
   /**
-   * Whether the function is called even if an argument is NULL. If not, NULL arguments give NULL.
+   * Whether the function is called even if an argument is NULL. Otherwise, a NULL argument gives
+   * NULL.
    */
   readonly seesNull?: boolean;
   /**

@@ -1,6 +1,6 @@
 /**
- * Limits the length of strings that functions create, because a statement of a few bytes must not
- * request gigabytes, for which the runtime would throw.
+ * Limits the length of strings that functions create. Otherwise, a statement of a few bytes could
+ * request gigabytes, for which the runtime would throw an error.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../../../base/limits.ts";

@@ -1,4 +1,4 @@
-/** Helpers for operators: creation of forms, and arithmetic errors. */
+/** Helpers for operators: they create forms and arithmetic errors. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
@@ -30,8 +30,8 @@ export function divisionByZero(): DatabaseError {
 }
 
 /**
- * An untyped literal takes the type of the other side without its digits. If it is NULL, it also
- * takes the digits.
+ * Returns the type of an operand. An untyped literal takes the type of the other side without its
+ * precision and scale; an untyped NULL takes these as well.
  */
 export function knownType(type: DataType, other: DataType): DataType {
   if (type.kind !== "unknown") return type;
@@ -39,7 +39,7 @@ export function knownType(type: DataType, other: DataType): DataType {
 }
 
 /**
- * Whether a time of day is used as a span since midnight, for example in combination with an
+ * Whether a time of day counts as a span since midnight, for example in combination with an
  * interval.
  */
 export function isSpan({ kind }: DataType): boolean {

@@ -3,10 +3,13 @@
  * to use.
  */
 
-/** The number of compiled patterns to keep. A column with more patterns is compiled row by row. */
+/**
+ * The maximum number of compiled patterns in the cache. If a column has more patterns, they are
+ * compiled row by row.
+ */
 const PATTERNS_KEPT = 64;
 
-/** Caches the results of `compile` for the most recent strings. */
+/** Caches the results of `compile` for the most recently used strings. */
 export function remembering<T>(compile: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   let lastText: string | undefined;

@@ -12,7 +12,7 @@ import {
 
 type Embedding = Float32Array;
 
-/** Whether a value of this type can be used as an embedding when the other operand is one. */
+/** Whether a value of this type can be used as an embedding if the other operand is one. */
 export function isVectorLike(type: DataType): boolean {
   return (
     type.kind === "embedding" ||
@@ -28,7 +28,7 @@ export function vectorOperand(type: DataType): DataType {
   return type.kind === "array" ? { kind: "array", element: { kind: "double" } } : TEXT;
 }
 
-/** Returns an embedding from its own value, an array of doubles or a text. */
+/** Returns an embedding from a value that is an embedding, an array of doubles or a string. */
 export function vectorOf(value: Value): Embedding {
   if (value instanceof Float32Array) return value;
   if (typeof value === "string") return vectorFromText(value);

@@ -1,5 +1,5 @@
 /**
- * to_char, to_number, to_date and to_timestampconvert values to and from text according to a
+ * to_char, to_number, to_date and to_timestamp convert values to and from text according to a
  * pattern.
  */
 import {
@@ -36,7 +36,7 @@ function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   );
 }
 
-/** Exact numbers have all their digits; doubles have only the digits that are certain. */
+/** The digits of an exact number are all known; a double has only the digits that are certain. */
 const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
   const [value = null, pattern = null] = values;
   const type = types[0] ?? DOUBLE;

@@ -16,7 +16,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** Names are padded to the length of September and Wednesday. */
+/** The width to which names are padded: the length of September and Wednesday. */
 const NAME_WIDTH = 9;
 
 export function formatMoment(moment: Moment, pattern: string): string {
@@ -44,7 +44,7 @@ function padded(value: number, width: number, { isTight }: CalendarPiece): strin
   return value < 0 ? `-${digits}` : digits;
 }
 
-/** Pads like {@linkcode padded}, but the sign counts as one of the digits. */
+/** Pads as {@linkcode padded} does, but the sign counts as one of the digits. */
 function paddedWithSign(value: number, width: number, { isTight }: CalendarPiece): string {
   return isTight ? value.toString() : withSignWithin(value, width);
 }
@@ -85,19 +85,22 @@ function clockText(
   }
 }
 
-/** The fraction digits, truncated rather than rounded. */
+/** Returns the digits of the fraction, truncated rather than rounded. */
 function fraction(micros: number, digits: number): string {
   return withSignWithin(Math.trunc(micros / 10 ** (6 - digits)), digits);
 }
 
-/** `MONTH`, `Month` and `month` request upper case, capitalised and lower case, respectively. */
+/**
+ * Returns a name in the case of the field: `MONTH` requests upper case, `Month` capitalised and
+ * `month` lower case.
+ */
 function inCase(name: string, written: string): string {
   if (written === written.toUpperCase()) return name.toUpperCase();
   if (written === written.toLowerCase()) return name.toLowerCase();
   return name.slice(0, 1).toUpperCase() + name.slice(1).toLowerCase();
 }
 
-/** Returns the text of fields that intervals also have. */
+/** Returns the text of a field that intervals have as well. */
 function calendarText(moment: Moment, piece: CalendarPiece): string | undefined {
   const { year, month, day, days } = moment;
   switch (piece.field) {
@@ -116,7 +119,7 @@ function calendarText(moment: Moment, piece: CalendarPiece): string | undefined 
     case "DD":
       return paddedWithSign(day, 2, piece);
     case "DDD":
-      // The months of an interval have 30 days.
+      // A month of an interval counts as 30 days.
       return paddedWithSign(
         days === undefined ? (year * 12 + month) * 30 + day : dayOfYear(days),
         3,
@@ -135,7 +138,7 @@ function calendarText(moment: Moment, piece: CalendarPiece): string | undefined 
 }
 
 /**
- * Returns a month in Roman numerals. In intervals, a whole number of years means December, and
+ * Returns a month in Roman numerals. In intervals, a whole number of years counts as December, and
  * negative months count backwards.
  */
 function romanMonth(year: number, month: number): number {
@@ -148,7 +151,7 @@ function lastDigits(year: number, piece: CalendarPiece): string {
   return padded(year % 10 ** width, width, piece);
 }
 
-/** Returns the text of fields that need a calendar date. */
+/** Returns the text of a field that requires a calendar date. */
 function calendarOnly(moment: Moment, piece: CalendarPiece): string {
   const { days, month, day } = moment;
   if (days === undefined) {
@@ -210,7 +213,10 @@ function isoText(days: number, piece: CalendarPiece): string | undefined {
   }
 }
 
-/** The session zone is UTC, but a timestamp without a zone has no zone name. */
+/**
+ * Returns the name of the time zone. The session's zone is UTC, but a timestamp without a zone has
+ * no zone name.
+ */
 function zoneText({ hasZone }: Moment, piece: CalendarPiece): string {
   if (piece.field === "TZ") return hasZone ? inCase("UTC", piece.written) : "";
   return piece.field === "TZM" ? "00" : "+00";

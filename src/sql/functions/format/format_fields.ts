@@ -1,6 +1,7 @@
 /**
- * Collects the fields that to_date and to_timestamp read and combines them into a moment. A field
- * may occur twice if both values agree. As in PostgreSQL, a field that is 0 counts as missing.
+ * Collects the fields that to_date and to_timestamp read and combines them into a point in time. A
+ * field may occur twice if both values agree. As in PostgreSQL, a field that is 0 counts as
+ * missing.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDate, civilFromDays, daysFromCivil, excerpt } from "../../../types/mod.ts";
@@ -30,9 +31,9 @@ export type FieldSlot =
 
 export interface ParsedMoment {
   readonly days: number;
-  /** Microseconds since the start of the day, in the zone that was read. */
+  /** Microseconds since the start of the day, in the time zone that was read. */
   readonly micros: number;
-  /** The offset of the zone that was read, ahead of UTC. */
+  /** The offset of the time zone that was read, in microseconds ahead of UTC. */
   readonly offsetMicros: number;
 }
 
@@ -58,7 +59,7 @@ export class MomentFields {
   #hasClockOf12 = false;
   /** The number of year digits in the pattern. A two-digit year gets a century. */
   yearDigits = 4;
-  /** The number of digits of FF1 to FF6, to which the moment is rounded. */
+  /** The number of digits of FF1 to FF6, to which the timestamp is rounded. */
   fractionDigits = 6;
   /** The sign of the offset: 1 or -1, or 0 until an offset is read. */
   offsetSign = 0;
@@ -68,7 +69,10 @@ export class MomentFields {
     this.#pattern = pattern;
   }
 
-  /** Records which calendar and clock a field belongs to. @throws {DatabaseError} INVALID_VALUE */
+  /**
+   * Records the calendar and the clock to which a field belongs, and refuses a mixture. @throws
+   * {DatabaseError} INVALID_VALUE
+   */
   meet(field: string): void {
     if (CLOCK_OF_12.test(field)) this.#hasClockOf12 = true;
     const calendar = WEEK_CALENDAR.test(field)
@@ -107,7 +111,8 @@ export class MomentFields {
   }
 
   /**
-   * Combines the fields into a moment. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE
+   * Combines the fields into a point in time. @throws {DatabaseError} VALUE_OUT_OF_RANGE,
+   * INVALID_VALUE
    */
   moment(): ParsedMoment {
     const micros = this.#micros();
@@ -146,7 +151,7 @@ export class MomentFields {
     const isoDay = this.#get("day of the week");
     let dayOfYear = this.#get("day of the year");
     if (week !== 0 && this.#calendar === "weeks") {
-      // Sunday has the number 1 but is the last day of an ISO week.
+      // In the pattern, Sunday has the number 1, but it is the last day of an ISO week.
       const dayOfWeek = isoDay === 0 ? 0 : (isoDay + 5) % 7;
       const first = isoWeekStart(daysFromCivil(civil.year, 1, 4));
       Object.assign(civil, civilFromDays(first + (week - 1) * 7 + dayOfWeek));
@@ -163,7 +168,7 @@ export class MomentFields {
     return this.#checkedDays(civil);
   }
 
-  /** Fills in the month and the day if they were not read. */
+  /** Derives the month and the day from the day of the year, if they were not read. */
   #fromDayOfYear(civil: Civil, dayOfYear: number): void {
     if (civil.year === 0) {
       throw this.#fault("INVALID_VALUE", "a day of the year needs the year");

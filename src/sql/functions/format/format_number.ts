@@ -62,7 +62,10 @@ function roundedToEven(value: number, places: number): string {
   return evenAtTie(value.toFixed(places), { exact: value.toFixed(EXACT_PLACES), places });
 }
 
-/** Enough places to distinguish a tie from its neighbours: no double is nearer to a tie. */
+/**
+ * The number of fraction digits that distinguishes a tie from its neighbours: no other double is
+ * nearer to the tie.
+ */
 const EXACT_PLACES = 100;
 
 /**

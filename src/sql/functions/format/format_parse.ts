@@ -1,10 +1,10 @@
 /**
- * to_date and to_timestamp: text read by a pattern.
+ * to_date and to_timestamp: read a string according to a pattern.
  *
- * A field reads all available digits, but only as many as its width if another numeric field
- * follows directly. A separator matches one separator or nothing; any other character of the
- * pattern skips one character of the text, as in PostgreSQL. `format_fields.ts` combines the fields
- * into a date and a time, and finds contradictions.
+ * A field reads all available digits, unless another numeric field follows directly; it then reads
+ * only as many digits as its width. A separator matches one separator or nothing; any other
+ * character of the pattern skips one character of the text, as in PostgreSQL. `format_fields.ts`
+ * combines the fields into a date and a time, and finds contradictions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -67,7 +67,7 @@ const NAMES: ReadonlyMap<string, SlotNames> = new Map<string, SlotNames>([
 
 const ROMAN_MONTHS: readonly string[] = MONTHS.map((_, index) => romanFromNumber(index + 1));
 
-/** Longest first, so that no numeral is mistaken for the start of a longer one. */
+/** The longest numerals come first, so that none is mistaken for the start of a longer one. */
 const BY_LENGTH: readonly string[] = ROMAN_MONTHS.toSorted((a, b) => b.length - a.length);
 
 const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
@@ -81,7 +81,7 @@ const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
   ["I", 1],
 ]);
 
-/** The fields that do not begin with a digit. */
+/** The fields that do not begin with a digit in the text. */
 const WORD_FIELDS: ReadonlySet<string> = new Set(
   "MONTH MON DAY DY RM AM PM A.M. P.M. AD BC A.D. B.C. TZH TZ OF".split(" "),
 );
@@ -89,18 +89,18 @@ const WORD_FIELDS: ReadonlySet<string> = new Set(
 type FieldPiece = DatePiece & { kind: "field" };
 
 /**
- * Reads a moment from a text.
+ * Reads a point in time from a string.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function momentFromFormat(text: string, pattern: string): ReadMoment {
   return new FormatReader(text, pattern).read();
 }
 
-/** A moment, and how much of the text and the pattern it took. */
+/** A point in time, with the extent to which the text and the pattern were used. */
 export interface ReadMoment extends ParsedMoment {
-  /** The offset behind the last character that was read. */
+  /** The offset after the last character that was read. */
   readonly end: number;
-  /** Whether the text had something for every field of the pattern. */
+  /** Whether the text had a value for every field of the pattern. */
   readonly isComplete: boolean;
 }
 
@@ -109,7 +109,7 @@ class FormatReader {
   readonly #pattern: string;
   readonly #fields: MomentFields;
   #at = 0;
-  /** The number of characters skipped in the text that had no counterpart in the pattern so far. */
+  /** The number of characters skipped so far that have no counterpart in the pattern. */
   #surplus = 0;
 
   constructor(text: string, pattern: string) {
@@ -205,7 +205,7 @@ class FormatReader {
     } else if (fractionDigits !== undefined) {
       const read = this.#number(field, width === undefined ? undefined : fractionDigits);
       const digitsMax = field === "MS" ? 3 : 6;
-      // As a fraction, 25 and 250 are a quarter; 025 is not.
+      // As a fraction, 25 and 250 are both a quarter, but 025 is not.
       const scaled = read.value * 10 ** Math.max(digitsMax - read.length, 0);
       fields.set(field === "MS" ? "milliseconds" : "microseconds", read.value, field, scaled);
       if (field.startsWith("FF")) fields.fractionDigits = fractionDigits;
@@ -221,12 +221,12 @@ class FormatReader {
     } else {
       const { value } = this.#number(field, width);
       const slot = SLOTS.get(field);
-      // A quarter does not determine a date, so it has no slot.
+      // A quarter does not determine a date, so its value is not stored.
       if (slot !== undefined) fields.set(slot, value, field);
     }
   }
 
-  /** A minus that was skipped as a separator counts as the sign. */
+  /** Reads the hours of an offset. A minus that was skipped as a separator counts as the sign. */
   #offsetHours(width: number | undefined): void {
     const here = this.#text[this.#at] ?? "";
     const isSigned = here === "+" || here === "-";
@@ -292,14 +292,14 @@ function isSeparator(character: string): boolean {
   return /[\s!-/:-@[-`{-~]/.test(character);
 }
 
-/** Whether a field reads all following digits. */
+/** Whether a field consumes all digits that follow. */
 function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
   if (isTight || ordinal !== undefined || next === undefined) return true;
   if (next.kind === "text") return !/^\d/.test(next.text);
   return WORD_FIELDS.has(next.field);
 }
 
-/** Returns the year near 2020 for a year with few digits. */
+/** Returns the year nearest to 2020 that ends in the given digits. */
 function fullYear(year: number): number {
   if (year < 70) return year + 2000;
   if (year < 100) return year + 1900;

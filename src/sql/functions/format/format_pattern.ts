@@ -4,7 +4,10 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { remembering } from "../base/remembering.ts";
 
-/** A parsed pattern takes a hundred times as much memory as its text, and is cached. */
+/**
+ * The maximum length of a pattern. A parsed pattern is cached, and takes a hundred times as much
+ * memory as its text.
+ */
 const PATTERN_LENGTH_MAX = 10_000;
 
 /** Refuses overlong patterns. @throws {DatabaseError} LIMIT_EXCEEDED */
@@ -24,9 +27,9 @@ export type DatePiece =
       readonly field: string;
       /** The field as written, because the case matters for names. */
       readonly written: string;
-      /** Whether padding is suppressed: by FM, or by TM before a name. */
+      /** Whether padding is suppressed, either by FM, or by TM before a name. */
       readonly isTight: boolean;
-      /** `TH` or `th` after the field. */
+      /** The suffix `TH` or `th` after the field. */
       readonly ordinal: string | undefined;
     };
 

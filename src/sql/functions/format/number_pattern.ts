@@ -1,6 +1,6 @@
 /**
- * Number patterns of to_char and to_number: digit places (`9`, `0`) with a point, signs and text
- * among them.
+ * Parses the number patterns of to_char and to_number: digit positions (`9`, `0`) with a point,
+ * signs and text among them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -15,10 +15,10 @@ export type NumberPiece =
 
 export interface NumberPattern {
   readonly pieces: readonly NumberPiece[];
-  /** The number of digit places before the point. */
+  /** The number of digit positions before the point. */
   readonly wholeCount: number;
   readonly fractionCount: number;
-  /** The number of places after V. The number is multiplied by ten to this power. */
+  /** The number of positions after V. The number is multiplied by ten to this power. */
   readonly shift: number;
   readonly isTight: boolean;
   readonly hasBrackets: boolean;
@@ -26,7 +26,7 @@ export interface NumberPattern {
   readonly roman: "RN" | "rn" | undefined;
 }
 
-/** Parses a pattern, caching recent ones. @throws {DatabaseError} INVALID_VALUE */
+/** Parses a pattern. Recent patterns are cached. @throws {DatabaseError} INVALID_VALUE */
 export const patternOf: (pattern: string) => NumberPattern = remembering(parsePattern);
 
 type PatternWord = NumberPiece["kind"] | "FM" | "PR" | "V" | "EEEE" | "RN";

@@ -1,7 +1,7 @@
 /**
- * to_number: reads a text by following a pattern, as PostgreSQL does. Each digit position consumes
- * at most one character, so a character that does not fit uses up its position. A separator is
- * skipped only where the pattern has one.
+ * to_number: reads a number from a string according to a pattern, as PostgreSQL does. Each digit
+ * position consumes at most one character, so a character that does not fit uses up its position. A
+ * separator is skipped only where the pattern has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -22,7 +22,7 @@ export function numberFromFormat(text: string, pattern: string): string {
       "Cannot read a number with a pattern of EEEE or RN: not available yet",
     );
   }
-  // The pattern cannot read more than this.
+  // The pattern cannot read more characters than this.
   const start = text.slice(0, READ_UNITS * pattern.length);
   const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
   const read = `${excerpt(text)} as a number by ${excerpt(pattern)}`;
@@ -98,7 +98,7 @@ class NumberReader {
         this.#at += Array.from(piece.text).length;
         break;
       default:
-      // The sign of S is adjacent to a digit and is read with that digit.
+      // The sign of S is adjacent to a digit, and is read together with that digit.
     }
   }
 
@@ -121,7 +121,7 @@ class NumberReader {
     }
   }
 
-  /** Reads one position of the pattern. A space before its character is skipped. */
+  /** Reads one position of the pattern. A space before the character is skipped. */
   #place(kind: "digit" | "point"): void {
     if (this.#characters[this.#at] === " ") this.#at += 1;
     if (kind === "digit" && this.#sign === "" && !this.#hasDigits) this.#leadingSign();
@@ -161,7 +161,8 @@ class NumberReader {
   }
 
   /**
-   * The sign of S directly follows a digit. The sign of MI, PL or SG may use up a digit position.
+   * Reads a sign behind a digit. The sign of S directly follows a digit. The sign of MI, PL or SG
+   * may use up a digit position.
    */
   #signBehind(isRead: boolean, here: string): void {
     if (this.#kinds.has("sign")) {

@@ -1,8 +1,8 @@
 /**
- * Writes the digits of a number into the places of a pattern, for to_char.
+ * Writes the digits of a number into the positions of a pattern, for to_char.
  *
- * The digits fill the places from the point outward. The sign precedes the first digit, unless the
- * pattern has a place for it, and is written once.
+ * The digits fill the positions from the point outward. The sign is written once. It precedes the
+ * first digit, unless the pattern has a position for it.
  */
 import { withoutTrailingZeros } from "../../../types/mod.ts";
 import { ordinalSuffix } from "./format_pattern.ts";
@@ -117,10 +117,10 @@ export class NumberWriter {
     }
   }
 
-  /** Whether the zero before the point is omitted, because the pattern does not request it. */
+  /** Whether the zero before the point is omitted because the pattern does not request it. */
   #isHiddenZero(isZero: boolean): boolean {
     const isBare = this.#parts.whole === "0" && this.#format.fractionCount > 0;
-    // In tight patterns, a zero without a fraction keeps its digit: "0."
+    // In tight patterns, a zero without fraction digits keeps its digit: "0."
     const isAllZero = this.#format.isTight && this.#fractionKept === 0;
     return isBare && !isZero && !this.#hasStarted && !isAllZero;
   }
@@ -160,7 +160,10 @@ export class NumberWriter {
   }
 }
 
-/** In tight patterns, trailing zeros are removed, except for places written as `0`. */
+/**
+ * Returns the number of fraction digits to write. In tight patterns, trailing zeros are removed,
+ * except at positions written as `0`.
+ */
 function keptFraction({ pieces, isTight, fractionCount }: NumberPattern, fraction: string): number {
   if (!isTight) return fractionCount;
   const needed = withoutTrailingZeros(fraction).length;

@@ -1,4 +1,4 @@
-/** Functions that read JSON: paths, lengths, kinds and the shorthands `json_get…`. */
+/** Functions that read JSON: paths, lengths, types and the shorthands `json_get…`. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BIGINT,
@@ -79,7 +79,7 @@ function extractPathTextOf(json: "json" | "jsonText"): Overload {
   return overload([json], TEXT, (values) => extractPath(values, true), { variadic: TEXT });
 }
 
-/** Follows keys (text) and indexes (integers) from the root. */
+/** Follows a path of keys (strings) and indexes (integers) from the root. */
 function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
   let slice: JsonSlice | undefined = jsonRoot(text);
   for (const step of steps) {
@@ -94,7 +94,10 @@ function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
 
 type JsonRead = (text: string, slice: JsonSlice) => Value;
 
-/** `json_get…(j, key…)`: keys are strings or integers. A value of a different kind gives NULL. */
+/**
+ * Creates `json_get…(j, key…)`. The keys are strings or integers. A value of a different type gives
+ * NULL.
+ */
 function getter(result: DataType | undefined, read: JsonRead): Overload {
   return {
     ...overload(["json"], result ?? ownType, () => null, { variadic: "any" }),
@@ -158,7 +161,7 @@ function readLength(text: string, slice: JsonSlice): Value {
   return kind === "object" ? jsonMembers(text, slice).length : null;
 }
 
-/** Tests whether a path exists. */
+/** The overload that tests whether a path exists. */
 const CONTAINS: Overload = {
   ...overload(["json"], BOOLEAN, () => null, { variadic: "any" }),
   specialise: (types) => {

@@ -1,8 +1,8 @@
 /**
  * Assigns a part of a JSONB document, as `UPDATE … SET j['a'][0] = '1'` does.
  *
- * Unlike jsonb_set, it creates all that is missing on the way: members, and elements of arrays,
- * with null in the gap. Nothing is created within a scalar.
+ * Unlike jsonb_set, the assignment creates everything that is missing along the path: members, and
+ * elements of arrays, with null in the gap. Nothing is created within a scalar.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -17,9 +17,9 @@ import {
 import { checkMadeLength } from "../base/made_length.ts";
 
 /**
- * @param json The document; NULL is like an empty array if the first step is an integer, and like
- *   an empty object otherwise.
- * @param steps Texts, or integers.
+ * @param json The document. NULL is treated as an empty array if the first step is an integer, and
+ * as an empty object otherwise.
+ * @param steps Strings or integers.
  * @param value The document to assign; NULL assigns null.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -50,7 +50,7 @@ function assigned(node: JsonNode, [step, ...rest]: readonly string[], part: Json
   );
 }
 
-/** Returns the document in which the rest of a path is created. */
+/** Returns an empty document in which the rest of a path can be created: an array or an object. */
 function emptyFor([step]: readonly string[]): JsonNode {
   if (step === undefined) return null;
   return INTEGER.test(step) ? [] : jsonObject([]);

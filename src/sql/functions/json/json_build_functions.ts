@@ -1,6 +1,4 @@
-/**
- * Functions that build JSON.
- */
+/** Functions that create JSON documents. */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -22,7 +20,7 @@ import { firstType, functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { finishedJson, jsonKeyOf } from "./json_build.ts";
 
-/** Any row. */
+/** A parameter type that accepts any row. */
 const ROW: DataType = { kind: "row", fields: [] };
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
@@ -80,7 +78,10 @@ function objectOfPairs(keys: readonly Value[], values: readonly Value[]): string
   return `{${members.join(", ")}}`;
 }
 
-/** The elements alternate between keys and values, or are pairs of them in two dimensions. */
+/**
+ * Creates an object from an array. The elements alternate between keys and values or, in two
+ * dimensions, are pairs of a key and a value.
+ */
 function objectOfArray([array = null]: readonly Value[]): string {
   const dimensions = dimensionsOf(array as ArrayValue);
   if (dimensions.length > 2 || (dimensions.length === 2 && dimensions[1] !== 2)) {
@@ -113,7 +114,7 @@ function toJson([value = null]: readonly Value[], types: readonly DataType[]): s
   return jsonTextOf(firstType(types), value);
 }
 
-/** Each field begins a line if the second argument is TRUE. */
+/** Converts a row to JSON. Each field begins a new line if the second argument is TRUE. */
 function rowToJson(
   [row = null, isSpread = false]: readonly Value[],
   types: readonly DataType[],

@@ -1,5 +1,5 @@
 /**
- * Containment tests on undecoded documents: a document that contains another one must contain
+ * Tests containment on undecoded documents. A document that contains another document must contain
  * certain bytes.
  *
  * All rows are searched for these bytes together, so rows without these bytes cost almost nothing.
@@ -23,7 +23,7 @@ export interface SoughtBytes {
   readonly mayBeEscaped: boolean;
 }
 
-/** Further pieces would exclude few more rows. */
+/** The maximum number of pieces to search for. Further pieces would exclude few more rows. */
 const PIECES_MAX = 4;
 
 /**
@@ -40,7 +40,7 @@ export function soughtBytes(inner: JsonNode, isCanonical: boolean): SoughtBytes 
 }
 
 interface ColumnKeyPosition {
-  /** The key with its colon, if the bytes between them and the value are certain. */
+  /** The key with its colon, if the bytes between the key and the value are certain. */
   readonly before: string;
   readonly isCanonical: boolean;
   readonly into: Set<string>;
@@ -99,7 +99,7 @@ class PieceSearch {
   readonly #piece: Buffer | number;
   readonly #length: number;
   /**
-   * The next position of the piece, in or after the last row, or a position beyond all bytes if the
+   * The next position of the piece in the last row or a later one. It is beyond all bytes if the
    * piece does not occur again.
    */
   #next = -1;

@@ -49,7 +49,7 @@ function set([json = null, path = null, value = null, creates = true]: readonly 
   );
 }
 
-/** Works like jsonb_set, with an option for NULL values. */
+/** Evaluates jsonb_set_lax: like jsonb_set, with an additional option for NULL values. */
 function setLax(values: readonly Value[]): Value {
   const [json = null, path = null, value = null, creates = true, treatment = "use_json_null"] =
     values;
@@ -97,7 +97,7 @@ function stripNulls(node: JsonNode): JsonNode {
   return jsonObject(kept.map(([key, value]) => [key, stripNulls(value)]));
 }
 
-/** Strips members that are null from JSON, whose text has no blanks afterwards. */
+/** Removes members that are null from JSON. The result contains no white space. */
 function strippedText(text: string, slice: JsonSlice): string {
   switch (jsonKindAt(text, slice.start)) {
     case "array":
@@ -166,7 +166,7 @@ export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
   ),
 ];
 
-/** Returns the strings in an array, without NULLs. */
+/** Returns the strings in an array, except NULLs. */
 export function textsOf(value: Value): string[] {
   assert(Array.isArray(value), "a text array is an array");
   return (value as readonly Value[]).filter((item) => typeof item === "string");

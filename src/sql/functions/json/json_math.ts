@@ -36,14 +36,14 @@ function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
 }
 
 /**
- * The maximum number of parts for which the text of the other document is searched for each
- * separately.
+ * The maximum number of parts for which the text of the other document is searched separately for
+ * each part.
  */
 const SOUGHT_PARTS_MAX = 16;
 
 /**
- * `outer @> inner`, where an array may also contain a scalar, but only at the top level. If `inner`
- * is small, no tree of `outer` is built.
+ * Evaluates `outer @> inner`. An array may also contain a scalar, but only at the top level. If
+ * `inner` is small, no tree of `outer` is built.
  */
 export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
   if (partsOf(inner, SOUGHT_PARTS_MAX) < 0) return jsonContains(jsonTree(outer), inner);
@@ -55,7 +55,10 @@ export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
   return textContains(outer, root, inner);
 }
 
-/** Returns how many of at most `most` parts remain, which is negative if the document has more. */
+/**
+ * Subtracts the number of parts in a document from `most`. Stops as soon as the difference is
+ * negative.
+ */
 function partsOf(node: JsonNode, most: number): number {
   let left = most - 1;
   if (!isJsonArray(node) && !isJsonObject(node)) return left;
@@ -88,7 +91,10 @@ function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean 
   return kind === "boolean" && inner === (text.charCodeAt(slice.start) === 0x74);
 }
 
-/** Applies a function to a text and caches the last result, because constants recur in each row. */
+/**
+ * Applies a function to a string and caches the last result, because constants occur again in each
+ * row.
+ */
 export function remembered<Made>(make: (text: string) => Made): (text: string) => Made {
   let last: { readonly text: string; readonly made: Made } | undefined;
   return (text) => {
@@ -97,7 +103,10 @@ export function remembered<Made>(make: (text: string) => Made): (text: string) =
   };
 }
 
-/** Whether a text is an object key, a string element or the string itself. */
+/**
+ * Whether a string is a key of the object, a string element of the array, or the JSON string
+ * itself.
+ */
 export function jsonHasKey(json: string, key: string): boolean {
   const root = jsonRoot(json);
   const isKey = (slice: JsonSlice): boolean =>
@@ -112,7 +121,7 @@ export function jsonHasKey(json: string, key: string): boolean {
   }
 }
 
-/** `||`: objects are merged; any other values are concatenated as arrays. */
+/** Evaluates `||`: objects are merged; any other values are concatenated as arrays. */
 export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
   if (isJsonObject(left) && isJsonObject(right)) return jsonObject([...left, ...right]);
   const a = isJsonArray(left) ? left : [left];
@@ -120,7 +129,7 @@ export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
   return [...a, ...b];
 }
 
-/** `- text`: removes a key, or all elements equal to the string. */
+/** Evaluates `- text`: removes a key, or all elements equal to the string. */
 export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNode {
   if (isJsonObject(node)) {
     return jsonObject([...node].filter(([key]) => !keys.includes(key)));
@@ -131,7 +140,9 @@ export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNo
   throw cannotDelete("a scalar");
 }
 
-/** `- integer`: removes the element at an index, which counts from the end if negative. */
+/**
+ * Evaluates `- integer`: removes the element at an index, which counts from the end if negative.
+ */
 export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   if (!isJsonArray(node))
     throw cannotDelete(isJsonObject(node) ? "an object by index" : "a scalar");
@@ -139,7 +150,7 @@ export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   return node.filter((_, position) => position !== at);
 }
 
-/** `#- path`: removes the value at a path. */
+/** Evaluates `#- path`: removes the value at a path. */
 export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNode {
   if (!isJsonArray(node) && !isJsonObject(node)) throw cannotDelete("a scalar");
   return jsonEdit(node, { path, creates: false, replace: () => undefined });
@@ -157,8 +168,8 @@ export interface PathEdit {
   /** Whether a missing last step creates a member or an element. */
   readonly creates: boolean;
   /**
-   * Returns the new node for an existing node, or for undefined if no node exists. If the result is
-   * undefined, the node is removed.
+   * Returns the new node in place of an existing one, or of undefined if there is none. If the
+   * result is undefined, the node is removed.
    */
   readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;
   /** For arrays: inserts the new node before or after the existing one. */

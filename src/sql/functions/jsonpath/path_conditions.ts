@@ -1,5 +1,6 @@
 /**
- * The conditions of JSON paths over single items. They are unknown for items that do not compare.
+ * Evaluates the conditions of JSON paths over single items. A condition is unknown if the items
+ * cannot be compared.
  */
 import { compareCodePoints, compareJson, type PathComparison } from "../../../types/mod.ts";
 import { regexOf } from "../regex/pattern.ts";
@@ -7,7 +8,8 @@ import { numberOf, type PathItem } from "./path_items.ts";
 import { compareMoments, PathMoment } from "./path_moments.ts";
 
 /**
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if only the functions with `_tz` compare the items.
+ * Compares two items. @throws {DatabaseError} UNSUPPORTED_FEATURE if only the functions with `_tz`
+ * can compare them.
  */
 export function compareItems(
   op: PathComparison,
@@ -54,7 +56,10 @@ export function startsWith(text: PathItem, beginning: PathItem): boolean | undef
   return text.startsWith(beginning);
 }
 
-/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE for a pattern that is none. */
+/**
+ * Tests a string against `like_regex`. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE
+ * for an invalid pattern.
+ */
 export function matchesPattern(
   text: PathItem,
   pattern: string,
@@ -73,7 +78,7 @@ export function matchesPattern(
   return regexOf(pattern, cases + lines).test(text);
 }
 
-/** Returns a pattern that matches exactly the text. */
+/** Returns a pattern that matches exactly the given string. */
 function escaped(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
 }

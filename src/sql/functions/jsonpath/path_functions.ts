@@ -1,7 +1,7 @@
 /**
  * `jsonb_path_…`, `@?` and `@@`: JSON paths as functions and operators.
  *
- * A path is parsed once, and kept for the rows and statements that use it again.
+ * A parsed path is cached for rows and statements that use it again.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -33,7 +33,10 @@ const variablesOf = remembered((text: string): JsonNode => {
   );
 });
 
-/** The arguments of a function: document, path, variables, and whether faults are not reported. */
+/**
+ * The arguments of a function: the document, the path, the variables, and whether errors are
+ * suppressed.
+ */
 export const PATH_SIGNATURE: Signature = {
   parameters: [JSONB, JSONPATH, JSONB, BOOLEAN],
   optionalCount: 2,
@@ -55,7 +58,7 @@ function callOf(values: readonly Value[], usesZone: boolean): PathCall {
   return { run, isSilent: silent === true };
 }
 
-/** A call of an operator, which has no variables and reports no faults. */
+/** Creates the call of an operator, which has no variables and suppresses errors. */
 function silentCall(document: Value, path: Value): PathCall {
   const run = new PathRun(pathOf(path as string), jsonTree(document as string), {
     variables: undefined,
@@ -64,13 +67,13 @@ function silentCall(document: Value, path: Value): PathCall {
   return { run, isSilent: true };
 }
 
-/** Runs a path. Returns whether it ended with a fault that is not reported. */
+/** Runs a path. Returns whether the run ended with a suppressed error. */
 function endsInFault(isSilent: boolean, run: () => void): boolean {
   try {
     run();
     return false;
   } catch (error) {
-    // The caller asked not to be told of faults.
+    // The caller asked for errors to be suppressed.
     if (isSilent && error instanceof PathFault) return true;
     throw error;
   }
@@ -84,7 +87,7 @@ function exists({ run, isSilent }: PathCall): Value {
   return isFault ? null : found;
 }
 
-/** Returns the items. A fault that is not reported ends the list. */
+/** Returns the items of a call. A suppressed error ends the list. */
 function nodesOf({ run, isSilent }: PathCall, countMax = Number.POSITIVE_INFINITY): JsonNode[] {
   const nodes: JsonNode[] = [];
   endsInFault(isSilent, () => {
@@ -150,7 +153,7 @@ export function pathNodes(values: readonly Value[], usesZone: boolean): JsonNode
   return nodesOf(callOf(values, usesZone));
 }
 
-/** `@?` and `@@` of a document and a path. */
+/** The operators `@?` and `@@`, which apply a path to a document. */
 export const PATH_EXISTS: OperatorForm = binaryForm([JSONB, JSONPATH], BOOLEAN, (json, path) =>
   exists(silentCall(json, path)),
 );

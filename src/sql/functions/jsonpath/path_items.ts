@@ -1,4 +1,4 @@
-/** The items that a JSON path works on: parts of a document, and moments. */
+/** The items that a JSON path processes: parts of a document, and dates and times. */
 import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
 import { isJsonArray, isJsonObject, type JsonNode } from "../../../types/mod.ts";
 import { PathMoment } from "./path_moments.ts";
@@ -6,7 +6,7 @@ import { digitsOf, firstGroup } from "./path_numbers.ts";
 
 export type PathItem = JsonNode | PathMoment;
 
-/** A failure that makes a condition unknown, and that a silent function does not report. */
+/** An error that makes a condition unknown, and that silent functions suppress. */
 export class PathFault extends DatabaseError {
   constructor(why: string, code: ErrorCode = "INVALID_VALUE") {
     super(code, `Cannot follow the JSON path: ${why}`);
@@ -21,13 +21,13 @@ export function isObjectItem(item: PathItem): item is ReadonlyMap<string, JsonNo
   return item instanceof Map;
 }
 
-/** Returns the text of a number; undefined for any other item. */
+/** Returns a number as text; undefined for any other item. */
 export function numberOf(item: PathItem): string | undefined {
   if (item === null || typeof item !== "object" || item instanceof PathMoment) return undefined;
   return isJsonArray(item) || isJsonObject(item) ? undefined : item.number;
 }
 
-/** Returns the name of the kind of an item, as `.type()` does. */
+/** Returns the name of an item's type, as `.type()` does. */
 export function itemType(item: PathItem): string {
   if (item === null) return "null";
   if (item instanceof PathMoment) return item.typeName;
@@ -36,7 +36,7 @@ export function itemType(item: PathItem): string {
   return typeof item === "object" ? "number" : typeof item;
 }
 
-/** Returns the item as a part of a document. */
+/** Returns the item as a node of a document. */
 export function nodeOf(item: PathItem): JsonNode {
   return item instanceof PathMoment ? item.text : item;
 }
@@ -50,8 +50,9 @@ export function partsOf(item: PathItem): Iterable<JsonNode> | undefined {
 const HEADER_BYTES = 4;
 
 /**
- * Returns where an object would lie in PostgreSQL's binary form of a document, which `.keyvalue()`
- * uses to tell objects apart; undefined if the document does not contain the object.
+ * Returns the offset that an object would have in PostgreSQL's binary form of a document.
+ * `.keyvalue()` uses the offset to identify objects. Returns undefined if the document does not
+ * contain the object.
  *
  *     container   header, an entry of 4 bytes for each key and value, keys, values
  *     number      padded to 4 bytes: a header, the weight, two bytes for each four digits

@@ -1,4 +1,4 @@
-/** The methods of JSON paths that make one item of another. */
+/** The methods of JSON paths that convert one item to another. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { doubleFromText, excerpt } from "../../../types/mod.ts";
 import { numberOf, PathFault, type PathItem } from "./path_items.ts";
@@ -13,7 +13,10 @@ export function numericMethod(name: "abs" | "ceiling" | "floor", item: PathItem)
   return { number: wholeNumber(number, name === "floor" ? "down" : "up") };
 }
 
-/** A number stays as it is if a double can hold it; a string is read as a double. */
+/**
+ * Converts an item to a number that a double can represent. A number is returned unchanged; a
+ * string is parsed.
+ */
 export function doubleOf(item: PathItem): PathItem {
   const number = numberOf(item);
   if (number !== undefined) {

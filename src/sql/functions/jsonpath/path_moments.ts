@@ -1,20 +1,21 @@
 /**
- * Dates and times among the items of a JSON path, which `.datetime()` makes of strings.
+ * Dates and times among the items of a JSON path, which `.datetime()` creates from strings.
  *
- * A moment with a zone keeps it, for its text. A comparison of a moment with a zone and one without
- * depends on the session's time zone, which is UTC here, so only the functions with `_tz` make it.
+ * A value with a time zone keeps the zone for its text form. Comparing a value with a zone and a
+ * value without one depends on the session's time zone, which is always UTC here, so only the
+ * functions with `_tz` allow it.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt, roundMicros, textFromClock, textFromDate } from "../../../types/mod.ts";
 import { momentFromFormat } from "../format/format_parse.ts";
 import { piecesOf } from "../format/format_pattern.ts";
 
-/** A date, a time of day, or both, with or without a zone. */
+/** A date, a time of day, or both, with or without a time zone. */
 export class PathMoment {
   readonly days: number | undefined;
-  /** Microseconds since the start of the day, in the zone of the moment. */
+  /** Microseconds since the start of the day, in the time zone of the value. */
   readonly micros: number | undefined;
-  /** The zone, in minutes ahead of UTC. */
+  /** The time zone, in minutes ahead of UTC. */
   readonly offsetMinutes: number | undefined;
 
   constructor(parts: {
@@ -33,7 +34,7 @@ export class PathMoment {
     return `${this.days === undefined ? "time" : "timestamp"} ${zone} time zone`;
   }
 
-  /** Returns the ISO 8601 text. */
+  /** Returns the value in ISO 8601 format. */
   get text(): string {
     const date = this.days === undefined ? "" : textFromDate(this.days);
     if (this.micros === undefined) return date;
@@ -58,7 +59,7 @@ const DATE = String.raw`(\d{1,6})-(\d{1,2})-(\d{1,2})`;
 const CLOCK = String.raw`(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?(?:\s*([+-])(\d{1,2})(?::(\d{1,2}))?)?`;
 const ISO = new RegExp(String.raw`^\s*(?:${DATE}(?:(?:T|\s+)${CLOCK})?|${CLOCK})\s*$`);
 
-/** Reads the ISO 8601 form of a date, a time or both; undefined for any other text. */
+/** Reads a date, a time or both in ISO 8601 format. Returns undefined for any other string. */
 export function momentFromIso(text: string): PathMoment | undefined {
   const match = ISO.exec(text);
   if (match === null) return undefined;
@@ -75,13 +76,13 @@ function daysOf(year: number, month: number, day: number): number | undefined {
   try {
     return momentFromFormat(padded, "YYYY-MM-DD").days;
   } catch (error) {
-    // The text has the form of a date, but there is no such day.
+    // The string has the form of a date, but there is no such day.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** Returns nothing for a date alone, and undefined for a time that does not exist. */
+/** Returns an empty object if there is only a date, and undefined if there is no such time. */
 function clockOf(
   parts: readonly (string | undefined)[],
 ): { micros?: number; offsetMinutes?: number } | undefined {
@@ -96,10 +97,12 @@ function clockOf(
   return { micros, offsetMinutes: sign === "-" ? 0 - minutes : minutes };
 }
 
-/** Fields of a template that belong to neither a time nor a zone belong to a date. */
+/** The fields of a template that belong to a time or a time zone. All others belong to a date. */
 const CLOCK_FIELD = /^(?:HH|MI$|SS|MS$|US$|FF\d|[AP]\.?M\.?$)/;
 
-/** Reads a text by a template of to_timestamp. @throws {DatabaseError} INVALID_VALUE, … */
+/**
+ * Reads a string according to a template of to_timestamp. @throws {DatabaseError} INVALID_VALUE, …
+ */
 export function momentFromTemplate(text: string, template: string): PathMoment {
   const { days, micros, offsetMicros, end, isComplete } = momentFromFormat(text, template);
   if (text.slice(end).trim() !== "" || !isComplete) {
@@ -120,7 +123,7 @@ export function momentFromTemplate(text: string, template: string): PathMoment {
 }
 
 /**
- * Compares two moments.
+ * Compares two dates or times.
  *
  * @returns undefined if a time is compared with a date.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the answer depends on the zone of the session, and
@@ -143,7 +146,7 @@ export function compareMoments(
   const order = (left.days ?? 0) - (right.days ?? 0);
   const between = order * MICROS_PER_DAY + universalMicros(left) - universalMicros(right);
   if (between !== 0 || left.days !== undefined) return between;
-  // Two times at one moment are ordered by their zones.
+  // Equal points in time are ordered by their time zones.
   return (right.offsetMinutes ?? 0) - (left.offsetMinutes ?? 0);
 }
 

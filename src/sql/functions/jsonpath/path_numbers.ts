@@ -1,6 +1,6 @@
 /**
- * Arithmetic of JSON paths: exact numbers of any length, with the number of fraction digits that
- * PostgreSQL's NUMERIC has.
+ * Arithmetic of JSON paths. Numbers are exact and of any length, and results have as many fraction
+ * digits as PostgreSQL's NUMERIC.
  */
 import {
   canonicalNumber,
@@ -11,10 +11,10 @@ import {
 } from "../../../types/mod.ts";
 import { divisionByZero } from "../base/operator_form.ts";
 
-/** A quotient has at least this many significant digits. */
+/** The minimum number of significant digits of a quotient. */
 const QUOTIENT_DIGITS_MIN = 16;
 const SCALE_MAX = 1000;
-/** The digits of one group, in which PostgreSQL estimates the length of a quotient. */
+/** The number of digits in a group. PostgreSQL estimates the length of a quotient in groups. */
 const GROUP = 4;
 
 /** @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE */
@@ -45,7 +45,7 @@ export function absolute(text: string): string {
   return text.startsWith("-") ? text.slice(1) : text;
 }
 
-/** Returns the nearest whole number in a direction. */
+/** Returns the nearest integer in a direction. */
 export function wholeNumber(text: string, direction: "up" | "down" | "toZero"): string {
   const { unscaled, scale } = digitsOf(text);
   const unit = 10n ** BigInt(scale);
@@ -56,14 +56,14 @@ export function wholeNumber(text: string, direction: "up" | "down" | "toZero"): 
   return whole.toString();
 }
 
-/** Returns a double with the 15 digits that every double has. */
+/** Converts a double to a number with 15 digits, which every double preserves. */
 export function numberOfDouble(value: number): string {
   return canonicalNumber(String(Number(value.toPrecision(15)) + 0));
 }
 
 /**
- * Returns where the first digit of a number that is not 0 stands: the index of its group of four,
- * counted from the point, and the value of that group.
+ * Returns the position of the first digit of a number other than 0: the index of its group of four
+ * digits, counted from the point, and the value of that group.
  */
 export function firstGroup({ unscaled, scale }: DecimalDigits): { weight: number; value: number } {
   if (unscaled === 0n) return { weight: 0, value: 0 };
@@ -94,7 +94,7 @@ function quotient(left: DecimalDigits, right: DecimalDigits): string {
   return written(roundedQuotient(numerator, denominator), scale);
 }
 
-/** Rounds half away from zero. */
+/** Divides, and rounds half away from zero. */
 function roundedQuotient(numerator: bigint, denominator: bigint): bigint {
   const isNegative = numerator < 0n !== denominator < 0n;
   const [n, d] = [magnitude(numerator), magnitude(denominator)];
@@ -106,7 +106,7 @@ function magnitude(value: bigint): bigint {
   return value < 0n ? -value : value;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if JSONB cannot hold so many digits. */
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if JSONB cannot store so many digits. */
 function written(unscaled: bigint, scale: number): string {
   return canonicalNumber(textFromDecimal(unscaled, scale));
 }

@@ -1,10 +1,10 @@
 /**
  * Follows a JSON path through a document.
  *
- * Each part of a path gets one item and passes on any number of items to the part behind it, the
- * last one to the receiver of the run, which can end the run. In lax mode, an array becomes its
- * elements where a part needs something else, and missing parts yield nothing; in strict mode both
- * are faults. Within a condition, a fault makes it unknown.
+ * Each part of a path receives one item and passes any number of items to the next part. The last
+ * part passes them to the receiver of the run, which can end the run. In lax mode, an array is
+ * replaced by its elements where a part does not accept arrays, and missing parts yield nothing. In
+ * strict mode, both are errors. An error within a condition makes the condition unknown.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -30,34 +30,34 @@ import {
 import { datetimeOf, doubleOf, numericMethod } from "./path_methods.ts";
 import { calculated, negated, wholeNumber } from "./path_numbers.ts";
 
-/** Receives an item, and returns whether the run is to end. */
+/** Receives an item. Returns true to end the run. */
 export type Receiver = (item: PathItem) => boolean;
 
 /** True, false, or undefined for unknown. */
 type Truth = boolean | undefined;
 
-/** The values that the surroundings of a part of a path define. */
+/** The values that the context of a part of a path defines. */
 interface PathScope {
   /** The item that a filter tests. */
   readonly current: PathItem;
-  /** The length of the array whose subscripts are computed. */
+  /** The length of the array to which the subscripts apply. */
   readonly length: number;
   /** Whether missing parts yield nothing. */
   readonly isForgiving: boolean;
-  /** The document that contains the item, and its number, for `.keyvalue()`. */
+  /** The document that contains the item, and the number of the document, for `.keyvalue()`. */
   readonly base: { readonly document: JsonNode; readonly id: number };
 }
 
 export interface PathRunOptions {
-  /** The values of variables. Without an object, every variable is null. */
+  /** The values of variables. Without an object of variables, every variable is null. */
   readonly variables: JsonNode | undefined;
-  /** Whether moments without a zone may be compared with those in one. */
+  /** Whether timestamps without a time zone may be compared with timestamps in one. */
   readonly usesZone: boolean;
 }
 
 type Part<Kind extends PathPart["kind"]> = PathPart & { readonly kind: Kind };
 
-/** The most items that one run visits: about a second's work. */
+/** The maximum number of items that one run visits, which takes about a second. */
 const ITEMS_MAX = 2 ** 22;
 const OBJECT_ID_STEP = 10_000_000_000;
 
@@ -67,7 +67,7 @@ export class PathRun {
   readonly #options: PathRunOptions;
   readonly #isLax: boolean;
   #itemsLeft = ITEMS_MAX;
-  /** The number of the last object that the path has made. */
+  /** The number of the last object that the path has created. */
   #objects: number;
 
   constructor(path: JsonPath, document: JsonNode, options: PathRunOptions) {
@@ -79,13 +79,13 @@ export class PathRun {
   }
 
   /**
-   * Passes on all items. @throws {DatabaseError} A PathFault, or others that are always reported.
+   * Passes on all items. @throws {DatabaseError} A PathFault, or an error that is always reported.
    */
   items(receive: Receiver): void {
     this.#follow(this.#path.root, this.#document, this.#scope(), receive);
   }
 
-  /** Whether there is an item. In strict mode, faults behind the first item count, too. */
+  /** Whether there is an item. In strict mode, errors after the first item count as well. */
   exists(): boolean {
     return this.#hasItem(this.#path.root, this.#document, this.#scope());
   }
@@ -104,13 +104,16 @@ export class PathRun {
     return found;
   }
 
-  /** Passes an item to the part behind this one. */
+  /** Passes an item to the next part of the path. */
   #next(part: PathPart, item: PathItem, scope: PathScope, receive: Receiver): boolean {
     if (part.next === undefined) return receive(item);
     return this.#follow(part.next, item, scope, receive);
   }
 
-  /** Applies a part to an item, or in lax mode to the elements of an array that it cannot take. */
+  /**
+   * Applies a part to an item. In lax mode, an array that the part does not accept is replaced by
+   * its elements.
+   */
   #follow(part: PathPart, item: PathItem, scope: PathScope, receive: Receiver): boolean {
     if (this.#isLax && isArrayItem(item) && takesNoArray(part)) {
       return item.some((element) => this.#apply(part, element, scope, receive));
@@ -230,7 +233,7 @@ export class PathRun {
     return false;
   }
 
-  /** Yields nothing where parts may be missing. @throws {PathFault} */
+  /** Yields nothing if parts may be missing, and throws otherwise. @throws {PathFault} */
   #missing(scope: PathScope, why: string): false {
     if (scope.isForgiving) return false;
     throw new PathFault(why);
@@ -458,18 +461,18 @@ function takesNoArray(part: PathPart): boolean {
   return part.kind === "key" || part.kind === "everyMember" || part.kind === "filter";
 }
 
-/** Returns undefined in place of a fault. */
+/** Evaluates a condition. Returns undefined if it raises a PathFault. */
 function orUnknown<T>(compute: () => T): T | undefined {
   try {
     return compute();
   } catch (error) {
-    // A condition over parts that are missing or of the wrong kind is unknown.
+    // A condition is unknown if parts are missing or have the wrong type.
     if (error instanceof PathFault) return undefined;
     throw error;
   }
 }
 
-/** Turns errors of arithmetic into faults of the path. */
+/** Converts errors of arithmetic to a PathFault. */
 function withFaults<T>(compute: () => T): T {
   try {
     return compute();

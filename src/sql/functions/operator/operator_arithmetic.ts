@@ -117,7 +117,7 @@ const BIT_OPERATIONS: ReadonlyMap<string, BitOperation> = new Map<string, BitOpe
   [">>", (left, right, bits) => left >> shiftCount(right, bits)],
 ]);
 
-/** Shift counts wrap at the width, which is at least 32, as in processor shifts. */
+/** Returns a shift count modulo the width, as processors do. The width is at least 32. */
 function shiftCount(count: bigint, bits: number): bigint {
   return BigInt.asUintN(bits === 64 ? 6 : 5, count);
 }
@@ -162,21 +162,21 @@ function underflow(): DatabaseError {
 }
 
 /**
- * The minimum scale to which a result with more than 38 digits is reduced: digits before the point
- * come first.
+ * The minimum scale to which a result with more than 38 digits is reduced. Digits before the point
+ * take precedence.
  */
 const REDUCED_SCALE_MIN = 6;
 
 /**
- * The largest scale of the product of two numbers of 38 digits, and the scale to which a larger one
- * is reduced. Such a precision says nothing about the values, so room for large ones is left.
+ * The largest scale of a product of two numbers of 38 digits; a larger scale is reduced to it. A
+ * precision of 38 says nothing about the values, so digits are reserved for large values.
  */
 const PRODUCT_SCALE_MAX = 20;
 const PRODUCT_SCALE_REDUCED = 16;
 
 type DecimalOperand = ReturnType<typeof decimalOf>;
 
-/** Whether the precision of both operands says how many digits their values have. */
+/** Whether the precision of both operands is meaningful, because it was declared. */
 function areDeclared(left: DecimalOperand, right: DecimalOperand): boolean {
   return Math.max(left.precision, right.precision) < DECIMAL_PRECISION_MAX;
 }
@@ -267,7 +267,7 @@ function decimalDivision(left: DecimalOperand, right: DecimalOperand): OperatorF
 export function power(base: Value, exponent: Value): number {
   const x = base as number;
   const y = exponent as number;
-  // Any power of 1 is 1, also NaN, and so is an infinite power of -1.
+  // Any power of 1 is 1, even NaN, and so is an infinite power of -1.
   if (x === 1 || (x === -1 && Math.abs(y) === Number.POSITIVE_INFINITY)) return 1;
   if (x === 0 && y < 0) {
     throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot raise 0 to a negative power");
@@ -322,8 +322,8 @@ function negateDouble(value: number): number {
 }
 
 /**
- * Returns the absolute value of any numeric type, range-checked, because -32768 has none in
- * SMALLINT.
+ * Returns a function that computes the absolute value in a numeric type. It checks the range,
+ * because -32768 has no absolute value in SMALLINT.
  */
 export function absolute(type: DataType): (value: Value) => Value {
   return numericFunction(type, (value) => (value < 0 ? negateWhole(value) : value), Math.abs);

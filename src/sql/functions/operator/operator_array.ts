@@ -32,7 +32,7 @@ export function resolveArray(
     const held = keysOf(element, outer);
     const wanted = elementsOf(inner as ArrayValue);
     if (op === "&&") return wanted.some((item) => item !== null && held.has(keyOf(element, item)));
-    // NULL is never considered contained.
+    // An array never contains NULL in the sense of `@>`.
     return wanted.every((item) => item !== null && held.has(keyOf(element, item)));
   });
 }
@@ -56,7 +56,7 @@ function resolveJoin(left: DataType, right: DataType): OperatorForm | undefined 
   if (isBothArrays) {
     const type = commonType([left, right]);
     if (type === undefined) return undefined;
-    // A NULL array is concatenated like an empty one.
+    // A NULL array is treated as an empty array.
     return {
       operands: [type, type],
       result: type,

@@ -1,4 +1,7 @@
-/** Comparison: both operands are cast to their common type and compared in its order. */
+/**
+ * Comparison operators. Both operands are cast to their common type and compared in the order of
+ * that type.
+ */
 import {
   BOOLEAN,
   type Comparator,
@@ -75,9 +78,7 @@ interface OperandComparison {
   readonly compare: Comparator;
 }
 
-/**
- * Returns the types in which to compare, or undefined if values of these types cannot be compared.
- */
+/** Returns the types in which operands are compared, or undefined if they cannot be compared. */
 function comparisonOf(left: DataType, right: DataType): OperandComparison | undefined {
   const type = comparedType(left, right);
   if (type === undefined) return undefined;
@@ -91,10 +92,10 @@ function comparedType(left: DataType, right: DataType): DataType | undefined {
   const type = commonType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   if (type?.kind === "jsonpath") return undefined;
-  // JSON text is compared by its value, as is a file reference.
+  // JSON is compared by its value, and so is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type?.kind === "text") return TEXT;
-  // A 32-bit number with another type is compared in 64 bits, which can represent both.
+  // A 32-bit number is compared with any other numeric type in 64 bits, which can represent both.
   if (type?.kind === "float" && left.kind !== right.kind && isBothNumeric(left, right)) {
     return DOUBLE;
   }

@@ -84,7 +84,8 @@ function partType(json: DataType): DataType {
 }
 
 /**
- * A document is searched in its own text, whether JSON or JSONB. Only a literal is read as JSONB.
+ * Returns the type as which a document is searched: JSON or JSONB, as it is. Only a literal is read
+ * as JSONB.
  */
 function searchedType(type: DataType): DataType {
   return isJson(type) ? partType(type) : JSONB;

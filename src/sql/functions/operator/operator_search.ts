@@ -1,7 +1,8 @@
 /**
- * Operators of text search: `@@` tests a document, `||`, `&&` and `<->` join documents and queries.
+ * Operators of text search: `@@` tests a document, and `||`, `&&` and `<->` combine documents and
+ * queries.
  *
- * A text on the left of `@@` is read as a document, and a text on its right as words.
+ * A string on the left of `@@` is read as a document, and a string on its right as words.
  */
 import {
   BOOLEAN,
@@ -29,7 +30,7 @@ import {
 } from "../search/search_functions.ts";
 import { trigramOperator } from "../search/trigrams.ts";
 
-/** Whether an operand is a text, or a literal that can be one. */
+/** Whether an operand is a string, or a literal that can be read as one. */
 function isText({ kind }: DataType): boolean {
   return kind === "text" || kind === "unknown";
 }
@@ -59,7 +60,7 @@ const JOININGS: ReadonlyMap<string, "and" | "or" | "phrase"> = new Map([
   ["<->", "phrase"],
 ]);
 
-/** `!! query`. */
+/** Resolves `!! query`. */
 export function resolveSearchPrefix(op: string, operand: DataType): OperatorForm | undefined {
   const isQuery = operand.kind === "tsquery" || operand.kind === "unknown";
   return op === "!!" && isQuery ? prefixForm(TSQUERY, TSQUERY, negatedQuery) : undefined;
@@ -95,7 +96,7 @@ function matches(vector: Value, query: Value): boolean {
   return fulfils(tsVectorFromText(vector as string), queryOf(query as string).query);
 }
 
-/** An empty query matches nothing. */
+/** Whether a document matches a query. An empty query matches nothing. */
 function fulfils(words: readonly TsWord[], query: TsQuery | undefined): boolean {
   return query !== undefined && matchesQuery(documentOf(words), query);
 }

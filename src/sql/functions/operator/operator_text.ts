@@ -1,5 +1,6 @@
 /**
- * Operators on text: concatenation, LIKE and related operators, regular expressions, starts-with.
+ * Operators on strings: concatenation, LIKE and related operators, regular expressions,
+ * starts-with.
  *
  * Compiled patterns are cached, because a statement usually has only one.
  */
@@ -24,7 +25,10 @@ function isTextual(type: DataType): boolean {
   return type.kind === "text" || type.kind === "unknown";
 }
 
-/** `||` where neither side is an array or JSON: one side must be text, or both must be bytes. */
+/**
+ * Resolves `||` if neither side is an array or JSON: one side must be a string, or both must be
+ * bytes.
+ */
 export function resolveConcatenation(left: DataType, right: DataType): OperatorForm | undefined {
   const kinds = [left.kind, right.kind];
   if (kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown")) {
@@ -34,7 +38,7 @@ export function resolveConcatenation(left: DataType, right: DataType): OperatorF
   }
   const isJoinable = kinds.includes("text") || kinds.every((kind) => kind === "unknown");
   const hasText = isTextual(left) || isTextual(right);
-  // An array combined with a text is neither an element nor a character string.
+  // An array combined with a string is neither an array concatenation nor a string concatenation.
   if (!hasText || (kinds.includes("array") && isJoinable)) return undefined;
   const leftType = isTextual(left) ? TEXT : left;
   const rightType = isTextual(right) ? TEXT : right;
@@ -54,7 +58,7 @@ function joined(left: string, right: string): string {
 const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]);
 
 /**
- * `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
+ * Resolves `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
  *
  * @param operands The types of text and pattern, and of the escape, if any.
  */
@@ -80,7 +84,7 @@ function isBytes(operands: readonly DataType[]): boolean {
   return kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown");
 }
 
-/** LIKE over bytes, each of which counts as one character. */
+/** Evaluates LIKE over bytes. Each byte counts as one character. */
 function likeOfBytes(operandCount: number, isNegated: boolean): OperatorForm {
   const matcherFor = likeMatchers("LIKE");
   return {
@@ -93,7 +97,7 @@ function likeOfBytes(operandCount: number, isNegated: boolean): OperatorForm {
   };
 }
 
-/** Returns a text with one character for each byte. */
+/** Returns a string with one character for each byte. */
 function latin(bytes: Value = null): string {
   return Buffer.from(bytes as Uint8Array).toString("latin1");
 }

@@ -41,7 +41,7 @@ import {
 import { resolveTimeZone } from "../time/time_zones.ts";
 
 /**
- * Each operand's kind. Every integer counts as "int"; combined with an interval, every number
+ * The kind of an operand. Every integer counts as "int"; combined with an interval, every number
  * counts as "number".
  */
 type TimeOperand = TypeKind | "number";
@@ -83,8 +83,8 @@ function sideOf(type: DataType): TimeOperand {
 }
 
 function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | undefined {
-  // An untyped literal combined with a moment is a span of time; combined with a span, it is
-  // another span.
+  // An untyped literal combined with a timestamp is an interval; combined with an interval, it is
+  // another interval.
   const right = knownType(rightType, INTERVAL);
   const left =
     leftType.kind === "time" || leftType.kind === "interval" ? leftType : withoutDigits(leftType);
@@ -122,7 +122,7 @@ function plusInterval(value: Value, interval: Value): Value {
   return addToTimestamp(value as Whole, interval as Interval);
 }
 
-/** Arithmetic keeps all digits of a type. */
+/** Returns the type without a precision, because arithmetic keeps all digits. */
 function withoutDigits(type: DataType): DataType {
   return type.kind === "timestamp" || type.kind === "datetime" ? { kind: type.kind } : type;
 }

@@ -1,6 +1,6 @@
 /**
- * LIKE and ILIKE: `%` matches any run of characters and `_` matches one character. The escape makes
- * the next character literal.
+ * LIKE and ILIKE: `%` matches any sequence of characters, and `_` matches one character. The escape
+ * character makes the next character literal.
  *
  * A pattern is split into pieces at `%`. The first and last pieces are anchored; the pieces between
  * them are found from left to right. The leftmost match of each piece is enough, so backtracking
@@ -9,7 +9,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 
-/** The characters of a piece; undefined stands for `_`. */
+/** The characters of a piece; undefined represents `_`. */
 type LikePiece = readonly (string | undefined)[];
 
 export interface LikeOptions {
@@ -45,8 +45,8 @@ export function checkedEscape(escape: string): string {
 }
 
 /**
- * Returns the pieces of a pattern that its `%` signs separate, or undefined if the pattern contains
- * `_` or is invalid.
+ * Returns the pieces of a pattern between its `%` signs, or undefined if the pattern contains `_`
+ * or is invalid.
  */
 export function plainPieces(pattern: string, escape: string): readonly string[] | undefined {
   if (pattern.includes(escape) && escape !== "") return undefined;
@@ -64,7 +64,7 @@ export function spanOfLike(pattern: string): {
   max?: string | undefined;
 } {
   if (!pattern.isWellFormed()) return {};
-  // The characters up to the first wildcard; a backslash takes the meaning from the next one.
+  // The characters up to the first wildcard. A backslash makes the next character literal.
   const [escaped = ""] = /^(?:[^%_\\]|\\.)*/su.exec(pattern) ?? [];
   const beginning = escaped.replaceAll(/\\(.)/gsu, "$1");
   if (escaped === pattern) return { min: beginning, max: beginning };
@@ -88,7 +88,7 @@ function textAfter(beginning: string): string | undefined {
   const characters = Array.from(beginning);
   for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
     const next = (last.codePointAt(0) ?? 0) + 1;
-    // Surrogates are not characters.
+    // Surrogates are not characters, so they are skipped.
     const above = next === 0xd800 ? 0xe000 : next;
     if (above <= 0x10ffff) return characters.join("") + String.fromCodePoint(above);
   }
@@ -143,7 +143,7 @@ function testOf(pieces: readonly LikePiece[]): (text: string) => boolean {
   };
 }
 
-/** A pattern without `_` uses the runtime's own search. */
+/** Returns a test for a pattern without `_`, which uses the runtime's own string search. */
 function plainTest(pieces: readonly string[]): (text: string) => boolean {
   const [first = "", ...rest] = pieces;
   const last = rest.pop();

@@ -1,5 +1,5 @@
 /**
- * Functions with regular expressions. All take time linear in the text.
+ * Functions that use regular expressions. The time they take is linear in the length of the text.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -21,11 +21,12 @@ import type { RegexMatch } from "./regex_search.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 /**
- * The fixed cost, in steps, of one match besides the search: its list, its text and its iteration.
+ * The fixed cost of one match in steps, besides the search: for its list, its text and the
+ * iteration.
  */
 const STEPS_PER_MATCH = 8;
 
-/** Flags come first, so that patterns with the same flags share a prefix. */
+/** The key begins with the flags, so that patterns with the same flags share a prefix. */
 const regexByKey = remembering((key) => {
   const end = key.indexOf("\u0000");
   return compileRegex(key.slice(end + 1), key.slice(0, end));
@@ -64,7 +65,7 @@ export function* matchesOf(regex: Regex, text: string, from: number): Generator<
   }
 }
 
-/** Returns the text of a group, or null if it took no part in the match. */
+/** Returns the text of a group, or null if the group took no part in the match. */
 function groupText(text: string, match: RegexMatch, group: number): string | null {
   const start = match[2 * group] ?? -1;
   return start < 0 ? null : text.slice(start, match[2 * group + 1]);
@@ -96,8 +97,8 @@ function checkGroup(group: number): void {
 }
 
 /**
- * Yields matches from a position in code points, which count from 1. Beyond the end of the string,
- * there are no matches.
+ * Yields matches from a position on. Positions count code points, from 1. There are no matches
+ * beyond the end of the string.
  */
 function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
   checkPositive(position, "the start");
@@ -200,7 +201,9 @@ function replace(
   return result + text.slice(at);
 }
 
-/** `\1` to `\9` are groups, `\&` is the whole match, and `\\` is a backslash. */
+/**
+ * Parses a replacement: `\1` to `\9` are groups, `\&` is the whole match, and `\\` is a backslash.
+ */
 const replacementParts = remembering((text) => {
   const parts: (string | number)[] = [];
   for (const [part] of text.matchAll(/\\[\s\S]|\\|[^\\]+/g)) {
@@ -243,7 +246,10 @@ function replaceFrom(values: readonly Value[]): string {
   });
 }
 
-/** Returns the parts between matches. Empty matches at the start and at the end split nothing. */
+/**
+ * Returns the parts between matches. Empty matches at the start and at the end do not split the
+ * text.
+ */
 export function splitByPattern(text: string, regex: Regex): string[] {
   const parts: string[] = [];
   let at = 0;

@@ -4,7 +4,7 @@
  * `test` builds the states of a deterministic automaton on demand, and discards them when there are
  * too many. `exec` must find the positions of groups, so it runs the program itself
  * (`regex_search.ts`). The leftmost match wins, then alternatives in written order. Each repetition
- * is greedy or lazy as written.
+ * is greedy or lazy, as the pattern specifies.
  */
 import { assert } from "../../../base/assert.ts";
 import { RegexEffort } from "./regex_effort.ts";
@@ -33,24 +33,27 @@ export interface Regex {
 }
 
 /**
- * The maximum number of states, after which all are discarded. It limits memory to a few megabytes
- * per pattern.
+ * The maximum number of states. Beyond it, all states are discarded, which limits memory to a few
+ * megabytes per pattern.
  */
 const STATES_MAX = 1000;
-/** The maximum total number of places in all states. In a long program, each state has many. */
+/**
+ * The maximum total number of program positions in all states. In a long program, each state has
+ * many.
+ */
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
-/** The number of characters with a known next state that together count as one step. */
+/** The number of characters with a known next state that together count as one step of effort. */
 const KNOWN_PER_STEP = 8;
 
 /**
- * The number of steps for a character whose next state must be computed, plus one step for each
- * place.
+ * The number of steps for a character whose next state must be computed; each program position adds
+ * one step.
  */
 const FOUND_STEPS = 32;
 
-/** The largest step number, which must fit in the marks of places. */
+/** The largest step number, which must fit into the elements of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
 /** Compiles a pattern. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
@@ -70,9 +73,7 @@ export function compileRegex(pattern: string, flags: string): Regex {
   };
 }
 
-/**
- * A set of places in the program, before jumps are followed, together with the preceding character.
- */
+/** A set of program positions before jumps are followed, together with the preceding character. */
 interface RegexState {
   readonly places: readonly number[];
   readonly before: Neighbour;
@@ -88,7 +89,7 @@ class Machine {
   readonly #instructions: readonly Instruction[];
   readonly #find: Find;
   readonly #states = new Map<string, RegexState>();
-  /** Marks places visited in the current step. Each step has a new number. */
+  /** For each program position, the number of the step that visited it last. */
   readonly #visited: Uint32Array;
   #step = 0;
   #placesKept = 0;
@@ -115,20 +116,20 @@ class Machine {
       const known = code < ASCII_COUNT ? state.next[code] : state.others?.get(code);
       const next = known ?? this.#found(state, code, effort);
       if (next === "match") return true;
-      // If a text keeps producing new states, searching without them is faster.
+      // If a text keeps producing new states, searching without states is faster.
       if (this.#forgottenCount > forgottenMax) return this.#find(text, 0, effort) !== undefined;
       state = next;
     }
     return false;
   }
 
-  /** Computes and caches the state that follows a character. */
+  /** Computes and caches the state that follows a state after a character. */
   #found(state: RegexState, code: number, effort: RegexEffort): RegexState | "match" {
     effort.spend(FOUND_STEPS + this.#instructions.length);
     const next = this.#advance(state, code);
     if (code < ASCII_COUNT) state.next[code] = next;
     else {
-      // An array for all of Unicode would be too large, so these codes are stored in a map.
+      // An array for all of Unicode would be too large, so these codes are kept in a map.
       state.others ??= new Map<number, RegexState | "match">();
       state.others.set(code, next);
       this.#placesKept += 1;
@@ -151,7 +152,7 @@ class Machine {
     return state;
   }
 
-  /** Follows every path over one character. A match may also begin here. */
+  /** Follows all paths over one character. A match may also begin at this character. */
   #advance(state: RegexState, code: number): RegexState | "match" {
     const after = neighbourOf(code);
     const places = this.#closure([...state.places, 0], state.before, after);
@@ -174,7 +175,7 @@ class Machine {
   }
 
   /**
-   * Returns the consuming and matching places that can be reached without consuming a character.
+   * Returns the consuming and matching positions that are reachable without consuming a character.
    */
   #closure(from: readonly number[], before: Neighbour, after: Neighbour): number[] {
     this.#step += 1;

@@ -27,7 +27,7 @@ interface BracketItem {
   readonly end: number;
 }
 
-/** Parses the bracket expression that begins at `open`. Its sets have not been united yet. */
+/** Parses the bracket expression that begins at `open`. Its sets are not united yet. */
 export function readBracket(
   pattern: string,
   open: number,
@@ -73,7 +73,7 @@ function readItem(pattern: string, at: number, malformed: Malformed): BracketIte
   return { code, set: setOfCharacter(code), end: at + String.fromCodePoint(code).length };
 }
 
-/** Parses `[:alpha:]`, `[.a.]`, `[=a=]`. */
+/** Parses `[:alpha:]`, `[.a.]` or `[=a=]`. */
 function readNamed(pattern: string, at: number, malformed: Malformed): BracketItem {
   const mark = pattern[at + 1] ?? "";
   const close = pattern.indexOf(`${mark}]`, at + 2);
@@ -109,7 +109,7 @@ const CONTROLS: ReadonlyMap<string, number> = new Map([
   ["0", 0],
 ]);
 
-/** Parses the escape of one character, whose backslash is at `at`. */
+/** Parses the escape of a single character. The backslash is at `at`. */
 export function readCharacterEscape(
   pattern: string,
   at: number,

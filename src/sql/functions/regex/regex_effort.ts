@@ -1,13 +1,13 @@
 /**
- * Limits the work of one call. No other request is served while a text is searched, and the text
- * after each match may be read again for every match. The limit counts steps, so that the same call
- * is refused on every machine or on none.
+ * Limits the work of one call. No other request is served while a text is searched, and the rest of
+ * the text may be read again after every match. The limit counts steps rather than time, so that a
+ * call is refused on every machine or on none.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
 /**
- * The maximum number of steps in a search: program instructions plus the additional cost of each.
- * These steps take about a tenth of a second and cover two million characters with a plain pattern.
+ * The maximum number of steps in a search, which take about a tenth of a second. They cover two
+ * million characters with a simple pattern.
  */
 const STEPS_MAX = 2 ** 23;
 

@@ -1,15 +1,17 @@
-/** Assertions of a regular expression, which test the characters next to a position. */
+/**
+ * The assertions of a regular expression, which test the characters on both sides of a position.
+ */
 import { isWordCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
-/** The kind of a neighbouring character, as far as assertions distinguish it. */
+/** The kind of a neighbouring character, as far as assertions distinguish kinds. */
 export type Neighbour = 0 | 1 | 2 | 3;
 export const NOTHING: Neighbour = 0;
 const LINE_END: Neighbour = 1;
 const WORD: Neighbour = 2;
 const OTHER: Neighbour = 3;
 
-/** The position after the last character. */
+/** The neighbour after the last character. */
 export const END_OF_TEXT = -1;
 
 export function neighbourOf(code: number): Neighbour {

@@ -24,11 +24,14 @@ export type Instruction =
 export interface RegexProgram {
   readonly instructions: readonly Instruction[];
   readonly groupCount: number;
-  /** The characters with which a match can begin; undefined if it may be empty. */
+  /** The characters with which a match can begin; undefined if a match may be empty. */
   readonly firstSet: CharacterSet | undefined;
 }
 
-/** Limits the cost of one character. Nested counted repetitions increase this number quickly. */
+/**
+ * The maximum number of instructions, which limits the cost of one character. Nested counted
+ * repetitions increase the number quickly.
+ */
 const INSTRUCTIONS_MAX = 4000;
 
 /**
@@ -46,7 +49,7 @@ export function compileProgram(pattern: string, flags: string): RegexProgram {
   return { instructions, groupCount, firstSet: firstSetOf(instructions) };
 }
 
-/** Returns the union of all sets that can consume first, whatever the assertions. */
+/** Returns the union of all sets that can consume the first character, whatever the assertions. */
 function firstSetOf(instructions: readonly Instruction[]): CharacterSet | undefined {
   const sets: CharacterSet[] = [];
   const visited = new Set<number>();
@@ -108,7 +111,8 @@ class Emitter {
   }
 
   #choice(items: readonly RegexNode[]): void {
-    // Single characters need no order of preference, because each leads to the same place.
+    // Alternatives of single characters need no order of preference, because all of them continue
+    // at the same position.
     const sets = items.flatMap((item) => {
       const [only] = item.kind === "sequence" && item.items.length === 1 ? item.items : [item];
       return only?.kind === "set" ? [only.set] : [];
@@ -149,7 +153,8 @@ class Emitter {
   }
 
   /**
-   * Makes the instruction choose between the instructions that follow it and those after the group.
+   * Turns the instruction into a choice between the instructions that follow it and those after the
+   * group.
    */
   #split(at: number, isLazy: boolean): void {
     const enter = at + 1;

@@ -17,14 +17,13 @@ import { type CharacterSet, hasCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
 /**
- * The positions of a match: `[start, end, group 1 start, group 1 end, …]`; with -1 for unused
- * groups.
+ * The positions of a match: `[start, end, group 1 start, group 1 end, …]`. Unused groups have -1.
  */
 export type RegexMatch = readonly number[];
 
 const ASCII_COUNT = 128;
 
-/** The kinds of instruction, as numbers. */
+/** The kinds of instructions, as numbers. */
 const SET = 0;
 const SPLIT = 1;
 const JUMP = 2;
@@ -38,10 +37,10 @@ const MATCH = 5;
  */
 const STEPS_PER_SPENDING = 4096;
 
-/** The largest step number, which must fit in the marks of places. */
+/** The largest step number, which must fit into the elements of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
-/** A set with a fast lookup for ASCII characters. */
+/** A set of characters with a fast lookup for ASCII. */
 interface QuickSet {
   readonly set: CharacterSet;
   readonly ascii: Uint8Array;
@@ -52,14 +51,17 @@ function quickSetOf(set: CharacterSet): QuickSet {
   return { set, ascii };
 }
 
-/** Threads in order of preference, each with a place and the positions of its groups. */
+/** Threads in order of preference, each with a program position and the positions of its groups. */
 interface Threads {
   readonly places: Int32Array;
   slots: Int32Array;
   count: number;
 }
 
-/** The initial capacity for positions, which is kept between searches because most need few. */
+/**
+ * The initial capacity for group positions, which is kept between searches because most searches
+ * need few.
+ */
 const POSITIONS_KEPT = 256;
 const POSITIONS_KEPT_MAX = 16_384;
 
@@ -71,12 +73,14 @@ function newThreads(length: number): Threads {
   };
 }
 
-/** Searches with one program. Each program has one instance, which runs one search at a time. */
+/**
+ * Searches with one program. There is one instance per program, which runs one search at a time.
+ */
 export class RegexSearch {
   readonly #operations: Uint8Array;
   /**
-   * The first operand of each instruction: the preferred target, target or slot, or the number of a
-   * set or assertion.
+   * The first operand of each instruction: the preferred target, the target, the slot, or the
+   * number of a set or assertion.
    */
   readonly #first: Int32Array;
   readonly #second: Int32Array;
@@ -84,18 +88,19 @@ export class RegexSearch {
   readonly #assertions: Assertion[] = [];
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
-  /** Marks places visited in the current step. Each step has a new number. */
+  /** For each program position, the number of the step that visited it last. */
   readonly #visited: Uint32Array;
   #step = 0;
   #threads: Threads;
   #next: Threads;
-  /** The positions of the thread that is being followed. */
+  /** The group positions of the thread that is being followed. */
   readonly #slots: Int32Array;
   /**
-   * Places to follow. A negative entry ~slot restores that slot to the position stored before it.
+   * Program positions that still have to be followed. A negative entry ~slot restores that slot to
+   * the position stored before it.
    */
   readonly #stack: Int32Array;
-  /** The positions of the preferred match so far, if any. */
+  /** The group positions of the preferred match so far, if there is a match. */
   readonly #best: Int32Array;
   #hasMatched = false;
   /** The kind of the preceding character, maintained only if the program has assertions. */
@@ -112,7 +117,7 @@ export class RegexSearch {
     this.#visited = new Uint32Array(length);
     this.#slots = new Int32Array(this.#slotCount);
     this.#best = new Int32Array(this.#slotCount);
-    // Each place is followed once per step, and pushes at most three numbers.
+    // Each program position is followed once per step, and pushes at most three numbers.
     this.#stack = new Int32Array(3 * length + 1);
     this.#threads = newThreads(length);
     this.#next = newThreads(length);
@@ -156,7 +161,10 @@ export class RegexSearch {
     }
   }
 
-  /** Patterns stay cached for a long time, and one with many groups needs much memory. */
+  /**
+   * Releases large buffers, because patterns stay cached for a long time, and a pattern with many
+   * groups needs much memory.
+   */
   #shrink(threads: Threads): void {
     if (threads.slots.length <= POSITIONS_KEPT_MAX) return;
     threads.slots = new Int32Array(POSITIONS_KEPT);
@@ -212,7 +220,8 @@ export class RegexSearch {
   }
 
   /**
-   * Advances every thread over one character, and starts a new thread until one has matched.
+   * Advances every thread over one character. A new thread starts at each character until a thread
+   * has matched.
    * @returns The number of steps.
    */
   #advance(text: string, at: number, code: number): number {
@@ -230,7 +239,8 @@ export class RegexSearch {
     this.#next.count = 0;
     const slots = this.#slots;
     const mayBegin = !this.#hasMatched;
-    // Each thread's positions are copied twice, which costs less than following the thread itself.
+    // The group positions of each thread are copied twice, which costs less than following the
+    // thread itself.
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
@@ -329,7 +339,7 @@ export class RegexSearch {
   }
 }
 
-/** Returns an ordinary array. A spread would call an iterator for each element. */
+/** Returns an ordinary array. Spread syntax would call an iterator for each element. */
 function positionsIn(slots: Int32Array): number[] {
   const positions: number[] = [];
   for (let slot = 0; slot < slots.length; slot += 1) positions.push(slots[slot] ?? 0);

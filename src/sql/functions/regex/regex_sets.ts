@@ -3,7 +3,8 @@
  */
 
 /**
- * Ranges `[first, last, first, last, …]`: bounds are inclusive, and ranges ascend without touching.
+ * Ranges `[first, last, first, last, …]`. The bounds are inclusive, and the ranges ascend without
+ * touching one another.
  */
 export type CharacterSet = readonly number[];
 
@@ -11,7 +12,8 @@ const CODE_POINT_MAX = 0x10ffff;
 const NEWLINE = 0x0a;
 
 /**
- * Case variants are searched up to this code point; beyond it, no script used in SQL text has case.
+ * The last code point for which case variants are searched. No script beyond it that is used in SQL
+ * text has case.
  */
 const CASED_MAX = 0x1ffff;
 
@@ -26,7 +28,10 @@ export function setOfRanges(ranges: readonly (readonly [number, number])[]): Cha
   return set;
 }
 
-/** A set that occurs more than once, as classes do, is processed only once. */
+/**
+ * Returns the union of sets. A set that occurs more than once, as classes do, is processed only
+ * once.
+ */
 export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
   return setOfRanges(Array.from(new Set(sets)).flatMap(rangesOf));
 }
@@ -64,10 +69,13 @@ export function setOfCharacter(code: number): CharacterSet {
   return [code, code];
 }
 
-/** The size of a set up to which the cases of each character are computed individually. */
+/**
+ * The maximum size of a set for which the case variants of each character are computed
+ * individually.
+ */
 const ASKED_MAX = 64;
 
-/** Adds the other-case variant of every character. */
+/** Adds the case variant of every character. */
 export function withBothCases(set: CharacterSet): CharacterSet {
   const ranges = rangesOf(set);
   const others: number[] = [];
@@ -94,7 +102,7 @@ function otherCasesOf(code: number): number[] {
   const character = String.fromCodePoint(code);
   return [character.toLowerCase(), character.toUpperCase()].flatMap((variant) => {
     const other = variant.codePointAt(0) ?? code;
-    // A variant of several characters is not a case variant of the single character.
+    // A variant that consists of several characters does not count as a case variant.
     const isOne = other !== code && variant.length === String.fromCodePoint(other).length;
     return isOne ? [other] : [];
   });
@@ -102,7 +110,7 @@ function otherCasesOf(code: number): number[] {
 
 let cased: ReadonlyMap<number, readonly number[]> | undefined;
 
-/** Returns the three thousand characters that have another case, which are computed once. */
+/** Returns the three thousand characters that have a case variant. They are computed once. */
 function casedCharacters(): ReadonlyMap<number, readonly number[]> {
   if (cased !== undefined) return cased;
   const found = new Map<number, readonly number[]>();
@@ -117,7 +125,10 @@ function casedCharacters(): ReadonlyMap<number, readonly number[]> {
 
 const known = new Map<string, CharacterSet>();
 
-/** Scans the planes that contain letters, once for each requested property. */
+/**
+ * Returns the characters that have a Unicode property. The planes that contain letters are scanned
+ * once per property.
+ */
 function setOfProperty(property: string): CharacterSet {
   const found = known.get(property);
   if (found !== undefined) return found;
@@ -134,8 +145,8 @@ const PLANES = [
 ] as const;
 
 /**
- * Matches an expression against a text of all characters, which takes a tenth of the time of
- * individual tests.
+ * Returns the characters that match an expression, which is applied to a string of all characters.
+ * This takes a tenth of the time of individual tests.
  */
 function charactersLike(expression: RegExp): string[] {
   return PLANES.flatMap(([first, last]) => {

@@ -55,22 +55,18 @@ export interface RegexSyntax {
 }
 
 /**
- * The maximum length of a pattern, which takes some milliseconds to parse. The instructions of a
- * program are limited separately, but each bracket or character comparison becomes a single
- * instruction.
+ * The maximum length of a pattern, which takes some milliseconds to parse. The number of
+ * instructions is limited separately, but a long bracket expression becomes a single instruction.
  */
 const PATTERN_LENGTH_MAX = 65_536;
 
 /**
- * The limit for the work on all distinct brackets of a pattern, counted in range bounds. A class of
- * letters has a thousand of them.
+ * The limit on the work for all distinct brackets of a pattern, counted in range bounds. A class of
+ * letters has a thousand bounds.
  */
 const BRACKETS_COST_MAX = 2 ** 18;
 
-/**
- * The cost of finding the other cases of a bracket, which equals the number of characters with
- * case.
- */
+/** The cost of finding the case variants of a bracket: the number of characters that have case. */
 const CASES_COST = 3000;
 
 /** The largest bound in `{m,n}`, as in PostgreSQL. */
@@ -85,8 +81,9 @@ interface RegexFlags {
 }
 
 /**
- * Reads flags: `i` ignores case, `c` does not; `n` and `m` match by line in both respects, `p` only
- * stops at newlines, `w` only finds lines, `s` does neither. The caller handles `g`.
+ * Reads flags. `i` ignores case, and `c` does not. `n` and `m` set both `stopsAtNewlines` and
+ * `findsLines`, `p` sets only the former, `w` only the latter, and `s` neither. The caller handles
+ * `g`.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -117,7 +114,9 @@ export function parseRegex(pattern: string, flags: string): RegexSyntax {
 class RegexParser {
   readonly pattern: string;
   readonly #flags: RegexFlags;
-  /** The sets of brackets by their text, because a pattern may repeat a bracket many times. */
+  /**
+   * The sets of brackets by their source text, because a pattern may repeat a bracket many times.
+   */
   readonly #brackets = new Map<string, CharacterSet>();
   #bracketsCost = 0;
   #at = 0;

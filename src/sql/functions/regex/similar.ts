@@ -1,8 +1,8 @@
 /**
  * Translates SIMILAR TO patterns into regular expressions: `%` and `_` work as in LIKE, and `| * +
  * ? {m,n} ( ) [ ]` as in regular expressions; everything else is literal. The pattern must match
- * the whole text. An escape character before a double quote is a separator: SUBSTRING returns the
- * part between two separators.
+ * the whole text. An escape character followed by a double quote is a separator: SUBSTRING returns
+ * the part between two separators.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -26,11 +26,13 @@ export function regexFromSimilar(pattern: string, escape: string): string {
   }
   const [first = [], second, third = []] = parts;
   if (second === undefined) return `^(?:${regexOf(first, "")})$`;
-  // The first part matches as little as possible, and the second as much as possible.
+  // The first part matches as little as possible, and the second part as much as possible.
   return `^(?:${regexOf(first, "?")})(${regexOf(second, "")})(?:${regexOf(third, "")})$`;
 }
 
-/** A piece of a part: an unescaped character, or a fragment that is already a regex. */
+/**
+ * A piece of a part: an unescaped character, or a fragment that is already a regular expression.
+ */
 type SimilarPiece = { readonly character: string } | { readonly regex: string };
 
 /** Splits a pattern at its separators. An escape at the end of the pattern is ignored. */
@@ -57,7 +59,10 @@ function partsOf(
   return parts;
 }
 
-/** @param greed The suffix of each repetition: "?" makes it match as little as possible. */
+/**
+ * Translates the pieces of a part. @param greed The suffix of each repetition: "?" makes it match
+ * as little as possible.
+ */
 function regexOf(pieces: readonly SimilarPiece[], greed: "" | "?"): string {
   let regex = "";
   for (const piece of pieces) {
@@ -75,7 +80,10 @@ function regexOf(pieces: readonly SimilarPiece[], greed: "" | "?"): string {
   return regex;
 }
 
-/** Letters and digits keep their meaning after a backslash: `\d` is a digit, as in PostgreSQL. */
+/**
+ * Escapes a character. Letters and digits keep their meaning after a backslash: `\d` is a digit, as
+ * in PostgreSQL.
+ */
 function escaped(character: string): string {
   return /[A-Za-z0-9]/.test(character) ? `\\${character}` : plain(character);
 }

@@ -1,8 +1,9 @@
 /**
- * The configurations of text search: which words of a text count, and in which form.
+ * The configurations of text search. A configuration decides which words of a text are kept, and in
+ * which form.
  *
- * `simple` keeps every token in lower case. `english` leaves out stop words and reduces the others
- * to their stems.
+ * `simple` keeps every token in lower case. `english` removes stop words and reduces all other
+ * words to their stems.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt, TS_POSITION_MAX, TS_WORD_BYTES_MAX } from "../../../types/mod.ts";
@@ -23,7 +24,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** The configuration where a function names none. */
+/** The configuration that is used if a call names none. */
 export const DEFAULT_CONFIGURATION: SearchConfiguration = "english";
 
 /** @throws {DatabaseError} OBJECT_NOT_FOUND */
@@ -40,16 +41,16 @@ export function configurationOf(name: string): SearchConfiguration {
   );
 }
 
-/** A token with the place where it is written. */
+/** A token, with its position in the text. */
 export interface FoundWord {
   readonly token: SearchToken;
-  /** Undefined for a stop word, which has a position but is not kept. */
+  /** The word; undefined for a stop word, which has a position but is not kept. */
   readonly word: string | undefined;
-  /** Counted from 1. */
+  /** The number of the word in the text, counted from 1. */
   readonly position: number;
 }
 
-/** Yields the words of a text. Words too long for a tsvector do not count. */
+/** Yields the words of a text. Words that are too long for a tsvector are skipped. */
 export function* foundWords(
   text: string,
   configuration: SearchConfiguration,

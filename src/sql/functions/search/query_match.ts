@@ -1,8 +1,8 @@
 /**
- * Tests whether a document fulfils a query.
+ * Tests whether a document matches a query.
  *
- * A phrase is computed from sets of positions. Each part of it yields the positions at which it
- * ends, or, where it is negated, the positions at which it does not.
+ * A phrase is computed from sets of positions. Each part of a phrase yields the positions at which
+ * it ends or, if it is negated, the positions at which it does not end.
  */
 import {
   compareCodePoints,
@@ -12,13 +12,13 @@ import {
   type TsWord,
 } from "../../../types/mod.ts";
 
-/** Finds the words of a document. */
+/** A document whose words can be looked up. */
 export interface SearchedDocument {
-  /** Returns the words that an operand means. */
+  /** Returns the words that match an operand. */
   wordsFor(operand: TsQueryWord): readonly TsWord[];
 }
 
-/** Searches the ordered words of a tsvector. */
+/** Returns a document that looks up words by binary search in the sorted words of a tsvector. */
 export function documentOf(words: readonly TsWord[]): SearchedDocument {
   return {
     wordsFor: ({ isPrefix, word }) => {
@@ -31,7 +31,7 @@ export function documentOf(words: readonly TsWord[]): SearchedDocument {
   };
 }
 
-/** Returns the index of the first word that is not below another one. */
+/** Returns the index of the first word that does not sort before the given one. */
 function firstFrom(words: readonly TsWord[], sought: string): number {
   let low = 0;
   let high = words.length;
@@ -43,7 +43,7 @@ function firstFrom(words: readonly TsWord[], sought: string): number {
   return low;
 }
 
-/** A word without positions has every weight, and is part of no phrase. */
+/** Tests a document. A word without positions has every weight, and is part of no phrase. */
 export function matchesQuery(document: SearchedDocument, query: TsQuery): boolean {
   switch (query.kind) {
     case "word":
@@ -68,13 +68,13 @@ function hasWeight({ weights }: TsQueryWord, { weight }: TsPosition): boolean {
   return weights === 0 || (weights & (1 << weight)) !== 0;
 }
 
-/** The places in a document at which a part of a phrase ends. */
+/** The positions in a document at which a part of a phrase ends. */
 interface PhrasePlaces {
-  /** Ascending. */
+  /** The positions, in ascending order. */
   readonly positions: readonly number[];
-  /** Whether the part ends everywhere but at the positions. */
+  /** Whether the part ends everywhere except at the positions. */
   readonly isNegated: boolean;
-  /** How far before its end the part begins. */
+  /** The distance between the beginning and the end of the part. */
   readonly width: number;
 }
 
@@ -125,7 +125,7 @@ function shifted(places: PhrasePlaces, by: number): PhrasePlaces {
   return { ...places, positions: places.positions.map((position) => position + by) };
 }
 
-/** Returns the places of both. */
+/** Returns the positions at which both parts end. */
 function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): PhrasePlaces {
   if (left.isNegated && right.isNegated) {
     return { positions: union(left.positions, right.positions), isNegated: true, width };
@@ -139,7 +139,7 @@ function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): Phrase
   return { positions: kept, isNegated: false, width };
 }
 
-/** Returns the places of either. */
+/** Returns the positions at which at least one of the parts ends. */
 function eitherOf(left: PhrasePlaces, right: PhrasePlaces): PhrasePlaces {
   if (isNowhere(left)) return right;
   if (isNowhere(right)) return left;

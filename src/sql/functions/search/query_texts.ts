@@ -1,6 +1,6 @@
 /**
- * Queries made of texts: words are brought into the form that a configuration gives to the words of
- * documents, and stop words are removed.
+ * Creates queries from strings. Words are brought into the form that a configuration gives to the
+ * words of documents, and stop words are removed.
  */
 import {
   parsedTsQuery,
@@ -11,7 +11,7 @@ import {
 } from "../../../types/mod.ts";
 import { foundWords, type SearchConfiguration } from "./configurations.ts";
 
-/** How the words of one text are joined. */
+/** The operator that joins the words of one string. */
 type Joining = "and" | "phrase";
 
 interface WordMarks {
@@ -21,7 +21,7 @@ interface WordMarks {
 
 const PLAIN: WordMarks = { isPrefix: false, weights: 0 };
 
-/** `to_tsquery`: a text with operators. @throws {DatabaseError} INVALID_SQL */
+/** Evaluates `to_tsquery`: parses a string with operators. @throws {DatabaseError} INVALID_SQL */
 export function queryFromOperators(
   text: string,
   configuration: SearchConfiguration,
@@ -31,7 +31,10 @@ export function queryFromOperators(
   );
 }
 
-/** `plainto_tsquery` and `phraseto_tsquery`: every word, in any order or in this one. */
+/**
+ * Evaluates `plainto_tsquery` and `phraseto_tsquery`: every word must occur, in any order or in the
+ * given order.
+ */
 export function queryFromWords(
   text: string,
   configuration: SearchConfiguration,
@@ -40,7 +43,7 @@ export function queryFromWords(
   return withoutNothing(joinedWords(text, { configuration, as }, PLAIN));
 }
 
-/** Joins the words of a text. Stop words between them keep their places. */
+/** Joins the words of a string. Stop words between them keep their positions. */
 function joinedWords(
   text: string,
   { as, configuration }: { configuration: SearchConfiguration; as: Joining },
@@ -64,12 +67,12 @@ function joined(left: TsQueryPart, right: TsQueryPart, as: Joining): TsQueryPart
   return as === "and" ? { kind: "and", left, right } : { kind: "phrase", distance: 1, left, right };
 }
 
-/** A part of what people type: a quoted phrase or words, with a minus sign or without. */
+/** A part of a web search query: a quoted phrase or words, with or without a minus sign. */
 const WEB_PART = /\s*((?:-\s*)*)(?:"([^"]*)(?:"|$)|([^\s"]+))/uy;
 
 /**
- * `websearch_to_tsquery`: `or` between words, `-` before a word that must not occur, quotes around
- * a phrase. No text is an error.
+ * Evaluates `websearch_to_tsquery`, which supports `or` between words, `-` before a word that must
+ * not occur, and quotes around a phrase. Every string is valid.
  */
 export function queryFromWeb(
   text: string,

@@ -1,9 +1,10 @@
 /**
- * `ts_rank` and `ts_rank_cd`: how well a document fulfils a query, with PostgreSQL's formulas.
+ * `ts_rank` and `ts_rank_cd` rate how well a document matches a query, with PostgreSQL's formulas.
  *
- * ts_rank adds the weights of the positions, fewer for each further one, and for words that belong
- * together prefers those that are close. ts_rank_cd adds the density of each shortest extent of the
- * document that fulfils the query. Numbers are rounded to 32 bits where PostgreSQL rounds them.
+ * ts_rank adds the weights of positions, where each further position of a word counts less, and
+ * rates words that are joined by AND by their distance. ts_rank_cd adds the density of each
+ * shortest extent of the document that matches the query. Numbers are rounded to 32 bits where
+ * PostgreSQL rounds them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -44,7 +45,10 @@ export function rankWeights(given: readonly unknown[] | undefined): readonly num
 
 export interface RankOptions {
   readonly weights: readonly number[];
-  /** Bits: 1 and 2 divide by the length, 8 and 16 by the number of words, 32 by itself plus 1. */
+  /**
+   * A set of bits: 1 and 2 divide by the length, 8 and 16 by the number of words, and 32 divides
+   * the rank by itself plus 1.
+   */
   readonly normalization: number;
 }
 
@@ -53,13 +57,13 @@ interface RankedPlace {
   readonly weight: number;
 }
 
-/** The place of a word whose positions are unknown. */
+/** The position of a word whose positions are unknown. */
 const UNKNOWN_AT = 16_383;
 const UNKNOWN_PLACES: readonly RankedPlace[] = [{ at: UNKNOWN_AT - 1, weight: 0 }];
-/** The limit of the sum of 1/i². */
+/** The limit of the infinite sum of 1/i². */
 const SQUARES = 1.644_934_066_85;
 
-/** Returns each word of a query once, in order. */
+/** Returns the distinct words of a query, in order. */
 function operandsOf(query: TsQuery): TsQueryWord[] {
   const found: TsQueryWord[] = [];
   const visit = (part: TsQuery): void => {
@@ -142,7 +146,9 @@ function rankTogether(
   return rank;
 }
 
-/** Yields how close each place of one word is to each place of another. */
+/**
+ * Yields a rating of the distance between each position of one word and each position of another.
+ */
 function* closenesses(
   places: readonly RankedPlace[],
   others: readonly RankedPlace[],
@@ -169,7 +175,10 @@ function lengthOf(words: readonly TsWord[]): number {
   return words.reduce((sum, { positions }) => sum + Math.max(positions.length, 1), 0);
 }
 
-/** @param round Rounds each result: ts_rank computes in 32 bits, ts_rank_cd in 64. */
+/**
+ * @param round Rounds each intermediate result: ts_rank computes in 32 bits, and ts_rank_cd in 64
+ * bits.
+ */
 function normalized(
   rank: number,
   words: readonly TsWord[],
@@ -187,7 +196,7 @@ function identity(value: number): number {
   return value;
 }
 
-/** A place of the document at which words of the query stand. */
+/** A position in the document at which words of the query occur. */
 interface DensityPlace {
   readonly at: number;
   readonly weight: number;
@@ -253,7 +262,7 @@ function densityPlaces(words: readonly TsWord[], query: TsQuery): DensityPlace[]
   return [...byPlace.values()].toSorted((a, b) => a.at - b.at);
 }
 
-/** Returns the first shortest run of places that fulfils the query. */
+/** Returns the first shortest extent of positions that matches the query. */
 function nextExtent(
   places: readonly DensityPlace[],
   query: TsQuery,

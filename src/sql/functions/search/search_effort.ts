@@ -1,11 +1,11 @@
 /**
  * Limits the work of one call of a function that compares positions of words pair by pair, because
- * no other request is served meanwhile. The limit counts steps, so that the same call is refused on
- * every machine or on none.
+ * no other request is served in the meantime. The limit counts steps rather than time, so that a
+ * call is refused on every machine or on none.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
-/** Some tenths of a second. */
+/** The maximum number of steps, which take some tenths of a second. */
 const STEPS_MAX = 2 ** 22;
 
 export class SearchEffort {

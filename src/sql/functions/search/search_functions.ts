@@ -38,14 +38,17 @@ import { densityRankOf, type RankOptions, rankOf, rankWeights } from "./rank.ts"
 const TEXTS: DataType = { kind: "array", element: TEXT };
 const FLOATS: DataType = { kind: "array", element: FLOAT };
 
-/** Returns a query of a text, parsed once for the rows that it is used for. */
+/** Parses a query. The result is cached, because a query is often used for many rows. */
 export const queryOf = remembering((text) => ({ query: tsQueryFromText(text) }));
 
 export function vectorOfText(text: string, configuration = DEFAULT_CONFIGURATION): TsWord[] {
   return vectorOfTexts([text], configuration);
 }
 
-/** Texts follow one another with a gap of one position, so that no phrase spans two. */
+/**
+ * Returns the document of several strings. There is a gap of one position between them, so that no
+ * phrase spans two strings.
+ */
 function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfiguration): TsWord[] {
   const words: TsWord[] = [];
   let before = 0;
@@ -71,7 +74,7 @@ function* stringsOf(node: JsonNode): Generator<string> {
   }
 }
 
-/** Overloads with a configuration before the other argument, and without one. */
+/** Creates overloads with and without a configuration before the other argument. */
 function configured(
   parameter: ParameterType,
   result: DataType,
@@ -119,7 +122,7 @@ function setWeight([vector = null, letter = null, chosen]: readonly Value[]): st
   );
 }
 
-/** Positions of the second document follow those of the first. */
+/** Joins two documents. The positions of the second document continue after those of the first. */
 export function joinedVectors(left: Value, right: Value): string {
   const first = tsVectorFromText(left as string);
   const last = first.reduce((most, { positions }) => Math.max(most, positions.at(-1)?.at ?? 0), 0);
@@ -193,7 +196,9 @@ function withoutWords(words: readonly TsWord[], removed: readonly Value[]): TsWo
   return words.filter(({ word }) => !gone.has(word));
 }
 
-/** Returns the words at positions with one of the weights. */
+/**
+ * Returns the words that have positions with one of the given weights, with only these positions.
+ */
 function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[] {
   const kept = new Set(letters.map(weightFrom));
   return words
@@ -207,7 +212,7 @@ function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[]
 const wordCount = ([vector = null]: readonly Value[]): number =>
   tsVectorFromText(vector as string).length;
 
-/** `length` of a document: the number of its words. */
+/** `length` of a document, which is the number of its words. */
 export const VECTOR_LENGTH: Overload = overload([TSVECTOR], INT, wordCount);
 
 export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [

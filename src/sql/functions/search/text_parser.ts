@@ -1,15 +1,15 @@
 /**
- * Splits a text into the tokens of a text search: words, compound words, numbers, hosts, addresses,
- * paths. Tags and entities of HTML are left out.
+ * Splits a text into tokens for text search: words, compound words, numbers, hosts, addresses and
+ * paths. HTML tags and entities are skipped.
  *
- * The kinds and their borders are those of PostgreSQL's default parser. At each place the first
- * pattern that matches wins; a pattern never begins within a word.
+ * The kinds of tokens and their boundaries are the same as in PostgreSQL's default parser. At each
+ * position, the first pattern that matches wins. No pattern begins within a word.
  */
 
 export type SearchTokenKind =
   /** A word without digits, or a part of a compound. */
   | "word"
-  /** Anything whose text is kept, but for its case: numbers, hosts, paths, words with digits. */
+  /** Any token whose text is kept except for its case: numbers, hosts, paths, words with digits. */
   | "other";
 
 export interface SearchToken {
@@ -19,7 +19,7 @@ export interface SearchToken {
   readonly start: number;
 }
 
-/** Lengths are bounded, so that no pattern reads a whole text at each of its places. */
+/** Lengths are bounded, so that no pattern reads the whole rest of a text at each position. */
 const LABEL = String.raw`[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?`;
 const HOST = String.raw`(?:${LABEL}\.){1,20}[A-Za-z]{2,63}(?![\p{L}\p{N}])(?::\d+)?`;
 const LETTER = String.raw`[\p{L}\p{M}]`;
@@ -57,7 +57,10 @@ const PATTERNS: readonly (readonly [pattern: RegExp, reading: TokenReading])[] =
 const HAS_DIGIT = /\p{N}/u;
 const STARTS = /[\p{L}\p{M}\p{N}<&+/~-]/u;
 
-/** Yields the tokens in order. A compound precedes its parts, and an address its host and path. */
+/**
+ * Yields the tokens in order. A compound precedes its parts, and an address precedes its host and
+ * path.
+ */
 export function* searchTokens(text: string): Generator<SearchToken> {
   for (let at = 0; at < text.length; ) {
     const found = tokenAt(text, at);
@@ -68,7 +71,7 @@ export function* searchTokens(text: string): Generator<SearchToken> {
     const [matched, reading] = found;
     yield* tokensOf(matched, reading, at);
     at += matched.length;
-    // A hyphen behind a compound is not the sign of a number.
+    // A hyphen after a compound is not the sign of a number.
     if (reading === "compound" && text[at] === "-") at += 1;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Similarity of texts by their trigrams, as PostgreSQL's pg_trgm computes it.
+ * Similarity of strings by their trigrams, as PostgreSQL's pg_trgm computes it.
  *
- * A word of letters and digits in lower case, with two blanks before and one behind it, yields each
- * three characters in a row: `cat` has `␣␣c`, `␣ca`, `cat` and `at␣`.
+ * A word of letters and digits is converted to lower case, preceded by two blanks and followed by
+ * one. Every three consecutive characters are a trigram: `cat` has `␣␣c`, `␣ca`, `cat` and `at␣`.
  */
 import { BOOLEAN, compareCodePoints, FLOAT, TEXT, type Value } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
@@ -11,7 +11,7 @@ import { binaryForm } from "../base/operator_form.ts";
 import { remembering } from "../base/remembering.ts";
 import { SearchEffort } from "./search_effort.ts";
 
-/** From which similarity on `%`, `<%` and `<<%` are true. */
+/** The similarity from which `%`, `<%` and `<<%` are true. */
 const SIMILAR = 0.3;
 const WORD_SIMILAR = 0.6;
 const STRICT_WORD_SIMILAR = 0.5;
@@ -35,7 +35,7 @@ function* orderedTrigrams(text: string): Generator<OrderedTrigram> {
   }
 }
 
-/** Returns each trigram of a text once. */
+/** Returns the distinct trigrams of a string. */
 const trigramsOf = remembering((text): ReadonlySet<string> => {
   const found = new Set<string>();
   for (const { trigram } of orderedTrigrams(text)) found.add(trigram);
@@ -54,7 +54,7 @@ function similarity(left: Value, right: Value): number {
 }
 
 /**
- * Returns the greatest similarity between a text and an extent of another one.
+ * Returns the greatest similarity between one string and any extent of another.
  *
  * @param isStrict Whether extents consist of whole words.
  */
@@ -62,12 +62,15 @@ function wordSimilarity(sought: Value, text: Value, isStrict: boolean): number {
   return new ExtentSearch(trigramsOf(sought as string), text as string, isStrict).best();
 }
 
-/** Moves the end of an extent through a text, and its beginning as far as that helps. */
+/**
+ * Moves the end of an extent through a text, and moves the beginning as far as that increases the
+ * similarity.
+ */
 class ExtentSearch {
   readonly #sought: ReadonlySet<string>;
   readonly #all: readonly OrderedTrigram[];
   readonly #isStrict: boolean;
-  /** The last place of each trigram within the extent. */
+  /** The last position of each trigram within the extent. */
   readonly #lastAt = new Map<string, number>();
   #from = -1;
   #size = 0;
@@ -97,7 +100,10 @@ class ExtentSearch {
     return best;
   }
 
-  /** Returns the greatest similarity of an extent that ends here, and keeps its beginning. */
+  /**
+   * Returns the greatest similarity of an extent that ends at the current position, and keeps the
+   * beginning of that extent.
+   */
   #endAt(end: number): number {
     if (this.#from < 0) {
       this.#from = end;
@@ -147,7 +153,7 @@ const OPERATORS: ReadonlyMap<string, TextComparison> = new Map<string, TextCompa
   ["<->>", (left, right) => distance(wordSimilarity(right, left, false))],
 ]);
 
-/** Returns the form of an operator between two texts; undefined for other operators. */
+/** Returns the form of an operator between two strings; undefined for other operators. */
 export function trigramOperator(op: string): OperatorForm | undefined {
   const compare = OPERATORS.get(op);
   if (compare === undefined) return undefined;

@@ -1,15 +1,16 @@
 /**
  * The interface of table functions: functions in FROM or in a select list that return rows.
  *
- * Rows are created on demand, so that `LIMIT` ends a long series early and a killed statement stops
- * in the middle of one.
+ * Rows are created on demand, so that `LIMIT` ends a long series early, and a killed statement
+ * stops within a series.
  */
 import type { DataType, Row, Value } from "../../../types/mod.ts";
 import type { Signature } from "../base/function.ts";
 
 export interface ResultColumn {
   /**
-   * The column's name; if undefined, the column has the call's alias or else the function's name.
+   * The name of the column. If undefined, the column is named after the alias of the call or,
+   * without one, after the function.
    */
   readonly name: string | undefined;
   readonly type: DataType;
@@ -17,7 +18,7 @@ export interface ResultColumn {
 
 export interface TableForm extends Signature {
   /**
-   * Whether the function is called even if an argument is NULL. If not, NULL arguments give no
+   * Whether the function is called even if an argument is NULL. Otherwise, a NULL argument gives no
    * rows.
    */
   readonly seesNull?: boolean;
@@ -48,7 +49,7 @@ export interface TableFunction {
   readonly forms: readonly TableForm[];
 }
 
-/** The columns of a function that returns one column without a fixed name. */
+/** Returns the columns of a function that returns one column without a fixed name. */
 export function oneColumn(type: DataType): () => readonly ResultColumn[] {
   return () => [{ name: undefined, type }];
 }

@@ -28,7 +28,7 @@ interface Document {
 
 /**
  * Returns the document.
- * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
+ * @throws {DatabaseError} INVALID_VALUE if the document has a different type.
  */
 function documentOf(value: Value | undefined, kind: "array" | "object"): Document {
   const text = value as string;
@@ -93,7 +93,10 @@ const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
   },
 };
 
-/** Returns the members of an object that the columns name, cast to the column types. */
+/**
+ * Returns the values of an object's members that the columns name, cast to the types of the
+ * columns.
+ */
 function recordRow(text: string, object: JsonSlice, { columns }: CallRowShape): Row {
   return columns.map(({ name, type }) => {
     const slice = jsonMember(text, object, name);

@@ -40,7 +40,10 @@ function stepOfNothing(): DatabaseError {
   return new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot make a series: its step is 0");
 }
 
-/** Returns the type of a numeric series: an integer or decimal type, but no type that rounds. */
+/**
+ * Returns the type of a numeric series: an integer or decimal type, but no type in which operations
+ * round.
+ */
 function seriesType(types: readonly DataType[]): DataType | undefined {
   const [type] = types;
   switch (type?.kind) {
@@ -91,7 +94,7 @@ function moments(type: DataType): TableForm {
       while (compareWhole(value, last) * direction <= 0) {
         yield [value];
         const next = addToTimestamp(value, step);
-        // Months and days of opposite signs can cancel out, so that the series would not advance.
+        // Months and days of opposite signs may cancel out, so that the series would not advance.
         if (compareWhole(next, value) * direction <= 0) throw stepOfNothing();
         value = next;
       }
@@ -99,7 +102,10 @@ function moments(type: DataType): TableForm {
   };
 }
 
-/** Pairs the elements of several arrays; a shorter array is padded with NULL. */
+/**
+ * The form of `unnest`. It pairs the elements of several arrays; a shorter array is padded with
+ * NULL.
+ */
 const UNNEST: TableForm = {
   parameters: ["array"],
   seesNull: true,
@@ -191,7 +197,7 @@ export function resolveTableFunction(
   types: readonly DataType[],
 ): { readonly form: TableForm; readonly types: readonly DataType[] } | undefined {
   const all = FUNCTIONS.get(name)?.forms ?? [];
-  // A form that has no columns for these types does not apply, but the next best one may.
+  // If a form has no columns for these types, it does not apply, but the next best form may.
   for (let forms = all; ; ) {
     const best = bestFit(forms, types);
     if (best === undefined) return undefined;

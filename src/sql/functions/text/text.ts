@@ -1,6 +1,4 @@
-/**
- * Functions on text: case, padding, joining, quoting. Characters are code points.
- */
+/** Functions on strings: case, padding, joining, quoting. Characters are code points. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
@@ -20,18 +18,20 @@ import { checkMadeLength } from "../base/made_length.ts";
 import { formatText } from "./text_format.ts";
 import { casesOf } from "./text_loops.ts";
 
-/** Creates a function from a text to a text. */
+/** Creates a function from a string to a string. */
 function onText(compute: (text: string) => string, evaluateVector?: VectorFunction): Overload {
   const options = evaluateVector === undefined ? {} : { evaluateVector };
   return overload([TEXT], TEXT, ([text = null]) => compute(text as string), options);
 }
 
 /**
- * Maps each character separately, leaving unchanged those whose other case has several characters.
+ * Maps each character separately. Characters whose other case consists of several characters stay
+ * unchanged.
  */
 function mapCase(text: string, change: (text: string) => string): string {
   const mapped = change(text);
-  // Without special letters, the length stays the same, and no letter depends on its neighbours.
+  // Without special letters, the length stays the same, and no letter is affected by its
+  // neighbours.
   if (mapped.length === text.length && !/[\u03a3\u03c3\u03c2]/.test(text)) return mapped;
   return mapCharacters(text, (character) => {
     const other = change(character);
@@ -40,12 +40,12 @@ function mapCase(text: string, change: (text: string) => string): string {
 }
 
 /**
- * The number of characters that are separated at a time. A separate character takes fifty times as
- * much memory as one in a text.
+ * The number of characters that are separated at once. A separate character takes fifty times as
+ * much memory as a character in a string.
  */
 const APART_MAX = 4096;
 
-/** Returns the parts of a text, none of which ends within a character. */
+/** Divides a string into parts, none of which ends within a character. */
 function partsOf(text: string): string[] {
   const parts: string[] = [];
   for (let start = 0; start < text.length; ) {
@@ -75,7 +75,7 @@ function upper(text: string): string {
   return mapCase(text, (each) => each.toUpperCase());
 }
 
-/** Capitalises the first letter of each word, and makes the others lower case. */
+/** Capitalises the first letter of each word, and converts all other letters to lower case. */
 function initcap(text: string): string {
   return text.replaceAll(/[\p{L}\p{N}]+/gu, (word) => {
     const first = Array.from(word)[0] ?? "";
@@ -96,7 +96,7 @@ function concat(values: readonly Value[], types: readonly DataType[], separator:
   return texts.join(separator);
 }
 
-/** A negative n returns all but the last -n characters. */
+/** Returns the first n characters. If n is negative, returns all but the last -n characters. */
 function left(text: string, count: number): string {
   return sliceCodePoints(text, 0, count < 0 ? codePointLength(text) + count : count);
 }
@@ -200,7 +200,8 @@ function replace([text = null, from = null, to = null]: readonly Value[]): strin
 }
 
 /**
- * Returns the length of the result, because the runtime throws only after it has built most of it.
+ * Returns the length that the result will have. The runtime itself throws only after it has built
+ * most of a result that is too long.
  */
 function replacedLength(source: string, from: string, to: string): number {
   const growth = to.length - from.length;
@@ -354,18 +355,21 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
   ),
 ];
 
-/** The maximum number of UTF-16 units for which a Map is smaller and faster. */
+/** The maximum number of UTF-16 units for which a Map is smaller and faster than a table. */
 const MAPPED_MAX = 256;
 
 const CODE_POINTS = 0x110000;
 
 /**
- * Finds the first positions of characters in a text, because some functions need them for every
- * character of another text. Filling a Map with a million entries takes a fifth of a second; a
+ * Finds the first positions of characters in a string, for functions that need them for every
+ * character of another string. Filling a Map with a million entries takes a fifth of a second; a
  * table of all code points is filled in milliseconds, but is too large for a few characters.
  */
 class CharacterPlaces {
-  /** The position of each code point, counted from 1, or 0 if the text does not contain it. */
+  /**
+   * The position of each code point, counted from 1, or 0 if the string does not contain the code
+   * point.
+   */
   readonly #table: Int32Array | undefined;
   readonly #map: Map<number, number> | undefined;
 
@@ -395,7 +399,7 @@ class CharacterPlaces {
   }
 }
 
-/** Returns the code points of a text. */
+/** Returns the code points of a string. */
 function codePointsOf(text: string): Uint32Array {
   const codes = new Uint32Array(text.length);
   let count = 0;
@@ -408,7 +412,7 @@ function codePointsOf(text: string): Uint32Array {
   return codes.subarray(0, count);
 }
 
-/** Joins code points into a text without creating an object for each. */
+/** Joins code points to a string without creating an object for each. */
 class CharacterWriter {
   readonly #units: Uint16Array;
   #length = 0;

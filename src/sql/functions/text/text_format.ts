@@ -1,6 +1,4 @@
-/**
- * `format('%s %I %L', …)`, and quoting of identifiers and literals.
- */
+/** The function `format('%s %I %L', …)`, and quoting of identifiers and literals. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, outputText, TEXT, type Value } from "../../../types/mod.ts";
 import { checkMadeLength } from "../base/made_length.ts";
@@ -18,7 +16,10 @@ export function quoteLiteral(text: string): string {
 
 const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
 
-/** The maximum number of specifiers in one template, including `%%`. Each takes a microsecond. */
+/**
+ * The maximum number of specifiers in one template, including `%%`. Each specifier takes a
+ * microsecond.
+ */
 const SPECIFIERS_MAX = 32_768;
 
 /** Formats a template. @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */

@@ -1,15 +1,15 @@
 /**
- * Text functions on undecoded columns, which create no string for each row. Their results equal
+ * String functions on undecoded columns, which create no string for each row. Their results equal
  * those of the functions for single values.
  */
 import { copyText, textSourceOf, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 
-/** Whether a byte continues a character that began earlier. */
+/** Whether a byte continues a character that an earlier byte began. */
 function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** Returns the number of characters of each text. */
+/** Returns the number of characters of each string. */
 export function lengthsOf(vector: Vector): Vector | undefined {
   if (vector.kind !== "utf8") return undefined;
   const { bytes, length, nulls, offsets } = vector;
@@ -24,7 +24,10 @@ export function lengthsOf(vector: Vector): Vector | undefined {
   return { kind: "i32", length, values, nulls };
 }
 
-/** Returns characters `start` (inclusive) to `end` (exclusive) of each text, counted from 0. */
+/**
+ * Returns the characters from `start` (inclusive) to `end` (exclusive) of each string, counted from
+ * 0.
+ */
 export function slicesOf(
   vector: Vector,
   { start, end }: { start: number; end: number },

@@ -58,7 +58,7 @@ function substringsOf(
   const [, from = null, count] = values;
   if (position !== 0 || typeof from !== "number") return undefined;
   if (count === undefined) return slicesOf(vector, rangeOf(from, undefined));
-  // A negative count is an error of a row, so it is raised only if there are rows.
+  // A negative count is an error of a row, so it must be raised only if there are rows.
   return typeof count === "number" && count >= 0
     ? slicesOf(vector, rangeOf(from, count))
     : undefined;
@@ -107,7 +107,7 @@ function byteLength(value: Value): number {
   return typeof value === "string" ? Buffer.byteLength(value) : (value as Uint8Array).length;
 }
 
-/** Accepts a position and a length. */
+/** The overloads that accept a position and a length. */
 const SUBSTRINGS: readonly Overload[] = [
   overload([TEXT, INT, INT], TEXT, substring, {
     optionalCount: 1,

@@ -1,6 +1,4 @@
-/**
- * Functions that read a text in the syntax of SQL: escapes of characters, and qualified names.
- */
+/** Functions that read strings in SQL syntax: character escapes and qualified names. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType, excerpt, TEXT, type Value } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
@@ -15,7 +13,7 @@ const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 const ESCAPE =
   /\\(?:(\\)|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))?/g;
 
-/** Replaces characters that are given by their numbers, such as `\0061`. */
+/** Replaces characters that are given by their code points, such as `\0061`. */
 function unistr([text = null]: readonly Value[]): string {
   const made = (text as string).replaceAll(ESCAPE, (whole, backslash, ...numbers) => {
     if (backslash !== undefined) return "\\";
@@ -38,7 +36,7 @@ function invalidEscape(found: string): DatabaseError {
   );
 }
 
-/** One part of a name: quoted, or plain. White space may stand around it. */
+/** One part of a name, quoted or unquoted. White space around it is allowed. */
 const NAME_PART = /\s*(?:"((?:[^"]|"")*)"|([\p{L}_][\p{L}\p{N}_$]*))\s*/uy;
 
 /** Splits a qualified name into its parts, without quotes; plain parts are in lower case. */

@@ -1,4 +1,4 @@
-/** Functions on dates and times: current time, fields, truncation, age and zones. */
+/** Functions on dates and times: current time, fields, truncation, age and time zones. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
@@ -67,7 +67,7 @@ function timeNow(call: CallDeps, digits: number): Value {
   return roundMicros(splitTimestamp(call.nowMicros).micros, digits) % MICROS_PER_DAY;
 }
 
-/** `timezone(zone, ts)`, the function that implements AT TIME ZONE. */
+/** The function `timezone(zone, ts)`, which implements AT TIME ZONE. */
 const TIME_ZONE: Overload = {
   ...overload(["any", "any"], TIMESTAMP, () => null),
   specialise: ([zone = TEXT, moment = TEXT]) => {
@@ -83,8 +83,8 @@ const TIME_ZONE: Overload = {
 };
 
 /**
- * Truncates in a zone: the local time is truncated, then converted back to an instant. Within a
- * day, the offset stays the same, so that the start of a repeated hour remains unambiguous.
+ * Truncates in a time zone: the local time is truncated, then converted back to an instant. Within
+ * a day, the offset stays the same, so that the start of a repeated hour remains unambiguous.
  */
 function truncateInZone([field = null, value = null, zone = null]: readonly Value[]): Value {
   const instant = value as Whole;
@@ -135,7 +135,10 @@ function extracting(type: DataType): Overload {
 
 const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL].map(extracting);
 
-/** For `date_part`, a date begins at midnight. EXTRACT accepts no time fields of a date. */
+/**
+ * The overload of `date_part` for a date, which counts as midnight. EXTRACT does not accept time
+ * fields of a date.
+ */
 const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
   fieldOf(field as string, joinTimestamp(days as number, 0), TIMESTAMP),
 );
@@ -157,7 +160,7 @@ function ages(type: DataType): readonly Overload[] {
   ];
 }
 
-/** Converts each 24 hours to a day. */
+/** Converts each 24 hours of an interval to a day. */
 function justifyHours({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(micros / MICROS_PER_DAY);
   return sameSigns(months, days + whole, micros - whole * MICROS_PER_DAY);
@@ -170,7 +173,7 @@ function sameSigns(months: number, days: number, micros: number): Interval {
   return makeInterval(months, days, micros);
 }
 
-/** Converts each 30 days to a month. */
+/** Converts each 30 days of an interval to a month. */
 function justifyDays({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(days / 30);
   const rest = days - whole * 30;
@@ -182,7 +185,7 @@ function justifyDays({ months, days, micros }: Interval): Interval {
 
 function justifyInterval(interval: Interval): Interval {
   const { months, days, micros } = justifyDays(justifyHours(interval));
-  // Adjacent signs can differ only if the larger part lends to the smaller part.
+  // Adjacent parts have different signs unless the larger part lends to the smaller one.
   if (months > 0 && (days < 0 || (days === 0 && micros < 0))) {
     return sameSigns(months - 1, days + 30, micros);
   }
@@ -196,7 +199,7 @@ function justifying(change: (interval: Interval) => Interval): Overload {
   return overload([INTERVAL], INTERVAL, ([value = null]) => change(value as Interval));
 }
 
-/** Whether two spans have a moment in common. Each has a start, and an end or a length. */
+/** Whether two periods overlap. Each period has a start, and an end or a length. */
 function overlaps([
   start1 = null,
   end1 = null,
@@ -215,7 +218,7 @@ function overlaps([
 
 type OverlapBound = number | bigint | null;
 
-/** Puts the smaller value first; a single NULL is the end. */
+/** Returns the smaller value first. If one of the values is NULL, it counts as the end. */
 function ordered(start: Value, end: Value): [OverlapBound, OverlapBound] {
   const a = start as OverlapBound;
   const b = end as OverlapBound;

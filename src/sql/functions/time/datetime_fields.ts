@@ -118,7 +118,7 @@ function calendarField(field: string, days: number): number | undefined {
   }
 }
 
-/** Reads a field of a value of one of the date and time types. */
+/** Returns a field of a value of a date or time type. */
 export function fieldOf(name: string, value: Value, type: DataType): number {
   const field = fieldName(name);
   const read = readField(field, value, type);
@@ -126,7 +126,7 @@ export function fieldOf(name: string, value: Value, type: DataType): number {
   return read + 0;
 }
 
-/** Reads hours and minutes of a whole column. */
+/** Returns the hours or minutes of a whole column. */
 export function clockFieldsOf(name: string, vector: Vector, type: DataType): Vector | undefined {
   const isMoment = type.kind === "timestamp" || type.kind === "datetime";
   if (!isMoment || vector.kind !== "f64") return undefined;
@@ -163,7 +163,7 @@ function readField(field: string, value: Value, type: DataType): number | undefi
 
 function timestampField(field: string, value: Whole, hasZone: boolean): number | undefined {
   if (field === "epoch") return Number(value) / MICROS_PER_SECOND;
-  // The session zone is UTC.
+  // The time zone of the session is always UTC.
   if (hasZone && /^timezone(?:_hour|_minute)?$/.test(field)) return 0;
   const { days, micros } = splitTimestamp(value);
   if (field === "julian") return days + JULIAN_OFFSET + micros / 86_400_000_000;
@@ -188,7 +188,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
     case "millennium":
       return Math.trunc(years / 1000);
     case "epoch":
-      // Here a year counts as 365.25 days, and a month as 30.
+      // In an epoch, a year counts as 365.25 days and a month as 30 days.
       return (
         years * 365.25 * 86_400 +
         (months % 12) * 30 * 86_400 +
@@ -200,7 +200,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
   }
 }
 
-/** The length in microseconds of the fields within a day. */
+/** The lengths of the fields within a day, in microseconds. */
 const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["microseconds", 1],
   ["milliseconds", 1000],
@@ -248,7 +248,7 @@ function truncateDays(field: string, days: number): number | undefined {
   }
 }
 
-/** The length in months of fields that truncate the months of an interval. */
+/** The lengths of the fields that truncate the months of an interval, in months. */
 const MONTH_STEPS: ReadonlyMap<string, number> = new Map([
   ["month", 1],
   ["quarter", 3],

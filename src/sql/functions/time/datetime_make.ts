@@ -94,5 +94,7 @@ export const DATETIME_MAKE_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["make_interval"], MAKE_INTERVAL),
 ];
 
-/** `to_timestamp(double)`. The other form reads text according to a pattern. */
+/**
+ * The overload `to_timestamp(double)`. The other overload reads a string according to a pattern.
+ */
 export const TO_TIMESTAMP_OF_EPOCH: Overload = overload([DOUBLE], DATETIME, timestampFromEpoch);

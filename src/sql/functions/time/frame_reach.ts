@@ -1,5 +1,6 @@
 /**
- * `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: moves a value of the ordering column by x.
+ * Implements `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: moves a value of the ordering column by x
+ * or y.
  */
 import {
   addIntervals,
@@ -42,7 +43,8 @@ export function resolveReach(key: DataType, offset: DataType): FrameReach | unde
     case "datetime":
       return ofSpans(key, addToTimestamp);
     case "time":
-      // No day has more hours, so only the clock part counts, and it does not wrap around.
+      // The result may exceed 24 hours: only the time part of the interval is added, without
+      // wrapping around.
       return ofSpans(key, (micros, { micros: span }) => addWhole(micros, span));
     case "interval":
       return {
@@ -68,7 +70,7 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
       step: (value, by, direction) => (value as number) + direction * (by as number),
     };
   }
-  // A sum beyond the type's range is compared unchanged, because it sorts after every row.
+  // A sum beyond the range of the type is not converted back, because it sorts after every row.
   const held = isInteger(type) ? BIGINT : type;
   return {
     keyType: held,

@@ -45,7 +45,7 @@ export function addToDate(days: number, count: Whole): number {
   return checkDate(days + Number(count));
 }
 
-/** Returns days and time between two timestamps, with the same sign. */
+/** Returns the days and the time between two timestamps. Both have the same sign. */
 export function timestampDifference(left: Whole, right: Whole): Interval {
   const a = splitTimestamp(left);
   const b = splitTimestamp(right);
@@ -67,7 +67,10 @@ export function addToTime(micros: number, { micros: added }: Interval): number {
   return sum < 0 ? sum + MICROS_PER_DAY : sum + 0;
 }
 
-/** Returns years, months, days and time between two timestamps, as people count age. */
+/**
+ * Returns the years, months, days and time between two timestamps, in the manner in which ages are
+ * stated.
+ */
 export function ageBetween(later: Whole, earlier: Whole): Interval {
   if (later < earlier) return negateInterval(ageBetween(earlier, later));
   const a = splitTimestamp(later);

@@ -1,6 +1,4 @@
-/**
- * AT TIME ZONE: converts a local time of a zone to an instant, or an instant to local time.
- */
+/** AT TIME ZONE: converts a local time in a time zone to a point in time, or vice versa. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   DATETIME,
@@ -23,8 +21,8 @@ import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 
 /**
- * Returns the form of `timezone(zone, moment)`: a TIMESTAMP becomes a TIMESTAMPTZ and vice versa.
- * The zone is a text, or an interval that counts eastward from UTC.
+ * Returns the form of `timezone(zone, timestamp)`: a TIMESTAMP becomes a TIMESTAMPTZ and vice
+ * versa. The zone is a string, or an interval that counts eastward from UTC.
  */
 export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm | undefined {
   const zoneType = zone.kind === "interval" ? INTERVAL : TEXT;
@@ -64,7 +62,7 @@ export function localFromInstant(zone: TimeZone, instant: Whole): Whole {
   return shiftBySeconds(instant, offsetSecondsAt(zone, instant));
 }
 
-/** Returns the zone that a value denotes. @throws {DatabaseError} INVALID_VALUE */
+/** Returns the time zone that a value denotes. @throws {DatabaseError} INVALID_VALUE */
 function zoneOf(value: Value): TimeZone {
   if (typeof value === "string") return zoneOfText(value);
   const { days, micros, months } = value as Interval;
@@ -77,8 +75,8 @@ function zoneOf(value: Value): TimeZone {
 }
 
 /**
- * Returns the zone for a name or offset. A bare offset counts westward here, as in POSIX and
- * PostgreSQL: `AT TIME ZONE '+02'` is two hours behind UTC.
+ * Returns the time zone for a name or an offset. A bare offset counts westward here, as in POSIX
+ * and PostgreSQL: `AT TIME ZONE '+02'` is two hours behind UTC.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -89,7 +87,8 @@ export function zoneOfText(text: string): TimeZone {
 }
 
 /**
- * Returns the zone for a name or offset. An offset counts eastward, as within a timestamp.
+ * Returns the time zone for a name or an offset. An offset counts eastward, as it does within a
+ * timestamp.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
