@@ -1,6 +1,4 @@
-/**
- * ALTER TABLE.
- */
+/** Parses ALTER TABLE. */
 import type {
   AlterColumn,
   AlterColumnIdentity,
@@ -37,7 +35,7 @@ export function parseAlterTable(
   kind: TableKindWord | undefined,
 ): AlterOwnerStatement | AlterTableStatement {
   const ifExists = acceptIfExists(cursor);
-  // No table inherits from another, so ONLY says nothing more.
+  // ONLY has no effect, because tables do not inherit from one another.
   cursor.accept("only");
   const table = cursor.qname("a table");
   const object = { kind: "table", name: table, ifExists } as const;
@@ -178,7 +176,10 @@ function parseAlterColumn(cursor: Cursor, column: string): AlterColumn {
   return { type: "set type", dataType, _location: cursor.since(start) };
 }
 
-/** Takes USING with a cast of the column to its new type, which a type change does anyway. */
+/**
+ * Skips USING if it is just a cast of the column to its new type, which a type change performs
+ * anyway.
+ */
 function skipOwnCast(cursor: Cursor, column: string, type: DataTypeDef): void {
   const { start } = cursor;
   cursor.expect("using");
@@ -211,7 +212,7 @@ const IDENTITY_OPTIONS = [
   "no",
 ] as const;
 
-/** Parses `SET GENERATED …`, `SET` with an option of the sequence, and `RESTART`, in turn. */
+/** Parses a sequence of `SET GENERATED …`, `SET` with a sequence option, and `RESTART`. */
 function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
   let always: AlterColumnIdentity["always"];
   const options: SequenceOption[] = [];

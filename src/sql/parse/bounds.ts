@@ -1,6 +1,6 @@
 /**
- * Limits how much of each construct a statement may contain. The limits are checked while the text
- * is parsed, so the first item over a limit is refused before any further item is processed.
+ * Limits the number of each construct in a statement. The limits are checked while the text is
+ * parsed, so the first item beyond a limit is refused before any further item is processed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -45,7 +45,10 @@ export function countPart(cursor: Cursor): void {
   if (counts.parts > STATEMENT_PARTS_MAX) throw tooManyParts(cursor);
 }
 
-/** @param place Absent if the parts no longer belong to one place in the text. */
+/**
+ * Returns the error for too many expressions. @param place The place in the text; absent if the
+ * expressions do not belong to a single place.
+ */
 export function tooManyParts(place?: ErrorPlace): DatabaseError {
   return tooMany(
     place,
@@ -89,7 +92,7 @@ export function requireStatements(cursor: Cursor, count: number): void {
   );
 }
 
-/** The end of a message that begins "it has …". */
+/** The end of a message that begins with "it has …". */
 export const MANY_SOURCES: string = `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`;
 
 const JOIN_HINT = "join fewer tables at a time, and store intermediate results in a table";

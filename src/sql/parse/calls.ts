@@ -1,6 +1,6 @@
 /**
- * Parses calls: functions, aggregates and window functions, as well as forms with keywords between
- * the arguments (EXTRACT, SUBSTRING, OVERLAY, TRIM, POSITION, NORMALIZE).
+ * Parses calls of functions, aggregates and window functions, as well as forms with keywords
+ * between the arguments (EXTRACT, SUBSTRING, OVERLAY, TRIM, POSITION, NORMALIZE).
  */
 import type {
   CallOver,
@@ -55,7 +55,7 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   const argNames: (string | undefined)[] = [];
   do {
     if (cursor.is("variadic")) cursor.refuse("VARIADIC");
-    // `:=` is PostgreSQL's older spelling.
+    // `:=` is PostgreSQL's older spelling of `=>`.
     const isNamed = cursor.isName() && (cursor.isAhead(1, "=>") || cursor.isAhead(1, ":="));
     argNames.push(isNamed ? cursor.takeName().name : undefined);
     if (isNamed) cursor.expectOneOf("=>", ":=");
@@ -67,7 +67,7 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   if (cursor.is("order")) call.orderBy = parseOrderBy(cursor);
 }
 
-// FILE("part") refers to a part of the request, not to a column.
+// Parses an argument. In FILE("part"), the name refers to a part of the request, not to a column.
 function parseArgument(cursor: Cursor, name: QName): Expr {
   const isFile = name.name === "file" && name.schema === undefined;
   if (isFile && cursor.kind === Token.quoted && cursor.isAhead(1, ")")) {
@@ -101,7 +101,7 @@ function parseOver(cursor: Cursor): CallOver {
   return parseWindow(cursor);
 }
 
-/** `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`. */
+/** Parses `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`. */
 export function parseWindow(cursor: Cursor): CallOver {
   const start = cursor.token;
   const outer = cursor.enter();
@@ -168,7 +168,7 @@ function parseExclude(cursor: Cursor): WindowFrame["exclude"] {
   return cursor.expectOneOf("group", "ties");
 }
 
-/** `ORDER BY e [ASC | DESC | USING <] [NULLS FIRST | LAST], …`. */
+/** Parses `ORDER BY e [ASC | DESC | USING <] [NULLS FIRST | LAST], …`. */
 export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
   cursor.expectAll("order", "by");
   const sorts: OrderByStatement[] = [];
@@ -251,7 +251,8 @@ function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   return { ...made, _location: cursor.since(start) };
 }
 
-// Whether FROM, FOR, PLACING and side words are all absent directly within these parentheses.
+// Whether FROM, FOR, PLACING and side words are all absent directly within the parentheses that
+// follow.
 function isPlainCall(cursor: Cursor): boolean {
   let depth = 0;
   for (let count = 0; cursor.kindAhead(count) !== Token.end; count++) {
@@ -321,7 +322,7 @@ function parseWordyBody(cursor: Cursor, word: WordyFunction, name: QName): Expr 
       }
       cursor.expect("from");
       const value = cursor.grammar.expression(cursor);
-      // PostgreSQL also reads `trim(FROM text, characters)`.
+      // PostgreSQL also accepts `trim(FROM text, characters)`.
       const isListed = first === undefined && cursor.accept(",");
       const characters = isListed ? cursor.grammar.expression(cursor) : first;
       return { type: "trim", side, characters, value, _location };

@@ -1,13 +1,11 @@
-/**
- * COMMENT ON.
- */
+/** Parses COMMENT ON. */
 import type { CommentedKind, CommentStatement } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName } from "./ddl.ts";
 import { parseTableColumn } from "./sequence_options.ts";
 import { Token } from "./text/lexer.ts";
 
-/** `COMMENT ON kind object IS 'text' | NULL`. */
+/** Parses `COMMENT ON kind object IS 'text' | NULL`. */
 export function parseComment(cursor: Cursor, start: number): CommentStatement {
   cursor.expectAll("comment", "on");
   const { kind, ...object } = parseObject(cursor);
@@ -67,7 +65,7 @@ const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "schema">([
   "view",
 ]);
 
-/** Refuses objects that have no comments here, by the words of their kind. */
+/** Refuses kinds of objects that cannot have comments. */
 function refuseKind(cursor: Cursor): void {
   if (cursor.kind !== Token.word || COMMENTED.has(cursor.word)) return;
   const kind = cursor.nameText(cursor.token).toUpperCase();

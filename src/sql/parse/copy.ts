@@ -1,8 +1,8 @@
 /**
  * Parses COPY, in PostgreSQL's current form and in the form before version 9.
  *
- * COPY FROM is an INSERT whose rows come from elsewhere, and COPY TO is a query whose answer is
- * written in another format, so the rest of the engine knows neither as a statement of its own.
+ * COPY FROM is an INSERT whose rows come from elsewhere, and COPY TO is a query whose result is
+ * written in a different format, so the rest of the engine needs no separate statement for either.
  */
 import type {
   CopyColumns,
@@ -26,7 +26,7 @@ import { Token } from "./text/lexer.ts";
 
 const ENDPOINT = "the rows are the body of the request: POST /v1/api/copy";
 
-/** `COPY …`, up to and including the data that follows it in the text. */
+/** Parses `COPY …`, including the data that follow it in the text. */
 export function parseCopy(cursor: Cursor, start: number): InsertStatement | CopyToStatement {
   cursor.expect("copy");
   if (cursor.is("binary")) cursor.refuse("COPY BINARY", "WITH (FORMAT binary)");
@@ -115,7 +115,7 @@ function parseCopyOptions(cursor: Cursor, direction: "from" | "to"): CopySetting
   return completedSettings(cursor, written, at);
 }
 
-/** `FORMAT csv`, `HEADER`, `DELIMITER ';'` … inside parentheses. */
+/** Parses an option in parentheses: `FORMAT csv`, `HEADER`, `DELIMITER ';'` … */
 function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from" | "to"): void {
   const at = cursor.start;
   const { name } = cursor.label("an option");
@@ -123,7 +123,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
     if (written[key] === undefined) return;
     cursor.fail(`found a second ${name.toUpperCase()}, expected each option once`, at);
   };
-  // A value may follow an equals sign, as in the options of other statements.
+  // An equals sign may precede the value, as in the options of other statements.
   const value = (): string => {
     cursor.accept("=");
     return optionWord(cursor);
@@ -183,7 +183,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
   }
 }
 
-/** `CSV HEADER DELIMITER AS ';' NULL AS '' …`, in any order. */
+/** Parses options in the old form, in any order: `CSV HEADER DELIMITER AS ';' NULL AS '' …`. */
 function parseOldOptions(cursor: Cursor, written: WrittenSettings): void {
   const value = (): string => {
     cursor.accept("as");
@@ -246,7 +246,7 @@ function oneOf<W extends string>(cursor: Cursor, word: string, words: readonly W
   return cursor.fail(`found "${word}", expected ${words.join(", ")}`, cursor.end - word.length);
 }
 
-/** Takes TRUE, ON, 1, FALSE, OFF or 0, which may be missing. */
+/** Parses TRUE, ON, 1, FALSE, OFF or 0. A missing word means TRUE. */
 function isTrue(cursor: Cursor): boolean {
   cursor.accept("=");
   if (cursor.is(",") || cursor.is(")")) return true;

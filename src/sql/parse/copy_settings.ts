@@ -1,17 +1,17 @@
 /**
- * Completes the options of COPY: fills in the defaults of the format, and refuses what does not go
- * together.
+ * Completes the options of COPY: fills in the defaults of the format, and refuses options that
+ * exclude each other.
  */
 import type { CopySettings } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
-/** The options as written; undefined for each that is not. */
+/** The options as written; an option that was not written is undefined. */
 export type WrittenSettings = Partial<Mutable<CopySettings>>;
 
 /**
- * Returns all options.
+ * Returns the complete options.
  *
- * @param at Their offset in the text, for an error.
+ * @param at The offset of the options in the text, for errors.
  * @throws {DatabaseError} INVALID_SQL
  */
 export function completedSettings(
@@ -77,7 +77,7 @@ function faultOfTexts(options: CopySettings): string | undefined {
   return defaultText === nullText ? "the texts of NULL and DEFAULT are the same" : undefined;
 }
 
-/** Whether a text is one ASCII character that is neither NUL nor a line break. */
+/** Whether a string is one ASCII character that is neither NUL nor a line break. */
 function isOneCharacter(text: string): boolean {
   const code = text.charCodeAt(0);
   return text.length === 1 && code > 0 && code < 128 && text !== "\n" && text !== "\r";

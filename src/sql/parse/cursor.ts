@@ -1,6 +1,6 @@
 /**
  * A position in the tokens of a text, with the operations that every part of the parser needs:
- * testing for words, taking names and locating nodes.
+ * testing for words, reading names and locating nodes.
  *
  * The grammar is mutually recursive (a query contains expressions, an expression contains queries),
  * but imports are not, so the parts reach each other through {@linkcode Grammar}.
@@ -35,13 +35,13 @@ import type { SlotLiteral } from "./text/normalize.ts";
 export interface ParseLimits {
   /** The maximum size of the text in UTF-8 bytes. */
   readonly sqlBytesMax: number;
-  /** The highest permitted `$n`. */
+  /** The highest permitted parameter number: n in `$n`. */
   readonly parametersMax: number;
   /** The maximum nesting depth of parentheses, subqueries and other constructs. */
   readonly nestingMax: number;
 }
 
-/** The parts of the grammar that other parts refer to. */
+/** The parts of the grammar that other parts call. */
 export interface Grammar {
   expression(cursor: Cursor): Expr;
   /** Parses an operand of operators that bind tighter than BETWEEN, IN and LIKE. */
@@ -81,7 +81,7 @@ export type Word = Keyword | Symbols;
 /** The first words of statements that change rows. */
 const CHANGES: ReadonlySet<string> = new Set<Keyword>(["insert", "update", "delete", "merge"]);
 
-/** A node that is still being built. */
+/** A node that is still being built, so that its members can be assigned. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** The input of a parse. */
@@ -103,12 +103,12 @@ export class Cursor {
   /** The index of the next token. */
   token = 0;
   statementIndex = 0;
-  /** The highest parameter number so far. */
+  /** The highest parameter number in the text so far. */
   parameterCount = 0;
   /** The depth of the last expression, and the greatest depth since `enter`. */
   depth = 0;
   depthMax = 0;
-  /** The last word taken as an alias without AS; see `errors.ts`. */
+  /** The last word that was read as an alias without AS; `errors.ts` uses it. */
   aliasToken = -1;
   /** Whether words that could be an alias end the query instead. */
   optionsEndQuery = false;
@@ -116,7 +116,7 @@ export class Cursor {
   slotCount = 0;
   /** Counts of the constructs in the current statement so far. */
   counts: StatementCounts = newCounts();
-  /** The number of literal lists that have been taken. */
+  /** The number of literal lists that have been read. */
   literalListCount = 0;
   #nesting = 0;
   readonly #slots: readonly SlotLiteral[] | undefined;
@@ -146,12 +146,12 @@ export class Cursor {
     return this.tokens.starts[this.token] ?? this.text.length;
   }
 
-  /** The offset after the last token taken. */
+  /** The offset after the last token that was read. */
   get end(): number {
     return this.token === 0 ? this.start : (this.tokens.ends[this.token - 1] ?? 0);
   }
 
-  /** The first token of a query that may lock rows; undefined within and after it. */
+  /** The first token of a query that may lock rows; undefined within such a query and after it. */
   lockableStart: number | undefined;
 
   is(word: Word): boolean {
@@ -160,7 +160,7 @@ export class Cursor {
     return false;
   }
 
-  /** Tests the word that is `count` tokens ahead. */
+  /** Whether the token `count` positions ahead is the given word. */
   isAhead(count: number, word: Word): boolean {
     return this.tokens.words[this.token + count] === word;
   }
@@ -186,7 +186,7 @@ export class Cursor {
     if (!this.accept(word)) throw unexpectedToken(this.#stop(), { word });
   }
 
-  /** Takes all of the words if they follow; otherwise takes no token. */
+  /** Reads all of the words if they follow; otherwise reads nothing. */
   acceptAll(...words: readonly Word[]): boolean {
     for (const [index, word] of words.entries()) {
       if (index === 0 ? !this.is(word) : !this.isAhead(index, word)) return false;
@@ -199,7 +199,7 @@ export class Cursor {
     for (const word of words) this.expect(word);
   }
 
-  /** Takes one of the words and returns it. */
+  /** Reads one of the words and returns it. */
   expectOneOf<W extends Word>(...words: readonly W[]): W {
     for (const word of words) if (this.accept(word)) return word;
     throw unexpectedToken(this.#stop(), { word: "" });
@@ -209,7 +209,7 @@ export class Cursor {
     return words.find((word) => this.accept(word));
   }
 
-  /** Records, for hints, that these words would be possible here. */
+  /** Records, for hints, that these words would be valid here. */
   couldBe(...words: readonly Word[]): void {
     if (this.#expectations === undefined) return;
     for (const word of words) this.#expectations.notePossible(this.token, word);
@@ -235,13 +235,13 @@ export class Cursor {
     return this.takeName();
   }
 
-  /** Takes a name after AS or a dot, where reserved words are also allowed. */
+  /** Reads a name after AS or a dot, where reserved words are also allowed. */
   label(what: string): Name {
     if (this.kind !== Token.word && this.kind !== Token.quoted) this.unexpected(what);
     return this.takeName();
   }
 
-  /** Takes the word or quoted name at the next token. */
+  /** Reads the word or quoted name at the next token. */
   takeName(): Name {
     const name = this.nameText(this.token);
     this.token += 1;
@@ -260,7 +260,7 @@ export class Cursor {
     return keyword === "" ? this.text.slice(start, end).toLowerCase() : keyword;
   }
 
-  /** `name` or `namespace.name`. `default` needs no quotes before a dot. */
+  /** Parses `name` or `namespace.name`. `default` needs no quotes before a dot. */
   qname(what: string): QName {
     const start = this.token;
     const isDefault = this.isAhead(1, ".") && this.word === "default";
@@ -279,7 +279,7 @@ export class Cursor {
     return names;
   }
 
-  /** `( a, b )`. */
+  /** Parses a list of names: `( a, b )`. */
   nameList(what: string): Name[] {
     this.expect("(");
     const names = this.names(what);
@@ -296,7 +296,7 @@ export class Cursor {
     return this.takeString();
   }
 
-  /** Takes the string at the next token and returns its value. */
+  /** Reads the string at the next token and returns its value. */
   takeString(): string {
     const token = this.token;
     this.token += 1;
@@ -313,7 +313,7 @@ export class Cursor {
   }
 
   /**
-   * Takes VALUES, IN or ARRAY with the list that follows, if the lexer has read the list as one
+   * Reads VALUES, IN or ARRAY with the list that follows, if the lexer has read the list as one
    * token.
    */
   takeLiteralList(word: "values" | "in" | "array"): LiteralList | undefined {
@@ -329,7 +329,7 @@ export class Cursor {
     return CHANGES.has(this.word);
   }
 
-  /** Takes the data that follow a COPY in the text, as UTF-8. */
+  /** Reads the data that follow a COPY in the text, as UTF-8. */
   takeCopyData(): Uint8Array | undefined {
     if (this.kind !== Token.copyData) return undefined;
     const { start } = this;
@@ -337,7 +337,7 @@ export class Cursor {
     return Buffer.from(this.text.slice(start, this.end));
   }
 
-  /** Takes an integer and returns its exact digits. */
+  /** Reads an integer and returns its exact digits. */
   digits(what: string): string {
     if (this.kind !== Token.integer) this.unexpected(what);
     const { start } = this;
@@ -346,7 +346,7 @@ export class Cursor {
     return integerText(text, start, (found, at) => this.fail(found, at));
   }
 
-  /** Takes an integer that a JavaScript number can represent exactly. */
+  /** Reads an integer that a JavaScript number can represent exactly. */
   integer(what: string): number {
     const { start } = this;
     const value = Number(this.digits(what));
@@ -356,7 +356,7 @@ export class Cursor {
     return value;
   }
 
-  /** Returns the range from a token to the last one taken. */
+  /** Returns the range from a token to the last one that was read. */
   since(token: number): Location {
     return {
       start: defined(this.tokens.starts[token], "a node begins at a token"),
@@ -364,7 +364,7 @@ export class Cursor {
     };
   }
 
-  /** Returns the literal at the next token as a slot if it was lifted out. */
+  /** Returns the slot of the literal at the next token, if the literal was lifted out. */
   slotHere(): { readonly index: number; readonly literal: SlotLiteral } | undefined {
     if (this.#slots === undefined) return undefined;
     const { start } = this;
@@ -383,7 +383,8 @@ export class Cursor {
   }
 
   /**
-   * Enters a nesting level and returns the value to pass to `leave`. A failed parse never leaves.
+   * Enters a nesting level and returns the value to pass to `leave`. If parsing fails, `leave` is
+   * not called.
    */
   enter(): number {
     this.#nesting += 1;
@@ -395,7 +396,9 @@ export class Cursor {
     return outer;
   }
 
-  /** Leaves the level. Its node is one level deeper than the deepest expression inside. */
+  /**
+   * Leaves a nesting level. The node of the level is one deeper than the deepest expression inside.
+   */
   leave(outer: number): void {
     this.#nesting -= 1;
     const inner = this.depthMax + 1;
@@ -403,7 +406,7 @@ export class Cursor {
     this.setDepth(inner);
   }
 
-  /** Records the depth of an expression that was just made. */
+  /** Records the depth of an expression that was just created. */
   setDepth(depth: number): void {
     countPart(this);
     this.depth = depth;
@@ -413,7 +416,7 @@ export class Cursor {
     }
   }
 
-  /** Records, for hints, that the next token is taken as an alias without AS. */
+  /** Records, for hints, that the next token is read as an alias without AS. */
   noteAlias(): void {
     this.aliasToken = this.token;
   }
@@ -450,7 +453,7 @@ export class Cursor {
     };
   }
 
-  /** Reports a fault that is not a single token. @throws {DatabaseError} INVALID_SQL */
+  /** Reports an error that is not caused by a single token. @throws {DatabaseError} INVALID_SQL */
   fail(what: string, position: number, hint?: string): never {
     throw syntaxError(
       this.statementIndex,
@@ -470,7 +473,7 @@ export class Cursor {
   }
 
   /**
-   * Refuses a construct at the given position or the next token.
+   * Refuses a construct at the given position or, without one, at the next token.
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
   refuse(construct: string, hint?: string, position: number = this.start): never {

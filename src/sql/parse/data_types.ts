@@ -1,22 +1,22 @@
 /**
- * Parses type names, whose existence the binder checks. Words that belong to the name, as in
- * `TIMESTAMP(3) WITH TIME ZONE`, are parsed here.
+ * Parses the names of types. The binder checks whether they exist. Words that belong to the name,
+ * as in `TIMESTAMP(3) WITH TIME ZONE`, are parsed here.
  */
 import type { BasicDataTypeDef, DataTypeDef, IntervalFieldWord } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** `name [( n [, m] )] [ [] ]`. */
+/** Parses `name [( n [, m] )] [ [] ]`. */
 export function parseDataType(cursor: Cursor): DataTypeDef {
   const start = cursor.token;
   let type: DataTypeDef = parseBasicType(cursor);
   while (cursor.accept("[")) {
-    // A length is accepted and means nothing, as in PostgreSQL.
+    // A length is accepted but has no effect, as in PostgreSQL.
     if (!cursor.is("]")) cursor.integer("a length");
     cursor.expect("]");
     type = { kind: "array", arrayOf: type, _location: cursor.since(start) };
   }
-  // The SQL standard's form has one dimension.
+  // The SQL standard's form, ARRAY, has one dimension.
   if (type.kind !== "array" && cursor.accept("array")) {
     if (cursor.accept("[")) {
       cursor.integer("a length");
@@ -27,7 +27,7 @@ export function parseDataType(cursor: Cursor): DataTypeDef {
   return type;
 }
 
-/** A type without array brackets. */
+/** Parses a type without array brackets. */
 export function parseBasicType(cursor: Cursor): BasicDataTypeDef {
   const start = cursor.token;
   const isQuoted = cursor.kind === Token.quoted;
@@ -70,7 +70,7 @@ function secondWord(cursor: Cursor, first: string): string {
   }
 }
 
-// The fields that may follow TO, by the preceding field.
+// For each field of an interval, the fields that may follow after TO.
 const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWord[]>> = {
   year: ["month"],
   month: [],
@@ -81,7 +81,10 @@ const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWo
 };
 const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
 
-/** `DAY [TO SECOND [(3)]]`, after INTERVAL or its string, unless a precision precedes it. */
+/**
+ * Parses `DAY [TO SECOND [(3)]]` after INTERVAL or after its string, unless a precision precedes
+ * it.
+ */
 export function parseIntervalFields(cursor: Cursor, type: Mutable<BasicDataTypeDef>): void {
   if (type.config !== undefined) return;
   const first = cursor.acceptOneOf(...INTERVAL_FIELDS);

@@ -1,6 +1,6 @@
 /**
- * Parses definitions of tables, views and namespaces. Expressions keep their text, which the
- * catalog stores because text outlives changes to the shape of the tree.
+ * Parses definitions of tables, views and namespaces. Expressions keep their text. The catalog
+ * stores the text rather than the tree, because it remains valid when the form of the tree changes.
  */
 import type {
   AlterNamespaceStatement,
@@ -79,14 +79,14 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
 }
 
 /**
- * Parses a namespace where nothing else is possible. It may also be a string or an unquoted
+ * Parses a namespace where nothing else is allowed. It may also be a string or an unquoted
  * `default`.
  */
 export function parseNamespaceName(cursor: Cursor): Name {
   return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
 }
 
-/** `[NAMESPACE] n`; a namespace may itself be called namespace. */
+/** Parses `[NAMESPACE] n`. The name of a namespace may itself be namespace. */
 export function parseNamespaceOf(cursor: Cursor): Name {
   if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
     if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
@@ -144,7 +144,10 @@ export function parseCreateTable(
   };
 }
 
-/** `LIKE t [{INCLUDING | EXCLUDING} part …]`. @param after The number of columns before it. */
+/**
+ * Parses `LIKE t [{INCLUDING | EXCLUDING} part …]`. @param after The number of columns before the
+ * clause.
+ */
 function parseLike(cursor: Cursor, after: number): TableLike {
   const start = cursor.token;
   cursor.expect("like");
@@ -202,7 +205,7 @@ export function isTableConstraint(cursor: Cursor): boolean {
     case "foreign":
       return true;
     case "unique":
-      // A column may have this name.
+      // The word may also be the name of a column.
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "nulls");
     case "exclude":
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "using")
@@ -213,7 +216,10 @@ export function isTableConstraint(cursor: Cursor): boolean {
   }
 }
 
-/** `[CONSTRAINT k] (PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) REFERENCES …)`. */
+/**
+ * Parses `[CONSTRAINT k] (PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) REFERENCES
+ * …)`.
+ */
 export function parseTableConstraint(cursor: Cursor): TableConstraint {
   const start = cursor.token;
   const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
@@ -228,7 +234,7 @@ export function parseTableConstraint(cursor: Cursor): TableConstraint {
   return parseCheck(cursor, start, constraintName);
 }
 
-/** `UNIQUE [NULLS DISTINCT]`. */
+/** Parses `UNIQUE [NULLS DISTINCT]`. */
 function acceptUnique(cursor: Cursor): boolean {
   if (!cursor.accept("unique")) return false;
   if (cursor.accept("nulls")) {
@@ -249,14 +255,14 @@ function parseCheck(
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
 }
 
-/** Parses an expression and keeps its text for the catalog. */
+/** Parses an expression, and keeps its text for the catalog. */
 export function parseSourced(cursor: Cursor): { readonly expr: Expr; readonly source: string } {
   const { start } = cursor;
   const expr = cursor.grammar.expression(cursor);
   return { expr, source: cursor.text.slice(start, cursor.end) };
 }
 
-/** `name type constraint…`. */
+/** Parses `name type constraint…`. */
 export function parseColumn(cursor: Cursor): CreateColumnDef {
   const start = cursor.token;
   const name = cursor.name("a column");
@@ -340,14 +346,14 @@ function parseGenerated(
   return { type: "stored", expr, source, constraintName, _location: cursor.since(start) };
 }
 
-/** `ALWAYS | BY DEFAULT`. */
+/** Parses `ALWAYS | BY DEFAULT`. */
 export function parseAlways(cursor: Cursor): ColumnConstraintGenerated["always"] {
   if (cursor.expectOneOf("always", "by") === "always") return "always";
   cursor.expect("default");
   return "by default";
 }
 
-/** `IDENTITY [(options)]`. */
+/** Parses `IDENTITY [(options)]`. */
 export function parseIdentity(
   cursor: Cursor,
   start: number,

@@ -1,6 +1,6 @@
 /**
- * Parses statements that PostgreSQL lacks or writes differently: USE, SET, SHOW, DESCRIBE,
- * SUBSCRIBE TO, EXECUTE AS, EXPLAIN.
+ * Parses statements that PostgreSQL lacks or that have a different syntax there: USE, SET, SHOW,
+ * DESCRIBE, SUBSCRIBE TO, EXECUTE AS, EXPLAIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
@@ -32,7 +32,7 @@ import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 import { parseSetTransaction } from "./transactions.ts";
 
-/** `USE [NAMESPACE] n`. */
+/** Parses `USE [NAMESPACE] n`. */
 export function parseUse(cursor: Cursor, start: number): Statement {
   cursor.expect("use");
   const name = parseNamespaceOf(cursor);
@@ -63,7 +63,7 @@ export function parseSet(cursor: Cursor, start: number): Statement {
   return { type: "set", variable, scope, set, _location: cursor.since(start) };
 }
 
-/** `RESET name`, `RESET ALL`. */
+/** Parses `RESET name` and `RESET ALL`. */
 export function parseReset(cursor: Cursor, start: number): Statement {
   cursor.expect("reset");
   if (cursor.accept("all")) return { type: "reset all", _location: cursor.since(start) };
@@ -74,15 +74,15 @@ export function parseReset(cursor: Cursor, start: number): Statement {
   return { type: "set", variable, scope: undefined, set, _location: cursor.since(start) };
 }
 
-/** `DISCARD ALL`, which resets all settings. */
+/** Parses `DISCARD ALL`, which resets all settings. */
 export function parseDiscard(cursor: Cursor, start: number): Statement {
   cursor.expectAll("discard", "all");
   return { type: "reset all", _location: cursor.since(start) };
 }
 
 /**
- * `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)` and nothing more. The
- * namespace decides how later statements are bound, so no expression can set it.
+ * Parses exactly `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)`. The namespace
+ * decides how later statements are bound, so it cannot be set by an expression.
  */
 export function acceptSetPath(cursor: Cursor, start: number): UseNamespaceStatement | undefined {
   const at = openingOf(cursor, "set_config");
@@ -108,7 +108,9 @@ function parsePathCall(cursor: Cursor): Name | undefined {
   return isOfSession && name !== "" ? { name, _location } : undefined;
 }
 
-/** Returns how many tokens SELECT and the name of a function take, if it is called here. */
+/**
+ * Returns the number of tokens of SELECT and the function's name, if the function is called here.
+ */
 function openingOf(cursor: Cursor, name: string): number | undefined {
   const isQualified = cursor.isAhead(2, ".");
   const at = isQualified ? 3 : 1;
@@ -123,7 +125,7 @@ const INSTEAD_OF_SET: ReadonlyMap<string, string> = new Map([
   ["transaction", "BEGIN ISOLATION LEVEL SNAPSHOT; transactions have snapshot isolation"],
 ]);
 
-/** `SET CONSTRAINTS ALL | k, … DEFERRED | IMMEDIATE`. */
+/** Parses `SET CONSTRAINTS ALL | k, … DEFERRED | IMMEDIATE`. */
 function parseSetConstraints(cursor: Cursor, start: number): Statement {
   const names = cursor.accept("all") ? undefined : cursor.names("a constraint");
   const isDeferred = cursor.expectOneOf("deferred", "immediate") === "deferred";
@@ -153,7 +155,7 @@ function parseSetValue(cursor: Cursor): SetValue {
   return { type: "value", value: parsePlainLiteral(cursor) };
 }
 
-// Settings have dotted names: `limits.max_sql_bytes`.
+// Parses the name of a setting, which may contain dots: `limits.max_sql_bytes`.
 function parseVariable(cursor: Cursor): Name {
   const start = cursor.token;
   let { name } = cursor.name("a setting");
@@ -216,13 +218,13 @@ export function parseShow(cursor: Cursor, start: number): Statement {
   return { type: "show", variable: parseVariable(cursor), _location: cursor.since(start) };
 }
 
-/** `DESCRIBE | DESC [TABLE] t [HISTORY]`, `DESCRIBE | DESC TOPIC t`. */
+/** Parses `DESCRIBE | DESC [TABLE] t [HISTORY]` and `DESCRIBE | DESC TOPIC t`. */
 export function parseDescribe(
   cursor: Cursor,
   start: number,
 ): DescribeStatement | DescribeTopicStatement {
   cursor.token += 1;
-  // A table may itself be called topic.
+  // The name of a table may itself be topic.
   if (cursor.is("topic") && cursor.isNameAhead(1) && !cursor.isAhead(1, "history")) {
     cursor.token += 1;
     return {
@@ -265,7 +267,7 @@ function parseSubscribedTable(cursor: Cursor): ReturnType<typeof parseQuery> {
   return node;
 }
 
-/** `EXECUTE AS [USER] u ( stmt )`. */
+/** Parses `EXECUTE AS [USER] u ( stmt )`. */
 export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatement {
   cursor.expectAll("execute", "as");
   cursor.accept("user");
@@ -339,7 +341,7 @@ function parseExplainOptions(
   cursor.expect(")");
 }
 
-// `[literal]`: true if absent, true, on or 1; false for false, off or 0.
+// Parses an optional literal: true if it is absent, true, on or 1; false if it is false, off or 0.
 function parseSwitch(cursor: Cursor): boolean {
   if (cursor.is(",") || cursor.is(")")) return true;
   const { start } = cursor;

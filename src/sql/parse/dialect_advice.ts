@@ -1,18 +1,18 @@
 /**
- * Advice on forms from other systems and on frequent mistakes of newcomers. All forms are in one
- * table, which is searched only while an error is explained.
+ * Advice on syntax from other systems and on frequent mistakes of newcomers. All forms are in one
+ * table, which is searched only when an error is explained.
  *
- * A pattern is matched against the tokens of the statement near the one that is not allowed: up to
- * {@linkcode BEFORE_MAX} before it and {@linkcode BEHIND_MAX} after it. The tokens are in lower
- * case and separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` stands
- * for every string. The match begins at the token to blame. A condition on the text before that
- * token follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
+ * A pattern is matched against the tokens near the token that is not allowed: up to {@linkcode
+ * BEFORE_MAX} before and {@linkcode BEHIND_MAX} after it. The tokens are in lower case and
+ * separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` represents
+ * every string. The match begins at the token to blame. A condition on the text before that token
+ * follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
  */
 
 import { PARAMETER_ADVICE } from "./text/characters.ts";
 import { type LexedTokens, Token } from "./text/lexer.ts";
 
-/** The token to blame, and what to write instead. */
+/** The token to blame, and the advice on a correct form. */
 export interface Advice {
   readonly token: number;
   readonly hint: string;
@@ -40,14 +40,14 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
   [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
   [/(?=▸)(?<=table )▸ #/, "use WITH within one statement, or a USER table"],
-  // Parameters.
+  // Advice on parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
     "write doc ->> 'city' for a JSON field, or value::type for a cast",
   ],
   [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETER_ADVICE],
   [/@ \w+ ▸ :=/, "a statement has no variables: write the value, or send it as $1"],
-  // Quoting of names and text.
+  // Advice on quoting names and strings.
   [/▸ \[ \w+ \]/, 'write names that need quotes in double quotes: "name"'],
   [
     /(?=▸)(?<=(from|join|into|update|table) \S+ \. \S+ )▸ \. /,
@@ -63,7 +63,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     "write names without quotes, or in double quotes: namespace.table",
   ],
   [/(?=if ▸)(?<=^create view )if ▸/, "write CREATE OR REPLACE VIEW"],
-  // Operators.
+  // Advice on operators.
   [/(?=▸)(?<== )▸ =/, "write = once to compare: price = 10"],
   [/= ▸ </, "write price <= 10"],
   [/= ▸ >/, "write price >= 10"],
@@ -100,7 +100,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=cast \( \S+ )▸ /, "write CAST(code AS INT)"],
   [/(?=▸)(?<=extract \( \w+ )▸ ,/, "write EXTRACT(YEAR FROM sent_at)"],
   [/(?=▸)(?<=using )▸ \w/, "write USING (room_id, user_id)"],
-  // SELECT.
+  // Advice on SELECT.
   [/top ▸ \d/, LIMIT],
   [/top (?=\( \d+ \) \*? ?▸)/, LIMIT],
   [/(first|skip) ▸ \d/, LIMIT],
@@ -141,7 +141,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<!^create .*)▸ group (?!by)/, "write GROUP BY"],
   [/(?=▸)(?<=case \S.*)▸ then/, "write CASE WHEN condition THEN value END"],
   [/(?=▸)(?<=case when .* then .*)▸ (from|,|\)|;|$)/, "a CASE ends with END"],
-  // Changes.
+  // Advice on INSERT, UPDATE and DELETE.
   [/▸ (ignore|or ignore)\b/, `${ON_CONFLICT} NOTHING`],
   [/▸ or (replace|rollback|abort|fail)\b/, `${ON_CONFLICT} UPDATE SET name = EXCLUDED.name`],
   [/(?=▸)(?<=on )▸ duplicate key/, "write ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name"],
@@ -172,7 +172,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /,
     "write only the column name after SET: SET price = 1",
   ],
-  // Definitions.
+  // Advice on definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
     "leave it out: integers are signed, and BIGINT can hold an unsigned INT",
@@ -227,7 +227,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<=^alter table .* rename (column )?\w+ )▸ \w/,
     "write RENAME COLUMN old_name TO new_name",
   ],
-  // Users.
+  // Advice on users.
   [/▸ identified\b/, "write PASSWORD '…'"],
   [
     /(?=▸)(?<=^create user .*)▸ (superuser|nosuperuser|login|nologin|createdb|admin)/,
@@ -237,7 +237,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^alter user \S+ )▸ (with )?password/, "write ALTER USER name SET PASSWORD '…'"],
   [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id cannot change: create a user with the new id"],
   [/(?=▸)(?<=(password|email) )▸ =/, "leave the = out"],
-  // SHOW, SET, USE and shell commands.
+  // Advice on SHOW, SET, USE and shell commands.
   [
     /(?=▸)(?<=^show tables (.* )?)▸ like/,
     "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '…'",
@@ -269,7 +269,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^begin )▸ tran\b/, "write BEGIN"],
   [/(?=▸)(?<=^set \w+ )▸ (\d|'…')/, "write SET name = value"],
   [/(?=▸)(?<=^explain )▸ \w+ (\. \w|$)/, "DESCRIBE t shows the columns of a table"],
-  // Signs and lists.
+  // Advice on symbols and lists.
   [/▸ (#|\/ \/)/, COMMENTS],
   [/▸ \/\//, COMMENTS],
   [
@@ -287,7 +287,7 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
   const from = Math.max(first, token - BEFORE_MAX);
-  // The offset of each token in the text that is searched.
+  // The offset of each token in the searched string.
   const starts: number[] = [];
   let text = from === first ? "" : "… ";
   for (let at = from; at <= token + BEHIND_MAX; at += 1) {
@@ -306,12 +306,13 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   return undefined;
 }
 
-// The contents of a string reveal nothing about the form and must not match a pattern.
+// Returns a token in the form that patterns use. The contents of a string say nothing about the
+// form and must not match a pattern.
 function shownForm(tokens: LexedTokens, token: number): string {
   const kind = tokens.kinds[token];
   if (kind === Token.string || kind === Token.encodedString) return "'…'";
   const start = tokens.starts[token] ?? 0;
-  // The words in patterns are short, whereas searching a long text would be slow.
+  // The words in patterns are short, whereas searching a long token would be slow.
   const end = Math.min(tokens.ends[token] ?? start, start + SHOWN_CHARACTERS_MAX);
   return tokens.text.slice(start, end).toLowerCase();
 }

@@ -1,6 +1,6 @@
 /**
- * Parses INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one
- * compact node.
+ * Parses INSERT, UPDATE and DELETE. A long VALUES list of plain literals is a single token and a
+ * single compact node.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -26,7 +26,7 @@ import { beginsQuery, parseQuery } from "./select.ts";
 import { parseItems } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Words that make a VALUES list part of a longer query. */
+/** Words after which a VALUES list is part of a longer query. */
 const QUERY_CONTINUATIONS: readonly Word[] = [
   "union",
   "intersect",
@@ -37,7 +37,7 @@ const QUERY_CONTINUATIONS: readonly Word[] = [
   "fetch",
 ];
 
-/** `INSERT INTO …`, without WITH. */
+/** Parses `INSERT INTO …`, after WITH if there is one. */
 export function parseInsert(cursor: Cursor): InsertStatement {
   const start = cursor.token;
   cursor.expectAll("insert", "into");
@@ -80,7 +80,7 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
 }
 
 /**
- * Whether more of a query follows a list of literals, which the lexer has read as one token after
+ * Whether the query continues after a list of literals that the lexer has read as one token after
  * VALUES.
  */
 function isPartOfQuery(cursor: Cursor): boolean {
@@ -118,7 +118,7 @@ function parseConflictTarget(cursor: Cursor): OnConflictAction["on"] {
   return { type: "on expr", exprs, where, _location: cursor.since(start) };
 }
 
-/** `c = e, (a, b) = (…)`. */
+/** Parses `c = e, (a, b) = (…)`. */
 export function parseSets(cursor: Cursor): SetStatement[] {
   const sets: SetStatement[] = [];
   do {
@@ -135,7 +135,7 @@ export function parseSets(cursor: Cursor): SetStatement[] {
   return sets;
 }
 
-/** `c`, or `c[1]`. */
+/** Parses `c` or `c[1]`. */
 function parseSetTarget(cursor: Cursor): Pick<SetColumn, "column" | "subscripts"> {
   const column = cursor.name("a column");
   const subscripts: Subscript[] = [];
@@ -178,7 +178,7 @@ export function parseReturning(cursor: Cursor): SelectedColumn[] | undefined {
   return cursor.accept("returning") ? parseItems(cursor) : undefined;
 }
 
-/** `UPDATE …`, without WITH. */
+/** Parses `UPDATE …`, after WITH if there is one. */
 export function parseUpdate(cursor: Cursor): UpdateStatement {
   const start = cursor.token;
   cursor.expect("update");
@@ -199,7 +199,7 @@ function parseChangeWhere(cursor: Cursor): Expr | undefined {
   return cursor.grammar.expression(cursor);
 }
 
-/** `DELETE FROM …`, without WITH. */
+/** Parses `DELETE FROM …`, after WITH if there is one. */
 export function parseDelete(cursor: Cursor): DeleteStatement {
   const start = cursor.token;
   cursor.expectAll("delete", "from");
@@ -210,13 +210,13 @@ export function parseDelete(cursor: Cursor): DeleteStatement {
   return { type: "delete", from, using, where, returning, _location: cursor.since(start) };
 }
 
-/** `TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`. */
+/** Parses `TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`. */
 export function parseTruncate(cursor: Cursor, start: number): TruncateStatement {
   cursor.expect("truncate");
   cursor.accept("table");
   const tables: QName[] = [];
   do {
-    // No table inherits from another, so ONLY and * say nothing more.
+    // ONLY and * have no effect, because tables do not inherit from one another.
     cursor.accept("only");
     tables.push(cursor.qname("a table"));
     cursor.accept("*");

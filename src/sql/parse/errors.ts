@@ -12,7 +12,8 @@ const SHOWN_CHARACTERS_MAX = 40;
 const SHOWN_WORDS_MAX = 6;
 
 /**
- * The tokens expected at the furthest position. They are recorded only while an error is explained.
+ * The tokens expected at the furthest position that was reached. They are recorded only while an
+ * error is explained.
  */
 export class Expectations {
   #token = -1;
@@ -25,8 +26,8 @@ export class Expectations {
   }
 
   /**
-   * Records that `word` would also be possible at a token. Such words are suitable for a hint but
-   * too many for the message.
+   * Records that `word` would also be valid at a token. Such words are suitable for a hint, but
+   * there are too many of them for the message.
    */
   notePossible(token: number, word: string): void {
     if (this.#reaches(token)) this.#possible.add(word);
@@ -41,20 +42,20 @@ export class Expectations {
     return token === this.#token;
   }
 
-  /** Returns the words that were tested at a token. */
+  /** Returns the words for which the parser tested at a token. */
   askedAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked] : [];
   }
 
-  /** Returns all words that would be possible at a token. */
+  /** Returns all words that would be valid at a token. */
   possibleAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked, ...this.#possible] : [];
   }
 }
 
 /**
- * Parses a query to be followed. If it uses an unavailable construct, that is an error of its
- * author.
+ * Parses a query that a subscription will follow. If the query uses an unavailable construct, this
+ * counts as an error in the query.
  */
 export function parseFollowed<T>(parse: () => T): T {
   try {
@@ -69,26 +70,26 @@ export function parseFollowed<T>(parse: () => T): T {
 export interface SyntaxStop {
   readonly tokens: LexedTokens;
   readonly token: number;
-  /** The index of a word that was taken as an alias without AS, or -1 if no word was. */
+  /** The index of a word that was read as an alias without AS, or -1 if there is none. */
   readonly aliasToken: number;
   readonly statementIndex: number;
   readonly expectations: Expectations | undefined;
 }
 
-/** The expected thing ("a table") or indispensable word; "" for neither. */
+/** The expected thing ("a table") or the only word that could follow; "" for neither. */
 export type Expected = { readonly thing: string } | { readonly word: string };
 
-/** Returns the error for a token that is not allowed where it is. */
+/** Returns the error for a token that is not allowed at its position. */
 export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseError {
   const words = stop.expectations?.possibleAt(stop.token) ?? [];
   const asked = stop.expectations?.askedAt(stop.token) ?? [];
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
-  // `SELECT id FORM t` fails at t, but FORM is the mistake.
+  // In `SELECT id FORM t`, the parser fails at t, but the mistake is FORM.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
   // A text that does not parse is parsed a second time, while recording, so that the error can be
   // explained.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
-  // A keyword of another system may resemble one of this system, so advice takes precedence.
+  // A keyword of another system may resemble a keyword of this one, so advice takes precedence.
   if (misspelt !== undefined && advice?.token !== alias) {
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
@@ -97,7 +98,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const isThere = token === stop.token;
   const fault = isThere ? `expected ${describe(expected, asked)}` : "which is not allowed here";
   const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
-  // A password in the wrong quotes must also stay hidden.
+  // A password that was written in the wrong kind of quotes must also stay hidden.
   const isText = "thing" in expected && expected.thing.startsWith("a string");
   if (!isText || stop.tokens.kinds[token] !== Token.quoted) {
     return faultAt(stop, { token, fault, hint });
@@ -151,7 +152,8 @@ export function unsupported(
 }
 
 function describe(expected: Expected, words: readonly string[]): string {
-  // A thing describes the whole construct, so its first words would only repeat it.
+  // The name of a thing describes the whole construct, so listing the words with which it begins
+  // would be redundant.
   if ("thing" in expected) return expected.thing;
   const parts = [...new Set([expected.word, ...words])].filter((word) => word !== "").map(shown);
   const listed = parts.slice(0, SHOWN_WORDS_MAX);
@@ -188,7 +190,7 @@ function wordText(tokens: LexedTokens, token: number): string {
   return tokens.kinds[token] === Token.word ? tokenText(tokens, token) : "";
 }
 
-// Returns the nearest of several words if it is near enough to be a typing error.
+// Returns the nearest of several words, if it is near enough for a typing error.
 function nearWord(text: string, words: readonly string[]): string | undefined {
   const found = text.toLowerCase();
   if (found.length < 2 || found.length > 20) return undefined;
@@ -206,7 +208,7 @@ function nearWord(text: string, words: readonly string[]): string | undefined {
 }
 
 // Returns the number of insertions, deletions, replacements and swaps of neighbouring characters
-// between words.
+// that turn one word into the other.
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return 3;
   let before: number[] = [];

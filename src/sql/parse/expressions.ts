@@ -3,8 +3,8 @@
  * COLLATE and AT TIME ZONE, `^`, `* / %`, `+ -`, every other operator, BETWEEN IN LIKE, comparison,
  * IS, NOT, AND, OR.
  *
- * All binary operators associate to the left, so `parseAt(cursor, power)` takes only operators that
- * bind tighter than `power`. Comparison and BETWEEN IN LIKE do not chain.
+ * All binary operators associate to the left, so `parseAt(cursor, power)` accepts only operators
+ * that bind tighter than `power`. Comparison and BETWEEN IN LIKE do not chain.
  */
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
@@ -47,7 +47,7 @@ const POWERS = new Map<string, number>(
   ).flatMap(([words, power]) => words.split(" ").map((word) => [word, power] as const)),
 );
 
-// LIKE and similar operators, without ESCAPE and with the precedence of ordinary operators.
+// LIKE and similar operators without ESCAPE, which have the precedence of ordinary operators.
 const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
   ["~~", "LIKE"],
   ["~~*", "ILIKE"],
@@ -57,10 +57,11 @@ const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, Bina
 
 const NORMAL_FORMS: ReadonlySet<string> = new Set(["nfc", "nfd", "nfkc", "nfkd"]);
 
-// Longer chains of AND and OR become balanced trees, so that their depth stays small.
+// The maximum number of operands in a plain chain of AND or OR. Longer chains become balanced
+// trees, so that their depth stays small.
 const LEANING_OPERANDS_MAX = 32;
 
-/** Any expression. */
+/** Parses any expression. */
 export function parseExpression(cursor: Cursor): Expr {
   return parseAt(cursor, Power.none);
 }
@@ -185,7 +186,7 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
   }
 }
 
-// Builds a call, the only form for `x IS NFD NORMALIZED`.
+// Returns a call, the only form in which `x IS NFD NORMALIZED` is represented.
 function parseNormalized(
   cursor: Cursor,
   start: number,
@@ -215,7 +216,8 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
-    // Usually a chain was intended. Sometimes a preceding && or || was intended as AND or OR.
+    // The author usually intended a chain. In some cases, a preceding && or || was intended as AND
+    // or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
       "comparisons do not chain: found a second one, expected a single one or parentheses",
@@ -226,7 +228,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   return { type: "binary", op, left, right, _location: cursor.since(start) };
 }
 
-// Parses ANY (…), SOME (…), ALL (…) as a call with a query or an array.
+// Parses ANY (…), SOME (…) and ALL (…) as a call with a query or an array.
 function parseQuantified(cursor: Cursor): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
@@ -273,7 +275,7 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   }
   const items = cursor.takeLiteralList("in");
   if (items !== undefined) {
-    // A compact list gets the depth of an ordinary one: its expressions have depth one, and the
+    // A compact list has the depth of an ordinary list: its expressions have depth one, and the
     // list is one level deeper.
     cursor.setDepth(2);
     const right = listOfLiterals(items, { _location: cursor.since(cursor.token - 1) });
@@ -352,8 +354,8 @@ function parsePrefixOperator(cursor: Cursor, op: UnaryOperator, power: number): 
   return { type: "unary", op, operand, _location: cursor.since(start) };
 }
 
-// The minus belongs to the number, as in PostgreSQL; otherwise the smallest INT would not be an
-// INT.
+// Parses a sign. A minus sign before a number belongs to the number, as in PostgreSQL; otherwise,
+// the smallest INT could not be written as an INT.
 function parseSign(cursor: Cursor): Expr {
   const start = cursor.token;
   const op = cursor.word === "-" ? "-" : "+";

@@ -72,7 +72,7 @@ function parseAction(cursor: Cursor): ReferenceAction {
   }
 }
 
-/** `[NOT] DEFERRABLE`, `INITIALLY DEFERRED | IMMEDIATE` and `NOT VALID`, in any order. */
+/** Parses `[NOT] DEFERRABLE`, `INITIALLY DEFERRED | IMMEDIATE` and `NOT VALID`, in any order. */
 function parseTiming(
   cursor: Cursor,
 ): Pick<ConstraintForeignKey, "deferrable" | "initially" | "notValid"> {

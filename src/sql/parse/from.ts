@@ -25,7 +25,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
 import { Token } from "./text/lexer.ts";
 
-/** `from {, from}` as one list. */
+/** Parses `from {, from}` as one list. */
 export function parseFromList(cursor: Cursor): From[] {
   return withOwnCount(cursor, () => {
     const items = parseFrom(cursor);
@@ -34,12 +34,12 @@ export function parseFromList(cursor: Cursor): From[] {
   });
 }
 
-/** Parses one item with its joins, and no comma after it. */
+/** Parses one item with its joins, without a comma after it. */
 export function parseFromItem(cursor: Cursor): From[] {
   return withOwnCount(cursor, () => parseFrom(cursor));
 }
 
-/** Each FROM has its own source count. */
+/** Parses a FROM with a source count of its own. */
 function withOwnCount(cursor: Cursor, parse: () => From[]): From[] {
   const { counts } = cursor;
   const around = counts.sources;
@@ -89,7 +89,7 @@ function parseJoin(cursor: Cursor): From {
   cursor.leave(outer);
   if (cursor.accept("using")) {
     const using = cursor.nameList("a column");
-    // Without AS, a name would be the beginning of another clause or a mistake.
+    // A name without AS would be the beginning of another clause, or a mistake.
     const usingAlias = cursor.accept("as") ? cursor.name("an alias") : undefined;
     return joined(item, { type, using, usingAlias, _location: cursor.since(start) });
   }
@@ -170,7 +170,7 @@ function parseTable(cursor: Cursor): FromTable {
   };
 }
 
-/** `[AS] name` after a table or subquery. */
+/** Parses `[AS] name` after a table or subquery. */
 function parseAlias(cursor: Cursor): Name | undefined {
   if (cursor.accept("as")) return cursor.name("an alias");
   if (!cursor.isName() || !isAliasWord(cursor)) return undefined;
@@ -190,7 +190,7 @@ function isAliasWord(cursor: Cursor): boolean {
   }
 }
 
-/** `[AS] name` after the target of UPDATE and DELETE. */
+/** Parses `[AS] name` after the target of UPDATE and DELETE. */
 export function parseTargetAlias(cursor: Cursor): string | undefined {
   return parseAlias(cursor)?.name;
 }
@@ -227,7 +227,7 @@ function finishSubquery(
   };
 }
 
-// `( query ) alias`, or joins in parentheses.
+// Parses `( query ) alias`, or joins in parentheses.
 function parseParenthesisedSource(cursor: Cursor): From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
@@ -235,7 +235,7 @@ function parseParenthesisedSource(cursor: Cursor): From[] {
   return finishJoin(cursor, start, content);
 }
 
-// Parses what follows a join in parentheses. If it has an alias, it is one item.
+// Parses the rest after a join in parentheses. With an alias, the join is one item.
 function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   const alias = parseAlias(cursor)?.name;
   if (alias === undefined) return from;
@@ -258,7 +258,8 @@ function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   return content;
 }
 
-// `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN …) JOIN …)` begin the same way.
+// Parses nested parentheses. `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN …) JOIN
+// …)` all begin with two of them.
 function parseNestedContent(cursor: Cursor): SelectStatement | From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
@@ -288,7 +289,7 @@ function isRowsFrom(cursor: Cursor): boolean {
   return cursor.isAhead(0, "rows") && cursor.isAhead(1, "from") && cursor.isAhead(2, "(");
 }
 
-// `ROWS FROM ( f(…) [AS (a INT, …)], … ) [WITH ORDINALITY] [[AS] alias [( columns )]]`.
+// Parses `ROWS FROM ( f(…) [AS (a INT, …)], … ) [WITH ORDINALITY] [[AS] alias [( columns )]]`.
 function parseRowsFrom(cursor: Cursor, start: number): Mutable<FromRows> {
   const outer = cursor.enter();
   cursor.token += 3;
@@ -356,7 +357,7 @@ function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable
   return item;
 }
 
-// Matches `( name type …`: a name followed by anything except a comma or the closing parenthesis.
+// Whether `( name type …` follows: a name before anything except a comma or a closing parenthesis.
 function isColumnDefinition(cursor: Cursor): boolean {
   const kind = cursor.kindAhead(2);
   return cursor.isNameAhead(1) && (kind === Token.word || kind === Token.quoted);

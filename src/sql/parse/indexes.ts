@@ -1,6 +1,4 @@
-/**
- * CREATE INDEX, ALTER INDEX and DROP INDEX.
- */
+/** Parses CREATE INDEX, ALTER INDEX and DROP INDEX. */
 import type {
   AlterIndexStatement,
   CreateIndexStatement,
@@ -25,7 +23,7 @@ export function parseCreateIndex(
   start: number,
   isUnique: boolean,
 ): CreateIndexStatement {
-  // Every index is built while others write.
+  // CONCURRENTLY has no effect, because every index is built while other statements write.
   cursor.accept("concurrently");
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.is("on") ? undefined : cursor.name("an index");
@@ -81,7 +79,7 @@ function parseIndexedColumn(cursor: Cursor): IndexedColumn {
   return { part, order, nulls };
 }
 
-/** A column, a call, or an expression in parentheses. */
+/** Parses a column, a call, or an expression in parentheses. */
 function parseIndexedPart(cursor: Cursor): IndexedColumn["part"] {
   if (cursor.accept("(")) {
     const part = parseIndexedExpression(cursor);
@@ -97,11 +95,11 @@ function parseIndexedExpression(cursor: Cursor): IndexedExpression {
   return { ...parseSourced(cursor), _location: cursor.since(start) };
 }
 
-/** The operator classes of btree, all of which order values as an index does here. */
+/** The names of btree operator classes whose order is the same as the order of an index here. */
 const OPERATOR_CLASS =
   /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea)_ops$/;
 
-/** Takes the name of an operator class after a column. */
+/** Accepts the name of an operator class after a column. */
 function acceptOperatorClass(cursor: Cursor): void {
   if (cursor.kind !== Token.word) return;
   const name = cursor.nameText(cursor.token);

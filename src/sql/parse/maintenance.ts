@@ -4,7 +4,7 @@ import type { Cursor } from "./cursor.ts";
 import { parseNamespaceOf } from "./ddl.ts";
 import { parseId, parseNameOrString } from "./options.ts";
 
-/** `STORAGE FLUSH | COMPACT | CHECK …`. */
+/** Parses `STORAGE FLUSH | COMPACT | CHECK …`. */
 export function parseStorage(cursor: Cursor, start: number): Statement {
   cursor.expect("storage");
   const word = cursor.expectOneOf("flush", "compact", "check");
@@ -23,14 +23,14 @@ export function parseStorage(cursor: Cursor, start: number): Statement {
   return { type, namespace, _location: cursor.since(start) };
 }
 
-/** `BACKUP DATABASE TO 'target'`. */
+/** Parses `BACKUP DATABASE TO 'target'`. */
 export function parseBackup(cursor: Cursor, start: number): BackupStatement {
   cursor.expectAll("backup", "database", "to");
   const target = cursor.string("a target in quotes");
   return { type: "backup", target, _location: cursor.since(start) };
 }
 
-/** `RESTORE DATABASE FROM 'source' [TO …]`. */
+/** Parses `RESTORE DATABASE FROM 'source' [TO …]`. */
 export function parseRestore(cursor: Cursor, start: number): RestoreStatement {
   cursor.expectAll("restore", "database", "from");
   const source = cursor.string("a source in quotes");
@@ -44,7 +44,7 @@ function parseRestorePoint(cursor: Cursor): NonNullable<RestoreStatement["to"]> 
     : { type: "timestamp", value: cursor.string("a timestamp in quotes") };
 }
 
-/** `KILL …`. */
+/** Parses `KILL …`. */
 export function parseKill(cursor: Cursor, start: number): KillStatement {
   cursor.expect("kill");
   const word = cursor.expectOneOf("job", "query", "live", "connection", "consumer", "transaction");

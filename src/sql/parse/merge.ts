@@ -6,7 +6,7 @@ import { parseReturning, parseSets, parseTarget } from "./dml.ts";
 import { parseFromItem } from "./from.ts";
 import { literalValuesToRows } from "./text/literal_nodes.ts";
 
-/** `MERGE INTO t USING source ON condition WHEN … THEN …`, without WITH. */
+/** Parses `MERGE INTO t USING source ON condition WHEN … THEN …`, after WITH if there is one. */
 export function parseMerge(cursor: Cursor): MergeStatement {
   const start = cursor.token;
   cursor.expectAll("merge", "into");
@@ -63,7 +63,7 @@ function parseInsertAction(cursor: Cursor): MergeInsert {
   return { type: "insert", columns, overriding, values, _location: cursor.since(start) };
 }
 
-/** `VALUES (…)` of one row, which the lexer may have read as one token. */
+/** Parses `VALUES (…)` with one row. The lexer may have read it as one token. */
 function parseValues(cursor: Cursor): readonly Expr[] {
   const at = cursor.start;
   const start = cursor.token;

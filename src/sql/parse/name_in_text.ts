@@ -1,4 +1,4 @@
-/** Reads names in strings, such as 'app.orders_id_seq'. */
+/** Reads the names of objects from strings, such as 'app.orders_id_seq'. */
 import { DatabaseError } from "../../base/errors.ts";
 
 /** The name in a string. `namespace` is undefined if the string contains no namespace. */

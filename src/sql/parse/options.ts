@@ -1,15 +1,15 @@
 /**
  * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * A word that is the only one the grammar accepts may also be written as a string, because other
- * systems differ in which of these forms they accept.
+ * Where the grammar expects a single word, the word may also be written as a string, because other
+ * systems differ in the form that they accept.
  */
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** `( name = value, … )`. */
+/** Parses `( name = value, … )`. */
 export function parseOptions(cursor: Cursor): OptionEntry[] {
   cursor.expect("(");
   const entries: OptionEntry[] = [];
@@ -25,7 +25,7 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
   return entries;
 }
 
-// A literal, or a bare word.
+// Parses a literal or a bare word.
 function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
   const { word, kind } = cursor;
   const isLiteral = kind !== Token.word && kind !== Token.quoted;
@@ -62,7 +62,7 @@ export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }
 
-/** Parses `text` or `json`, bare or in quotes. */
+/** Parses `text` or `json`, with or without quotes. */
 export function parseFormat(cursor: Cursor): "text" | "json" {
   const words = ["text", "json"] as const;
   const token = cursor.token;

@@ -1,5 +1,6 @@
 /**
- * Statements of dumps about owners and extensions, which mostly say what is so here anyway.
+ * Parses the statements of dumps about owners and extensions. Most of them state what is already
+ * true here.
  */
 import type { AlterOwnerStatement, CreateExtensionStatement, QName, UserName } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
@@ -24,8 +25,8 @@ function parseOwner(cursor: Cursor): UserName {
 }
 
 /**
- * Parses the rest after `CREATE EXTENSION`. Functions have one place, so SCHEMA and CASCADE select
- * nothing.
+ * Parses the rest after `CREATE EXTENSION`. SCHEMA and CASCADE have no effect, because functions do
+ * not belong to a namespace.
  */
 export function parseCreateExtension(cursor: Cursor, start: number): CreateExtensionStatement {
   const ifNotExists = cursor.acceptAll("if", "not", "exists") ? true : undefined;

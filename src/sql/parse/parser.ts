@@ -1,8 +1,8 @@
 /**
  * The entry point of the parser: turns the text of a request into statements.
  *
- * A text that does not parse is read a second timesolely to determine which tokens were expected.
- * The first reading can therefore omit this record.
+ * A text that does not parse is parsed a second time, solely to determine which tokens were
+ * expected. The first pass therefore need not record them.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
@@ -29,7 +29,7 @@ export const PARSE_LIMITS: ParseLimits = {
 /** The parsed contents of a text. */
 export interface ParsedRequest {
   readonly statements: readonly Statement[];
-  /** The highest `$n` in the text. */
+  /** The highest parameter number in the text: n in `$n`. */
   readonly parameterCount: number;
 }
 
@@ -54,7 +54,7 @@ export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS
 /**
  * Parses statements as {@linkcode parseStatements} does, and also returns the number of parameters.
  *
- * @param utf8 The UTF-8 of `text`, if the caller has it. The statements may alias it.
+ * @param utf8 The UTF-8 form of `text`, if the caller has it. The statements may refer to it.
  */
 export function parseRequest(
   text: string,
@@ -77,13 +77,13 @@ export function parseRequest(
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
-  // If a text has already failed, there is no need to read it again without recording.
+  // If the text has already failed to parse, a pass without recording would be useless.
   return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 
 /**
- * Returns "unread" if a list turns out not to be one, or "wrong" if the text does not parse, for
- * this or another reason.
+ * Parses a text with its lists as single tokens. Returns "unread" if a token turns out not to be a
+ * list, and "wrong" if the text does not parse for this or another reason.
  */
 function parsedWithLists(
   tokens: LexedTokens,
@@ -95,8 +95,7 @@ function parsedWithLists(
     if (cursor.literalListCount !== tokens.literalLists.length) return "unread";
     return { statements, parameterCount: cursor.parameterCount };
   } catch (error) {
-    // The error can be ignored here: the text is read again token by token, and the fault is found
-    // again.
+    // Safe to ignore: the text is read again token by token, and the same error is then raised.
     if (error instanceof DatabaseError) return "wrong";
     throw error;
   }
@@ -105,7 +104,7 @@ function parsedWithLists(
 /**
  * Parses the one statement that `normalizeStatement` found, with its literals as slots. Returns
  * undefined if the grammar itself needs a lifted literal, because such a statement has no plan to
- * keep.
+ * cache.
  */
 export function parseNormalized(
   text: string,
@@ -123,7 +122,10 @@ export function parseNormalized(
   });
 }
 
-/** Parses a stored expression: a default or a check. Positions refer to its own text. */
+/**
+ * Parses a stored expression, such as a default or a check. Positions refer to the text of the
+ * expression.
+ */
 export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS): Expr {
   checkSize(text, limits);
   const tokens = tokenize(text);
@@ -136,7 +138,7 @@ export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS
 }
 
 function checkSize(text: string, limits: ParseLimits): void {
-  // No UTF-16 code unit takes more than three bytes of UTF-8.
+  // A UTF-16 code unit never takes more than three bytes of UTF-8.
   if (text.length * 3 <= limits.sqlBytesMax) return;
   const bytes = Buffer.byteLength(text);
   if (bytes <= limits.sqlBytesMax) return;
@@ -156,7 +158,7 @@ function newCursor(
   return new Cursor({ tokens, grammar: GRAMMAR, limits, slots, expectations });
 }
 
-// Runs a parse. If it fails, runs it a second time with recording.
+// Runs a parse. If it fails, runs it again while recording the expected tokens.
 function explained<T>(parse: (expectations: Expectations | undefined) => T): T {
   try {
     return parse(undefined);

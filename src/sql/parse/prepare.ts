@@ -1,6 +1,6 @@
 /**
- * PREPARE, EXECUTE and DEALLOCATE. The parameters of a prepared statement are its own: they are no
- * parameters of the request.
+ * Parses PREPARE, EXECUTE and DEALLOCATE. The parameters of a prepared statement are separate from
+ * the parameters of the request.
  */
 import type {
   DataTypeDef,
@@ -50,7 +50,7 @@ export function parsePrepare(cursor: Cursor, start: number): PrepareStatement {
   };
 }
 
-/** Parses `EXECUTE name`, which is not EXECUTE AS. */
+/** Parses `EXECUTE name`, as opposed to EXECUTE AS. */
 export function parseExecute(cursor: Cursor, start: number): ExecutePreparedStatement {
   cursor.expect("execute");
   const name = cursor.name(STATEMENT);

@@ -41,7 +41,7 @@ function parsePostfix(
   { isEnclosed, start }: { start: number; isEnclosed: boolean },
 ): Expr {
   let operand = first;
-  // Whether a dot may follow, as it may after a parenthesis or a subscript.
+  // Whether a dot may follow. It may follow a parenthesis or a subscript.
   let isClosed = isEnclosed;
   for (;;) {
     const depth = cursor.depth;
@@ -70,7 +70,7 @@ function parsePostfix(
   }
 }
 
-/** `.c` or `.*` after an expression. */
+/** Parses `.c` or `.*` after an expression. */
 function parseField(cursor: Cursor, start: number, row: Expr): Expr {
   const isStar = cursor.accept("*");
   const name = isStar ? "*" : cursor.label("a name").name;
@@ -96,7 +96,7 @@ function parseSubscriptOf(
     : { type: "arrayIndex", index: to, ...common };
 }
 
-/** `[i]` or `[i:j]`, in which both bounds may be missing. */
+/** Parses `[i]` or `[i:j]`. Both bounds of a slice may be missing. */
 export function parseSubscript(cursor: Cursor): Subscript {
   const start = cursor.token;
   const outer = cursor.enter();
@@ -129,7 +129,7 @@ function parseBare(cursor: Cursor): Expr {
   }
 }
 
-/** A number, string, byte string or parameter. */
+/** Parses a number, a string, bytes or a parameter. */
 function parseLiteral(cursor: Cursor): Expr {
   const slot = cursor.slotHere();
   const { kind, start, token } = cursor;
@@ -197,7 +197,7 @@ function parseValueWord(cursor: Cursor): Expr | undefined {
   switch (word) {
     case "null":
     case "default":
-      // DEFAULT before a dot is a namespace.
+      // DEFAULT before a dot is the name of a namespace.
       if (word === "default" && cursor.isAhead(1, ".")) return undefined;
       cursor.token += 1;
       cursor.setDepth(1);
@@ -225,7 +225,7 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "exists":
       return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
     case "next":
-      // A column may also have this name.
+      // The word may also be the name of a column.
       if (!cursor.isAhead(1, "value") || !cursor.isAhead(2, "for")) return undefined;
       return cursor.refuse("NEXT VALUE FOR (a sequence)", "write nextval('orders_id_seq')");
     case "any":
@@ -290,11 +290,11 @@ function parseTypedLiteral(cursor: Cursor): Expr {
 /** The contents of parentheses: expressions, or one query. */
 export interface Parenthesised {
   readonly expressions: readonly Expr[];
-  /** Whether the only content is one expression, which is a query. */
+  /** Whether the parentheses contain just one expression, which is a query. */
   readonly isQuery: boolean;
 }
 
-/** `( query )` or `( expr, … )`. */
+/** Parses `( query )` or `( expr, … )`. */
 export function parseParenthesised(cursor: Cursor): Parenthesised {
   const outer = cursor.enter();
   cursor.expect("(");
@@ -302,7 +302,7 @@ export function parseParenthesised(cursor: Cursor): Parenthesised {
   let first = startsQuery(cursor)
     ? cursor.grammar.query(cursor)
     : cursor.grammar.expression(cursor);
-  // `((SELECT …) UNION SELECT …)`: the first operand looked like an expression.
+  // In `((SELECT …) UNION SELECT …)`, the first operand looked like an expression.
   if (isSelectNode(first) && !cursor.is(")") && !cursor.is(",")) {
     first = cursor.grammar.queryRest(cursor, first, start);
   }
@@ -379,7 +379,7 @@ function parseArray(cursor: Cursor): Expr {
   return { type: "array", expressions, _location: cursor.since(start) };
 }
 
-/** Parses `[1, 2]` of an array, and `[[1, 2], [3, 4]]`, whose inner arrays need no word. */
+/** Parses `[1, 2]` of an array. In `[[1, 2], [3, 4]]`, the inner arrays need no ARRAY keyword. */
 function parseItems(cursor: Cursor): Expr[] {
   const expressions: Expr[] = [];
   cursor.expect("[");

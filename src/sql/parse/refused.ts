@@ -21,7 +21,7 @@ const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMES
 
 type Refused = readonly [construct: string, hint?: string];
 
-/** Refused statements, by their first word. */
+/** Statements that are refused, by their first word. */
 export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
   ["bulk", ["BULK INSERT", COPYING]],
   ["export", ["EXPORT USER DATA", "SELECT returns CSV with the header Accept: text/csv"]],
@@ -74,13 +74,13 @@ export function refuseStatement(cursor: Cursor): void {
   if (entry !== undefined) cursor.refuse(...entry);
 }
 
-/** Hints that depend on the verb. All other hints are the same for every verb. */
+/** Hints that apply only to DROP. All other hints are the same for every verb. */
 const HINTS_OF_DROP = new Map<string, string>([
   ["database", "DROP NAMESPACE"],
   ["tablespace", "DROP STORAGE"],
 ]);
 
-/** Objects of other systems that CREATE, ALTER and DROP refuse, by their first word. */
+/** Objects of other systems that CREATE, ALTER and DROP refuse, by the first word of their kind. */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
   ["temp", ["TEMP TABLE", "use WITH, or a USER table"]],
   ["temporary", ["TEMPORARY TABLE", "use WITH, or a USER table"]],
@@ -139,7 +139,10 @@ export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"):
   cursor.refuse(`${verb} ${object}`, hintOfDrop ?? hint);
 }
 
-/** Refused clauses after `ALTER TABLE t`, by their first words; longer sequences come first. */
+/**
+ * Clauses that are refused after `ALTER TABLE t`, by their first words. Longer sequences come
+ * first.
+ */
 const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["enable row", "ENABLE ROW LEVEL SECURITY", OWN_ROWS],
   ["disable row", "DISABLE ROW LEVEL SECURITY", OWN_ROWS],
@@ -176,7 +179,7 @@ export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
 }
 
-/** Refused forms of SHOW, by the words after it. */
+/** Forms of SHOW that are refused, by the words after SHOW. */
 const SHOWN: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["create view", "SHOW CREATE VIEW", "SELECT view_definition FROM information_schema.views"],
   ["create", "SHOW CREATE TABLE", "DESCRIBE t shows its columns, SHOW TABLES its options"],
@@ -222,7 +225,7 @@ function refuseWords(
   if (found !== undefined) cursor.refuse(found[1], found[2]);
 }
 
-/** Returns the word as written, in lower case, even if the grammar does not know it. */
+/** Returns a word as written, in lower case, even if it is not a keyword. */
 function spelling(cursor: Cursor, count = 0): string {
   if (cursor.kindAhead(count) !== Token.word) return "";
   return cursor.nameText(cursor.token + count);

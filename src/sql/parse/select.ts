@@ -26,7 +26,7 @@ import { SetChain } from "./set_chain.ts";
 import { Token } from "./text/lexer.ts";
 import { valuesOfLiterals } from "./text/literal_nodes.ts";
 
-/** `[WITH …] body [ORDER BY …] [LIMIT …]`. */
+/** Parses `[WITH …] body [ORDER BY …] [LIMIT …]`. */
 export function parseQuery(cursor: Cursor): SelectStatement {
   const start = cursor.token;
   if (!cursor.is("with")) return parseUnprefixedQuery(cursor);
@@ -35,7 +35,7 @@ export function parseQuery(cursor: Cursor): SelectStatement {
   return { type, bind, in: inner, _location: cursor.since(start) };
 }
 
-/** A query without WITH. */
+/** Parses a query without WITH. */
 export function parseUnprefixedQuery(cursor: Cursor): SelectStatement {
   const start = cursor.token;
   return parseQueryRest(cursor, parseBlock(cursor), start);
@@ -77,7 +77,7 @@ function parseAll(cursor: Cursor): boolean {
   return cursor.acceptOneOf("all", "distinct") === "all";
 }
 
-/** `SELECT … [FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE …]` as a statement. */
+/** Parses `SELECT … [FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE …]` as a statement. */
 export function parseLockable(cursor: Cursor, start: number): Statement {
   cursor.lockableStart = start;
   const query = parseUnprefixedQuery(cursor);
@@ -123,8 +123,8 @@ function parseStrength(cursor: Cursor): LockStrength {
   }
 }
 
-// Any other word after FOR is not a locking clause. The parser reports such a word at the end of
-// the statement.
+// Refuses locking clauses where they are not allowed. Any other word after FOR is reported by the
+// parser at the end of the statement.
 function refuseLocking(cursor: Cursor): void {
   const found = LOCKING_CLAUSES.find(([word]) => cursor.isAhead(1, word));
   if (found === undefined) return;
@@ -138,8 +138,8 @@ const LOCKING_CLAUSES = [
   ["key", "FOR KEY SHARE"],
 ] as const;
 
-// ORDER BY and LIMIT belong to the whole query. After parentheses, they apply to the query inside,
-// as in PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
+// Parses ORDER BY and LIMIT, which belong to the whole query. After parentheses, they apply to the
+// query inside, as in PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
 function parseTail(cursor: Cursor, query: SelectStatement, start: number): SelectStatement {
   const at = cursor.start;
   const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
@@ -161,7 +161,8 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
 
 type TailOwner = SelectFromStatement | SelectFromUnion | ValuesStatement;
 
-// A query that was parsed in parentheses has no DML after its WITH.
+// Returns the part of a query to which ORDER BY and LIMIT are attached. After its WITH, a query in
+// parentheses never contains a change.
 function tailOwner(query: SelectStatement): Mutable<TailOwner> {
   return "in" in query ? tailOwner(query.in as SelectStatement) : query;
 }
@@ -214,7 +215,7 @@ function parseFetch(cursor: Cursor, made: Mutable<LimitStatement>): void {
   made.withTies = true;
 }
 
-/** `WITH [RECURSIVE] a AS (…), …`. */
+/** Parses `WITH [RECURSIVE] a AS (…), …`. */
 export function parseWith(cursor: Cursor): {
   readonly type: "with" | "with recursive";
   readonly bind: readonly WithBinding[];
@@ -271,7 +272,7 @@ function parseCycle(cursor: Cursor): CycleClause {
   return { columns, mark, value, otherwise, path, _location: cursor.since(start) };
 }
 
-/** A query or a change. Only the binder knows whether a change may stand here. */
+/** Parses a query or a change. Only the binder knows whether a change is allowed here. */
 function parseEntry(cursor: Cursor): QueryStatement {
   if (!cursor.beginsChange && !cursor.is("with")) return parseQuery(cursor);
   const statement = cursor.grammar.statement(cursor);
@@ -300,7 +301,7 @@ function parseBlock(cursor: Cursor): SelectStatement {
   }
 }
 
-// `VALUES (…), …`.
+// Parses `VALUES (…), …`.
 function parseValues(cursor: Cursor): ValuesStatement {
   const start = cursor.token;
   countQuery(cursor);
@@ -312,7 +313,8 @@ function parseValues(cursor: Cursor): ValuesStatement {
   }
   cursor.expect("values");
   const values: Expr[][] = [];
-  // Rows are bound in steps, so only the parts within one row count.
+  // The rows of VALUES are bound in steps, so only the expressions of one row count towards the
+  // limit.
   const { parts } = cursor.counts;
   do {
     cursor.counts.parts = parts;

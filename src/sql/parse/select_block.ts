@@ -35,7 +35,7 @@ export function emptySelect(): Mutable<SelectFromStatement> {
   };
 }
 
-/** `SELECT …` up to the end of its WINDOW. */
+/** Parses `SELECT …` up to and including WINDOW. */
 export function parseSelect(cursor: Cursor): SelectFromStatement {
   const start = cursor.token;
   cursor.expect("select");
@@ -59,7 +59,7 @@ export function parseSelect(cursor: Cursor): SelectFromStatement {
   return node;
 }
 
-/** Parses the rest after INTO of a SELECT. */
+/** Parses the rest of a SELECT's INTO. */
 function parseInto(cursor: Cursor): QName {
   if (cursor.is("temp") || cursor.is("temporary") || cursor.is("unlogged")) {
     const word = cursor.word.toUpperCase();
@@ -88,20 +88,21 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   return expressions;
 }
 
-// `SELECT FROM t` has no columns, because EXISTS needs no columns. A token that can neither begin
-// an expression nor end a list is reported at the right place.
+// Whether the select list ends here. `SELECT FROM t` has an empty list, because EXISTS needs no
+// columns. A token that can neither begin an expression nor end a list counts as the start of an
+// expression, so that the error is reported there.
 function endsSelectList(cursor: Cursor): boolean {
   return cursor.kind === Token.end || LIST_ENDS.has(cursor.word);
 }
 
-/** Reserved words and signs that follow a select list. */
+/** Reserved words and symbols that may follow a select list. */
 const LIST_ENDS: ReadonlySet<string> = new Set(
   "from where into group having window order limit offset fetch for union intersect except ) ;".split(
     " ",
   ),
 );
 
-/** `item, …` of SELECT and RETURNING. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Parses the `item, …` of SELECT or RETURNING. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function parseItems(cursor: Cursor): SelectedColumn[] {
   const items = [parseItem(cursor)];
   while (cursor.accept(",")) {

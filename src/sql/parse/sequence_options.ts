@@ -66,7 +66,7 @@ function signed(cursor: Cursor, what: string): string {
   return isNegative ? `-${digits}` : digits;
 }
 
-/** `OWNED BY NONE` or `OWNED BY [namespace.]table.column`. */
+/** Parses `OWNED BY NONE` or `OWNED BY [namespace.]table.column`. */
 function parseOwned(cursor: Cursor, start: number): SequenceOwned {
   cursor.expect("by");
   if (cursor.accept("none")) return { type: "owned by", _location: cursor.since(start) };
@@ -74,7 +74,7 @@ function parseOwned(cursor: Cursor, start: number): SequenceOwned {
   return { type: "owned by", column: { table, name }, _location: cursor.since(start) };
 }
 
-/** `[namespace.]table.column`. */
+/** Parses `[namespace.]table.column`. */
 export function parseTableColumn(cursor: Cursor): { readonly table: QName; readonly column: Name } {
   const first = cursor.qname("a table");
   if (cursor.accept(".")) return { table: first, column: cursor.label("a column") };

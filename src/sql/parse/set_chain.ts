@@ -3,9 +3,9 @@
  *
  *     a UNION ALL b UNION ALL c EXCEPT d     =     ((a UNION ALL b) UNION ALL c) EXCEPT d
  *
- * UNION and INTERSECT may be grouped in any way, so long runs of one of them become balanced trees:
- * thousands of queries then nest a dozen levels deep. The order of the rows stays the same. A long
- * run of EXCEPT takes the rows of all further queries away at once:
+ * UNION and INTERSECT are associative, so long runs of one of them become balanced trees: thousands
+ * of queries then nest a dozen levels deep. The order of the rows stays the same. A long run of
+ * EXCEPT removes the rows of all further queries at once:
  *
  *     a EXCEPT b EXCEPT c     =     a EXCEPT (b UNION ALL c)
  */
@@ -15,13 +15,15 @@ import type { Cursor } from "./cursor.ts";
 
 type SetType = SelectFromUnion["type"];
 
-/** Longer runs become balanced trees. */
+/** The maximum length of a run without balancing. Longer runs become balanced trees. */
 const LEANING_QUERIES_MAX = 32;
 
-/** The depth, in operations of an expression, that one level of nested queries counts for. */
+/**
+ * The depth for which one level of nested queries counts, in nested operations of an expression.
+ */
 const LEVEL_DEPTH = 6;
 
-/** A query of the chain, with its range in the text. */
+/** A query in the chain, with its range in the text. */
 interface ChainedQuery {
   readonly query: SelectStatement;
   readonly start: number;
@@ -30,7 +32,7 @@ interface ChainedQuery {
 
 export class SetChain {
   readonly #cursor: Cursor;
-  /** The queries between which the same operation stands. */
+  /** The consecutive queries that are joined by the same operation. */
   #run: ChainedQuery[];
   #type: SetType = "union all";
 

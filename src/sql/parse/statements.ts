@@ -1,6 +1,6 @@
 /**
- * Parses any statement. A table maps each first word to its parser, so no parser is tried in vain.
- * A statement with an unknown first word can be refused by name.
+ * Parses any statement. A table maps the first word of a statement to its parser, so no other
+ * parser is tried. A statement with an unknown first word is refused by name.
  */
 import { parseAlterTable } from "./alter.ts";
 import type { ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
@@ -133,7 +133,7 @@ function parseWithStatement(cursor: Cursor, start: number): Statement {
   return withoutInto({ type, bind, in: inner, _location: cursor.since(start) });
 }
 
-// Takes USER, SHARED or STREAM before TABLE.
+// Accepts USER, SHARED or STREAM before TABLE.
 function acceptKind(cursor: Cursor): TableKindWord | undefined {
   return cursor.isAhead(1, "table") ? cursor.acceptOneOf("user", "shared", "stream") : undefined;
 }

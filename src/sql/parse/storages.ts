@@ -1,6 +1,4 @@
-/**
- * CREATE, ALTER and DROP STORAGE.
- */
+/** Parses CREATE, ALTER and DROP STORAGE. */
 import type {
   AlterStorageStatement,
   CreateStorageStatement,

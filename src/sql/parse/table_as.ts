@@ -1,6 +1,4 @@
-/**
- * Parses CREATE TABLE … AS, and turns SELECT … INTO, which means the same, into it.
- */
+/** Parses CREATE TABLE … AS, and converts SELECT … INTO, which has the same meaning, to it. */
 import type {
   CreateTableAsStatement,
   CreateTableStatement,
@@ -12,7 +10,7 @@ import { isSelectNode } from "./ast/query_nodes.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseQuery } from "./select.ts";
 
-/** The parts of CREATE TABLE before AS. */
+/** The parts of CREATE TABLE that precede AS. */
 type BeforeAs = Pick<CreateTableStatement, "ifNotExists" | "kind" | "name" | "options"> &
   Pick<CreateTableAsStatement, "columnNames">;
 
@@ -33,7 +31,7 @@ export function parseTableAs(
   return { type: "create table as", ...before, query, withData: !isEmpty, _location };
 }
 
-/** Returns a SELECT … INTO as CREATE TABLE … AS, and any other statement as it is. */
+/** Converts SELECT … INTO to CREATE TABLE … AS. Any other statement is returned unchanged. */
 export function withoutInto(statement: Statement): Statement {
   if (!isSelectNode(statement)) return statement;
   const path = pathToFirst(statement);
@@ -56,7 +54,7 @@ export function withoutInto(statement: Statement): Statement {
   };
 }
 
-/** Returns a query and the queries that begin it, down to its first block. */
+/** Returns a query and its leftmost operands, down to the first block. */
 function pathToFirst(query: SelectStatement): SelectStatement[] {
   const path: SelectStatement[] = [];
   for (let at: SelectStatement | undefined = query; at !== undefined; at = firstOf(at)) {

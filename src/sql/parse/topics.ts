@@ -80,14 +80,14 @@ export function parseDropTopic(cursor: Cursor, start: number): DropTopicStatemen
   return { type: "drop topic", name, ifExists, _location: cursor.since(start) };
 }
 
-/** `CLEAR TOPIC t`. */
+/** Parses `CLEAR TOPIC t`. */
 export function parseClearTopic(cursor: Cursor, start: number): ClearTopicStatement {
   cursor.expectAll("clear", "topic");
   const name = cursor.qname(TOPIC);
   return { type: "clear topic", name, _location: cursor.since(start) };
 }
 
-/** `CONSUME FROM t [PARTITION p] [GROUP 'g'] [FROM …] [LIMIT k] [NO ACK]`. */
+/** Parses `CONSUME FROM t [PARTITION p] [GROUP 'g'] [FROM …] [LIMIT k] [NO ACK]`. */
 export function parseConsume(cursor: Cursor, start: number): ConsumeStatement {
   cursor.expectAll("consume", "from");
   const topic = cursor.qname(TOPIC);
@@ -105,7 +105,7 @@ function parseStart(cursor: Cursor): NonNullable<ConsumeStatement["from"]> {
   return word ?? parseNumber(cursor, "an offset");
 }
 
-/** `ACK t GROUP 'g' [PARTITION p] (UPTO OFFSET n | OFFSETS (n, …))`. */
+/** Parses `ACK t GROUP 'g' [PARTITION p] (UPTO OFFSET n | OFFSETS (n, …))`. */
 export function parseAck(cursor: Cursor, start: number): AckStatement {
   cursor.expect("ack");
   const topic = cursor.qname(TOPIC);

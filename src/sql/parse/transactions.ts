@@ -1,4 +1,4 @@
-/** Parses statements that begin or end a transaction or a part of one. */
+/** Parses statements that begin or end a transaction or a savepoint. */
 import type {
   BeginStatement,
   SavepointStatement,
@@ -7,7 +7,7 @@ import type {
 } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
-/** `BEGIN …`, `START TRANSACTION …`, `COMMIT`, `ROLLBACK`, `END`, `ABORT`. */
+/** Parses `BEGIN …`, `START TRANSACTION …`, `COMMIT`, `ROLLBACK`, `END` and `ABORT`. */
 export function parseTransaction(cursor: Cursor, start: number): Statement {
   const word = cursor.expectOneOf("begin", "start", "commit", "end", "rollback", "abort");
   if (word === "begin" || word === "start") return parseBegin(cursor, start, word);
@@ -21,7 +21,7 @@ export function parseTransaction(cursor: Cursor, start: number): Statement {
   return { type, _location: cursor.since(start) };
 }
 
-/** `SAVEPOINT n`, `RELEASE [SAVEPOINT] n`. */
+/** Parses `SAVEPOINT n` and `RELEASE [SAVEPOINT] n`. */
 export function parseSavepoint(cursor: Cursor, start: number): SavepointStatement {
   if (cursor.expectOneOf("savepoint", "release") === "savepoint") {
     return savepoint(cursor, start, "savepoint");
@@ -48,8 +48,8 @@ function parseBegin(cursor: Cursor, start: number, word: "begin" | "start"): Beg
 }
 
 /**
- * `TRANSACTION mode, …` after SET, and `CHARACTERISTICS AS TRANSACTION mode, …` after SET SESSION.
- * All levels are the same, so there is nothing to remember.
+ * Parses `TRANSACTION mode, …` after SET, and `CHARACTERISTICS AS TRANSACTION mode, …` after SET
+ * SESSION. All isolation levels behave the same, so nothing is stored.
  */
 export function parseSetTransaction(
   cursor: Cursor,

@@ -1,6 +1,4 @@
-/**
- * CREATE, ALTER and DROP USER.
- */
+/** Parses CREATE, ALTER and DROP USER. */
 import type { AlterUserStatement, CreateUserStatement, DropUserStatement } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";

@@ -2,15 +2,15 @@
  * The syntax tree: the output of the parser and the input of the binder.
  *
  * Shapes, field names and `type` words are those of pgsql-ast-parser (the oracle of the tests),
- * with extensions for constructs that it lacks. Nodes that differ are marked "Own". The rules for
- * all nodes:
+ * with extensions for constructs that it lacks. Nodes and members that the library lacks, or
+ * defines differently, are marked "(extension)". The rules for all nodes:
  *
  * - `_location` is the half-open range [start, end) of the node in the text of the request, in
  *   UTF-16 units; parentheses around an expression are not part of it.
  * - Absent members are undefined or missing. Names are already folded: unquoted names are in lower
- *   case, quoted names as written.
- * - Literals keep their exact text. `value` of a number is for messages; the exact value is in
- *   `text`.
+ *   case, and quoted names are as written.
+ * - Literals keep their exact text. The `value` of a number is only for messages; the exact value
+ *   is in `text`.
  * - An expression is at most {@linkcode EXPRESSION_DEPTH_MAX} nodes deep, so recursion is safe.
  *
  * This file contains names, queries, DML and the union of statements, and exports the others:
@@ -52,22 +52,22 @@ export interface Name extends AstNode {
   readonly name: string;
 }
 
-/** `name` or `schema.name`; the schema is a namespace. */
+/** A name that may be qualified: `name` or `schema.name`. The schema is a namespace. */
 export interface QName extends Name {
   readonly schema?: string | undefined;
 }
 
-/** A target of DML: `ns.t AS alias`. */
+/** The target of a change: `ns.t AS alias`. */
 export interface QNameAliased extends QName {
   readonly alias?: string | undefined;
 }
 
-/** A table in FROM: `ns.t AS alias (c1, c2)`. */
+/** A table in FROM, with its aliases: `ns.t AS alias (c1, c2)`. */
 export interface QNameMapped extends QNameAliased {
   readonly columnNames?: readonly Name[] | undefined;
 }
 
-/** `AS g (a, b)` after a table function. */
+/** The alias after a table function: `AS g (a, b)`. */
 export interface TableAliasName extends Name {
   readonly columns?: readonly Name[] | undefined;
 }
@@ -75,26 +75,32 @@ export interface TableAliasName extends Name {
 /** A type as written, neither resolved nor checked. */
 export type DataTypeDef = ArrayDataTypeDef | BasicDataTypeDef;
 
-/** `INT[]`. */
+/** An array type, such as `INT[]`. */
 export interface ArrayDataTypeDef extends AstNode {
   readonly kind: "array";
   readonly arrayOf: DataTypeDef;
 }
 
-/** `VARCHAR(3)`: name "varchar", config [3]. Words of a name are joined by one space. */
+/**
+ * A type that is not an array. `VARCHAR(3)` has the name "varchar" and the config [3]. The words of
+ * a name are joined by single spaces.
+ */
 export interface BasicDataTypeDef extends QName {
   readonly kind?: undefined;
   readonly doubleQuoted?: true | undefined;
   readonly config?: readonly number[] | undefined;
-  /** Own: `INTERVAL '1' DAY TO HOUR` has ["day", "hour"]; `INTERVAL '1' DAY` has ["day"]. */
+  /**
+   * The fields of an interval (extension): `INTERVAL '1' DAY TO HOUR` has ["day", "hour"], and
+   * `INTERVAL '1' DAY` has ["day"].
+   */
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
-  /** Own: the type of a name that CREATE TYPE has defined, once the name is resolved. */
+  /** The type to which a name from CREATE TYPE has been resolved (extension). */
   readonly definedType?: DataType | undefined;
 }
 
 export type IntervalFieldWord = "year" | "month" | "day" | "hour" | "minute" | "second";
 
-/** A query. `TABLE t` has the node of `SELECT * FROM t`. */
+/** A query. `TABLE t` has the same node as `SELECT * FROM t`. */
 export type SelectStatement =
   | SelectFromStatement
   | SelectFromUnion
@@ -108,13 +114,13 @@ export interface SelectFromStatement extends AstNode {
   /** The select list; absent for `SELECT FROM t`. */
   readonly columns?: readonly SelectedColumn[] | undefined;
   /**
-   * The table that INTO names. The parser turns a statement that begins so into CREATE TABLE … AS;
-   * the binder refuses INTO anywhere else.
+   * The table that INTO names. The parser turns a statement of the form SELECT … INTO into CREATE
+   * TABLE … AS; the binder refuses INTO anywhere else.
    */
   readonly into?: QName | undefined;
   /**
-   * A flat list: an item without `join` begins a comma item; an item with `join` joins everything
-   * before it in that comma item.
+   * The items of FROM as a flat list. An item without `join` begins a comma item. An item with
+   * `join` joins everything before it in that comma item.
    */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
@@ -122,7 +128,7 @@ export interface SelectFromStatement extends AstNode {
   /** Whether GROUP BY DISTINCT keeps only one of several equal grouping sets. */
   readonly groupDistinct?: true | undefined;
   readonly having?: Expr | undefined;
-  /** Own: `WINDOW w AS (…)`. */
+  /** The windows that the WINDOW clause defines (extension). */
   readonly windows?: readonly WindowDefinition[] | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
@@ -133,37 +139,41 @@ export interface WindowDefinition extends AstNode {
   readonly window: CallOver;
 }
 
-/** An item of the select list or of RETURNING. `*` is a ref with `star`. */
+/** An item of the select list or of RETURNING. `*` is a reference with `star`. */
 export interface SelectedColumn extends AstNode {
   readonly expr: Expr;
   readonly alias?: Name | undefined;
 }
 
 /**
- * An expressionor a grouping set. `(a, b)` and `()` are a `list`, which groups by all its parts
+ * An expression or a grouping set. `(a, b)` and `()` are a `list`, whose parts form one group key
  * together.
  */
 export type GroupItem = Expr | GroupingSetsNode;
 
-/** Own (the library has a call): ROLLUP, CUBE and GROUPING SETS, which may nest. */
+/** ROLLUP, CUBE or GROUPING SETS, which may nest (extension; the library has a call). */
 export interface GroupingSetsNode extends AstNode {
   readonly type: "rollup" | "cube" | "grouping sets";
   readonly groups: readonly GroupItem[];
 }
 
 /**
- * A set operation. ORDER BY and LIMIT after it belong to it (the library assigns them to `right`).
+ * A set operation. ORDER BY and LIMIT that follow it belong to it (the library assigns them to
+ * `right`).
  */
 export interface SelectFromUnion extends AstNode {
   readonly type: "union" | "union all" | "intersect" | "intersect all" | "except" | "except all";
-  /** The left side: chains lean to the left (the library leans to the right). */
+  /** The left side. Chains lean to the left (in the library, to the right). */
   readonly left: SelectStatement;
   readonly right: SelectStatement;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
 }
 
-/** `VALUES (…), …`. Rows may differ in length here, but the binder refuses this. */
+/**
+ * A list of rows: `VALUES (…), …`. The parser allows rows of different lengths, but the binder
+ * refuses them.
+ */
 export interface ValuesStatement extends AstNode {
   readonly type: "values";
   readonly values: readonly (readonly Expr[])[];
@@ -174,8 +184,9 @@ export interface ValuesStatement extends AstNode {
 }
 
 /**
- * `WITH a AS (…), b AS (…) in`. The type shows whether RECURSIVE was written; if so, every entry
- * may refer to itself (the library has one binding of its own form).
+ * A query or change with WITH: `WITH a AS (…), b AS (…) in`. The type shows whether RECURSIVE was
+ * written; if so, every entry may refer to itself (the library has one binding with a form of its
+ * own).
  */
 export interface WithStatement extends AstNode {
   readonly type: "with" | "with recursive";
@@ -186,21 +197,21 @@ export interface WithStatement extends AstNode {
 export interface WithBinding extends AstNode {
   readonly alias: Name;
   readonly columnNames?: readonly Name[] | undefined;
-  /** Own: true for MATERIALIZED, false for NOT MATERIALIZED. */
+  /** True for MATERIALIZED, false for NOT MATERIALIZED (extension). */
   readonly materialized?: boolean | undefined;
   readonly statement: QueryStatement;
   readonly search?: SearchClause | undefined;
   readonly cycle?: CycleClause | undefined;
 }
 
-/** `SEARCH DEPTH | BREADTH FIRST BY a, b SET c`. */
+/** The clause `SEARCH DEPTH | BREADTH FIRST BY a, b SET c`. */
 export interface SearchClause extends AstNode {
   readonly order: "depth" | "breadth";
   readonly by: readonly Name[];
   readonly set: Name;
 }
 
-/** `CYCLE a, b SET mark [TO value DEFAULT otherwise] USING path`. */
+/** The clause `CYCLE a, b SET mark [TO value DEFAULT otherwise] USING path`. */
 export interface CycleClause extends AstNode {
   readonly columns: readonly Name[];
   readonly mark: Name;
@@ -211,18 +222,19 @@ export interface CycleClause extends AstNode {
 
 export interface OrderByStatement extends AstNode {
   readonly by: Expr;
-  /** The direction: `USING <` is ASC, `USING >` is DESC. */
+  /** The direction. `USING <` is ASC, and `USING >` is DESC. */
   readonly order?: "ASC" | "DESC" | undefined;
   readonly nulls?: "FIRST" | "LAST" | undefined;
 }
 
 /**
- * LIMIT and OFFSET. LIMIT ALL is an absent limit; LIMIT NULL is the literal. FETCH FIRST ROW is 1.
+ * LIMIT and OFFSET. LIMIT ALL gives an absent limit, LIMIT NULL a literal, and FETCH FIRST ROW a
+ * limit of 1.
  */
 export interface LimitStatement extends AstNode {
   readonly limit?: Expr | undefined;
   readonly offset?: Expr | undefined;
-  /** Own: whether FETCH … WITH TIES was written. */
+  /** Set if FETCH … WITH TIES was written (extension). */
   readonly withTies?: true | undefined;
 }
 
@@ -233,9 +245,9 @@ export interface JoinClause extends AstNode {
   readonly type: "INNER JOIN" | "LEFT JOIN" | "RIGHT JOIN" | "FULL JOIN" | "CROSS JOIN";
   readonly on?: Expr | undefined;
   readonly using?: readonly Name[] | undefined;
-  /** Own: the alias of the columns that USING merges. */
+  /** The alias of the columns that USING merges (extension). */
   readonly usingAlias?: Name | undefined;
-  /** Own: NATURAL, which has neither ON nor USING. */
+  /** Set for a NATURAL join, which has neither ON nor USING (extension). */
   readonly natural?: true | undefined;
 }
 
@@ -244,11 +256,11 @@ export interface FromTable extends AstNode {
   readonly type: "table";
   readonly name: QNameMapped;
   readonly join?: JoinClause | undefined;
-  /** FOR SYSTEM_TIME AS OF: parsed here but refused by the binder. */
+  /** The moment of FOR SYSTEM_TIME AS OF. */
   readonly systemTime?: Expr | undefined;
 }
 
-/** `(query) AS alias (c1, c2)`. */
+/** A query in FROM: `(query) AS alias (c1, c2)`. */
 export interface FromStatement extends AstNode {
   readonly type: "statement";
   readonly statement: SelectStatement;
@@ -264,7 +276,10 @@ export interface FromCall extends ExprCall {
   readonly withOrdinality?: true | undefined;
   readonly lateral?: true | undefined;
   readonly join?: JoinClause | undefined;
-  /** Own: `AS x (a INT, b TEXT)`; `alias` is then x without columns, or absent. */
+  /**
+   * The columns in `AS x (a INT, b TEXT)` (extension). The `alias` is then x without columns, or
+   * absent.
+   */
   readonly columnDefinitions?: readonly ColumnDefinition[] | undefined;
 }
 
@@ -273,10 +288,10 @@ export interface ColumnDefinition extends AstNode {
   readonly dataType: DataTypeDef;
 }
 
-/** Own: `ROWS FROM (f(…), g(…))`, the rows of table functions side by side. */
+/** `ROWS FROM (f(…), g(…))`: table functions whose rows are side by side (extension). */
 export interface FromRows extends AstNode {
   readonly type: "rows from";
-  /** The calls, which have no aliases. Each may define its columns. */
+  /** The calls. They have no aliases, but each may define its columns. */
   readonly calls: readonly FromCall[];
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
@@ -285,8 +300,8 @@ export interface FromRows extends AstNode {
 }
 
 /**
- * Own: joins that form one operand: `a JOIN (b JOIN c ON …) ON …`. The items are as in SELECT's
- * `from`. With an alias, as in `(a JOIN b ON …) AS j`, the group is one relation.
+ * Joins that form one operand: `a JOIN (b JOIN c ON …) ON …` (extension). The items have the same
+ * form as `from` of SELECT. With an alias, as in `(a JOIN b ON …) AS j`, the group is one relation.
  */
 export interface FromGroup extends AstNode {
   readonly type: "from group";
@@ -305,28 +320,31 @@ export interface InsertStatement extends AstNode {
     | LiteralValuesStatement
     | DefaultValuesStatement
     | CopySourceStatement;
-  /** OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE. */
+  /** Set for OVERRIDING SYSTEM VALUE and OVERRIDING USER VALUE. */
   readonly overriding?: "system" | "user" | undefined;
   readonly onConflict?: OnConflictAction | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
 
 /**
- * Own: the source of an INSERT that is written as COPY FROM STDIN. Its rows come with the request,
- * or follow the statement in its text.
+ * The source of an INSERT that is written as COPY FROM STDIN (extension). Its rows come with the
+ * request, or follow the statement in its text.
  */
 export interface CopySourceStatement extends AstNode {
   readonly type: "copy source";
   readonly options: CopySettings;
-  /** The UTF-8 of the lines between the statement and the line `\.`; absent if none follow. */
+  /** The lines between the statement and the line `\.`, as UTF-8; absent if no lines follow. */
   readonly data?: Uint8Array | undefined;
 }
 
-/** Own: `COPY t TO STDOUT` or `COPY (query) TO STDOUT`; a table is a query of its columns. */
+/**
+ * `COPY t TO STDOUT` or `COPY (query) TO STDOUT` (extension). A table is represented by a query of
+ * its columns.
+ */
 export interface CopyToStatement extends AstNode {
   readonly type: "copy to";
   readonly statement: SelectStatement;
-  /** The table and its columns, as written instead of a query. */
+  /** The table and its columns, if they were written instead of a query. */
   readonly named?:
     | { readonly table: QName; readonly columns?: readonly Name[] | undefined }
     | undefined;
@@ -338,51 +356,51 @@ export type CopyFormat = "text" | "csv" | "ndjson" | "binary";
 /** The options of COPY, with the defaults of the format filled in. */
 export interface CopySettings {
   readonly format: CopyFormat;
-  /** One ASCII character between two cells. */
+  /** The ASCII character between two cells. */
   readonly delimiter: string;
-  /** The text that stands for NULL. */
+  /** The string that represents NULL. */
   readonly nullText: string;
-  /** The text that stands for the default of a column; absent if no text does. */
+  /** The string that represents the default of a column; absent if there is none. */
   readonly defaultText?: string | undefined;
-  /** Whether a first line names the columns, and whether their names must match. */
+  /** Whether the first line contains the names of the columns, and whether these must match. */
   readonly header: "none" | "line" | "match";
-  /** One ASCII character each; for CSV only. */
+  /** The quote character, one ASCII character; only for CSV. */
   readonly quote: string;
   readonly escape: string;
   /** The columns whose cells are always quoted. */
   readonly forceQuote: CopyColumns;
-  /** The columns in which the text of NULL is a text like any other. */
+  /** The columns in which the string for NULL is an ordinary string. */
   readonly forceNotNull: CopyColumns;
-  /** The columns in which the text of NULL is NULL even in quotes. */
+  /** The columns in which the string for NULL means NULL even in quotes. */
   readonly forceNull: CopyColumns;
   readonly onConflict: "error" | "nothing" | "update";
-  /** Whether rows with a value that its column cannot store are skipped. */
+  /** Whether rows are skipped that contain a value which their column cannot store. */
   readonly skipsFaulty: boolean;
 }
 
 /** Columns that an option of COPY names. */
 export type CopyColumns = "all" | readonly Name[];
 
-/** Own: `INSERT INTO t DEFAULT VALUES`. */
+/** The source of `INSERT INTO t DEFAULT VALUES` (extension). */
 export interface DefaultValuesStatement extends AstNode {
   readonly type: "default values";
 }
 
 /**
- * Own: a long VALUES list of plain literals as the source of INSERT, stored cell by cell in row
- * order: cell = row × columnCount + column. `literalValuesToRows` gives the ordinary form.
+ * A long VALUES list of plain literals as the source of INSERT, stored cell by cell in row order
+ * (extension): cell = row × columnCount + column. `literalValuesToRows` returns the ordinary form.
  */
 export interface LiteralValuesStatement extends AstNode, LiteralList {
   readonly type: "literal values";
 }
 
-/** Plain literals at their positions in a text, row by row. */
+/** A list of plain literals, given by their positions in a text, row by row. */
 export interface LiteralList {
   readonly rowCount: number;
   readonly columnCount: number;
   /** The {@linkcode LiteralCell} of each cell. */
   readonly kinds: Uint8Array;
-  /** The UTF-8 text of the request, which contains the cells; see `literalText`. */
+  /** The UTF-8 text of the request, which contains the cells; `literalText` reads them. */
   readonly bytes: Uint8Array;
   /**
    * The offset in `bytes` at which each cell begins: the quote of a string, or the sign of a
@@ -393,7 +411,7 @@ export interface LiteralList {
   readonly ends: Int32Array;
 }
 
-/** The kinds of cell in a {@linkcode LiteralList}. */
+/** The kinds of cells in a {@linkcode LiteralList}. */
 export const LiteralCell = {
   null: 0,
   default: 1,
@@ -401,7 +419,7 @@ export const LiteralCell = {
   true: 3,
   integer: 4,
   numeric: 5,
-  /** A string whose value is the text between the quotes. */
+  /** A string whose value is exactly the text between the quotes. */
   string: 6,
   /** A string with doubled quotes, or E'…'. */
   encodedString: 7,
@@ -413,10 +431,10 @@ export interface OnConflictAction extends AstNode {
   readonly where?: Expr | undefined;
 }
 
-/** The parts of the key of an index, and a condition that its rows meet. */
+/** The key parts of an index, and a condition that the rows of the index satisfy. */
 export interface OnConflictOnExpr extends AstNode {
   readonly type: "on expr";
-  /** A column is a plain ref. */
+  /** The key parts. A column is a plain reference. */
   readonly exprs: readonly Expr[];
   readonly where?: Expr | undefined;
 }
@@ -426,26 +444,29 @@ export interface OnConflictOnConstraint extends AstNode {
   readonly constraint: QName;
 }
 
-/** `(a, b) = (1, 2)` is two `set` entries; `(a, b) = (SELECT …)` is one `set columns` entry. */
+/**
+ * An assignment in SET. `(a, b) = (1, 2)` gives two `set` entries; `(a, b) = (SELECT …)` gives one
+ * `set columns` entry.
+ */
 export type SetStatement = SetColumn | SetColumns;
 
 export interface SetColumn extends AstNode {
-  /** A discriminant of our own, which the library lacks. */
+  /** The discriminant of the union (extension). */
   readonly type: "set";
   readonly column: Name;
-  /** Own: the part of the column that is assigned, as in `SET a[1] = 2`. */
+  /** The part of the column to which the value is assigned, as in `SET a[1] = 2` (extension). */
   readonly subscripts?: readonly Subscript[];
   readonly value: Expr;
 }
 
-/** Own: `[to]`, or `[from:to]`. */
+/** A subscript: `[to]` or `[from:to]` (extension). */
 export interface Subscript extends AstNode {
   readonly type: "index" | "slice";
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
 }
 
-/** Own. */
+/** An assignment of several columns from one query: `(a, b) = (SELECT …)` (extension). */
 export interface SetColumns extends AstNode {
   readonly type: "set columns";
   readonly columns: readonly Name[];
@@ -456,7 +477,7 @@ export interface UpdateStatement extends AstNode {
   readonly type: "update";
   readonly table: QNameAliased;
   readonly sets: readonly SetStatement[];
-  /** Own: a list of items (the library takes only one). */
+  /** The items of FROM (extension: the library accepts only one). */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
@@ -465,7 +486,7 @@ export interface UpdateStatement extends AstNode {
 export interface DeleteStatement extends AstNode {
   readonly type: "delete";
   readonly from: QNameAliased;
-  /** Own. */
+  /** The items of USING (extension). */
   readonly using?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
@@ -474,14 +495,14 @@ export interface DeleteStatement extends AstNode {
 export interface MergeStatement extends AstNode {
   readonly type: "merge";
   readonly into: QNameAliased;
-  /** One item with its joins. */
+  /** The source: one item with its joins. */
   readonly source: readonly From[];
   readonly on: Expr;
   readonly clauses: readonly MergeClause[];
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
 
-/** `WHEN [NOT] MATCHED [AND condition] THEN action`. */
+/** A WHEN clause of MERGE: `WHEN [NOT] MATCHED [AND condition] THEN action`. */
 export interface MergeClause extends AstNode {
   readonly isMatched: boolean;
   readonly condition?: Expr | undefined;
@@ -498,7 +519,7 @@ export interface MergeInsert extends AstNode {
   readonly type: "insert";
   readonly columns?: readonly Name[] | undefined;
   readonly overriding?: InsertStatement["overriding"];
-  /** One row; empty for DEFAULT VALUES. */
+  /** The values of one row; empty for DEFAULT VALUES. */
   readonly values: readonly Expr[];
 }
 

@@ -51,7 +51,7 @@ export type AdminStatement =
   | BackupStatement
   | RestoreStatement;
 
-/** BEGIN and START TRANSACTION. SERIALIZABLE is refused by the parser. */
+/** BEGIN and START TRANSACTION. The parser refuses SERIALIZABLE. */
 export interface BeginStatement extends AstNode {
   readonly type: "begin" | "start transaction";
   readonly isolationLevel?: "read committed" | "repeatable read" | "snapshot" | undefined;
@@ -63,27 +63,30 @@ export interface CommitStatement extends AstNode {
   readonly type: "commit";
 }
 
-/** `PREPARE name [(type, …)] AS statement`. */
+/** The statement `PREPARE name [(type, …)] AS statement`. */
 export interface PrepareStatement extends AstNode {
   readonly type: "prepare";
   readonly name: Name;
   readonly types: readonly DataTypeDef[];
   readonly statement: QueryStatement;
-  /** The number of parameters: the highest in the statement, or more if more have types. */
+  /**
+   * The number of parameters: the highest parameter number in the statement, or the number of
+   * declared types if that is greater.
+   */
   readonly parameterCount: number;
 }
 
-/** `EXECUTE name [(constant, …)]`. */
+/** The statement `EXECUTE name [(constant, …)]`. */
 export interface ExecutePreparedStatement extends AstNode {
   readonly type: "execute prepared";
   readonly name: Name;
   readonly args: readonly Expr[];
 }
 
-/** `DEALLOCATE [PREPARE] name | ALL`. */
+/** The statement `DEALLOCATE [PREPARE] name | ALL`. */
 export interface DeallocateStatement extends AstNode {
   readonly type: "deallocate";
-  /** Absent for ALL. */
+  /** The name; absent for ALL. */
   readonly name?: Name | undefined;
 }
 
@@ -92,7 +95,7 @@ export interface RollbackStatement extends AstNode {
   readonly type: "rollback";
 }
 
-/** `TRUNCATE [TABLE] t, … [RESTART IDENTITY] [CASCADE]`. */
+/** The statement `TRUNCATE [TABLE] t, … [RESTART IDENTITY] [CASCADE]`. */
 export interface TruncateStatement extends AstNode {
   readonly type: "truncate";
   readonly tables: readonly QName[];
@@ -100,27 +103,30 @@ export interface TruncateStatement extends AstNode {
   readonly cascade?: true | undefined;
 }
 
-/** How much a lock of a row excludes. */
+/** The strength of a row lock, which decides which other locks it excludes. */
 export type LockStrength = "update" | "no key update" | "share" | "key share";
 
-/** Own: `SELECT … FOR UPDATE [OF t, …] [NOWAIT | SKIP LOCKED]`, as a statement only. */
+/**
+ * A query that locks rows: `SELECT … FOR UPDATE [OF t, …] [NOWAIT | SKIP LOCKED]` (extension). It
+ * can only be a whole statement.
+ */
 export interface SelectForStatement extends AstNode {
   readonly type: "select for";
   readonly query: SelectFromStatement;
   readonly strength: LockStrength;
-  /** The tables whose rows are locked; all if empty. */
+  /** The tables whose rows are locked; empty for all tables. */
   readonly of: readonly Name[];
   readonly wait?: "nowait" | "skip locked" | undefined;
 }
 
-/** SET CONSTRAINTS. Without `names` it means ALL. */
+/** SET CONSTRAINTS. Absent `names` mean ALL. */
 export interface SetConstraintsStatement extends AstNode {
   readonly type: "set constraints";
   readonly names?: readonly Name[] | undefined;
   readonly isDeferred: boolean;
 }
 
-/** SAVEPOINT n, RELEASE [SAVEPOINT] n, ROLLBACK TO [SAVEPOINT] n. */
+/** One of SAVEPOINT n, RELEASE [SAVEPOINT] n, and ROLLBACK TO [SAVEPOINT] n. */
 export interface SavepointStatement extends AstNode {
   readonly type: "savepoint" | "release savepoint" | "rollback to";
   readonly name: Name;
@@ -145,19 +151,19 @@ export interface ExplainStatement extends AstNode {
   readonly statement: Statement;
 }
 
-/** `EXPLAIN SUBSCRIBE TO …`. */
+/** The statement `EXPLAIN SUBSCRIBE TO …`. */
 export interface ExplainSubscribeStatement extends AstNode {
   readonly type: "explain subscribe";
   readonly subscribe: SubscribeStatement;
 }
 
-/** USE n, SET NAMESPACE n, SET search_path TO n. */
+/** One of USE n, SET NAMESPACE n, and SET search_path TO n. */
 export interface UseNamespaceStatement extends AstNode {
   readonly type: "use namespace";
   readonly name: Name;
 }
 
-/** `SET [SESSION | LOCAL] name = value`. */
+/** The statement `SET [SESSION | LOCAL] name = value`. */
 export interface SetStatementVariable extends AstNode {
   readonly type: "set";
   readonly variable: Name;
@@ -165,16 +171,15 @@ export interface SetStatementVariable extends AstNode {
   readonly set: SetValue;
 }
 
-/** A value as text, a bare word, or DEFAULT. */
+/** The value of a setting: a literal, a bare word, or DEFAULT. */
 export type SetValue =
   | { readonly type: "value"; readonly value: ExprLiteral }
   | { readonly type: "identifier"; readonly name: string }
   | { readonly type: "default" };
 
-/** `SET TIME ZONE 'UTC'`. */
 /**
- * SET TRANSACTION, for the open one, and SET SESSION CHARACTERISTICS AS TRANSACTION, for later
- * ones. READ ONLY is refused by the parser.
+ * SET TRANSACTION, which applies to the open transaction, and SET SESSION CHARACTERISTICS AS
+ * TRANSACTION, which applies to later ones. The parser refuses READ ONLY.
  */
 export interface SetTransactionStatement extends AstNode {
   readonly type: "set transaction";
@@ -183,7 +188,7 @@ export interface SetTransactionStatement extends AstNode {
   readonly writeable?: "read write" | undefined;
 }
 
-/** RESET ALL and DISCARD ALL. RESET of one setting is SET to DEFAULT. */
+/** RESET ALL and DISCARD ALL. RESET of a single setting is represented as SET to DEFAULT. */
 export interface ResetAllStatement extends AstNode {
   readonly type: "reset all";
 }
@@ -195,13 +200,13 @@ export interface SetTimezone extends AstNode {
     | { readonly type: "default" | "local" };
 }
 
-/** `SHOW name`. */
+/** The statement `SHOW name`. */
 export interface ShowVariableStatement extends AstNode {
   readonly type: "show";
   readonly variable: Name;
 }
 
-/** SHOW NAMESPACES, STORAGES, WEBHOOKS, MANIFEST, ALL. */
+/** One of SHOW NAMESPACES, STORAGES, WEBHOOKS, MANIFEST and ALL. */
 export interface ShowSimpleStatement extends AstNode {
   readonly type:
     | "show namespaces"
@@ -237,7 +242,7 @@ export interface DescribeStatement extends AstNode {
   readonly history?: true | undefined;
 }
 
-/** `DESCRIBE TOPIC t`. */
+/** The statement `DESCRIBE TOPIC t`. */
 export interface DescribeTopicStatement extends AstNode {
   readonly type: "describe topic";
   readonly topic: QName;
@@ -263,11 +268,11 @@ export interface KillStatement extends AstNode {
   readonly id: string;
 }
 
-/** `SUBSCRIBE TO t WHERE e` has the query `SELECT * FROM t WHERE e`. */
+/** SUBSCRIBE TO. `SUBSCRIBE TO t WHERE e` has the query `SELECT * FROM t WHERE e`. */
 export interface SubscribeStatement extends AstNode {
   readonly type: "subscribe";
   readonly query: SelectStatement;
-  /** The text of `query`, in the form in which a client would send it. */
+  /** The text of `query` in the form in which a client sends it. */
   readonly source: string;
   /** The offset in the text of the request at which `source` would begin. */
   readonly sourceStart: number;
@@ -279,7 +284,7 @@ export interface BackupStatement extends AstNode {
   readonly target: string;
 }
 
-/** RESTORE DATABASE. `to` is absent, a `_seq` in exact digits, or the text of a timestamp. */
+/** RESTORE DATABASE. `to` is a `_seq` as exact digits, or a timestamp as text; it may be absent. */
 export interface RestoreStatement extends AstNode {
   readonly type: "restore";
   readonly source: string;

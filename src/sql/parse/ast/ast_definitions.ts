@@ -45,16 +45,16 @@ export type DefinitionStatement =
   | TopicDefinition
   | WebhookDefinition;
 
-/** A user id, written `'x'`, `"x"` or x. */
+/** A user id, written as `'x'`, `"x"` or x. */
 export interface UserName extends Name {
   /**
-   * Whether CURRENT_USER was written, or SESSION_USER or CURRENT_ROLE for a new owner; `name` is
+   * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE; `name` is
    * then that word. Only ALTER USER and OWNER TO of a table, a view, a sequence or a type allow it.
    */
   readonly currentUser?: true | undefined;
 }
 
-/** One `name = value` entry of WITH (…), SET (…), OPTIONS (…). The name is in lower case. */
+/** One `name = value` entry of WITH (…), SET (…) or OPTIONS (…). The name is in lower case. */
 export interface OptionEntry extends AstNode {
   readonly name: string;
   readonly value: ExprLiteral | OptionIdentifier;
@@ -93,30 +93,30 @@ export interface DropNamespaceStatement extends AstNode {
 
 export interface CreateTableStatement extends AstNode {
   readonly type: "create table";
-  /** Own: the table kind written before TABLE. */
+  /** The table kind that is written before TABLE (extension). */
   readonly kind?: TableKindWord | undefined;
   readonly name: QName;
   readonly ifNotExists?: true | undefined;
   readonly columns: readonly CreateColumnDef[];
   readonly likes?: readonly TableLike[] | undefined;
   readonly constraints?: readonly TableConstraint[] | undefined;
-  /** Own: WITH (…). */
+  /** The entries of WITH (…) (extension). */
   readonly options?: readonly OptionEntry[] | undefined;
 }
 
-/** `CREATE TABLE … AS query`, also written `SELECT … INTO`. */
+/** The statement `CREATE TABLE … AS query`, also written `SELECT … INTO`. */
 export interface CreateTableAsStatement
   extends Pick<CreateTableStatement, "ifNotExists" | "kind" | "name" | "options">,
     AstNode {
   readonly type: "create table as";
-  /** The names of the first columns, in place of those of the query. */
+  /** New names for the first columns, which replace those of the query. */
   readonly columnNames: readonly Name[] | undefined;
   readonly query: SelectStatement;
-  /** Whether the table gets the rows of the query, too. */
+  /** Whether the table also gets the rows of the query. */
   readonly withData: boolean;
 }
 
-/** The parts of another table that LIKE copies or leaves out. "all" is every other one. */
+/** The parts of another table that LIKE copies or omits. "all" means all other parts. */
 export type LikedPart =
   | "all"
   | "comments"
@@ -129,13 +129,15 @@ export type LikedPart =
   | "statistics"
   | "storage";
 
-/** `LIKE table [{INCLUDING | EXCLUDING} part …]` among the columns of CREATE TABLE. */
+/**
+ * A LIKE clause among the columns of CREATE TABLE: `LIKE table [{INCLUDING | EXCLUDING} part …]`.
+ */
 export interface TableLike extends AstNode {
   readonly type: "like";
   readonly table: QName;
-  /** The number of columns that are written before it. */
+  /** The number of columns that precede the clause. */
   readonly after: number;
-  /** In written order: a later one wins. */
+  /** The parts in written order. A later entry overrides an earlier one. */
   readonly parts: readonly { readonly including: boolean; readonly part: LikedPart }[];
 }
 
@@ -154,7 +156,7 @@ export type ColumnConstraint =
   | ConstraintForeignKey
   | ConstraintCheck;
 
-/** A constraint without arguments. "auto increment" is own. */
+/** A constraint without arguments. "auto increment" is an extension. */
 export interface ColumnConstraintSimple extends AstNode {
   readonly type: "primary key" | "unique" | "not null" | "null" | "auto increment";
   readonly constraintName?: Name | undefined;
@@ -163,7 +165,7 @@ export interface ColumnConstraintSimple extends AstNode {
 export interface ColumnConstraintDefault extends AstNode {
   readonly type: "default";
   readonly default: Expr;
-  /** Own: the text of the expression, for the catalog. */
+  /** The text of the expression, for the catalog (extension). */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -181,7 +183,7 @@ export interface ColumnConstraintGenerated extends AstNode {
 export interface ColumnConstraintStored extends AstNode {
   readonly type: "stored";
   readonly expr: Expr;
-  /** Own: the text of the expression, for the catalog. */
+  /** The text of the expression, for the catalog (extension). */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -190,7 +192,7 @@ export interface ColumnConstraintStored extends AstNode {
 export interface ConstraintCheck extends AstNode {
   readonly type: "check";
   readonly expr: Expr;
-  /** Own: the text of the expression, for the catalog. */
+  /** The text of the expression, for the catalog (extension). */
   readonly source: string;
   readonly constraintName?: Name | undefined;
 }
@@ -202,7 +204,7 @@ export interface ConstraintForeignKey extends AstNode {
   readonly type: "foreign key";
   readonly columns: readonly Name[];
   readonly table: QName;
-  /** Absent for the primary key. */
+  /** The referenced columns; absent for the primary key. */
   readonly referenced?: readonly Name[] | undefined;
   readonly match?: "full" | "simple" | undefined;
   readonly onDelete?: ReferenceAction | undefined;
@@ -225,21 +227,24 @@ export interface CreateIndexStatement extends AstNode {
   readonly type: "create index";
   readonly isUnique: boolean;
   readonly ifNotExists?: true | undefined;
-  /** Absent if the name is derived from the table and columns. */
+  /** The name; absent if it is derived from the table and columns. */
   readonly name?: Name | undefined;
   readonly table: QName;
   readonly columns: readonly IndexedColumn[];
-  /** The condition on the rows of the index. */
+  /** The condition that the rows of the index satisfy. */
   readonly where?: IndexedExpression | undefined;
 }
 
-/** An expression or a condition of an index, and its text. */
+/** An expression or a condition of an index, with its text. */
 export interface IndexedExpression extends AstNode {
   readonly expr: Expr;
   readonly source: string;
 }
 
-/** The order of a column is accepted, but an index can be read in both directions anyway. */
+/**
+ * A column in a key. Its order is accepted but has no effect, because an index can be read in both
+ * directions.
+ */
 export interface IndexedColumn {
   readonly part: Name | IndexedExpression;
   readonly order?: "asc" | "desc" | undefined;
@@ -278,14 +283,17 @@ export interface CommentStatement extends AstNode {
   readonly name: QName;
   /** The column or the constraint. */
   readonly part?: Name | undefined;
-  /** Absent for NULL, which removes the comment. */
+  /** The comment; absent for NULL, which removes the comment. */
   readonly comment?: string | undefined;
 }
 
-/** `ALTER TABLE | VIEW | SEQUENCE | TYPE … OWNER TO user`. */
+/** The statement `ALTER TABLE | VIEW | SEQUENCE | TYPE … OWNER TO user`. */
 export interface AlterOwnerStatement extends AstNode {
   readonly type: "alter owner";
-  /** A view and a sequence may also be called a table, as dumps of older servers do. */
+  /**
+   * The kind that was written. A view or a sequence may also be called a table, as in dumps of
+   * older servers.
+   */
   readonly kind: "sequence" | "table" | "type" | "view";
   readonly name: QName;
   readonly ifExists?: true | undefined;
@@ -333,7 +341,7 @@ export interface TableAlterationDropColumn extends AstNode {
   readonly behaviour?: DropBehaviour | undefined;
 }
 
-/** RENAME TO, which leaves the table in its namespace. */
+/** RENAME TO. The table stays in its namespace. */
 export interface TableAlterationRename extends AstNode {
   readonly type: "rename table";
   readonly to: Name;
@@ -366,7 +374,10 @@ export type AlterColumn =
   | AlterColumnDropIdentity
   | AlterColumnDropExpression;
 
-/** Changes an identity: SET GENERATED …, SET INCREMENT … and other options, RESTART [[WITH] n]. */
+/**
+ * A change of an identity column: SET GENERATED …, SET INCREMENT … and other options, or RESTART
+ * [[WITH] n].
+ */
 export interface AlterColumnIdentity extends AstNode {
   readonly type: "alter identity";
   readonly always?: "always" | "by default" | undefined;
@@ -391,7 +402,7 @@ export interface AlterColumnSetType extends AstNode {
 export interface AlterColumnSetDefault extends AstNode {
   readonly type: "set default";
   readonly default: Expr;
-  /** Own: the text of the expression, for the catalog. */
+  /** The text of the expression, for the catalog (extension). */
   readonly source: string;
 }
 
@@ -399,7 +410,10 @@ export interface AlterColumnSimple extends AstNode {
   readonly type: "drop default" | "set not null" | "drop not null";
 }
 
-/** Own: `MODIFY c t [NULL | NOT NULL]`. `notNull` is absent if neither was written. */
+/**
+ * `MODIFY c t [NULL | NOT NULL]` (extension). `notNull` is absent if neither NULL nor NOT NULL was
+ * written.
+ */
 export interface TableAlterationModifyColumn extends AstNode {
   readonly type: "modify column";
   readonly column: Name;
@@ -407,7 +421,7 @@ export interface TableAlterationModifyColumn extends AstNode {
   readonly notNull?: boolean | undefined;
 }
 
-/** ADD of a CHECK, or of a PRIMARY KEY, which the binder refuses. */
+/** ADD of a CHECK or a PRIMARY KEY. */
 export interface TableAlterationAddConstraint extends AstNode {
   readonly type: "add constraint";
   readonly constraint: TableConstraint;
@@ -425,13 +439,16 @@ export interface TableAlterationValidate extends AstNode {
   readonly constraint: Name;
 }
 
-/** Own: SET (…), SET TBLPROPERTIES (…), SET ACCESS LEVEL x (as the single entry access_level). */
+/**
+ * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x, which gives the single entry access_level
+ * (extension).
+ */
 export interface TableAlterationSetOptions extends AstNode {
   readonly type: "set options";
   readonly options: readonly OptionEntry[];
 }
 
-/** Own: RESET (…), with names in lower case. */
+/** RESET (…), with names in lower case (extension). */
 export interface TableAlterationResetOptions extends AstNode {
   readonly type: "reset options";
   readonly names: readonly Name[];
@@ -451,11 +468,11 @@ export interface CreateViewStatement extends AstNode {
   readonly name: QName;
   readonly columnNames?: readonly Name[] | undefined;
   readonly query: SelectStatement;
-  /** Own: the text of the query, which the catalog keeps. */
+  /** The text of the query, which the catalog stores (extension). */
   readonly source: string;
 }
 
-/** Own. */
+/** DROP VIEW (extension). */
 export interface DropViewStatement extends AstNode {
   readonly type: "drop view";
   readonly names: readonly QName[];
@@ -495,17 +512,17 @@ export interface DropUserStatement extends AstNode {
   readonly purge?: true | undefined;
 }
 
-/** `NAME 'x'`, `PATH 'dir'` … after CREATE and ALTER STORAGE. The name is in lower case. */
+/** A setting of a storage, such as `NAME 'x'` or `PATH 'dir'`. The name is in lower case. */
 export interface StorageSetting extends AstNode {
   readonly name: string;
   readonly value: string;
 }
 
-/** CREATE STORAGE, in which no setting occurs twice. */
+/** CREATE STORAGE. No setting occurs twice. */
 export interface CreateStorageStatement extends AstNode {
   readonly type: "create storage";
   readonly name: Name;
-  /** The type of storage: filesystem, s3 … */
+  /** The type of the storage, such as filesystem or s3. */
   readonly storageType: Name;
   readonly settings: readonly StorageSetting[];
 }

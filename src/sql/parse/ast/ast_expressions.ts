@@ -11,9 +11,7 @@ import type {
   SelectStatement,
 } from "./ast.ts";
 
-/**
- * Any expression. A query is also an expression: `(SELECT …)` as a value has the query's own node.
- */
+/** Any expression. A query in parentheses is also an expression, represented by its own node. */
 export type Expr =
   | ExprRef
   | ExprLiteral
@@ -42,20 +40,19 @@ export type Expr =
 /** A constant. Typed literals (`DATE '…'`) are an {@linkcode ExprCast} of a string. */
 export type ExprLiteral = ExprInteger | ExprNumeric | ExprString | ExprBytes | ExprBool | ExprNull;
 
-/**
- * Digits of any length without a point or exponent. The type is the first of INT, BIGINT and
- * DECIMAL that fits.
- */
+/** An integer literal of any length. The type is the first of INT, BIGINT and DECIMAL that fits. */
 export interface ExprInteger extends AstNode {
   readonly type: "integer";
   /** The value as a number, which is inexact beyond 2^53. */
   readonly value: number;
-  /** Decimal digits without `_`, with `-` if a minus directly precedes the number (`-5`). */
+  /**
+   * The decimal digits without `_`, with `-` if a minus sign directly precedes the number (`-5`).
+   */
   readonly text: string;
 }
 
 /**
- * A number with a point or an exponent. `text` is as written but without `_`: `4.20`, `.5`, `1e3`.
+ * A number with a point or an exponent. `text` is as written, but without `_`: `4.20`, `.5`, `1e3`.
  */
 export interface ExprNumeric extends AstNode {
   readonly type: "numeric";
@@ -64,15 +61,15 @@ export interface ExprNumeric extends AstNode {
 }
 
 /**
- * A string: `'…'`, `E'…'`, `$$…$$`, or adjacent strings joined. Escapes are resolved. The literal
- * is untyped.
+ * A string: `'…'`, `E'…'`, `$$…$$`, or adjacent strings joined into one. Escapes are resolved. The
+ * literal is untyped.
  */
 export interface ExprString extends AstNode {
   readonly type: "string";
   readonly value: string;
 }
 
-/** Own: `X'0aff'`. `hex` is in lower case and of even length. */
+/** A bytes literal such as `X'0aff'` (extension). `hex` is in lower case and of even length. */
 export interface ExprBytes extends AstNode {
   readonly type: "bytes";
   readonly hex: string;
@@ -88,9 +85,10 @@ export interface ExprNull extends AstNode {
 }
 
 /**
- * Own: a literal that `normalizeStatement` lifted out of the text. Its value is `literals[index]`
- * in the result of that call. The kind determines the type: integer is INT, bigint is BIGINT,
- * numeric is DECIMAL(precision, scale), string is untyped like a quoted literal.
+ * A literal that `normalizeStatement` lifted out of the text (extension). Its value is
+ * `literals[index]` in the result of that call. The kind determines the type: integer is INT,
+ * bigint is BIGINT, numeric is DECIMAL(precision, scale), and string is untyped like a quoted
+ * literal.
  */
 export interface ExprSlot extends AstNode {
   readonly type: "literal slot";
@@ -103,28 +101,31 @@ export interface ExprSlot extends AstNode {
 
 export type LiteralKind = "integer" | "bigint" | "numeric" | "string";
 
-/** A parameter: `$1` has name "$1" and index 1. */
+/** A parameter. `$1` has the name "$1" and the index 1. */
 export interface ExprParameter extends AstNode {
   readonly type: "parameter";
   readonly name: string;
-  /** The number of the parameter, from 1. */
+  /** The number of the parameter, counted from 1. */
   readonly index: number;
 }
 
-/** DEFAULT as a value, which the binder refuses outside VALUES of INSERT and SET. */
+/** DEFAULT as a value. The binder refuses it outside SET and the VALUES of INSERT. */
 export interface ExprDefault extends AstNode {
   readonly type: "default";
 }
 
-/** A column (`c`, `t.c`, `ns.t.c`) or all columns (`*`, `t.*`, also in `count(*)`). */
+/**
+ * A reference to a column (`c`, `t.c`, `ns.t.c`) or to all columns (`*`, `t.*`, also in
+ * `count(*)`).
+ */
 export interface ExprRef extends AstNode {
   readonly type: "ref";
   readonly table?: QName | undefined;
-  /** Own: whether `*` has only the declared columns, as in COPY. */
+  /** Whether `*` covers only the declared columns, as in COPY (extension). */
   readonly isDeclared?: true | undefined;
   /** The name of the column, or "*" with {@linkcode star}. */
   readonly name: string;
-  /** Own: true for an asterisk, which distinguishes it from a column named "*". */
+  /** True for an asterisk, to distinguish it from a column named "*" (extension). */
   readonly star?: true | undefined;
 }
 
@@ -151,8 +152,8 @@ export type ValueKeyword =
   | "user";
 
 /**
- * `list`: a row `(a, b)` or `ROW(a, b)`, or the right side of IN, which is always a list here
- * (the library unwraps a list of one). `array`: `ARRAY[a, b]`.
+ * A list of expressions. `list` is a row, `(a, b)` or `ROW(a, b)`, or the right side of IN, which
+ * is always a list here (the library unwraps a list of one). `array` is `ARRAY[a, b]`.
  */
 export interface ExprList extends AstNode {
   readonly type: "list" | "array";
@@ -164,32 +165,38 @@ export interface ExprList extends AstNode {
   readonly literals?: LiteralList | undefined;
 }
 
-/** `ARRAY(SELECT …)`. */
+/** An array of a query's rows: `ARRAY(SELECT …)`. */
 export interface ExprArraySelect extends AstNode {
   readonly type: "array select";
   readonly select: SelectStatement;
 }
 
-/** `a[i]`. */
+/** An element of an array: `a[i]`. */
 export interface ExprArrayIndex extends AstNode {
   readonly type: "arrayIndex";
   readonly array: Expr;
   readonly index: Expr;
-  /** Own: whether the array has subscripts within parentheses, which are applied first. */
+  /**
+   * Set if the array itself is an expression with subscripts in parentheses, which are applied
+   * first (extension).
+   */
   readonly ofWhole?: boolean | undefined;
 }
 
-/** Own: `a[i:j]`. A missing bound is undefined. */
+/** A slice of an array: `a[i:j]` (extension). A missing bound is undefined. */
 export interface ExprArraySlice extends AstNode {
   readonly type: "arraySlice";
   readonly array: Expr;
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
-  /** Like that of an index. */
+  /**
+   * Set if the array itself is an expression with subscripts in parentheses, which are applied
+   * first.
+   */
   readonly ofWhole?: boolean | undefined;
 }
 
-/** Own: a column of a row-valued expression, `(f(x)).c`, or all of its columns, `(f(x)).*`. */
+/** A column of a row-valued expression, `(f(x)).c`, or all its columns, `(f(x)).*` (extension). */
 export interface ExprField extends AstNode {
   readonly type: "field";
   readonly row: Expr;
@@ -199,16 +206,16 @@ export interface ExprField extends AstNode {
 }
 
 /**
- * An operator with two operands. `<>` is "!=". The right side of IN is a `list` or a query. The
- * right side of `= ANY (…)` is a `call` named any, some or all with one argument: a query or an
- * array.
+ * An operator with two operands. `<>` is represented as "!=". The right side of IN is a `list` or a
+ * query. The right side of `= ANY (…)` is a `call` named any, some or all with one argument: a
+ * query or an array.
  */
 export interface ExprBinary extends AstNode {
   readonly type: "binary";
   readonly op: BinaryOperator;
   readonly left: Expr;
   readonly right: Expr;
-  /** Own: LIKE, ILIKE and SIMILAR TO … ESCAPE. */
+  /** The expression after ESCAPE in LIKE, ILIKE and SIMILAR TO (extension). */
   readonly escape?: Expr | undefined;
 }
 
@@ -281,8 +288,8 @@ export type SymbolOperator =
   | "<#>";
 
 /**
- * An operator with one operand. `ISNULL` is "IS NULL". A minus before a number is part of the
- * literal.
+ * An operator with one operand. `ISNULL` is represented as "IS NULL". A minus sign before a number
+ * is part of the literal.
  */
 export interface ExprUnary extends AstNode {
   readonly type: "unary";
@@ -308,14 +315,14 @@ export type UnaryOperator =
   | "|/"
   | "||/";
 
-/** `value [NOT] BETWEEN [SYMMETRIC] lo AND hi`. */
+/** A range test: `value [NOT] BETWEEN [SYMMETRIC] lo AND hi`. */
 export interface ExprTernary extends AstNode {
   readonly type: "ternary";
   readonly op: "BETWEEN" | "NOT BETWEEN";
   readonly value: Expr;
   readonly lo: Expr;
   readonly hi: Expr;
-  /** Own. */
+  /** Set for BETWEEN SYMMETRIC (extension). */
   readonly symmetric?: true | undefined;
 }
 
@@ -326,14 +333,14 @@ export interface ExprCast extends AstNode {
   readonly operand: Expr;
 }
 
-/** Own: `x COLLATE "C"`. */
+/** A collation: `x COLLATE "C"` (extension). */
 export interface ExprCollate extends AstNode {
   readonly type: "collate";
   readonly operand: Expr;
   readonly collation: QName;
 }
 
-/** CASE: the simple form with `value`, or the searched form without it. */
+/** CASE. The simple form has a `value`; the searched form has none. */
 export interface ExprCase extends AstNode {
   readonly type: "case";
   readonly value?: Expr | undefined;
@@ -347,18 +354,19 @@ export interface ExprWhen extends AstNode {
 }
 
 /**
- * A function, aggregate or window function. This node also represents the following, distinguished
- * by the name of `function`: `exists` (one argument, a query), `any`/`some`/`all` (see {@linkcode
- * ExprBinary}), `coalesce`, `nullif`, `greatest`, `least`, `grouping`, `file` (one string:
- * FILE('part')), `position` (own order: needle, haystack), `normalize` (the form is a string),
- * `current_timestamp(3)`, `trim(x)`.
+ * A call of a function, aggregate or window function. This node also represents the following
+ * forms, distinguished by the name of `function`: `exists` (one argument, a query),
+ * `any`/`some`/`all` (see {@linkcode ExprBinary}), `coalesce`, `nullif`, `greatest`, `least`,
+ * `grouping`, `file` (one string: FILE('part')), `position` (own order: needle, haystack),
+ * `normalize` (the form is a string), `current_timestamp(3)`, `trim(x)`.
  */
 export interface ExprCall extends AstNode {
   readonly type: "call";
   readonly function: QName;
   readonly args: readonly Expr[];
   /**
-   * Own: for `f(a => 1)`, the name of each argument, or undefined where the argument has no name.
+   * The name of each argument, as in `f(a => 1)`; undefined for an argument without a name
+   * (extension).
    */
   readonly argNames?: readonly (string | undefined)[] | undefined;
   readonly distinct?: "all" | "distinct" | undefined;
@@ -370,27 +378,33 @@ export interface ExprCall extends AstNode {
 
 /** A window: `OVER (…)`, `OVER w` or the body of `WINDOW w AS (…)`. */
 export interface CallOver extends AstNode {
-  /** Own: the name in `OVER w`, which has no other members. */
+  /** The name in `OVER w`, in which case all other members are absent (extension). */
   readonly name?: Name | undefined;
-  /** Own: the named window that `OVER (w …)` extends. */
+  /** The named window that `OVER (w …)` extends (extension). */
   readonly base?: Name | undefined;
   readonly partitionBy?: readonly Expr[] | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
-  /** Own: the frame. If absent, RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW. */
+  /**
+   * The frame (extension). If it is absent, the frame is RANGE BETWEEN UNBOUNDED PRECEDING AND
+   * CURRENT ROW.
+   */
   readonly frame?: WindowFrame | undefined;
 }
 
-/** Own: `ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES`. */
+/** A frame, such as `ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES` (extension). */
 export interface WindowFrame extends AstNode {
   readonly mode: "rows" | "range" | "groups";
   readonly start: FrameBound;
-  /** The last bound, which is always present: current row if the text has no BETWEEN. */
+  /**
+   * The end of the frame, which is always present: it is CURRENT ROW if the text has no BETWEEN.
+   */
   readonly end: FrameBound;
   readonly exclude?: "current row" | "group" | "ties" | undefined;
 }
 
 /**
- * Own: a bound of a frame. The first five types are in the order of their positions in a partition.
+ * A bound of a frame (extension). The first five types are in the order of their positions in a
+ * partition.
  */
 export interface FrameBound extends AstNode {
   readonly type:
@@ -403,14 +417,14 @@ export interface FrameBound extends AstNode {
   readonly offset?: Expr | undefined;
 }
 
-/** `EXTRACT(field FROM x)`, in which the field may be quoted. */
+/** The form `EXTRACT(field FROM x)`. The field may be quoted. */
 export interface ExprExtract extends AstNode {
   readonly type: "extract";
   readonly field: Name;
   readonly from: Expr;
 }
 
-/** `SUBSTRING(x FROM a FOR n)`. With commas, it is a call instead. */
+/** The form `SUBSTRING(x FROM a FOR n)`. With commas, it is a call instead. */
 export interface ExprSubstring extends AstNode {
   readonly type: "substring";
   readonly value: Expr;
@@ -418,7 +432,7 @@ export interface ExprSubstring extends AstNode {
   readonly for?: Expr | undefined;
 }
 
-/** `OVERLAY(x PLACING y FROM a FOR n)`. */
+/** The form `OVERLAY(x PLACING y FROM a FOR n)`. */
 export interface ExprOverlay extends AstNode {
   readonly type: "overlay";
   readonly value: Expr;
@@ -427,7 +441,10 @@ export interface ExprOverlay extends AstNode {
   readonly for?: Expr | undefined;
 }
 
-/** Own: `TRIM([side] [characters] FROM value)`; `trim(a)` and `trim(a, b)` are calls. */
+/**
+ * The form `TRIM([side] [characters] FROM value)` (extension). `trim(a)` and `trim(a, b)` are
+ * calls.
+ */
 export interface ExprTrim extends AstNode {
   readonly type: "trim";
   readonly side: "both" | "leading" | "trailing";

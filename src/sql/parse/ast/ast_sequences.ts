@@ -21,7 +21,7 @@ export interface AlterSequenceStatement extends AstNode {
   readonly name: QName;
   readonly ifExists?: true | undefined;
   readonly options: readonly SequenceOption[];
-  /** RENAME TO; there are no options then. */
+  /** The new name of RENAME TO. The statement then has no options. */
   readonly renamedTo?: Name | undefined;
 }
 
@@ -46,7 +46,9 @@ interface SequenceType extends AstNode {
 
 export interface SequenceNumber extends AstNode {
   readonly type: "cache" | "increment" | "maxvalue" | "minvalue" | "restart" | "start";
-  /** Decimal text; absent for NO MINVALUE, NO MAXVALUE, and RESTART without a number. */
+  /**
+   * The number as decimal text; absent for NO MINVALUE, NO MAXVALUE, and RESTART without a number.
+   */
   readonly value?: string | undefined;
 }
 
@@ -55,14 +57,14 @@ interface SequenceCycle extends AstNode {
   readonly cycles: boolean;
 }
 
-/** OWNED BY, with the column as the last part of the name. */
+/** OWNED BY. The last part of the written name is the column. */
 export interface SequenceOwned extends AstNode {
   readonly type: "owned by";
-  /** Absent for OWNED BY NONE. */
+  /** The column; absent for OWNED BY NONE. */
   readonly column?: { readonly table: QName; readonly name: Name } | undefined;
 }
 
-/** SEQUENCE NAME of an identity column. */
+/** The option SEQUENCE NAME of an identity column. */
 interface SequenceName extends AstNode {
   readonly type: "sequence name";
   readonly name: QName;

@@ -15,7 +15,7 @@ export type TopicDefinition =
 export type TopicChangeKind = "insert" | "update" | "delete";
 
 /**
- * A number or text in CONSUME and ACK, given as a literal or a parameter. Slots occur only in
+ * A number or string in CONSUME and ACK, given as a literal or a parameter. Slots occur only in
  * statements whose literals were lifted out for the plan cache, but these statements never use it.
  */
 export type TopicArgument = ExprLiteral | ExprParameter | ExprSlot;
@@ -42,7 +42,7 @@ export interface AlterTopicStatement extends AstNode {
 
 export type TopicAlteration = AddSource | DropSource | SetTopicOptions;
 
-/** `ADD SOURCE t ON op [WHERE e] [WITH (…)]`. */
+/** The clause `ADD SOURCE t ON op [WHERE e] [WITH (…)]`. */
 export interface AddSource extends AstNode {
   readonly type: "add source";
   readonly table: QName;
@@ -75,7 +75,7 @@ export interface ClearTopicStatement extends AstNode {
   readonly name: QName;
 }
 
-/** CONSUME. Absent members take the statement's defaults. */
+/** CONSUME. Absent members have the defaults of the statement. */
 export interface ConsumeStatement extends AstNode {
   readonly type: "consume";
   readonly topic: QName;
@@ -92,7 +92,7 @@ export interface AckStatement extends AstNode {
   readonly topic: QName;
   readonly group: TopicArgument;
   readonly partition?: TopicArgument | undefined;
-  /** Inclusive. */
+  /** The last acknowledged offset (inclusive). */
   readonly upTo?: TopicArgument | undefined;
   readonly offsets?: readonly TopicArgument[] | undefined;
 }

@@ -36,7 +36,7 @@ export interface AddLabel extends AstNode {
   readonly type: "add value";
   readonly label: LabelNode;
   readonly ifNotExists?: true | undefined;
-  /** Absent for the end of the order. */
+  /** The position of a new label; absent for the end of the order. */
   readonly place?: { readonly side: "before" | "after"; readonly neighbour: LabelNode } | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface DropTypeStatement extends AstNode {
   readonly cascade?: DropBehaviour | undefined;
 }
 
-/** DO with one definition, which changes nothing if it exists already. */
+/** DO with one definition. The statement changes nothing if the object already exists. */
 export interface DoStatement extends AstNode {
   readonly type: "do";
   readonly statement: TolerantDefinition;

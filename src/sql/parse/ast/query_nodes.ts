@@ -12,7 +12,7 @@ import type {
   Statement,
 } from "./ast.ts";
 
-/** The types of nodes that are queries, as a statement or inside an expression. */
+/** The types of nodes that are queries, whether as a statement or in an expression. */
 const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]>([
   "select",
   "values",
@@ -51,7 +51,7 @@ export function isQueryNode(node: Statement): node is QueryStatement {
   return isSelectNode(node) || isChangeNode(node);
 }
 
-/** Whether a statement changes rows: itself, or behind its WITH. */
+/** Whether a statement, or the statement after its WITH, changes rows. */
 export function isChanging(node: QueryStatement): boolean {
   return isChangeNode(node) || ("bind" in node && isChangeNode(node.in));
 }
@@ -64,7 +64,8 @@ export function changesRows(node: QueryStatement): boolean {
 }
 
 /**
- * Returns the statement that reads or writes rows: itself, or the one inside EXECUTE AS or EXPLAIN.
+ * Returns the statement that reads or writes rows: the statement itself, or the one inside EXECUTE
+ * AS or EXPLAIN.
  */
 export function rowsNode(node: Statement): QueryStatement | undefined {
   if (isQueryNode(node)) return node;
@@ -78,13 +79,13 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
   return undefined;
 }
 
-/** Returns a COPY TO, itself or inside EXECUTE AS. */
+/** Returns a COPY TO: the statement itself, or the one inside EXECUTE AS. */
 export function copyToNode(node: Statement): CopyToStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
   return inner.type === "copy to" ? inner : undefined;
 }
 
-/** Returns the source of a COPY FROM, itself or inside EXECUTE AS. */
+/** Returns the source of a COPY FROM: in the statement itself, or in the one inside EXECUTE AS. */
 export function copySourceNode(node: Statement): CopySourceStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
   return inner.type === "insert" && inner.insert.type === "copy source" ? inner.insert : undefined;

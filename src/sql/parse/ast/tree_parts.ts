@@ -82,7 +82,7 @@ export function sameTree(left: unknown, right: unknown): boolean {
   return keys.every((key) => key === "_location" || sameTree(one?.[key], other?.[key]));
 }
 
-/** The members of a list of literals that create its nodes. */
+/** The members of a list of literals that create nodes when they are read. */
 const VALUES_OF_LITERALS: ReadonlySet<string> = new Set(["expressions", "values"]);
 
 function holdsLiterals(part: object): boolean {

@@ -1,6 +1,6 @@
 /**
- * Prints any statement as text. The text parses to the same tree, except that secrets are masked,
- * so that displayed or logged text contains no secret.
+ * Prints any statement as text. Parsing the text gives the same tree, except that secrets are
+ * masked, so that text in messages and logs contains no secret.
  */
 import type {
   AdminStatement,
@@ -166,7 +166,8 @@ function simpleText(statement: SimpleStatement): string {
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // For SHOW NAMESPACES, SHOW STORAGES and similar statements, the type is the text.
+      // The type of SHOW NAMESPACES, SHOW STORAGES and similar statements is their text in lower
+      // case.
       return statement.type.toUpperCase();
   }
 }
@@ -258,7 +259,7 @@ function isQueryStatement(statement: Statement): statement is QueryStatement {
   return isSelectNode(statement) || isChangeNode(statement);
 }
 
-// Whether a statement changes definitions, which the first word of its type shows.
+// Whether a statement changes definitions. The first word of its type shows this.
 function isDefinition(statement: Statement): statement is DefinitionStatement {
   return /^(?:create|alter|drop|clear|comment) /.test(statement.type);
 }

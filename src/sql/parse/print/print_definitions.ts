@@ -120,7 +120,7 @@ function tableAsText(statement: CreateTableAsStatement): string {
   return `CREATE ${kindText(statement.kind)}TABLE ${table} AS ${queryText(query)}${end}`;
 }
 
-/** Returns the kind of a table as it stands before TABLE. */
+/** Returns the word for the kind of a table, as written before TABLE. */
 function kindText(kind: CreateTableStatement["kind"]): string {
   return kind === undefined ? "" : `${kind.toUpperCase()} `;
 }
@@ -273,7 +273,7 @@ function settingText({ name, value }: StorageSetting): string {
   return `${name.toUpperCase()} ${isSecret ? MASK : stringText(value)}`;
 }
 
-/** Returns the columns with each LIKE at its place among them. */
+/** Returns the columns, with each LIKE clause at its position among them. */
 function columnTexts({ columns, likes = [] }: CreateTableStatement): string[] {
   const likesAt = (after: number): string[] =>
     likes.filter((like) => like.after === after).map(likeText);

@@ -1,8 +1,8 @@
 /**
  * Prints expressions with as few parentheses as precedence allows, for plans, messages and stored
- * definitions. The text parses to the same tree.
+ * definitions. Parsing the text gives the same tree.
  *
- * The query printer imports this file, so it is passed as an argument.
+ * The query printer is passed as an argument, because it imports this file.
  */
 import { unreachable } from "../../../base/assert.ts";
 import type {
@@ -40,7 +40,7 @@ export function nameText(name: string): string {
   return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** `schema.name`. */
+/** Prints `schema.name`, or only `name` without a schema. */
 export function qnameText({ schema, name }: QName): string {
   return schema === undefined ? nameText(name) : `${nameText(schema)}.${nameText(name)}`;
 }
@@ -97,7 +97,7 @@ export function expressionText(expr: Expr, query: QueryPrinter): string {
   }
 }
 
-// Prints an expression without inner expressions; returns undefined for a query.
+// Prints an expression that has no inner expressions. Returns undefined for a query.
 function leafText(expr: Expr): string | undefined {
   switch (expr.type) {
     case "ref": {
@@ -201,7 +201,8 @@ function castText(
   return `CAST(${expressionText(inner, query)} AS ${dataTypeText(to)})`;
 }
 
-// Only names are subscripted without parentheses: `a[1]`, but `(ARRAY[1])[1]`.
+// Prints an expression before a subscript. Only names need no parentheses: `a[1]`, but
+// `(ARRAY[1])[1]`.
 function subscripted(
   { array, ofWhole }: { readonly array: Expr; readonly ofWhole?: boolean | undefined },
   query: QueryPrinter,
@@ -210,7 +211,8 @@ function subscripted(
   return isBare ? expressionText(array, query) : `(${expressionText(array, query)})`;
 }
 
-// A name before a dot would be read as a table name: `(t).c`, but `a[1].c`.
+// Prints an expression before a field. A name before a dot would be read as a table name, so it
+// gets parentheses: `(t).c`, but `a[1].c`.
 function rowText(row: Expr, query: QueryPrinter): string {
   const text = expressionText(row, query);
   return isQuery(row) || isPart(row) ? text : `(${text})`;
@@ -227,7 +229,8 @@ function operand(expr: Expr, power: number, query: QueryPrinter): string {
 
 function binaryText({ op, left, right, escape }: ExprBinary, query: QueryPrinter): string {
   const power = powerOfBinary(op);
-  // Comparison and LIKE do not chain, nor does IS in PostgreSQL. All others associate to the left.
+  // Comparison and LIKE do not chain, and in PostgreSQL neither does IS. All other operators
+  // associate to the left.
   const doesChain = power < POWER_IS || power > POWER_PREDICATE;
   const first = operand(left, doesChain ? power : power + 1, query);
   if ((op === "IN" || op === "NOT IN") && right.type === "list") {
@@ -247,7 +250,8 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     case "+":
     case "-": {
       const text = operand(inner, POWER_SIGN, query);
-      // A sign before digits would become part of the number, and two signs would begin a comment.
+      // A sign before digits would become part of the number, and two signs would begin a comment,
+      // so parentheses are needed.
       return /^[\d.+-]/.test(text) ? `${op}(${text})` : `${op}${text}`;
     }
     case "~":
@@ -334,9 +338,9 @@ function isQuery(expr: Expr): boolean {
   return expr.type === "select" || expr.type === "values";
 }
 
-// Words whose calls have no name that can be quoted.
+// Names of calls that are keywords, so that they cannot be quoted.
 const BARE_CALLS = new Set(["current_timestamp", "current_time", "localtime", "localtimestamp"]);
-// Types before a parenthesis with digits; a function of the same name needs quotes.
+// Types that may precede a parenthesis with digits. A function with such a name must be quoted.
 const TYPES_WITH_DIGITS = new Set(["interval", "time", "timestamp"]);
 const QUANTIFIERS = new Set(["any", "some", "all", "exists"]);
 
@@ -387,7 +391,7 @@ function overText(over: CallOver, query: QueryPrinter): string {
   return over.name === undefined ? windowText(over, query) : nameText(over.name.name);
 }
 
-/** `(base PARTITION BY … ORDER BY … frame)`. */
+/** Prints `(base PARTITION BY … ORDER BY … frame)`. */
 export function windowText(over: CallOver, query: QueryPrinter): string {
   const parts: string[] = [];
   if (over.base !== undefined) parts.push(nameText(over.base.name));
@@ -410,7 +414,7 @@ function boundText({ type, offset }: FrameBound, query: QueryPrinter): string {
   return `${text}${type.toUpperCase()}`;
 }
 
-/** `ORDER BY …`. */
+/** Prints `ORDER BY …`. */
 export function orderByText(sorts: readonly OrderByStatement[], query: QueryPrinter): string {
   const list = sorts.map(({ by, order, nulls }) => {
     const direction = order === undefined ? "" : ` ${order}`;

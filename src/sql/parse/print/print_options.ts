@@ -1,6 +1,4 @@
-/**
- * Prints `(name = value, …)` of WITH, SET and OPTIONS.
- */
+/** Prints `(name = value, …)` for WITH, SET and OPTIONS. */
 import type { OptionEntry } from "../ast/ast.ts";
 import { nameText } from "./print_expressions.ts";
 import { expressionToSql } from "./print_queries.ts";
@@ -8,7 +6,7 @@ import { expressionToSql } from "./print_queries.ts";
 /** The text that replaces every secret. */
 export const MASK = "'***'";
 
-/** `(name = value, …)`. */
+/** Prints `(name = value, …)`. */
 export function optionsText(options: readonly OptionEntry[]): string {
   return `(${options
     .map(({ name, value }) => {
@@ -18,7 +16,7 @@ export function optionsText(options: readonly OptionEntry[]): string {
     .join(", ")})`;
 }
 
-/** ` WITH (name = value, …)`, or nothing. */
+/** Prints ` WITH (name = value, …)`, or nothing if there are no options. */
 export function withOptions(options: readonly OptionEntry[] | undefined): string {
   return options === undefined ? "" : ` WITH ${optionsText(options)}`;
 }

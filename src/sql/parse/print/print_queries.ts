@@ -1,6 +1,4 @@
-/**
- * Prints queries and DML as text. The text parses to the same tree.
- */
+/** Prints queries and changes as text. Parsing the text gives the same tree. */
 import type {
   ColumnDefinition,
   CopyColumns,
@@ -89,7 +87,8 @@ function withText(query: WithStatement): string {
       materialized === undefined ? "" : materialized ? "MATERIALIZED " : "NOT MATERIALIZED ";
     return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryStatementText(statement)})${walkText(binding)}`;
   });
-  // An inner WITH needs parentheses, because two in a row are not a valid query.
+  // An inner WITH is printed in parentheses, because two WITH clauses in a row are not a valid
+  // query.
   const inner = queryStatementText(query.in);
   const body = "bind" in query.in ? `(${inner})` : inner;
   return `${query.type.toUpperCase()} ${bindings.join(", ")} ${body}`;
@@ -296,7 +295,7 @@ function insertText(statement: InsertStatement): string {
   return `${head}${over} ${insertedText(insert)}${conflict}${returningText(statement.returning)}`;
 }
 
-/** Prints all options of COPY that are present. */
+/** Prints all options of COPY that are set. */
 export function copyOptionsText(options: CopySettings): string {
   const { defaultText, delimiter, escape, format, header, nullText, quote } = options;
   const isCsv = format === "csv";

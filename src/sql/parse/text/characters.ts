@@ -1,4 +1,4 @@
-/** Properties of characters and character runs, shared by the lexer and the normaliser. */
+/** Classifies characters and sequences of characters, for the lexer and the normaliser. */
 
 /** Returns the offset of the quote that ends a string whose body starts at `from`, or -1. */
 export function closingQuote(text: string, from: number, backslashes: boolean): number {
@@ -15,7 +15,7 @@ export function closingQuote(text: string, from: number, backslashes: boolean): 
 
 /**
  * Returns the offset of the opening quote that continues a string whose previous part ended before
- * `from`.
+ * `from`, if there is one.
  */
 export function stringContinuation(text: string, from: number): number {
   let hasBreak = false;
@@ -77,7 +77,7 @@ export function isUnicodeSpace(code: number): boolean {
 
 /**
  * Returns a hint for a character that cannot begin a token, if a keyboard layout or a habit
- * explains it.
+ * explains the character.
  */
 export function hintOf(character: string): { readonly hint?: string } {
   if (character === "") return {};
@@ -86,7 +86,7 @@ export function hintOf(character: string): { readonly hint?: string } {
   return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
 }
 
-/** The advice for placeholders of other systems. */
+/** The advice on placeholders of other systems. */
 export const PARAMETER_ADVICE =
   "write parameters as $1, $2, … and send their values in order in params";
 

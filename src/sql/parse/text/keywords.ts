@@ -1,13 +1,13 @@
 /**
- * The keywords of the parser, and which of them may be names.
+ * The keywords of the parser, classified by whether they may be names.
  *
- * The classes are PostgreSQL's, so a name that needs quotes there also needs them here. A word that
- * is in no list is an ordinary name, which the parser compares with no keyword.
+ * The classes are the same as PostgreSQL's, so a name that needs quotes there also needs them here.
+ * A word that is in no list is an ordinary name.
  */
 import { defined } from "../../../base/assert.ts";
 import { WordTable } from "./word_table.ts";
 
-// Words that must be quoted to be names.
+// Words that have to be quoted when they are used as names.
 const RESERVED = [
   "all analyse analyze and any array as asc asymmetric both case cast check collate column",
   "constraint create current_catalog current_date current_role current_time current_timestamp",
@@ -18,13 +18,13 @@ const RESERVED = [
   "with",
 ] as const;
 
-// Words that may name functions and types, but not columns and tables.
+// Words that may be names of functions and types, but not of columns and tables.
 const FUNCTION_ONLY = [
   "authorization binary cross current_schema full ilike inner is isnull join left like natural",
   "notnull outer overlaps right similar tablesample verbose",
 ] as const;
 
-// Words that may name anything.
+// Words that may be the name of anything.
 const UNRESERVED = [
   "abort access ack action add after aggregate alter always at auto_increment backup before begin between bit breadth by call",
   "cache cascade char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
@@ -51,12 +51,12 @@ type Split<S extends string, Found extends string = never> = S extends `${infer 
   ? Split<Tail, Found | Head>
   : Found | S;
 
-/** A word that the parser compares with, in lower case. */
+/** A keyword, in lower case. */
 export type Keyword = Split<
   (typeof RESERVED)[number] | (typeof FUNCTION_ONLY)[number] | (typeof UNRESERVED)[number]
 >;
 
-// The classes of words; 0 for words that are in no list.
+// The classes of words. Words that are in no list have class 0.
 const Class = { ordinary: 0, functionOnly: 1, reserved: 2 } as const;
 
 const CLASS_OF = new Map<string, number>();
@@ -74,7 +74,7 @@ for (const [lists, wordClass] of [
 const WORDS = new WordTable([...CLASS_OF.keys()]);
 
 /**
- * Returns the keyword at [start, end) in lower case, or "" if the word with that hash is not a
+ * Returns the keyword at [start, end) in lower case, or "" if the word with the given hash is not a
  * keyword.
  */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
@@ -89,12 +89,12 @@ export function wordsOfClass(wordClass: Exclude<keyof typeof Class, "ordinary">)
     .toSorted();
 }
 
-/** Whether an unquoted word may name a column or a table. */
+/** Whether an unquoted word may be the name of a column or a table. */
 export function isNameWord(word: string): boolean {
   return word === "" || CLASS_OF.get(word) === Class.ordinary;
 }
 
-/** Whether an unquoted word may name a function. */
+/** Whether an unquoted word may be the name of a function. */
 export function isFunctionWord(word: string): boolean {
   return word === "" || CLASS_OF.get(word) !== Class.reserved;
 }

@@ -1,10 +1,10 @@
 /**
- * Splits a text into tokens, stored in parallel arrays without an object per token.
+ * Splits a text into tokens. They are stored in parallel arrays, without an object per token.
  *
  * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
  * are UTF-16 offsets into the whole text, even if only a part of it is read. The last token is
- * always `end`. A list of thousands of literals can be one token, whose rows `literal_list.ts`
- * reads.
+ * always `end`. A list of thousands of literals can be a single token; `literal_list.ts` reads its
+ * rows.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -30,48 +30,51 @@ import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
 import { escapeClauseEnd } from "./unicode_escapes.ts";
 import { foldIntoHash } from "./word_table.ts";
 
-/** The kinds of token. */
+/** The kinds of tokens. */
 export const Token = {
   end: 0,
   /** An unquoted word: a keyword, or a name to be folded. */
   word: 1,
-  /** `"name"`. */
+  /** A quoted name, such as `"name"`. */
   quoted: 2,
-  /** Digits, including the forms `0xff` and `1_000`. */
+  /** An integer, including the forms `0xff` and `1_000`. */
   integer: 3,
   /** A number with a point or an exponent. */
   numeric: 4,
-  /** A `'text'` whose value is the text between the quotes. */
+  /** A string `'text'` whose value is exactly the text between the quotes. */
   string: 5,
-  /** Any other string: with doubled quotes, `E'…'`, `$$…$$` or joined parts. */
+  /** Any other string: with doubled quotes, `E'…'`, `$$…$$` or several parts. */
   encodedString: 6,
-  /** `X'0aff'`. */
+  /** Bytes, such as `X'0aff'`. */
   bytes: 7,
-  /** `$1`. */
+  /** A parameter, such as `$1`. */
   parameter: 8,
   symbol: 9,
   /** All rows after VALUES or IN, if lists were requested and the rows are many plain literals. */
   literalList: 10,
-  /** The lines after `COPY … FROM STDIN;`. The token precedes that of the semicolon. */
+  /** The lines after `COPY … FROM STDIN;`. This token precedes the token of the semicolon. */
   copyData: 11,
 } as const;
 
-/** The tokens of a text. `words` has one entry for each; the other arrays may be longer. */
+/** The tokens of a text. `words` has one entry per token; the other arrays may be longer. */
 export interface LexedTokens {
   readonly text: string;
   readonly kinds: Uint8Array;
-  /** The keyword in lower case, or the symbol; "" for every other token. */
+  /** The keyword in lower case, or the symbol, of each token; "" for every other token. */
   readonly words: readonly string[];
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** The lists, one for each token of kind `literalList`. */
+  /** The lists of literals, one for each token of kind `literalList`. */
   readonly literalLists: readonly LiteralList[];
 }
 
-/** Each literal in excess of the lifted ones takes at least two characters. */
+/**
+ * The minimum length of a text that may contain a list: each literal beyond the lifted ones takes
+ * at least two characters.
+ */
 const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 
-/** `\restrict key` and `\unrestrict key`. */
+/** The psql commands `\restrict key` and `\unrestrict key`. */
 const RESTRICT = /\\(?:un)?restrict [A-Za-z0-9]+[ \t\r]*(?=\n|$)/y;
 
 /** The white space between a COPY and the first line of its data. */
@@ -83,9 +86,14 @@ const END_MARK = "\\.";
 const DATA_END = /\n\\\.(?=\r?(?:\n|$))/g;
 const ENDLESS_DATA = "the data of a COPY, which ends with a line of its own with \\.,";
 
-/** In most statements, the number of tokens is less than a third of the number of characters. */
+/**
+ * The assumed number of characters per token. Most statements have fewer tokens than this implies.
+ */
 const CHARS_PER_TOKEN = 3;
-/** A long text is mostly one list, which is one token, so a larger capacity would be wasted. */
+/**
+ * The maximum initial capacity. A long text usually consists of one list, which is a single token,
+ * so a larger capacity would be wasted.
+ */
 const CAPACITY_MAX_AT_START = 1024;
 const CAPACITY_MIN = 8;
 
@@ -99,8 +107,9 @@ const AMPERSAND = 38;
 const DOUBLE_QUOTE = 34;
 
 /**
- * Reads a text, treating each long list of plain literals as one token. A text that looks like such
- * a list may not be one, so a parse that does not take every list must be repeated without them.
+ * Reads a text, treating each long list of plain literals as one token. What looks like a list may
+ * be something else, so a parse that does not consume every list as a list must be repeated without
+ * lists.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
@@ -126,7 +135,7 @@ class Lexer implements LexedTokens {
   starts: Int32Array;
   ends: Int32Array;
   readonly literalLists: LiteralList[] = [];
-  /** The UTF-8 of the text; set if lists should be read as single tokens. */
+  /** The UTF-8 form of the text; set if lists should be read as single tokens. */
   utf8: Utf8Text | undefined;
   #position: number;
   readonly #limit: number;
@@ -200,7 +209,7 @@ class Lexer implements LexedTokens {
     this.#position = end;
   }
 
-  /** Reads a semicolon, and the lines of data that follow COPY FROM STDIN. */
+  /** Reads a semicolon and, after COPY FROM STDIN, the lines of data that follow it. */
   #endOfStatement(): void {
     const { text } = this;
     const end = this.#position + 1;
@@ -275,7 +284,7 @@ class Lexer implements LexedTokens {
     this.#push(Token.literalList, "", scanned.end);
   }
 
-  // Reads E'…' or X'…' with the opening quote at `quote`. There is no type for bit strings.
+  // Reads E'…' or X'…', whose opening quote is at `quote`. There is no type for bit strings.
   #prefixedString(quote: number): boolean {
     switch (this.text.charCodeAt(this.#position) | 32) {
       case 101: // e
@@ -303,7 +312,7 @@ class Lexer implements LexedTokens {
     }
   }
 
-  // Reads U&'…' or U&"…" with the opening quote at `quote`, and a following UESCAPE.
+  // Reads U&'…' or U&"…", whose opening quote is at `quote`, and a UESCAPE that follows.
   #unicodeEscaped(quote: number): boolean {
     const { text } = this;
     const limit = this.#limit;
@@ -413,7 +422,7 @@ class Lexer implements LexedTokens {
     this.#fail("INVALID_SQL", `"${found}" is not a number`, this.#position);
   }
 
-  // Reads $1 or $tag$…$tag$.
+  // Reads a parameter such as $1, or a string such as $tag$…$tag$.
   #dollar(): void {
     const { text } = this;
     let at = this.#position + 1;
@@ -493,7 +502,9 @@ class Lexer implements LexedTokens {
     this.#fail("INVALID_SQL", what, this.#position, hintOf(found));
   }
 
-  /** Skips a line with the command for psql that pg_dump writes around a dump. */
+  /**
+   * Skips a line with a psql command, which pg_dump writes at the beginning and the end of a dump.
+   */
   #skipsCommand(): boolean {
     const at = this.#position;
     if (at > 0 && this.text.charAt(at - 1) !== "\n") return false;
@@ -535,8 +546,8 @@ class Lexer implements LexedTokens {
   }
 }
 
-// Symbols of several characters, keyed by their first character, longest first. A symbol ends
-// before a comment that begins inside it.
+// Symbols of several characters by their first character, the longest first. A symbol ends before a
+// comment that begins inside it.
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
   "!~~* <<-> <->>",
@@ -547,7 +558,7 @@ for (const symbol of [
   SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
 }
 
-/** Returns the longest symbol of several characters at an offset, if any. */
+/** Returns the longest symbol of several characters at an offset, if there is one. */
 function longSymbolAt(text: string, at: number): string | undefined {
   for (const symbol of SYMBOLS.get(text.charCodeAt(at)) ?? []) {
     if (text.startsWith(symbol, at) && !startsComment(text, at + symbol.length - 1)) return symbol;
@@ -555,7 +566,7 @@ function longSymbolAt(text: string, at: number): string | undefined {
   return undefined;
 }
 
-// Whether "/*" or "--" starts at `at`, so that an operator must end before it.
+// Whether a comment starts at `at` ("/*" or "--"), so that an operator must end before it.
 function startsComment(text: string, at: number): boolean {
   return text.startsWith("/*", at) || text.startsWith("--", at);
 }

@@ -2,10 +2,10 @@
  * Reads a long VALUES list of plain literals directly from the bytes of the text. It records the
  * range and kind of each cell and creates no token or string.
  *
- * The scanner knows the usual contents of bulk loads but gives up at anything else (a parameter, a
+ * The scanner supports the usual contents of bulk loads, and stops at anything else (a parameter, a
  * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of a different
- * length). The ordinary parser then reads the list and reports faults. Text that the scanner
- * accepts must therefore mean the same to both.
+ * length). The ordinary parser then reads the list and reports errors. Text that the scanner
+ * accepts must therefore have the same meaning for both.
  *
  * Loading rows of plain literals as columns, from the text to the memtable, takes a quarter of the
  * time.
@@ -26,20 +26,22 @@ const NONE = -1;
 const CELLS_MIN = 128;
 
 /**
- * Larger columns are discarded when their list ends. At nine bytes a cell, this is half a megabyte.
+ * The maximum number of cells of columns that are kept for the next list. At nine bytes per cell,
+ * this is half a megabyte.
  */
 const CELLS_KEPT_MAX = 65_536;
 
-/** From this size on, a list grows by doubling. */
+/** The number of cells from which a list grows by doubling. */
 const CELLS_MANY = 65_536;
 
 /**
- * The growth factor for shorter lists. The length of the text is not a guide: the text may contain
- * thousands of short lists, each of which would then get capacity for all.
+ * The growth factor for shorter lists. The initial capacity does not follow the length of the text,
+ * because a text may contain thousands of short lists, each of which would then get the capacity
+ * for all.
  */
 const GROWTH = 8;
 
-/** Up to this length, a loop is faster than the search call. */
+/** The maximum distance at which a loop finds a byte faster than the search call. */
 const NEAR_BYTES_MAX = 16;
 
 const NEWLINE = 10;
@@ -60,7 +62,7 @@ interface CellWord {
   readonly kind: number;
 }
 
-/** Words that can be cells, indexed by their first letter. */
+/** Words that can be cells, by their first letter. */
 const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const letter = String.fromCharCode(code);
   const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
@@ -74,7 +76,10 @@ const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_,
 export class Utf8Text {
   readonly text: string;
   #bytes: Buffer | undefined;
-  /** An offset in units. Together with the offset in bytes, it marks the latest position. */
+  /**
+   * An offset in UTF-16 units. Together with the offset in bytes, it marks the position that was
+   * converted last.
+   */
   #unit = 0;
   #byte = 0;
 
@@ -85,7 +90,7 @@ export class Utf8Text {
     this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
-  /** The UTF-8 bytes; undefined for a text with half a surrogate pair, which has no UTF-8 form. */
+  /** The UTF-8 bytes; undefined for a text with an unpaired surrogate, which has no UTF-8 form. */
   get bytes(): Buffer | undefined {
     if (this.#bytes !== undefined) return this.#bytes;
     const bytes = Buffer.from(this.text, "utf8");
@@ -106,7 +111,10 @@ export class Utf8Text {
     return this.#byte;
   }
 
-  /** Converts an offset in bytes, not before the previous one, to an offset in the text. */
+  /**
+   * Converts an offset in bytes to an offset in the text. The offset must not be less than the
+   * previous one.
+   */
   unitAt(byte: number): number {
     assert(byte >= this.#byte, "offsets are asked for in ascending order");
     this.#unit += this.#isAscii
@@ -126,7 +134,7 @@ function unitCount(bytes: Uint8Array, start: number, end: number): number {
   return textIn(bytes, "utf8", start, end).length;
 }
 
-/** Decodes some bytes, which are no longer a Buffer after a transfer to another thread. */
+/** Decodes some bytes. After a transfer to another thread, they are no longer a Buffer. */
 export function textIn(
   bytes: Uint8Array,
   encoding: "latin1" | "utf8",
@@ -139,7 +147,8 @@ export function textIn(
 }
 
 /**
- * Reads the rows after VALUES, which ends at offset `from`. Returns undefined for unknown contents.
+ * Reads the rows after VALUES, which ends at offset `from`. Returns undefined for unsupported
+ * contents.
  */
 export function scanLiteralList(source: Utf8Text, from: number): ScannedList | undefined {
   const { bytes } = source;
@@ -150,14 +159,16 @@ export function scanLiteralList(source: Utf8Text, from: number): ScannedList | u
 }
 
 /**
- * Reads `( literal, … )` after offset `from` as a column. Returns undefined for unknown contents.
+ * Reads `( literal, … )` after offset `from` as a column. Returns undefined for unsupported
+ * contents.
  */
 export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | undefined {
   return scanColumn(source, { from, open: OPEN, close: CLOSE });
 }
 
 /**
- * Reads `[ literal, … ]` after offset `from` as a column. Returns undefined for unknown contents.
+ * Reads `[ literal, … ]` after offset `from` as a column. Returns undefined for unsupported
+ * contents.
  */
 export function scanLiteralElements(source: Utf8Text, from: number): ScannedList | undefined {
   return scanColumn(source, { from, open: OPEN_BRACKET, close: CLOSE_BRACKET });
@@ -178,15 +189,15 @@ function scanColumn(
 }
 
 /**
- * Checks that the bytes of a list are still available before its cells are read. Once the request's
- * bytes have been freed with its response, every cell would be empty.
+ * Asserts that the bytes of a list are still available before its cells are read. After the
+ * response, the bytes of the request are released, and every cell would be empty.
  */
 export function assertHeld({ bytes }: LiteralList): void {
   assert(bytes.length > 0, "a list is read before the text that it lies in is given back");
 }
 
 /**
- * Returns the digits of a number with its sign, or the value of a string, or "" for any other cell.
+ * Returns the digits of a number with its sign, the value of a string, or "" for any other cell.
  */
 export function literalText(list: LiteralList, cell: number): string {
   assertHeld(list);
@@ -208,7 +219,8 @@ export function literalText(list: LiteralList, cell: number): string {
   }
 }
 
-// The scanner accepts no escape that could be invalid.
+// Reports a cell that cannot be decoded. This never happens, because the scanner accepts only valid
+// escapes.
 function unreadable(): never {
   throw new TypeError("a scanned string can be decoded");
 }
@@ -229,8 +241,8 @@ interface CellColumns {
 
 /**
  * The buffer for the next list. A list is scanned in one tick, and a copy of its exact size is
- * passed on, so all lists can share one buffer. New memory for each list would cost more than the
- * copy.
+ * returned, so all lists can share one buffer. Allocating memory for each list would cost more than
+ * the copy.
  */
 let desk: CellColumns = cellColumns(CELLS_MIN);
 
@@ -307,7 +319,7 @@ class LiteralScanner {
       at += 1;
       if (bytes[at] === SPACE) at += 1;
       code = bytes[at] ?? 0;
-      // Most lists have no extra white space, so the call is rarely needed.
+      // Most lists have no extra white space, so the call is rarely necessary.
       if (code <= SPACE || code === MINUS) {
         at = skipSpace(bytes, at);
         code = bytes[at] ?? 0;
@@ -328,8 +340,8 @@ class LiteralScanner {
   }
 
   /**
-   * Stores the kind of the cell that begins here and returns the cell's end. The columns must have
-   * room for it.
+   * Stores the kind of the cell that begins here, and returns the end of the cell. The columns must
+   * have capacity for it.
    */
   #cell(at: number, code: number): number {
     if (code === QUOTE) return this.#string(at);
@@ -354,7 +366,10 @@ class LiteralScanner {
     return end + 1;
   }
 
-  /** Reads E'…' whose only escapes have one character, because such escapes are always valid. */
+  /**
+   * Reads a string E'…' in which every escape has one character, because such escapes are always
+   * valid.
+   */
   #escapedString(quote: number): number {
     const bytes = this.#bytes;
     if (bytes[quote] !== QUOTE) return NONE;
@@ -441,7 +456,9 @@ function skipDigits(bytes: Buffer, from: number): number {
   return at;
 }
 
-/** Whether the word appears at an offset, in any case. The character after it is not checked. */
+/**
+ * Whether the word occurs at an offset, in any case. The character after the word is not checked.
+ */
 function isWordAt(bytes: Buffer, word: Buffer, at: number): boolean {
   for (let index = 0; index < word.length; index += 1) {
     if (((bytes[at + index] ?? 0) | SPACE) !== word[index]) return false;

@@ -1,6 +1,6 @@
 /**
- * Presents lists of literals in the form of ordinary nodes, created on demand. Code that needs only
- * the values never creates them.
+ * Presents lists of literals as ordinary nodes, which are created on demand. Code that needs only
+ * the values never creates the nodes.
  */
 
 import {
@@ -53,7 +53,7 @@ export function listOfLiterals(
 function rowsOf(list: LiteralList): Expr[][] {
   const { bytes, columnCount, rowCount, starts } = list;
   const rows: Expr[][] = [];
-  // Cells are in order, so one pass over the text is enough to convert all offsets.
+  // Cells are in order, so one pass over the text is sufficient to convert all offsets.
   let byte = 0;
   let unit = 0;
   for (let row = 0; row < rowCount; row += 1) {

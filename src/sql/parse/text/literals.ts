@@ -8,11 +8,12 @@ import { decodeUnicode } from "./unicode_escapes.ts";
 const BACKSLASH = 92;
 
 /**
- * No SQL number has more digits in any radix, and decoding a text of a million digits takes 3 s.
+ * The maximum number of digits of an integer with a radix prefix. No SQL number has more digits,
+ * and decoding a million digits would take 3 s.
  */
 const RADIX_DIGITS_MAX = 1024;
 
-/** Throws INVALID_SQL. The parser supplies it, because it knows the statement. */
+/** Throws INVALID_SQL. The parser supplies this function, because it knows the statement. */
 export type Fail = (what: string, position: number) => never;
 
 /** The range of a token in a text. */
@@ -48,7 +49,7 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-// Decodes the body of E'…': C escapes, \uXXXX, and bytes (\x41, \101) if they form characters.
+// Decodes the body of E'…': C escapes, \uXXXX, and bytes (\x41, \101), which must form characters.
 function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   const failEscape = (position: number, found: string, expected: string): never =>
     fail(`the string contains ${found}, but should contain ${expected}`, position);
@@ -87,7 +88,10 @@ function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   return value;
 }
 
-/** Returns the decimal text of an integer token at `position`, without `_` and radix prefix. */
+/**
+ * Returns the decimal text of an integer token at `position`, without `_` and without a radix
+ * prefix.
+ */
 export function integerText(source: string, position: number, fail: Fail): string {
   const second = source.charCodeAt(1) | 32;
   if (second === 120 || second === 111 || second === 98) {

@@ -1,11 +1,11 @@
 /**
- * Computes the key of the plan cache: a statement without the literals that do not shape its plan.
+ * Computes the key of the plan cache: a statement without the literals that do not affect its plan.
  *
- * It makes one pass over the characters, without tokens. Sharing a scanner with the lexer was
- * tried: it took 20 to 45 % longer and saved only 23 lines.
+ * It makes one pass over the characters, without tokens. A scanner that was shared with the lexer
+ * took 20 to 45 % longer and saved only 23 lines.
  *
- * Literals are lifted only where values vary and the plan is the same for all of them: in WHERE,
- * ON, SET, VALUES, LIMIT, OFFSET. They stay in the select list (where their type is that of the
+ * Literals are lifted only where values vary and every value has the same plan: in WHERE, ON, SET,
+ * VALUES, LIMIT, OFFSET. They stay in the select list (where they determine the type of the
  * result), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal `f('day', x)`), in
  * FROM, in sizes of types and in typed literals. When in doubt, a literal stays: the key is then
  * longer, but never wrong.
@@ -22,12 +22,15 @@ import { IS_WORD_PART } from "./token_starts.ts";
 import { foldIntoHash, WordTable } from "./word_table.ts";
 
 /**
- * The literals of a statement with more are not lifted, because each number of literals would
- * require a separate key.
+ * The maximum number of lifted literals. In a statement with more literals, none is lifted, because
+ * each number of literals would require a separate key.
  */
 export const LIFTED_LITERALS_MAX = 64;
 
-/** A text in which more literals stay is a list, which is cheaper to read than to cache. */
+/**
+ * The maximum number of literals that stay in a key. A text with more of them is a list, which is
+ * cheaper to read than to cache.
+ */
 const KEPT_LITERALS_MAX = 500;
 
 /** A literal that was lifted out. */
@@ -37,7 +40,7 @@ export interface SlotLiteral {
   readonly text: string;
   /** The offset of the literal in the text of the request. */
   readonly start: number;
-  /** The precision; present for kind numeric, whose type is DECIMAL(precision, scale). */
+  /** The precision; present only for kind numeric, whose type is DECIMAL(precision, scale). */
   readonly precision?: number | undefined;
   readonly scale?: number | undefined;
 }
@@ -45,8 +48,7 @@ export interface SlotLiteral {
 /** A statement and its literals. */
 export interface NormalizedStatement {
   /**
-   * The statement without the lifted literals, but with the properties of the literals that shape
-   * the plan.
+   * The text without the lifted literals, but with the properties of literals that affect the plan.
    */
   readonly key: string;
   readonly literals: readonly SlotLiteral[];
@@ -72,23 +74,23 @@ const INT_DIGITS_MAX = "2147483647";
 const BIGINT_DIGITS_MAX = "9223372036854775807";
 const DECIMAL_DIGITS_MAX = 38;
 
-/** The effect of a word on the literals that follow it at the same depth of parentheses. */
+/** The effects of a word on the literals that follow it at the same depth of parentheses. */
 const Effect = {
   none: 0,
-  /** Literals are lifted after this word. */
+  /** Literals after this word are lifted. */
   lift: 1,
-  /** Literals stay after this word. */
+  /** Literals after this word stay. */
   keep: 2,
   /** An operator or separator written as a word: a string after it is not a typed literal. */
   operator: 3,
   /**
-   * A type: sizes in parentheses after it stay, as does everything that determines the digits of a
-   * result.
+   * A type. Sizes in parentheses after it stay, and so does every literal that determines the
+   * precision or scale of a result.
    */
   type: 4,
   /** The word begins a statement whose literals may be lifted. */
   begin: 5,
-  /** Literals stay up to the DO of ON CONFLICT, because they tell which index is meant. */
+  /** Literals stay up to the DO of ON CONFLICT, because they determine the index that is meant. */
   target: 6,
   /** The word ends the target of ON CONFLICT. */
   action: 7,
@@ -126,23 +128,23 @@ const WORDS = new WordTable([...EFFECT_OF.keys()]);
 /** The effect of each word, indexed as in `WORDS`. */
 const EFFECTS: Uint8Array = Uint8Array.from(EFFECT_OF.values());
 
-/** Words that may begin a statement with a plan, in addition to those of `Effect.begin`. */
+/** Words, besides those with `Effect.begin`, that may begin a statement with a plan. */
 const QUERY_STARTS: ReadonlySet<number> = indexesOf("select with values");
 
-/** Words after which ON and WHERE do not begin a condition of their own. */
+/** Words after which ON and WHERE do not begin a separate condition. */
 const PLAIN_BEFORE: ReadonlySet<number> = indexesOf("distinct filter");
 
 function indexesOf(words: string): ReadonlySet<number> {
   return new Set(words.split(" ").map((word) => WORDS.words.indexOf(word)));
 }
 
-// The kind of the preceding token.
+// The kinds of the preceding token.
 const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
 
 /**
- * Reads the first statement of `text`. Returns undefined if the statement does not merit a cached
- * plan (definitions and administration, an empty statement, too many literals), or if only the
- * parser can understand it.
+ * Reads the first statement of `text`. Returns undefined if a cached plan would not pay off (for
+ * definitions, administration, an empty statement or too many literals), or if only the parser can
+ * understand the statement.
  */
 export function normalizeStatement(text: string): NormalizedStatement | undefined {
   return new Normalizer(text).run();
@@ -154,7 +156,8 @@ class Normalizer {
   readonly #literals: SlotLiteral[] = [];
   #keptCount = 0;
   #key = "";
-  // The offset of the first text not yet copied into the key, or -1 before the first token.
+  // The offset of the first part of the text that has not been copied to the key, or -1 before the
+  // first token.
   #copied = -1;
   #start = 0;
   #end = 0;
@@ -187,7 +190,7 @@ class Normalizer {
       if (!this.#token(code)) return undefined;
       if (this.#position > limit) return undefined;
     }
-    // An open parenthesis at the end is a fault that the parser explains.
+    // An open parenthesis at the end is an error, which the parser explains.
     if (this.#copied === -1 || this.#outerLifts.length > 0) return undefined;
     this.#key += text.slice(this.#copied, this.#end);
     return {
@@ -199,7 +202,7 @@ class Normalizer {
     };
   }
 
-  // Takes one token. Returns false if only the parser can understand it.
+  // Reads one token. Returns false if only the parser can understand it.
   #token(code: number): boolean {
     let isFine: boolean;
     if (isWordStart(code)) isFine = this.#word();
@@ -231,10 +234,10 @@ class Normalizer {
       end += 1;
       code = end < text.length ? text.charCodeAt(end) : 0;
     } while (code < 128 && IS_WORD_PART[code] === 1);
-    // E'…', X'…' and B'…' stay as written.
+    // Strings of the forms E'…', X'…' and B'…' stay as they are.
     if (end - position === 1) {
       if (code === 39) return this.#prefixedString(end);
-      // U&'…' and U&"…" are left to the parser.
+      // Tokens of the forms U&'…' and U&"…" are left to the parser.
       if (code === 38 && isQuote(text.charCodeAt(end + 1))) return false;
     }
     const word = WORDS.indexAt(text, position, end, hash);
@@ -244,7 +247,7 @@ class Normalizer {
     this.#wordBefore = word;
     switch (effect) {
       case Effect.lift:
-        // The condition of FILTER is part of a call that may have to equal another call.
+        // The condition of FILTER is part of a call, which may have to equal another call.
         this.#lifts = !(this.#isInTarget || PLAIN_BEFORE.has(wordBefore));
         return this.#take(end, Before.operator);
       case Effect.keep:
@@ -284,7 +287,7 @@ class Normalizer {
     return true;
   }
 
-  // Takes a literal that shapes the plan or might do so.
+  // Reads a literal that affects the plan or might affect it.
   #keep(end: number): boolean {
     this.#keptCount += 1;
     return this.#keptCount <= KEPT_LITERALS_MAX && this.#take(end, Before.value);
@@ -301,7 +304,7 @@ class Normalizer {
       end += 1;
       while (isDigit(text.charCodeAt(end))) end += 1;
     }
-    // 1e3, 0xff and 1_000 are too rare to be lifted.
+    // Numbers such as 1e3, 0xff and 1_000 are too rare to be lifted.
     if (isWordPart(text.charCodeAt(end))) {
       while (isWordPart(text.charCodeAt(end)) || isExponentSign(text, end)) end += 1;
       return this.#take(end, Before.value);
@@ -345,13 +348,13 @@ class Normalizer {
       end = text.indexOf("'", end + 2);
     }
     if (end === -1) return false;
-    // After a name, a string is a typed literal; after a string, it continues that string.
+    // After a name, a string is a typed literal. After a string, it continues that string.
     if (!this.#lifts || this.#before !== Before.operator) {
       return this.#before !== Before.value && this.#keep(end + 1);
     }
     if (continuesBehind(text, end + 1)) return false;
     const body = text.slice(start + 1, end);
-    // No text may contain this character; the parser reports it.
+    // No text may contain NUL; the parser reports it.
     if (body.includes("\u0000")) return false;
     return this.#lift(end + 1, STRING_KEY, {
       kind: "string",
@@ -370,7 +373,7 @@ class Normalizer {
     return end !== -1 && this.#take(end + 1, Before.word);
   }
 
-  // Takes $1. Dollar-quoted strings are left to the parser.
+  // Reads a parameter such as $1. Dollar-quoted strings are left to the parser.
   #parameter(): boolean {
     let end = this.#position + 1;
     while (isDigit(this.#text.charCodeAt(end))) end += 1;
@@ -439,8 +442,9 @@ function skipNumber(text: string, from: number): number {
   return at;
 }
 
-// Returns the type of an integer literal. 2147483648 is BIGINT, but -2147483648 is INT, so this
-// literal stays. The same holds for 9223372036854775808. Larger integers are DECIMAL.
+// Returns the type of an integer literal. Returns undefined for 2147483648, which is a BIGINT but
+// an INT after a minus sign, and likewise for 9223372036854775808; these literals stay. Larger
+// integers are DECIMAL.
 function integerKind(digits: string): "integer" | "bigint" | undefined {
   const leading = digits.startsWith("0") ? (/^0*/.exec(digits)?.[0].length ?? 0) : 0;
   const length = digits.length - leading;
@@ -456,14 +460,14 @@ function integerKind(digits: string): "integer" | "bigint" | undefined {
     : undefined;
 }
 
-// Returns the precision of a DECIMAL literal with a point. Its scale is the number of digits after
+// Returns the precision of a DECIMAL literal with a point. The scale is the number of digits after
 // the point.
 function decimalPrecision(digits: string, scale: number): number {
   const whole = digits.slice(0, digits.indexOf(".")).replace(/^0+/, "");
   return Math.max(whole.length + scale, 1);
 }
 
-// Whether a string continues after white space, or a comment might hide its continuation.
+// Whether a string continues after white space, or a comment may hide the continuation.
 function continuesBehind(text: string, from: number): boolean {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);

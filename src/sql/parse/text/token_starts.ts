@@ -1,10 +1,9 @@
 /**
- * Tables of what an ASCII character can begin. The lexer looks up each token once.
- *
- * The tables are filled when the module is loaded and never change.
+ * Tables of the tokens that each ASCII character can begin. The lexer looks up each token once. The
+ * tables are filled when the module is loaded, and never change.
  */
 
-/** The kinds of token that a character can begin. */
+/** The kinds of tokens that a character can begin. */
 export const Start = {
   bad: 0,
   space: 1,
@@ -14,18 +13,18 @@ export const Start = {
   doubleQuote: 5,
   dollar: 6,
   dot: 7,
-  /** A symbol of one character that cannot begin a longer one. */
+  /** A symbol of one character that cannot begin a longer symbol. */
   single: 8,
   operator: 9,
 } as const;
 
-/** A {@linkcode Start} for each code below 128. */
+/** For each character code below 128, the {@linkcode Start} that it represents. */
 export const STARTS: Uint8Array = new Uint8Array(128);
 
 /** Contains 1 for each character code below 128 that can continue a word. */
 export const IS_WORD_PART: Uint8Array = new Uint8Array(128);
 
-/** One-character symbols by their code below 128; empty for other codes. */
+/** The one-character symbols, indexed by their code below 128; empty for other codes. */
 export const SINGLE: string[] = Array.from({ length: 128 }, () => "");
 
 function mark(characters: string, start: number): void {

@@ -1,6 +1,6 @@
 /**
- * Strings and names that specify characters by number: `U&'d\0061t\+000061'` and `U&"…"`, with an
- * optional UESCAPE that replaces the backslash.
+ * Decodes strings and names that specify characters by number: `U&'d\0061t\+000061'` and `U&"…"`.
+ * An optional UESCAPE replaces the backslash by another character.
  */
 
 import { closingQuote, stringContinuation } from "./characters.ts";
