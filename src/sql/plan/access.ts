@@ -1,10 +1,10 @@
 /**
- * Chooses how to read a table, based on conditions that fix its primary key or bound single
+ * Chooses how to read a table, based on conditions that determine its primary key or bound single
  * columns.
  *
  * The keys that a condition lists are looked up if there are fewer of them than rows: a lookup
- * takes 5 µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is applied
- * afterwards in any case, so the list may contain too many keys, but never too few.
+ * takes 5 µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is always
+ * tested afterwards, so the list may contain too many keys, but never too few.
  *
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
@@ -23,21 +23,21 @@ import type { Condition } from "./conditions.ts";
 import type { KeyPart, PlannedRange, SoughtKeys } from "./plan.ts";
 
 export interface TableAccess {
-  /** The lookup of a single row, if the conditions fix the whole primary key. */
+  /** The lookup of a single row, if the conditions determine the whole primary key. */
   readonly lookup: KeyAccess | undefined;
-  /** The possible keys of rows, if the conditions list them. */
+  /** The keys that rows may have, if the conditions list them. */
   readonly sought: SoughtKeys | undefined;
   /** The alternative values of the first key column. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
-  /** Bounds of text columns. */
+  /** Bounds of columns of strings. */
   readonly textRanges: readonly PlannedRange[];
 }
 
 export interface KeyAccess {
   /** The key values, in key order. */
   readonly key: readonly BoundExpression[];
-  /** The conditions that the key expresses. A row found by the key satisfies them. */
+  /** The conditions that the key implies: every row found by the key satisfies them. */
   readonly said: readonly Condition[];
 }
 
@@ -84,7 +84,7 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): T
   return { lookup, sought, prefix: prefixOf(primaryKey, conditions), ranges, textRanges };
 }
 
-/** A single value is handled as a range, so no list is needed. */
+/** A single value is handled as a range, so it needs no list. */
 function prefixOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
@@ -99,15 +99,12 @@ function prefixOf(
 const ROWS_PER_KEY = 100;
 
 /**
- * The maximum number of keys for a table with many owners, because the number of the caller's rows
- * is unknown before the run.
+ * The maximum number of keys to look up in a table with many owners. The number of the caller's
+ * rows is unknown before the run.
  */
 const OWN_KEYS_MAX = 32;
 
-/**
- * The maximum number of keys to look up, however large the table, because no budget covers their
- * memory.
- */
+/** The maximum number of keys to look up in any table, because no budget covers their memory. */
 const KEYS_MAX = 65_536;
 
 /** Whether looking up this many keys is less work than reading a table. */
@@ -142,9 +139,9 @@ function productOf(parts: readonly KeyPart[]): number {
   );
 }
 
-/** Describes the index or primary key that is searched for the keys. */
+/** The index or primary key in which the keys are looked up. */
 interface KeyUse {
-  /** Whether it contains keys with NULL, as an index does, unlike a primary key. */
+  /** Whether the index contains keys with NULL. A primary key does not. */
   readonly findsNull?: boolean;
 }
 
@@ -191,7 +188,7 @@ function keysOfAlternatives(
   if (expression.kind !== "or") return undefined;
   const keys: (readonly KeyPart[])[] = [];
   for (const alternative of expression.operands) {
-    // A list of rows may itself be one of the alternatives.
+    // An alternative may itself be a list of rows.
     const inner =
       alternative.kind === "row in" ? keysOfRows(alternative, primaryKey, parts) : undefined;
     if (inner !== undefined) {
@@ -207,7 +204,7 @@ function keysOfAlternatives(
   return keys;
 }
 
-/** Each row of the list gives one value for each column. */
+/** Returns the keys of a list of rows. Each row gives one value for each column. */
 function keysOfRows(
   { operands, rows }: Extract<BoundExpression, { kind: "row in" }>,
   primaryKey: readonly number[],
@@ -305,7 +302,7 @@ function keyAccessOf(
   return { key, said };
 }
 
-/** Returns `column = value` with the stored column, or undefined for every other form. */
+/** Returns `column = value` with the stored column, or undefined for any other form. */
 export function equalityIn(
   condition: BoundExpression,
 ): { columnId: number; value: BoundExpression } | undefined {
@@ -313,7 +310,7 @@ export function equalityIn(
   return bound?.operator === "=" ? { columnId: bound.columnId, value: bound.value } : undefined;
 }
 
-/** Returns the comparison of a stored column with a value, or undefined for every other form. */
+/** Returns the comparison of a stored column with a value, or undefined for any other form. */
 export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   if (condition.kind !== "compare") return undefined;
   const { left, operator, right } = condition;
@@ -328,7 +325,7 @@ export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   return undefined;
 }
 
-/** The maximum number of alternatives that are compared with each other. */
+/** The maximum number of alternatives in which bounds are searched. */
 const ALTERNATIVES_MAX = 8;
 
 /**
@@ -359,12 +356,12 @@ function rangesOfAlternatives(
   });
 }
 
-/** Functions and operators that test how a text begins. */
+/** Functions and operators that test the beginning of a string. */
 const BEGINNINGS: ReadonlySet<string> = new Set(["starts_with", "^@"]);
 
 /**
- * Returns a range for `column LIKE pattern`, where the pattern's fixed prefix bounds the column,
- * and for `starts_with(column, beginning)`.
+ * Returns a range for `column LIKE pattern`, if the pattern has a fixed prefix, and for
+ * `starts_with(column, beginning)`.
  */
 export function beginningIn(condition: BoundExpression): PlannedRange | undefined {
   if (condition.kind !== "call") return undefined;
@@ -378,7 +375,7 @@ export function beginningIn(condition: BoundExpression): PlannedRange | undefine
   return isPlain ? { ...open, beginning: value } : { ...open, like: value };
 }
 
-/** Returns the column in a comparison. */
+/** Returns the id of the column in a comparison. */
 export function storedColumnId(expression: BoundExpression): number | undefined {
   const compared = withoutIdleCast(expression);
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;

@@ -2,9 +2,9 @@
  * Tracks the conditions of WHERE and ON while a block is planned: the columns that each condition
  * reads, and the columns that untested conditions still need.
  *
- * A condition is analysed once, however many joins could test it. It is open from when the block's
- * readers are registered until the plan tests it. A column that no open condition and no other
- * clause reads is dropped from the plan at that point.
+ * A condition is analysed once, however many joins could test it. It is open from the time when the
+ * block's readers are registered until the plan tests it. A column that no open condition and no
+ * other clause reads is then dropped from the plan.
  *
  * This halves the planning time for a new join shape and avoids quadratic time for thousands of
  * conditions.
@@ -14,7 +14,7 @@ import { isVolatileItself, someChild } from "../bind/walk.ts";
 
 export interface Condition {
   readonly expression: BoundExpression;
-  /** The columns that the condition reads, without duplicates. */
+  /** The distinct columns that the condition reads. */
   readonly columnIds: readonly number[];
   /**
    * Whether the condition may be tested lower in the plan. Volatile conditions and those without
@@ -22,10 +22,10 @@ export interface Condition {
    */
   readonly canMove: boolean;
   /**
-   * Whether the condition contains a constant, so that part of it may be computed before the run.
+   * Whether the condition contains a constant. If so, a part of it may be computed before the run.
    */
   readonly holdsConstant: boolean;
-  /** Whether the condition counts as a reader of its columns. */
+  /** Whether the condition still counts as a reader of its columns. */
   isOpen: boolean;
 }
 
@@ -37,14 +37,17 @@ export function conditionOf(expression: BoundExpression): Condition {
   return { expression, columnIds, canMove, holdsConstant, isOpen: false };
 }
 
-/** The properties found so far in an expression. */
+/** The properties of an expression that have been found so far. */
 interface FoundProperties {
   readonly columnIds: number[];
   holdsConstant: boolean;
   isVolatile: boolean;
 }
 
-/** Visits the whole expression, because the test never succeeds. */
+/**
+ * Records the columns that an expression reads. The test always returns false, so the walk visits
+ * the whole expression.
+ */
 function addRead(expression: BoundExpression, into: FoundProperties): boolean {
   if (expression.kind === "column") {
     const { id } = expression.column;
@@ -81,7 +84,9 @@ export class ColumnReaders {
     for (const id of condition.columnIds) this.#openCounts.set(id, this.#countOf(id) + 1);
   }
 
-  /** Called where the plan tests these conditions. Conditions that are not open change nothing. */
+  /**
+   * Records that the plan has tested these conditions. Conditions that are not open are ignored.
+   */
   close(conditions: readonly Condition[]): void {
     for (const condition of conditions) {
       if (!condition.isOpen) continue;

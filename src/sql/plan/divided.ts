@@ -30,11 +30,13 @@ export interface PlanDivision {
   readonly root: PlanNode;
   /** The index of the node in `nodesOf`. */
   readonly at: number;
-  /** The number of rows in the table that is read in shares. */
+  /** The number of rows in the table that is divided into shares. */
   readonly rowCount: number;
 }
 
-/** Finds the point where most rows are read. Returns undefined if the plan cannot be divided. */
+/**
+ * Finds the point at which the most rows are read. Returns undefined if the plan cannot be divided.
+ */
 export function divisionOf(root: PlanNode): PlanDivision | undefined {
   let best: PlanDivision | undefined;
   const nodes = nodesOf(root);
@@ -42,14 +44,16 @@ export function divisionOf(root: PlanNode): PlanDivision | undefined {
     const divided = dividedNode(node);
     if (divided === undefined || !isSafe(divided.part)) continue;
     const { others, rowCount } = rowsReadIn(divided.part);
-    // Tables that every reader reads completely must not be most of the work.
+    // The tables that every reader reads completely must not account for most of the work.
     if (others > rowCount || rowCount <= (best?.rowCount ?? -1)) continue;
     best = { root, at: nodes.indexOf(node), rowCount };
   }
   return best;
 }
 
-/** Divides a plan at a point that {@linkcode divisionOf} found in a plan of the same shape. */
+/**
+ * Divides a plan at a point that {@linkcode divisionOf} found in another plan of the same shape.
+ */
 export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
   const node = nodesOf(root)[at];
   const divided = node === undefined ? undefined : dividedNode(node);
@@ -57,12 +61,18 @@ export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
   return { part: divided.part, whole: replaced(root, node, divided.whole) };
 }
 
-/** Distinguishes plans of one statement. The same text means the same nodes in the same places. */
+/**
+ * Returns a string that distinguishes plans of one statement. Equal strings mean that the plans
+ * have the same nodes in the same places.
+ */
 export function shapeOf(root: PlanNode): string {
   return shapeOfNodes(nodesOf(root));
 }
 
-/** Returns a string that distinguishes the nodes of several plans as the plan text does. */
+/**
+ * Returns a string that distinguishes the nodes of several plans in the manner of {@linkcode
+ * shapeOf}.
+ */
 export function shapeOfNodes(nodes: readonly PlanNode[]): string {
   return nodes.map(shapeOfNode).join("|");
 }
@@ -74,7 +84,7 @@ function shapeOfNode(node: PlanNode): string {
   return `${node.kind} ${columns}`;
 }
 
-/** Returns the nodes that a run reads exactly once, whatever their rows are. */
+/** Returns the nodes that a run reads exactly once, whatever rows they yield. */
 function readOnce(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const add = (node: PlanNode): void => {
@@ -86,7 +96,7 @@ function readOnce(root: PlanNode): PlanNode[] {
         return;
       case "join":
         add(node.left);
-        // A fault on this side may not be a fault of the statement.
+        // An error on this side need not be an error of the statement.
         if (node.isGuarded !== true) add(node.right);
         return;
       case "lateral":
@@ -103,7 +113,7 @@ function readOnce(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Divides one node, whose input becomes the input of the part. */
+/** Divides a plan at one node. The input of the node becomes the input of the part. */
 function dividedNode(node: PlanNode): DividedPlan | undefined {
   if (node.kind !== "aggregate" && node.kind !== "distinct" && node.kind !== "sort") {
     return undefined;
@@ -119,7 +129,8 @@ function dividedNode(node: PlanNode): DividedPlan | undefined {
       return { part: { ...node, input }, whole: { ...node, input: { kind: "gathered", columns } } };
     case "distinct": {
       if (columns.length !== node.on.length || !node.on.every(isColumn)) return undefined;
-      // Groups are sent once all are known, whereas a DISTINCT would send a few rows at a time.
+      // Groups are sent once all of them are known, whereas a DISTINCT would send a few rows at a
+      // time.
       const groupBy = columns.map((column) => ({ column, expression: columnValue(column) }));
       return {
         part: {
@@ -141,8 +152,8 @@ function isColumn({ kind }: BoundExpression): boolean {
 }
 
 /**
- * Returns a plan of the same rows over a share of one table, or undefined if the rows do not come
- * independently from one table.
+ * Returns a plan that reads only a share of one table, or undefined if the rows are not derived
+ * independently from the rows of one table.
  */
 function dividedInput(node: PlanNode): PlanNode | undefined {
   switch (node.kind) {
@@ -176,7 +187,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   if (!counted.every((each) => isPlain(each) && isOf(each, argument))) return undefined;
   const keys = groupBy.map(({ column }) => column);
   if (groupingSets !== undefined) keys.unshift(groupingSets.column);
-  // The ids need to be unique only within one node.
+  // The ids have to be unique only within one node.
   let lastId = Math.max(0, ...keys.map(({ id }) => id));
   const newColumn = (type: BoundColumn["type"]): BoundColumn => {
     lastId += 1;
@@ -185,7 +196,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   const partKeys = [...groupBy];
   const differing = argument === undefined ? undefined : newColumn(argument.type);
   if (argument !== undefined && differing !== undefined) {
-    // Rows with equal arguments count once, so the argument is one of the keys of the parts.
+    // Rows with equal arguments count once, so the argument becomes one of the keys of the parts.
     partKeys.push({ column: differing, expression: argument });
   }
   const partAggregates: BoundAggregate[] = [];
@@ -222,7 +233,7 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   };
 }
 
-/** Whether only DISTINCT decides which rows a call receives. */
+/** Whether nothing but DISTINCT decides which rows a call aggregates. */
 function isPlain({ extra, filter, orderBy }: BoundAggregate): boolean {
   return extra.length === 0 && filter === undefined && orderBy.length === 0;
 }
@@ -231,7 +242,7 @@ function isOf({ argument }: BoundAggregate, wanted: BoundExpression | undefined)
   return argument !== undefined && wanted !== undefined && sameExpression(argument, wanted);
 }
 
-/** Returns the call that combines the results of the parts. */
+/** Returns the call that combines the results of all parts. */
 function wholeOf(
   aggregate: BoundAggregate,
   { whole }: AggregateParts,
@@ -241,7 +252,7 @@ function wholeOf(
   return { ...aggregate, form: whole, argument, extra, filter: undefined };
 }
 
-/** Whether all readers get the same rows from every node that each of them reads completely. */
+/** Whether every node that each reader reads completely yields the same rows to all readers. */
 function isSafe(part: PlanNode): boolean {
   return nodesOf(part).every((node) => {
     if (node.kind === "cte" && node.cte.isVolatile) return false;
@@ -249,7 +260,7 @@ function isSafe(part: PlanNode): boolean {
   });
 }
 
-/** Returns the current number of rows in the divided table, and in all other tables. */
+/** Returns the current number of rows in the divided table, and in all other tables together. */
 function rowsReadIn(part: PlanNode): { readonly rowCount: number; readonly others: number } {
   let rowCount = 0;
   let others = 0;

@@ -1,5 +1,6 @@
 /**
- * Plans bound INSERT, UPDATE, DELETE and MERGE statements: how to find the rows that they write.
+ * Plans bound INSERT, UPDATE, DELETE and MERGE statements. The plan contains the query that finds
+ * the rows to write.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundConflict } from "../bind/change/conflict_binder.ts";
@@ -13,7 +14,7 @@ import { planSelect } from "./planner.ts";
 export interface InsertPlan {
   readonly kind: "insert";
   readonly table: TableEntry;
-  /** The table positions that the source fills, in source order. */
+  /** The table positions of the columns that the source fills, in source order. */
   readonly targets: readonly number[];
   readonly source: SourcePlan;
   readonly conflict: BoundConflict | undefined;

@@ -4,7 +4,7 @@
  *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
  *
  * This allows b and c to be joined before a, and each table to be read by the constant. In
- * addition, a join then compares only one pair of equal columns instead of all.
+ * addition, a join then compares only one pair of equal columns instead of all pairs.
  */
 
 import { BOOLEAN, sameType } from "../../types/mod.ts";
@@ -23,17 +23,17 @@ export interface EqualColumns {
 
 export interface Member {
   readonly column: BoundColumn;
-  /** The index of the joined relation that contains the column. */
+  /** The index of the joined relation that has the column. */
   readonly leaf: number;
 }
 
 /**
- * The maximum size of a set with inferred comparisons. For larger sets, only the stated comparisons
- * are made.
+ * The maximum size of a set for which comparisons are inferred. For larger sets, only the stated
+ * comparisons are used.
  */
 const MEMBERS_MAX = 64;
 
-/** Finds the sets of equal columns, each of which has at least two columns. */
+/** Finds the sets of equal columns. Each set has at least two columns. */
 export function equalColumns(
   conditions: readonly Condition[],
   leafById: ReadonlyMap<number, number>,
@@ -63,7 +63,7 @@ function setOf(
 }
 
 function groupsOf(pairs: readonly EqualPair[]): readonly Growing[] {
-  // Most joins state only one equality, which needs no grouping.
+  // Most joins state only one equality, so there is nothing to group.
   if (pairs.length < 2) return pairs.map(groupOf);
   const made: Growing[] = [];
   const groups = new Map<number, Growing>();
@@ -98,7 +98,7 @@ function unite(one: Growing, other: Growing, groups: Map<number, Growing>): void
   for (const { id } of small.columns) groups.set(id, large);
 }
 
-/** A set of equal columns under construction. */
+/** A set of equal columns that is being built. */
 interface Growing {
   readonly columns: BoundColumn[];
   readonly conditions: Condition[];
@@ -215,7 +215,7 @@ function isFixed(value: BoundExpression): boolean {
   return !readsColumn(value) && !isVolatile(value) && !hasSubquery(value) && isSure(value);
 }
 
-/** Returns the same condition applied to another column. */
+/** Returns a condition with one of its columns replaced by another. */
 function saidOf(expression: BoundExpression, column: BoundColumn): BoundExpression | undefined {
   const value = columnValue(column);
   if (expression.kind === "in") return { ...expression, operand: value };

@@ -10,7 +10,10 @@ import { keyCountOf } from "./access.ts";
 import { depthOf, isUniqueAccess } from "./index_access.ts";
 import type { IndexAccess, PlanNode, ScanNode } from "./plan.ts";
 
-/** The assumed number of rows of sources without statistics: system views and table functions. */
+/**
+ * The assumed number of rows from sources without statistics, such as system views and table
+ * functions.
+ */
 const UNKNOWN_ROWS = 100;
 
 /** The assumed number of recursion steps, each with as many rows as the first. */
@@ -18,34 +21,38 @@ const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
-/** The assumed number of rows that a table function in a select list makes from one row. */
+/** The assumed number of rows to which a table function in a select list expands one row. */
 const EXPANDED_ROWS = 10;
 /** The share of rows that a semi or anti join keeps. */
 const CHOICE_SHARE = 1 / 2;
 
 export interface Known {
   /**
-   * Returns the number of rows in the caller's scope. The second argument counts the rows of all
+   * Returns the number of the caller's rows in a table. The second argument counts the rows of all
    * owners.
    */
   readonly rowsOf: (table: TableEntry, rowCount: () => number) => number;
   /** Returns the value of a LIMIT or OFFSET that is known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
-  /** Estimates for WITH entries, cached because entries may read each other many times. */
+  /**
+   * Estimates for WITH entries. They are cached, because entries may read one another many times.
+   */
   readonly cteRows: {
     get(cte: BoundCte): number | undefined;
     set(cte: BoundCte, rows: number): void;
   };
 }
 
-/** Returns at least 1, except 0 for a node that can yield no rows. */
+/**
+ * Estimates the rows of a node. The result is at least 1, or 0 for a node that can yield no rows.
+ */
 export function estimatedRows(node: PlanNode, known: Known): number {
   return Math.round(estimate(node, known));
 }
 
 const PLANNED_ROWS = new WeakMap<BoundCte, number>();
 
-/** Returns the expected rows of a plan, whose scans know the row counts of their tables. */
+/** Returns the expected rows of a plan, based on the row counts in its scans. */
 export function rowsOfPlan(root: PlanNode): number {
   return estimatedRows(root, {
     rowsOf: (_, rowCount) => rowCount(),
@@ -100,7 +107,7 @@ function cteRows({ cte, source }: Extract<PlanNode, { kind: "cte" }>, known: Kno
   return rows;
 }
 
-/** Returns the rows of nodes that have one input and apply no limit. */
+/** Estimates the rows of nodes that have one input and apply no limit. */
 function passedRows(
   node: Extract<PlanNode, { kind: "filter" | "project" | "aggregate" | "distinct" }>,
   rows: number,
@@ -167,7 +174,10 @@ function scanRows(
   return atLeastOne(rows * FILTER_SHARE ** ranges.length, rows);
 }
 
-/** The share of rows that have a value of an indexed column, or lie within a bound of it. */
+/**
+ * The assumed share of rows that have one given value of an indexed column, or satisfy one bound on
+ * it.
+ */
 const INDEXED_SHARE = 1 / 100;
 
 function rowsByIndex(access: IndexAccess, rows: number): number {

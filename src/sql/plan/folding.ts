@@ -1,11 +1,11 @@
 /**
- * Finds conditions that no row satisfies before the statement runs: conditions that constants make
- * false or NULL, and conditions that contradict each other.
+ * Finds, before the statement runs, conditions that no row satisfies: conditions that are false or
+ * NULL because of constants, and conditions that contradict each other.
  *
  *     1 = 0      v = NULL      v > 5 AND v < 3      v = 1 AND v IN (2, 3)
  *
- * An expression whose computation fails is left unchanged, so that it fails when a row evaluates
- * it.
+ * If computing an expression fails, the expression is left unchanged, so that it fails only when a
+ * row evaluates it.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { compareValues, type DataType, type Value } from "../../types/mod.ts";
@@ -22,7 +22,7 @@ import type { CallDeps } from "../functions/base/function.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 
 /**
- * Returns the folded conjuncts of a condition, without the conjuncts that are true for every row.
+ * Returns the folded conjuncts of a condition. Conjuncts that are true for every row are omitted.
  */
 export function foldedConditions(condition: BoundExpression | undefined): readonly Condition[] {
   const conditions = conjunctsOf(condition).map(conditionOf);
@@ -34,12 +34,12 @@ export function foldedConditions(condition: BoundExpression | undefined): readon
     .map(conditionOf);
 }
 
-/** In most statements, the literals are slots, so there is nothing to fold. */
+/** In most statements, the literals are slots, so there are no constants to fold. */
 function holdsConstant(condition: Condition): boolean {
   return condition.holdsConstant;
 }
 
-/** Drops the alternatives that no row satisfies, such as a row with NULL in a list of rows. */
+/** Drops alternatives that no row satisfies, such as a row with NULL in a list of rows. */
 function withoutIdle(condition: BoundExpression): BoundExpression {
   if (condition.kind === "row in") {
     const rows = condition.rows.filter((row) => !row.some(isNull));
@@ -66,18 +66,21 @@ function isNever(condition: BoundExpression): boolean {
 }
 
 /**
- * Whether a condition has the same value for all rows of a run, so that it is evaluated only once.
+ * Whether a condition has the same value for all rows of a run, so that it needs to be evaluated
+ * only once.
  */
 export function isAskedOnce(condition: BoundExpression): boolean {
   return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
 }
 
-/** Whether a condition whose columns are known has the same value for all rows of a run. */
+/**
+ * Whether a condition has the same value for all rows of a run, given the columns that it reads.
+ */
 export function isConditionOnce({ columnIds, expression }: Condition): boolean {
   return columnIds.length === 0 && isAskedOnce(expression);
 }
 
-/** Replaces an expression with a cheaper one that has the same value. */
+/** Replaces an expression by a cheaper one with the same value, if there is one. */
 function folded(expression: BoundExpression): BoundExpression {
   if (!isFoldable(expression)) return expression;
   const over = mapChildren(expression, folded);
@@ -97,7 +100,7 @@ function folded(expression: BoundExpression): BoundExpression {
   return value === undefined ? over : constantOf(over.type, value);
 }
 
-/** Whether an expression of this kind is cheap to evaluate. Subqueries must wait for the run. */
+/** Whether an expression of this kind is cheap to evaluate. Subqueries have to wait for the run. */
 function isFoldable({ kind }: BoundExpression): boolean {
   return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
 }
@@ -143,7 +146,7 @@ function valueOf(expression: BoundExpression): Value | undefined {
   try {
     return computed(expression);
   } catch (error) {
-    // The failure recurs if a row evaluates the expression.
+    // Safe to ignore: the error is raised again if a row evaluates the expression.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -232,7 +235,7 @@ function constantsIn(expressions: readonly BoundExpression[]): Value[] | undefin
   return values;
 }
 
-/** Calls that are cheap whatever their arguments. No other call runs during planning. */
+/** Calls that are cheap for any arguments. No other calls are evaluated during planning. */
 const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "+",
   "-",
@@ -251,10 +254,10 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
 /** The maximum length of a list of values that is sorted. */
 const LISTED_MAX = 1000;
 
-/** No dependencies are passed, because the folded calls do not use any. */
+/** Folded calls use no dependencies, so none are passed. */
 const NOBODY = {} as CallDeps;
 
-/** The values of one column that the constants still allow. */
+/** The values of one column that the conditions with constants still allow. */
 interface Left {
   readonly type: DataType;
   min: Value | undefined;
@@ -263,7 +266,7 @@ interface Left {
   isMaxOpen: boolean;
 }
 
-/** Whether the constants leave no possible value for some column. */
+/** Whether the conditions with constants leave no possible value for some column. */
 function contradict(conditions: readonly BoundExpression[]): boolean {
   if (conditions.length < 2) return false;
   const left = new Map<number, Left>();
@@ -291,8 +294,8 @@ interface ConstantBound {
 }
 
 /**
- * Returns the bounds that a condition sets on a column through constants; for a list, its minimum
- * and maximum.
+ * Returns the bounds that a condition with constants sets on a column. For a list, they are its
+ * minimum and maximum.
  */
 function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
   if (condition.kind === "compare") {

@@ -6,7 +6,7 @@
  *                        (a, b) > (1, 2)                        above (1, 2)
  *                        a = 1 AND b LIKE 'x%'                  key (1), then b from 'x' to 'y'
  *
- * The conditions are tested above the scan in any case, so the keys may be too many, but never too
+ * The conditions are always tested above the scan, so there may be too many keys, but never too
  * few.
  */
 import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
@@ -17,12 +17,12 @@ import { beginningIn, boundIn, equalityIn, keyCountOf, soughtKeysOf } from "./ac
 import { type Condition, expressionsOf } from "./conditions.ts";
 import type { IndexAccess, IndexEdge, KeyPart, SoughtKeys } from "./plan.ts";
 
-/** The maximum number of indexes that a run compares. Each takes a few microseconds. */
+/** The maximum number of indexes that a run compares. Comparing one takes a few microseconds. */
 const COMPARED_MAX = 4;
 
 const NO_KEYS: SoughtKeys = [[]];
 
-/** Returns the indexes that conditions restrict, the most promising one first. */
+/** Returns the indexes that the conditions restrict, the most promising one first. */
 export function indexesFor(
   table: TableEntry,
   conditions: readonly Condition[],
@@ -50,7 +50,7 @@ export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
 export function isUniqueAccess(access: IndexAccess): boolean {
   const { guards, index, keys } = access;
   const isWhole = guards.length === 0 && depthOf(access) === index.columnIds.length;
-  // Any number of rows may have NULL in their keys.
+  // Any number of rows may have NULL in their keys, even in a unique index.
   const hasNull = keys.some((parts) => parts.some(({ isNull }) => isNull === true));
   return index.isUnique && isWhole && !hasNull;
 }
@@ -61,8 +61,8 @@ export function wholeOf(index: IndexEntry): IndexAccess {
 }
 
 /**
- * Widens an access to the first columns that have a single value each, so that its keys are in the
- * order of the columns after them.
+ * Reduces an access to the leading columns that have a single value each. Its keys are then in the
+ * order of the remaining columns.
  */
 export function withinSingle(access: IndexAccess): IndexAccess {
   const [parts = []] = access.keys;
@@ -76,8 +76,8 @@ function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
 }
 
 /**
- * Returns the key of a unique index, in key order, if a condition consists of one equality for each
- * of its columns, and of the condition of the index.
+ * Returns the key of a unique index, in key order, if a condition consists of exactly one equality
+ * for each column of the index, plus the condition of the index.
  */
 export function uniqueKeyIn(
   table: TableEntry,
@@ -132,28 +132,31 @@ function accessBy(
   return { index, keys, edges, beginnings, guards, endsAtNull };
 }
 
-/** Whether no row that meets the condition of an index has NULL in its first column. */
+/**
+ * Whether the first column of an index is never NULL in rows that satisfy the condition of the
+ * index.
+ */
 function isNeverNull(table: TableEntry, index: IndexEntry): boolean {
   const [first = 0] = index.columnIds;
   const column = table.columns.find(({ columnId }) => columnId === first);
   return column?.notNull === true || excludesNull(table, index, first);
 }
 
-/** Returns the bound that a condition sets on the first of some columns of an index. */
+/** Returns the bound that a condition sets on leading columns of a list of index columns. */
 function edgeOf(condition: BoundExpression, columnIds: readonly number[]): IndexEdge | undefined {
   const [first] = columnIds;
   const row = first === undefined ? undefined : rowBoundIn(condition);
   if (row === undefined || row.columnIds[0] !== first) return undefined;
   let count = 0;
   while (count < row.columnIds.length && row.columnIds[count] === columnIds[count]) count += 1;
-  // If a bound has fewer columns than the condition compares, the bound includes rows that are
-  // equal in these columns.
+  // If the bound has fewer columns than the condition compares, it must include rows that are equal
+  // in these columns.
   const isInclusive = row.operator.endsWith("=") || count < row.columnIds.length;
   const side = row.operator.startsWith("<") ? "max" : "min";
   return { side, values: row.values.slice(0, count), isInclusive };
 }
 
-/** A comparison of columns with values, `(a, b) > (1, 2)`, or of a single column. */
+/** A comparison of several columns with values, `(a, b) > (1, 2)`, or of a single column. */
 interface BoundOnColumns {
   readonly columnIds: readonly number[];
   readonly values: readonly BoundExpression[];
@@ -161,7 +164,7 @@ interface BoundOnColumns {
 }
 
 /**
- * Recognises the form in which the binder writes row comparisons:
+ * Recognises the expression to which the binder converts a row comparison:
  *
  *     (a, b) >= (1, 2)    =    a > 1 OR (a = 1 AND b >= 2)
  */

@@ -27,20 +27,20 @@ import { columnIdOf, shareOf } from "./selectivity.ts";
 const EQUAL_LEAVES_MAX = 64;
 
 /**
- * The maximum number of relations for which inferred pairs are used. For more, the join order is
- * found greedily from stated pairs.
+ * The maximum number of relations for which inferred pairs are used. For more relations, the join
+ * order is found greedily from stated pairs.
  */
 const INFERENCE_LEAVES_MAX = 10;
 
 /** The maximum number of columns for which an array is faster than a Set. */
 const FEW_COLUMNS = 16;
 
-/** The planning context of the block. */
+/** The planning functions of the enclosing block. */
 interface BlockPlanning {
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
-  /** Plans one relation with the conditions that concern it alone. */
+  /** Plans one relation with the conditions that read only this relation. */
   readonly planLeaf: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Returns the columns that are still read after these conditions are tested. */
+  /** Returns the columns that are still needed after these conditions have been tested. */
   readonly columnsAbove: (
     columns: readonly BoundColumn[],
     tested: readonly Condition[],
@@ -52,7 +52,7 @@ interface Leaf {
   readonly ids: ColumnIds;
   /** The estimated rows after the relation's own conditions. */
   readonly rowCount: number;
-  /** For a table: its number of rows and its key. */
+  /** For a table: its number of rows and its primary key. */
   readonly table:
     | {
         readonly rowCount: number;
@@ -63,15 +63,15 @@ interface Leaf {
 }
 
 /**
- * A condition that is tested at a join: one that reads several leaves or may not move to a leaf.
+ * A condition that is tested at a join, because it reads several leaves or may not move to a leaf.
  */
 interface Between {
   readonly condition: Condition;
-  /** The leaves whose columns the condition reads, without duplicates. */
+  /** The distinct leaves whose columns the condition reads. */
   readonly leaves: readonly number[];
 }
 
-/** A subtree as the range of its leaves in the whole tree. The end is exclusive. */
+/** A subtree, given as the range of its leaves in the whole tree. The end is exclusive. */
 interface LeafRange {
   readonly from: number;
   readonly end: number;
@@ -100,7 +100,8 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // For each join, the work for inferred conditions grows with the number of joins.
+  // For each join, the work for inferred conditions grows with the number of joins, so large sets
+  // are excluded.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
     own[leaf]?.push(conditionOf(expression));
@@ -157,7 +158,7 @@ function flatten(
   into.conditions.push(...into.block.conditionsOn(from));
 }
 
-/** Returns the leaves whose columns a condition reads, without duplicates. */
+/** Returns the distinct leaves whose columns a condition reads. */
 function leavesOf(
   { columnIds }: Condition,
   leafById: ReadonlyMap<number, number>,
@@ -177,7 +178,7 @@ function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnI
 interface Joins {
   readonly leaves: readonly Leaf[];
   readonly leafById: ReadonlyMap<number, number>;
-  /** The position of each leaf; see `placesOf`. */
+  /** The position of each leaf, as computed by `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
   readonly linked: readonly Linked[];
@@ -231,8 +232,8 @@ function planTree(
 }
 
 /**
- * The conditions of a join. If several columns on both sides are equal, one pair is compared,
- * because the other columns are already equal within each side.
+ * Returns the conditions of a join. If several columns on both sides are equal, only one pair is
+ * compared, because the columns within each side are already equal.
  */
 function linkedConditions(
   here: readonly Condition[],
@@ -393,7 +394,10 @@ function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): nu
   }, 1);
 }
 
-/** Returns the number of rows in a table if one side of the equalities is its whole key. */
+/**
+ * Returns the number of rows in a table if the columns on one side of the equalities are its whole
+ * primary key.
+ */
 function keyRowsOf(
   { table }: Leaf,
   pairs: readonly EqualSides[],
@@ -407,8 +411,8 @@ function keyRowsOf(
 }
 
 /**
- * Estimates the number of distinct values in a column. For part of a key, there are many. Otherwise
- * it is the number of values between the column's bounds, if that is small.
+ * Estimates the number of distinct values in a column. A part of a key is assumed to have many. For
+ * any other column, the estimate is the number of values between its bounds, if that is small.
  */
 function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
   const columnId = column === undefined ? undefined : columnIdOf(column);

@@ -37,8 +37,8 @@ export function isConditionOver({ canMove, columnIds }: Condition, ids: ColumnId
 }
 
 /**
- * Whether all columns of an expression are among the given ones. False if the expression has no
- * columns or is volatile.
+ * Whether an expression reads only the given columns. False if the expression reads no columns or
+ * is volatile.
  */
 export function isOver(expression: BoundExpression, ids: ColumnIds): boolean {
   return !readsOther(expression, ids) && readsColumn(expression) && !isVolatile(expression);
@@ -54,7 +54,7 @@ export interface EqualSides {
   readonly right: BoundExpression;
 }
 
-/** Returns the sides of an equality if each side reads only one of two sets of columns. */
+/** Returns the two sides of an equality if each reads only one of two sets of columns. */
 export function equalSides(
   condition: BoundExpression,
   leftIds: ColumnIds,

@@ -1,12 +1,13 @@
 /**
- * Chooses the order of inner joins and the side of each join that is kept in memory: the cheapest
- * tree by estimated rows.
+ * Chooses the order of inner joins and the side of each join that is kept in memory. It looks for
+ * the cheapest tree by estimated rows.
  *
  * Small sets of relations are combined into larger ones (dynamic programming over subsets, as in
  * Selinger's optimizer; trees may be bushy). A set of relations has the same number of rows in any
  * join order: the product of its relations' rows and of the share that each pair of relations
- * keeps. For a pair joined by a whole primary key, the share is one over the number of rows in that
- * table. Pairs without a common condition are combined only if nothing else is left.
+ * keeps. For a pair that is joined by a whole primary key, the share is one divided by the number
+ * of rows in the table with the key. Pairs without a common condition are combined only if nothing
+ * else is left.
  *
  * If there are too many subsets, the cheapest pair is repeatedly joined and then treated as one
  * relation (greedy operator ordering, as by Fegaras).
@@ -20,12 +21,17 @@ import { assert, defined } from "../../base/assert.ts";
  */
 const RELATIONS_MAX = 10;
 
-/** The costs of a row that is stored in memory, matched with stored rows, or produced. */
+/**
+ * The costs of storing a row in memory, of matching a row with stored rows, and of producing a row.
+ */
 const HELD_COST = 3;
 const STREAMED_COST = 1;
 const MADE_COST = 1;
 
-/** The factor by which a pair without a condition is considered more expensive. */
+/**
+ * The factor by which a product of two relations without a common condition is considered more
+ * expensive.
+ */
 const PRODUCT_COST = 4;
 
 export type JoinTree =
@@ -42,21 +48,20 @@ export interface JoinGraph {
     readonly share: number;
   }[];
   /**
-   * Inferred edges: pairs of relations that other relations connect, but that can also be joined
-   * without them.
+   * Pairs of relations that are connected through other relations, but can also be joined directly.
    */
   readonly inferred?: readonly InferredEdges[];
 }
 
-/** The stated and inferred edges of one set of equal columns. */
+/** The stated and inferred edges between relations that share one set of equal columns. */
 export interface InferredEdges {
   readonly said: readonly { readonly left: number; readonly right: number }[];
   readonly inferred: JoinGraph["edges"];
 }
 
 /**
- * Returns a join tree over all relations of a graph: the cheapest tree or, for many relations, a
- * greedy tree.
+ * Returns a join tree over all relations of a graph. It is the cheapest tree or, for many
+ * relations, a tree from a greedy search.
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join graph has at least one relation");
@@ -65,7 +70,7 @@ export function bestTree(graph: JoinGraph): JoinTree {
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
-/** Returns the cheapest tree of two relations, whatever the condition between them. */
+/** Returns the cheaper tree of two relations, whatever the condition between them. */
 export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree {
   const [left, right] = first > second ? [0, 1] : [1, 0];
   return {
@@ -75,12 +80,12 @@ export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree 
   };
 }
 
-/** Sets of relations are numbers, with one bit for each relation. */
+/** Finds the cheapest tree. A set of relations is a number with one bit for each relation. */
 function cheapestTree(graph: JoinGraph): JoinTree {
   const { rows } = graph;
   const adjacent = adjacentSets(graph);
-  // For each set, indexed by its number: the relations that a condition connects with a member, the
-  // expected rows, the cost of the best tree, and the left side of that tree.
+  // Four arrays that are indexed by the number of a set: the relations that a condition connects
+  // with a member, the expected rows, the cost of the best tree, and the left side of that tree.
   const met = [0];
   const setRows = [0];
   const costs = [0];
@@ -100,7 +105,7 @@ function cheapestTree(graph: JoinGraph): JoinTree {
     let isConnected = false;
     let least = 0;
     let found = 0;
-    // Visits every way of splitting the set in two, in either order.
+    // The loop visits every division of the set into two parts, in either order.
     for (let part = (set - 1) & set; part > 0; part = (part - 1) & set) {
       const rest = set ^ part;
       const meets = (at(met, part) & rest) !== 0;
@@ -158,12 +163,13 @@ function costOf({ held, made, streamed }: Steps): number {
   return HELD_COST * held + STREAMED_COST * streamed + MADE_COST * made;
 }
 
-/** Relations that have already been joined while a tree grows. */
+/** A set of relations that have already been joined while a tree grows. */
 interface JoinComponent {
   readonly rows: number;
   readonly tree: JoinTree;
   /**
-   * The parts with which this part shares a condition, and the share of their product that remains.
+   * The components with which this component shares a condition, each with the share of their
+   * product that remains.
    */
   readonly shares: Map<JoinComponent, number>;
 }
@@ -189,7 +195,7 @@ function greedyTree({ edges, rows }: JoinGraph): JoinTree {
   return defined(whole, "all components have been joined into one").tree;
 }
 
-/** Returns the two connected parts that are cheapest to join, with the larger one first. */
+/** Returns the two connected components that are cheapest to join, the larger one first. */
 function cheapestPair(
   parts: ReadonlySet<JoinComponent>,
 ): readonly [JoinComponent, JoinComponent] | undefined {
@@ -215,7 +221,10 @@ function smallestPair(parts: ReadonlySet<JoinComponent>): readonly [JoinComponen
   ];
 }
 
-/** Merges two parts. The result is connected with every part that either was connected with. */
+/**
+ * Merges two components. The result is connected with every component with which either was
+ * connected.
+ */
 function joined(left: JoinComponent, right: JoinComponent): JoinComponent {
   const made = rowsTogether(left, right, left.shares.get(right) ?? 1);
   const tree: JoinTree = { kind: "pair", left: left.tree, right: right.tree };
@@ -253,12 +262,12 @@ function isInside(set: number, left: number, right: number): boolean {
 }
 
 /**
- * The share of rows that inferred edges keep, for those relations that no stated edge in the set
+ * Returns the share of rows that inferred edges keep, for relations in the set that no stated edge
  * connects.
  */
 function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: number): number {
   if (!inferred.some(({ left, right }) => isInside(set, left, right))) return 1;
-  // For each relation, the set of relations that it is connected with.
+  // For each relation, the set of relations with which it is connected.
   const parts = Array.from({ length: count }, (_, index) => 1 << index);
   for (const { left, right } of said) if (isInside(set, left, right)) unite(parts, left, right);
   let product = 1;
@@ -268,7 +277,7 @@ function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: 
   return product;
 }
 
-/** Connects two relations. Returns whether they were previously unconnected. */
+/** Connects two relations. Returns whether they were not connected before. */
 function unite(parts: number[], left: number, right: number): boolean {
   const part = at(parts, left);
   if (((part >> right) & 1) !== 0) return false;

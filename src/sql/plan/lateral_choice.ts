@@ -1,7 +1,7 @@
 /**
  * Chooses how LATERAL aggregates are computed: by a query for each row of the left side, or from
- * groups of all rows. A query that finds its rows by a key is fast, so few of them are faster than
- * reading everything.
+ * groups of all rows. A query that finds its rows by a key is fast, so a small number of such
+ * queries is faster than reading all rows.
  */
 import type { BoundJoin, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -12,13 +12,16 @@ import { columnIdsOf, isOver } from "./join_keys.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 import { isByKey, nodesOf } from "./plan_walk.ts";
 
-/** The number of rows that are grouped in the time of running a query once. */
+/** The number of rows that can be grouped in the time of running one query. */
 const ROWS_PER_QUERY = 200;
 
-/** The number of scanned rows that take as long as grouping one. */
+/** The number of rows that can be scanned in the time of grouping one row. */
 const ROWS_PER_GROUPED = 4;
 
-/** @param where The condition of the block, parts of which may restrict the left side. */
+/**
+ * Whether grouping all rows is expected to be cheaper than running a query for each row. @param
+ * where The condition of the block, parts of which may restrict the left side.
+ */
 export function areGroupsCheaper(
   { left, right }: BoundJoin,
   where: BoundExpression | undefined,

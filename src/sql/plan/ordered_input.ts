@@ -1,11 +1,12 @@
 /**
- * Determines whether rows arrive, or can be read, in the order of a sort: its first key must be a
- * column of a table, and the nodes in between may only drop rows or compute columns.
+ * Determines whether rows arrive, or can be read, in the order of a sort. The first sort key must
+ * be a column of a table, and the nodes between the table and the sort may only drop rows or
+ * compute columns.
  *
  * Rows of a table arrive in the order of `_seq`, and can be read from the newest one backwards.
- * Rows that a transaction has staged have no seq yet and come last. Rows can be read sorted by a
- * different column unless that column contains NULL or strings with equal prefixes in many lengths,
- * or the transaction has staged rows.
+ * Rows that a transaction has staged have no seq yet and come last. Rows can be read sorted by any
+ * other column, unless it contains NULL or strings of many lengths with equal prefixes, or the
+ * transaction has staged rows.
  */
 import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
@@ -32,7 +33,7 @@ export function orderedColumnOf(
       if (isVolatile(node.condition)) return undefined;
     } else {
       const { id } = read.column;
-      // Rows may be read in this order and then again in a different order.
+      // Rows may be read in this order and then read again in a different order.
       if (node.expressions.some(isVolatile)) return undefined;
       const below = node.expressions[node.columns.findIndex((column) => column.id === id)];
       if (below === undefined) return undefined;
@@ -48,18 +49,18 @@ export function orderedColumnOf(
   return columnId === undefined || columnId < 0 ? undefined : columnId;
 }
 
-/** An index whose order is that of the first keys of a sort. */
+/** An index whose order equals the order of the first keys of a sort. */
 export interface OrderedIndex {
-  /** The keys of the index that are read. */
+  /** The range of keys that are read from the index. */
   readonly access: IndexAccess;
   readonly isDescending: boolean;
-  /** The number of sort keys, from the first, whose order the index has. */
+  /** The number of leading sort keys that the order of the index covers. */
   readonly keyCount: number;
 }
 
 /**
- * Returns the index that has the order of the first sort keys. Columns with a single value count
- * for nothing in either order:
+ * Returns the index that has the order of the first sort keys. Columns with a single value do not
+ * matter in either order:
  *
  *     index (a, b, c)     a = 1 ORDER BY b DESC, c DESC     the rows with a = 1, backwards
  */
@@ -88,18 +89,19 @@ export function indexOrderOf(
   return best;
 }
 
-/** An index that finds the rows by some values leaves fewer of them to be dropped. */
+/** An index that also looks up rows by values is better, because fewer rows have to be dropped. */
 function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
   const depths = depthOf(order.access) - depthOf(other.access);
   return depths === 0 ? order.keyCount > other.keyCount : depths > 0;
 }
 
-/** The number of results that are read in order rather than computed from all rows. */
+/** The maximum number of results that are read in order rather than computed from all rows. */
 const EXTREMES_MAX = 4;
 
 /**
- * Returns, for each result of an aggregate, the order in which it is the first value that is not
- * NULL. Returns undefined unless all results are the minimum or maximum of a column, over all rows.
+ * For each result of an aggregate, returns the order in which the result is the first value that is
+ * not NULL. Returns undefined unless every result is the minimum or maximum of a column over all
+ * rows.
  */
 export function extremeKeysOf({
   aggregates,
@@ -117,7 +119,7 @@ export function extremeKeysOf({
   return keys.length === aggregates.length ? keys : undefined;
 }
 
-/** A sort key and the column of a table that it orders by. */
+/** A sort key, together with the column of a table by which it sorts. */
 type SortedColumn = BoundSort & { readonly columnId: number | undefined };
 
 function orderBy(
@@ -142,13 +144,14 @@ function orderBy(
     keyCount += 1;
   }
   if (isDescending === undefined) return undefined;
-  // The rows outside of the index are the last ones in its order, so they would be read first.
+  // Rows that a partial index excludes come last in its order, so a descending scan would read them
+  // first.
   const isReadLast = !isDescending || fixed.size > 0 || access.endsAtNull;
   if (access.index.where !== undefined && !isReadLast) return undefined;
   return { access, isDescending, keyCount };
 }
 
-/** Returns the part of an index that has the values of an expression over its table. */
+/** Returns the part of an index that has the same values as an expression over its table. */
 function partOfIndex(
   expression: BoundExpression | undefined,
   place: { readonly table: TableEntry; readonly index: IndexEntry },
@@ -160,7 +163,10 @@ function partOfIndex(
   return part.column.origin?.columnId;
 }
 
-/** Whether NULL comes after all values, or before them in descending order. */
+/**
+ * Whether a sort puts NULL where an index has it: after all values, or before them in descending
+ * order.
+ */
 function hasNullsLikeIndex(
   { columnId, isDescending, nullsFirst }: SortedColumn,
   { columns }: TableEntry,
@@ -170,8 +176,8 @@ function hasNullsLikeIndex(
 }
 
 /**
- * Returns an expression over the columns of the scan below some rows that has the values of an
- * expression over those rows.
+ * Translates an expression over some rows into an expression over the columns of the scan below
+ * them.
  */
 function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExpression {
   if (input.kind === "filter") return expressionBelow(input.input, expression);
@@ -197,8 +203,8 @@ function scanBelow(input: PlanNode): ScanNode | undefined {
 }
 
 /**
- * Whether a scan may have another order than that of seqs. Orders are kept of the newest rows that
- * are not deleted. They are of all rows, while a reader of a divided query reads its own part.
+ * Whether a scan may read rows in an order other than that of seqs. Such orders exist only for the
+ * newest live rows, and cover all rows, whereas a reader of a divided query reads only its share.
  */
 function mayBeOrdered(scan: ScanNode): boolean {
   const isWhole = scan.isDivided !== true && !isByKey(scan);
@@ -217,7 +223,7 @@ export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean
  */
 export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNode | undefined {
   const [key] = keys;
-  // Rows without a seq are equal in the first key but may differ in further keys.
+  // Staged rows have no seq, so they are equal in the first key but may differ in further keys.
   if (key === undefined || keys.length > 1 || key.isDescending || key.nullsFirst) return undefined;
   let node = input;
   let read: BoundExpression | undefined = key.expression;
@@ -233,7 +239,7 @@ export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNo
   return read.column.origin?.columnId === SEQ_COLUMN_ID ? node : undefined;
 }
 
-/** Whether a scan is expected to find few rows by the first key column. */
+/** Whether a scan is expected to find few rows through the first key column. */
 function isNarrow({ ranges, table, textRanges = [] }: ScanNode): boolean {
   return [...ranges, ...textRanges].some(({ beginning, columnId, like, max, min }) => {
     const isEqual = min !== undefined && min === max;

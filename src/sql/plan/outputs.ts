@@ -1,6 +1,4 @@
-/**
- * The top of a plan: outputs, DISTINCT, ORDER BY and LIMIT over the rows of a block.
- */
+/** Plans the top of a block: its outputs, DISTINCT, ORDER BY and LIMIT. */
 
 import type { BoundSelect, ExpansionStage } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
@@ -9,13 +7,13 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan with the number of its first columns that the caller sees. */
+/** A plan, with the number of leading columns that the caller sees. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;
 }
 
-/** Adds the rows of the table functions of one stage to the input rows. */
+/** Expands the input rows by the table functions of one stage. */
 export function expanded(
   input: PlanNode,
   { expansions }: BoundSelect,
@@ -32,7 +30,7 @@ export function expanded(
 /** Adds the outputs of a block on top of its rows, with DISTINCT, ORDER BY and LIMIT. */
 export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
   const input = expanded(block, select, "outputs");
-  // Columns that only the plan uses have ids below those of all bound columns.
+  // Columns that exist only in the plan have negative ids, so they differ from all bound columns.
   let nextId = -1;
   const takeId = (): number => {
     nextId -= 1;
@@ -83,8 +81,9 @@ interface Projected {
 }
 
 /**
- * Sorts rows before table functions expand them, so that the rows made from one row stay together,
- * whatever the sort order. An output that is also a sort key keeps the value that was sorted.
+ * Plans a sort before table functions expand the rows, so that the rows expanded from one row stay
+ * together, whatever the sort order. An output that is also a sort key keeps the value that was
+ * sorted.
  */
 function planOutputsLate(
   select: BoundSelect,

@@ -13,8 +13,8 @@ import type { PlanNode } from "./plan.ts";
 import { conditionsOn, filtered, type PlanningState, stillRead, tested } from "./planning_state.ts";
 
 /**
- * A condition in ON that refers only to the right side restricts the partners. A condition in WHERE
- * above a left join must also see the rows without a partner.
+ * Plans a left join. A condition in ON that reads only the right side restricts the partners. A
+ * condition in WHERE above the join must also see the rows without a partner.
  */
 export function planLeftJoin(
   from: BoundJoin,
@@ -26,7 +26,8 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // A condition that is the same for all pairs determines whether the right side has any partners.
+  // A condition that has the same value for all pairs determines whether the right side has any
+  // partners.
   const once = between.filter(isConditionOnce);
   const right = areNever(conditionsOn(from, state))
     ? partnersOfNone(from, toRight, state)
@@ -46,7 +47,7 @@ export function planLeftJoin(
   return tested(join, above, state);
 }
 
-/** Replaces a right side in which no row is a partner, so that it is not read. */
+/** Replaces a right side that contains no partners, so that it is not read. */
 function partnersOfNone(
   { condition, right }: BoundJoin,
   toRight: readonly Condition[],
@@ -57,7 +58,10 @@ function partnersOfNone(
   return { kind: "values", rows: [], never: condition, columns };
 }
 
-/** Rows of both sides survive without a partner, so nothing may be tested below the join. */
+/**
+ * Plans a full join. Rows of both sides survive without a partner, so no condition may be tested
+ * below the join.
+ */
 export function planFullJoin(
   from: BoundJoin,
   conditions: readonly Condition[],
@@ -121,8 +125,8 @@ export function planBeside(
 }
 
 /**
- * The right side is read for each row of the left side, so only conditions on the left side may be
- * tested below.
+ * Plans a lateral join. The right side is read for each row of the left side, so only conditions on
+ * the left side may be tested below the join.
  */
 export function planLateral(
   from: BoundJoin,
@@ -145,7 +149,7 @@ export function planLateral(
   return tested(join, above, state);
 }
 
-/** Separates conditions that read only certain columns from the others. */
+/** Separates the conditions that read only the given columns from all others. */
 function parted(conditions: readonly Condition[], ids: ColumnIds): [Condition[], Condition[]] {
   const over: Condition[] = [];
   const others: Condition[] = [];

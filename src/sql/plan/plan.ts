@@ -1,5 +1,5 @@
 /**
- * The plan of a query: a tree of plain data. `planner.ts` makes it from a bound query,
+ * The plan of a query, which is a tree of plain data. `planner.ts` creates it from a bound query,
  * `sql/execute/build/build.ts` turns it into operators, and EXPLAIN prints it.
  *
  * Every node lists the columns that it yields, in order. Expressions refer to columns by id, and a
@@ -27,14 +27,14 @@ import type {
   OuterReference,
 } from "../bind/bound_expressions.ts";
 
-/** Bounds on a stored column, as expressions without columns. A NULL bound matches nothing. */
+/** Bounds on a stored column, as expressions that read no columns. A NULL bound matches nothing. */
 export interface PlannedRange {
   readonly columnId: number;
   readonly min: BoundExpression | undefined;
   readonly max: BoundExpression | undefined;
   /** A LIKE pattern whose fixed prefix bounds the column. */
   readonly like?: BoundExpression | undefined;
-  /** The prefix that all wanted strings share. */
+  /** The prefix that all matching strings share. */
   readonly beginning?: BoundExpression | undefined;
 }
 
@@ -45,43 +45,47 @@ export interface KeyPart {
   readonly constants: readonly Value[];
   /** Arrays of further possible values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
-  /** Present if the column is NULL. No value is listed then; a NULL among values equals nothing. */
+  /**
+   * Present if the condition is that the column is NULL. No values are listed then; a NULL in a
+   * list of values equals nothing.
+   */
   readonly isNull?: true;
 }
 
 /**
- * Alternative sets of keys. Each consists of all combinations of its parts, which are in key order.
+ * Alternative sets of keys. An alternative consists of all combinations of the values of its parts,
+ * which are in key order.
  */
 export type SoughtKeys = readonly (readonly KeyPart[])[];
 
-/** One end of a range of keys of an index. */
+/** One end of a range of index keys. */
 export interface IndexEdge {
   readonly side: "min" | "max";
-  /**
-   * The values of the columns that follow the columns with listed values. A NULL matches nothing.
-   */
+  /** The values of the columns after those with listed values. A NULL matches nothing. */
   readonly values: readonly BoundExpression[];
   /** Whether keys that begin with these values belong to the range. */
   readonly isInclusive: boolean;
 }
 
-/** The keys of an index that wanted rows may have. */
+/** The keys of an index that matching rows may have. */
 export interface IndexAccess {
   readonly index: IndexEntry;
   /**
-   * The possible values of the first columns, which are as many in each alternative. There is one
-   * alternative without parts if the values of no column are listed.
+   * The possible values of the first columns. Every alternative has the same number of columns. If
+   * no column has listed values, there is one alternative without parts.
    */
   readonly keys: SoughtKeys;
-  /** Bounds on the columns after them. The tightest ones apply. */
+  /** Bounds on the columns after those with listed values. The tightest bounds apply. */
   readonly edges: readonly IndexEdge[];
   /** The prefix of the strings in the column after the columns with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
-  /** Conditions on the values of a run, without which the run cannot use the index. */
+  /**
+   * Conditions on the values of a run. If one of them is not true, the run cannot use the index.
+   */
   readonly guards: readonly BoundExpression[];
   /**
-   * Whether the rows with NULL in the first column are outside of the index. They are the last ones
-   * in its order.
+   * Whether the index excludes the rows whose first column is NULL. Such rows come last in its
+   * order.
    */
   readonly endsAtNull: boolean;
 }
@@ -90,24 +94,29 @@ export interface ScanNode {
   readonly kind: "scan";
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** Bounds that the filter above the scan implies. They only let the scan skip row groups. */
+  /**
+   * Bounds that follow from the filter above the scan. They only allow the scan to skip row groups.
+   */
   readonly ranges: readonly PlannedRange[];
   /**
-   * Bounds of text columns, for readers that find rows by order. Row groups have no text bounds.
+   * Bounds of string columns, for scans that find rows through a sort order. Row groups have no
+   * bounds for strings.
    */
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /**
-   * The values of the whole primary key if the filter fixes it, which makes this a lookup instead
-   * of a scan.
+   * The values of the whole primary key, if the filter determines them. The scan is then a lookup.
    */
   readonly key: readonly BoundExpression[] | undefined;
-  /** All keys that the filter above the scan accepts; absent if there are as many keys as rows. */
+  /**
+   * All keys that the filter above the scan accepts; absent if there are at least as many keys as
+   * rows.
+   */
   readonly sought?: SoughtKeys | undefined;
-  /** All values of the first key column, if the whole key is not listed. */
+  /** All values of the first key column that the filter accepts, if the whole key is not listed. */
   readonly prefix?: readonly KeyPart[] | undefined;
   /**
-   * Indexes by which rows can be found, the most promising one first. A run takes the one with the
-   * fewest rows, or none if there are too many.
+   * Indexes through which rows can be found, the most promising one first. A run uses the index
+   * with the fewest matching rows, or none if there are too many.
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
   readonly withTombstones: boolean;
@@ -118,8 +127,7 @@ export interface ScanNode {
   /** Whether to read whole row groups at a time, which is the fastest way to read everything. */
   readonly isBulk: boolean;
   /**
-   * Whether this run reads only its share of the row groups, in a query that is divided among
-   * readers.
+   * Whether a run reads only its share of the row groups, in a query that is divided among readers.
    */
   readonly isDivided?: boolean;
 }
@@ -132,7 +140,7 @@ export interface JoinNode {
    */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
   /**
-   * The left side, which is streamed unless it is kept in memory; in that case, the right side is
+   * The left side. It is streamed unless it is kept in memory, in which case the right side is
    * streamed.
    */
   readonly left: PlanNode;
@@ -140,17 +148,17 @@ export interface JoinNode {
   /** The left keys, pairwise equal to the right keys. Without keys, the join is a nested loop. */
   readonly leftKeys: readonly BoundExpression[];
   readonly rightKeys: readonly BoundExpression[];
-  /** The remaining condition over both sides. */
+  /** The remaining condition over the columns of both sides. */
   readonly residual: BoundExpression | undefined;
-  /** For a semi or anti join: whether its left side is expected to be the smaller one. */
+  /** For a semi or anti join: whether the left side is expected to be the smaller one. */
   readonly holdsLeft?: boolean;
-  /** Whether a fault on the right side counts only if a left row needs that side. */
+  /** Whether an error on the right side is raised only if a left row needs that side. */
   readonly isGuarded?: boolean;
-  /** The columns of both sides that nodes above read. */
+  /** The columns of both sides that are read by the nodes above. */
   readonly columns: readonly BoundColumn[];
 }
 
-/** A join whose right side uses outer references and runs for each left row. */
+/** A join whose right side has outer references, so that it runs for each left row. */
 export interface LateralNode {
   readonly kind: "lateral";
   readonly join: "inner" | "left";
@@ -165,27 +173,27 @@ export interface AggregateNode {
   readonly kind: "aggregate";
   readonly input: PlanNode;
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
-  /** The grouping sets. Their column comes before those of the groups. */
+  /** The grouping sets. Their column precedes the columns of the groups. */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   readonly columns: readonly BoundColumn[];
 }
 
-/** Joins each input row with the rows of table functions, which run side by side. */
+/** Expands each input row by the rows of table functions, which run side by side. */
 export interface ExpandNode {
   readonly kind: "expand";
   readonly input: PlanNode;
   readonly functions: readonly BoundTableFunction[];
-  /** The columns of the input, followed by those of each function. */
+  /** The columns of the input, followed by the columns of each function. */
   readonly columns: readonly BoundColumn[];
 }
 
-/** Window calls that share their partitions and order, so that one sort serves them all. */
+/** Window calls with the same partitions and order, which therefore need only one sort. */
 export interface WindowNode {
   readonly kind: "window";
   readonly input: PlanNode;
   readonly calls: readonly BoundWindowCall[];
-  /** The columns of the input that nodes above read, then those of the calls. */
+  /** The columns of the input that nodes above read, followed by the columns of the calls. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -209,9 +217,9 @@ export type PlanNode =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
-      /** Values that replace the rows. */
+      /** The values of the rows if all of them are constants; used in place of the expressions. */
       readonly constants?: ConstantRows | undefined;
-      /** The condition that no row satisfies, if this is why there are no rows. */
+      /** A condition that no row satisfies, if this is the reason why there are no rows. */
       readonly never?: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
     }
@@ -230,10 +238,10 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** Rows of a WITH entry that are computed once per run. */
+      /** The rows of a WITH entry, which are computed once per run. */
       readonly kind: "cte";
       readonly cte: BoundCte;
-      /** Returns the plan of the rows; every call returns the same plan. */
+      /** Returns the plan that computes the rows. Every call returns the same plan. */
       readonly source: () => PlanNode;
       readonly columns: readonly BoundColumn[];
     }
@@ -251,7 +259,7 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** Rows that several readers have produced, each from its own part of a divided query. */
+      /** Rows from several readers, each of which has run a part of a divided query. */
       readonly kind: "gathered";
       readonly columns: readonly BoundColumn[];
     }
@@ -279,7 +287,7 @@ export type PlanNode =
   | {
       readonly kind: "distinct";
       readonly input: PlanNode;
-      /** The expressions that must differ; the first row of each group is kept. */
+      /** The expressions by which rows are distinguished. The first row of each group is kept. */
       readonly on: readonly BoundExpression[];
       readonly columns: readonly BoundColumn[];
     }
@@ -287,7 +295,7 @@ export type PlanNode =
       readonly kind: "sort";
       readonly input: PlanNode;
       readonly keys: readonly BoundSort[];
-      /** The number of first rows that are needed. */
+      /** The number of rows needed from the start of the sort order. */
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
@@ -297,7 +305,7 @@ export type PlanNode =
       readonly input: PlanNode;
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
-      /** For WITH TIES: the keys in which further rows must equal the last one. */
+      /** For WITH TIES: the sort keys in which further rows have to equal the last row. */
       readonly ties: readonly BoundSort[] | undefined;
       readonly columns: readonly BoundColumn[];
     };

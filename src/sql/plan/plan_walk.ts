@@ -17,7 +17,7 @@ export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   return found;
 }
 
-// Every planned statement is visited here, so lists are filled instead of concatenated.
+// Every planned statement is visited here, so lists are appended to rather than concatenated.
 
 function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
   for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
@@ -30,7 +30,7 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
   for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
-/** The maximum number of keys in a list that are looked up again for each row of an outer query. */
+/** The maximum number of keys in a list that is looked up again for each row of an outer query. */
 const KEYS_PER_ROW_MAX = 4;
 
 /**
@@ -42,7 +42,9 @@ export function isLookup(root: PlanNode): boolean {
   return scans.length > 0 && scans.every(isByOwnKey);
 }
 
-/** A list that is the same for all outer rows is worth reading once, however short it is. */
+/**
+ * If a list is the same for all outer rows, reading its rows once is better, however short it is.
+ */
 function isByOwnKey({ indexes = [], key, sought }: ScanNode): boolean {
   if (key !== undefined) return true;
   if (sought !== undefined) return areOwnKeys(sought);
@@ -55,7 +57,7 @@ function areOwnKeys(keys: SoughtKeys): boolean {
   return keys.some((parts) => parts.some(({ items }) => items.some(readsOuter)));
 }
 
-/** Whether rows are found by their keys. */
+/** Whether a scan finds rows by their keys. */
 export function isByKey({ key, sought }: ScanNode): boolean {
   return key !== undefined || sought !== undefined;
 }

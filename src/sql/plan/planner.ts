@@ -1,10 +1,10 @@
 /**
- * Plans a bound query: decides which columns are read, where each condition is tested, and how rows
- * are found.
+ * Plans a bound query. The planner decides which columns are read, where each condition is tested,
+ * and how rows are found.
  *
  * - A condition moves down to the lowest place that has its columns. It must not move below the
  *   right side of a left join, because rows without a partner must survive.
- * - An equality between the two sides of a join makes it a hash join.
+ * - A join with an equality between its two sides becomes a hash join.
  */
 import { defined } from "../../base/assert.ts";
 import type { BoundCte, BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
@@ -56,8 +56,8 @@ export function planSelect(given: BoundSelect): QueryPlan {
     // Sorting a row, or comparing it individually, takes a microsecond or more, so batches are kept
     // short.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
-    // A join would read the rows of its memberships again each time, whereas subqueries are read
-    // once.
+    // A join would read the rows of the block's membership tests each time the block is read,
+    // whereas subqueries are read only once.
     isReadAgain: where.some(isMember) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
@@ -76,7 +76,7 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
-/** Groups and factors the alternatives of a condition. */
+/** Rewrites the alternatives of a condition: groups equalities and factors out common conjuncts. */
 function rewritten(condition: Condition): Condition | readonly Condition[] {
   const { kind } = condition.expression;
   if (kind !== "or" && kind !== "not") return condition;
@@ -109,7 +109,7 @@ function neverJoined(
   return neverJoined(from.left, on) ?? neverJoined(from.right, on);
 }
 
-/** Extracts from inner joins the conditions that are the same for all pairs. */
+/** Extracts the conditions of inner joins that have the same value for all pairs. */
 function takeOnce(
   from: BoundFrom | undefined,
   on: Map<BoundFrom, readonly Condition[]>,
@@ -136,7 +136,7 @@ function without(
   return [...left];
 }
 
-/** Replaces relations of which no row is needed, so that none of them is read. */
+/** Replaces relations none of whose rows is needed, so that they are not read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -172,7 +172,8 @@ function planFrom(
 }
 
 /**
- * Existence tests come last, so that they run only for rows that no other condition has dropped.
+ * Plans existence tests. They come last, so that they run only for rows that no other condition has
+ * dropped.
  */
 function planExistences(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   let node = input;
@@ -248,8 +249,8 @@ function planRelation(
 }
 
 /**
- * Plans a side of UNION. A side that is itself a UNION may yield equal rows, because otherwise a
- * chain of UNIONs would compare and hold the rows of its first query once for each later query.
+ * Plans a side of UNION. If the side is itself a UNION, it need not remove duplicates. Otherwise, a
+ * chain of UNIONs would compare and store the rows of its first query again for each later query.
  */
 function withEquals(side: PlanNode): PlanNode {
   if (side.kind === "project" && side.expressions.every(({ kind }) => kind === "column")) {
@@ -276,7 +277,8 @@ function planDerived(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  // Unread outputs are not computed unless they determine which rows are equal, or have effects.
+  // Outputs that are not read are not computed, unless they determine which rows are equal or have
+  // side effects.
   const isWhole = relation.query.distinct === "all";
   const isNeeded = relation.query.outputs.map(({ expression }, position) => {
     const id = defined(relation.columns[position], "each output is a column").id;
@@ -296,14 +298,14 @@ function planDerived(
 
 const PLANS = new WeakMap<BoundCte, PlanNode>();
 
-/** Returns the plan of a WITH entry. Every call returns the same plan. */
+/** Returns the plan of a WITH entry, which is the same at each call. */
 export function planOfCte(cte: BoundCte): PlanNode {
   const known = PLANS.get(cte) ?? planWhole(cte.query);
   PLANS.set(cte, known);
   return known;
 }
 
-/** Plans a query so that it yields only its outputs. */
+/** Plans a query so that it yields nothing but its outputs. */
 function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
   if (root.columns.length === outputCount) return root;
@@ -357,13 +359,16 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
   return needed;
 }
 
-/** Returns the expressions of rows that are computed for each row of a relation. */
+/** Returns the expressions in rows that are computed for each row of another relation. */
 function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
   if (isBeside !== true || right.kind !== "relation") return [];
   return right.relation.kind === "values" ? right.relation.rows.flat() : [];
 }
 
-/** Adds columns that LATERAL items read from earlier rows, and columns that full joins merge. */
+/**
+ * Adds the columns that LATERAL items read from preceding items, and the columns that full joins
+ * merge.
+ */
 function addJoins(
   from: BoundFrom | undefined,
   add: (expression: BoundExpression | undefined) => void,
@@ -376,12 +381,15 @@ function addJoins(
   addJoins(from.right, add);
 }
 
-/** Makes one node for all calls over the same rows in the same order, and drops unread columns. */
+/**
+ * Creates one node for all calls with the same rows in the same order, and drops columns that are
+ * no longer read.
+ */
 function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
   if (select.windows.length === 0) return input;
   const read = columnsOfOutputs(select);
   const groups = groupsOf(select.windows.filter(({ column }) => read.has(column.id)));
-  // A node holds its rows together with earlier results, so results that may be long are computed
+  // A node stores its rows together with earlier results, so results that may be long are computed
   // last.
   const ordered = groups.toSorted((left, right) => longness(left) - longness(right));
   const lastReader = lastReaders(ordered);
@@ -413,7 +421,7 @@ function groupsOf(calls: readonly BoundWindowCall[]): readonly BoundWindowCall[]
   return [...groups.values()];
 }
 
-/** For each column id, the last group that reads the column. */
+/** For each column id, the last group of calls that reads the column. */
 function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<number, number> {
   const last = new Map<number, number>();
   for (const [i, calls] of groups.entries()) {
@@ -426,7 +434,7 @@ function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<numbe
   return last;
 }
 
-/** Returns 1 if a result may be as long as all rows together, otherwise 0. */
+/** Returns 1 if a result may be as long as all rows together, and otherwise 0. */
 function longness(calls: readonly BoundWindowCall[]): number {
   return calls.some(({ form }) => form.kind === "aggregate" && form.aggregate.gathers === true)
     ? 1

@@ -1,9 +1,9 @@
 /**
- * The state that the parts of the plan of one block share: the remaining readers of each column,
- * and the way in which conditions are tested.
+ * The state that is shared by all parts of the planner for one block: the remaining readers of each
+ * column, and the functions that test conditions.
  *
- * Every condition of the block is closed once, where it is tested. After that it reads nothing, and
- * columns without further readers are dropped.
+ * Every condition of the block is closed once, where it is tested. It then no longer counts as a
+ * reader, and columns without readers are dropped.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
@@ -14,17 +14,17 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** The columns that clauses and conditions still read. */
+  /** The columns that clauses and open conditions still read. */
   readonly readers: ColumnReaders;
-  /** The conditions of ON for each join. */
+  /** The conditions in the ON of each join. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
   /** Whether nodes above can process whole batches rather than single rows. */
   readonly isBulk: boolean;
   /** Whether the block is read for each row of another query, or for each step of a recursion. */
   readonly isReadAgain: boolean;
-  /** Plans an item of FROM under conditions that must hold above it. */
+  /** Plans an item of FROM, with conditions that have to hold above it. */
   readonly planFrom: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Plans a query so that it yields only its outputs. */
+  /** Plans a query so that it yields nothing but its outputs. */
   readonly planWhole: (query: BoundSelect) => PlanNode;
 }
 
@@ -41,19 +41,19 @@ export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly C
   return defined(on.get(from), "the conditions of each join of the block are known");
 }
 
-/** Whether a condition tests if a value is among the rows of a query. */
+/** Whether a condition tests whether a value is among the rows of a query. */
 export function isMember({ expression }: Condition): boolean {
   return isMembership(expression);
 }
 
-/** Tests conditions that do not come from WHERE or ON, keeping all columns. */
+/** Tests conditions that do not come from WHERE or ON. All columns are kept. */
 export function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   const condition = conjunctionOf(conditions);
   if (condition === undefined) return input;
   return { kind: "filter", input, condition, columns: input.columns };
 }
 
-/** Tests conditions of the block, keeping all columns. */
+/** Tests conditions of the block. All columns are kept. */
 export function tested(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -63,7 +63,7 @@ export function tested(
   return filtered(input, expressionsOf(conditions));
 }
 
-/** Tests conditions of the block, and drops columns that only they read. */
+/** Tests conditions of the block, and drops columns that only these conditions read. */
 export function narrowed(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -71,7 +71,7 @@ export function narrowed(
 ): PlanNode {
   const memberships = state.isReadAgain ? [] : conditions.filter(isMember);
   if (memberships.length === 0) return narrowedBy(input, conditions, state);
-  // Correlated queries are tested last, to run for as few rows as possible.
+  // Correlated queries are tested last, so that they run for as few rows as possible.
   const apart = new Set(memberships);
   const early: Condition[] = [];
   const late: Condition[] = [];

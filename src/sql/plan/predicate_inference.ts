@@ -1,11 +1,11 @@
 /**
- * Derives conditions from others, so that they can be tested lower in the plan.
+ * Derives conditions from other conditions, so that they can be tested lower in the plan.
  *
  *     (k AND a1 AND b1) OR (k AND a2 AND b2)    =   k AND ((a1 AND b1) OR (a2 AND b2))
  *     (a1 AND b1) OR (a2 AND b2)                ⟹   (a1 OR a2)      when a1, a2 are over one relation
  *
- * An inferred condition is tested in addition to the others and only reduces the number of rows.
- * For this reason, only conditions that cannot raise an error are derived.
+ * An inferred condition is tested in addition to the stated ones, and only reduces the number of
+ * rows. For this reason, only conditions that cannot raise an error are derived.
  */
 
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -13,14 +13,13 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { conjunctionOf, conjunctsOf, isVolatile, mayFail } from "../bind/walk.ts";
 import { type ColumnIds, isOver } from "./join_keys.ts";
 
-/**
- * Returns the same conditions, with the conjuncts that all branches of an OR share factored out.
- */
+/** Returns the condition with the conjuncts factored out that all branches of an OR share. */
 export function factored(condition: BoundExpression): readonly BoundExpression[] {
   if (condition.kind !== "or" || isVolatile(condition)) return [condition];
   const branches = condition.operands.map((operand) => [...conjunctsOf(operand)]);
   const [first = [], ...others] = branches;
-  // Branches are indexed lazily, because most share nothing, as the first two already show.
+  // Branches are indexed lazily, because most ORs share no conjunct, as the first two branches
+  // already show.
   const places = new Map<readonly BoundExpression[], ExpressionPlaces>();
   const isIn = (branch: readonly BoundExpression[], candidate: BoundExpression): boolean => {
     const known = places.get(branch) ?? new ExpressionPlaces(branch);
@@ -32,13 +31,13 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   const isShared = (each: BoundExpression): boolean => isIn(shared, each);
   const rests = branches.map((branch) => conjunctionOf(branch.filter((each) => !isShared(each))));
   const operands = rests.flatMap((rest) => rest ?? []);
-  // A branch that consists only of shared conjuncts makes the others redundant.
+  // If a branch consists only of shared conjuncts, the other branches are redundant.
   if (operands.length < rests.length) return shared;
   return [...shared, { kind: "or", type: condition.type, operands }];
 }
 
 /**
- * Returns the part of an OR that concerns one relation alone, or undefined if a branch has no such
+ * Returns the part of an OR that reads only one relation, or undefined if some branch has no such
  * part.
  */
 export function inferredOver(

@@ -1,11 +1,11 @@
 /**
- * Pulls up LATERAL rows of expressions. They are computed together with each row that they read,
- * whereas a lateral join would run a plan for each of these rows.
+ * Removes LATERAL from rows of expressions. The expressions are then computed together with each
+ * row that they read, whereas a lateral join would run a plan for each of these rows.
  *
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
  *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
  *
- * The relations beside the rows can then be joined by their keys, like any other relation.
+ * The other relations can then be joined by their keys, like any relation.
  */
 import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression, OuterReference } from "../bind/bound_expressions.ts";
@@ -31,15 +31,15 @@ function pulledUp(from: BoundFrom, choosesGroups: ChoosesGroups): BoundFrom {
   const { asGroups, outerReferences } = same;
   if (outerReferences === undefined) return same;
   if (asGroups === undefined) return besideLeft(same, outerReferences) ?? same;
-  // The choice for one part is not repeated for each part around it.
+  // The choice for a part is remembered, so that it is not repeated for each enclosing part.
   return choosesGroups(same)
     ? { ...asGroups, left: { ...asGroups.left, left } }
     : { ...same, asGroups: undefined };
 }
 
 /**
- * Returns undefined unless the right side consists of rows of expressions, possibly joined with
- * relations.
+ * Rewrites a lateral join whose right side consists of rows of expressions, possibly joined with
+ * relations. Returns undefined for any other right side.
  */
 function besideLeft(
   from: BoundJoin,
@@ -48,8 +48,8 @@ function besideLeft(
   const parts: BoundRelation[] = [];
   const conditions: BoundExpression[] = [];
   if (from.join === "full" || !flatten(from.right, parts, conditions)) return undefined;
-  // Rows of expressions always exist, so a left join is an inner join; a joined relation may be
-  // empty.
+  // There are always rows of expressions, so a left join with them is an inner join. A joined
+  // relation, however, may be empty.
   const isOpen = from.join === "left";
   if (isOpen && (parts.length > 1 || !holdsAlways(from.condition))) return undefined;
   const rows = parts.map(rowsOf);
@@ -118,7 +118,7 @@ function rowsOf(relation: BoundRelation): ValuesRelation | undefined {
   return { kind: "values", rows, alias, columns };
 }
 
-/** Whether a relation may depend on the rows before it. */
+/** Whether a relation may depend on rows of preceding items. */
 function mayReadAround(relation: BoundRelation): boolean {
   switch (relation.kind) {
     case "table":
@@ -134,7 +134,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** Replaces outer values with the expressions of the left side from which they come. */
+/** Replaces outer values by the expressions of the left side from which they come. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

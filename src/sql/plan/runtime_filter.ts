@@ -1,12 +1,13 @@
 /**
- * Finds the side of a join that can be read by the keys of the other side, because the equalities
- * of the join, together with conditions on that side alone, fix the whole primary key of a table.
+ * Finds the side of a join that can be read by the keys of the other side. This is possible if the
+ * equalities of the join, together with conditions on that side alone, determine the whole primary
+ * key of a table.
  *
  *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
  *
- * An index serves in the same way, even if only its first columns are fixed. If the equalities fix
- * only the first column of the primary key, and it is a number, the keys still give bounds for the
- * rows that can have a partner.
+ * An index can be used as well, even if only its first columns are determined. If the equalities
+ * determine only the first column of the primary key, and it is a number, the keys still give
+ * bounds for the rows that can have a partner.
  *
  * The decision is made during the run, because only then is the number of keys known.
  *
@@ -32,8 +33,8 @@ export interface RuntimeFilter {
   /** The parts of the key, in key order. */
   readonly parts: readonly JoinedPart[];
   /**
-   * Which columns the parts stand for: the whole primary key, the first column of the primary key
-   * only, or the first columns of an index.
+   * The columns for which the parts supply values: the whole primary key, only the first column of
+   * the primary key, or the first columns of an index.
    */
   readonly by: "key" | "first column" | IndexEntry;
 }
@@ -41,7 +42,7 @@ export interface RuntimeFilter {
 /** Returns the side of the join that may be read by keys, or undefined if neither side can. */
 export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   const { holdsLeft = false, join } = node;
-  // If rows without a partner are needed, that side is read completely.
+  // A side must be read completely if its rows are needed even without a partner.
   const isLeftWhole = holdsLeft || (join !== "inner" && join !== "semi");
   if (!isLeftWhole) {
     const keyed = filterOfSide(node.left, node.leftKeys);
@@ -53,7 +54,7 @@ export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   return { side: "right", ...keyed };
 }
 
-/** Whether the keys may be evaluated once more than the join evaluates them. */
+/** Whether the keys may be evaluated one more time than the join itself evaluates them. */
 function areNotable(keys: readonly BoundExpression[]): boolean {
   return !keys.some(isVolatile);
 }
@@ -71,11 +72,11 @@ function filterOfSide(
     read = read.input;
   }
   if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
-  // Every reader would look up all keys, not only the keys of its own part.
+  // Every reader of a divided query would look up all keys, not only those of its own part.
   if (read.isDivided === true) return undefined;
   if (!areFewKeys(read, 1)) return undefined;
   const { primaryKey } = read.table;
-  // An index knows no earlier states of the rows.
+  // An index contains only the current rows.
   const indexes = read.past === undefined ? (read.table.indexes ?? []) : [];
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
   const partOf = (columnId: number): JoinedPart | undefined => {
@@ -96,7 +97,7 @@ function filterOfSide(
 
 type PartOf = (columnId: number) => JoinedPart | undefined;
 
-/** Returns the parts of the first columns of a key, up to the first column without one. */
+/** Returns the parts of the leading columns of a key, up to the first column without a part. */
 function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly JoinedPart[] {
   const parts: JoinedPart[] = [];
   for (const columnId of columnIds) {
@@ -140,7 +141,10 @@ function addValues(condition: BoundExpression, into: Map<number, BoundExpression
   }
 }
 
-/** Returns the keys in terms of the input of a projection, or undefined if one is computed. */
+/**
+ * Returns the keys in terms of the input of a projection, or undefined if the projection computes
+ * one of them.
+ */
 function keysBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
   keys: readonly (BoundExpression | undefined)[],

@@ -1,8 +1,8 @@
 /**
  * Estimates the share of a relation's rows that a condition keeps. The estimate is intentionally
- * rough: only the number of values is known, and only the order of joins depends on it. Different
- * kinds of condition must have different shares, so that tables can be compared. `estimate.ts`,
- * which estimates whole plans, uses the same share for all conditions.
+ * rough: only the number of values is known, and only the order of joins depends on the estimate.
+ * Different kinds of conditions have different shares, so that tables can be compared.
+ * `estimate.ts`, which estimates whole plans, uses the same share for all conditions.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -11,7 +11,7 @@ const EQUAL_SHARE = 0.05;
 const RANGE_SHARE = 0.4;
 const OTHER_SHARE = 1 / 3;
 
-/** Returns the share that a conjunct keeps of a relation with `rowCount` rows. */
+/** Returns the share of the rows that a conjunct keeps, for a relation with `rowCount` rows. */
 export function shareOf(condition: BoundExpression, rowCount: number): number {
   switch (condition.kind) {
     case "and":

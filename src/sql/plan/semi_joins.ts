@@ -4,15 +4,15 @@
  *     WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND s.c <> t.d AND rest)
  *     t ⋉ (SELECT s.a, s.c FROM s WHERE rest)  on  t.b = a, besides c <> t.d
  *
- * This applies only to conditions in WHERE, which drop a row for both false and NULL, and only if
- * an equality can serve as the key.
+ * The rewriting applies only to conditions in WHERE, which drop a row for both false and NULL, and
+ * only if an equality can serve as the key.
  *
  * The errors are those of a query that is read once without the conditions between the inner and
  * the outer query (`sql/bind/query/decorrelate.ts`). The inner rows are tested by their own
- * conditions whether or not there are outer rows, but a fault counts only if there is an outer row.
- * Keys are evaluated for all rows of their side, but an outer key only if the outer row's own
- * condition holds. All other conditions are tested on pairs with equal keys, and those that may
- * fail come last.
+ * conditions even without outer rows, but an error is raised only if there is an outer row. Keys
+ * are evaluated for all rows of their side, except that an outer key is evaluated only if the outer
+ * row satisfies its own condition. All other conditions are tested on pairs with equal keys, and
+ * conditions that may fail come last.
  */
 import { defined } from "../../base/assert.ts";
 import { physicalKind } from "../../types/mod.ts";
@@ -61,7 +61,8 @@ export function semiJoined(
   const across: BoundExpression[] = [];
   for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
   const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
-  // In a query that is read for each row, only the subquery tests few rows.
+  // In a query that is read for each row, a subquery tests only a few rows, so a join would be
+  // slower.
   if (
     readsAround(open) ||
     inner.some((each) => readsForEachRow(each) || isVolatile(each)) ||
@@ -72,7 +73,7 @@ export function semiJoined(
   const columns = innerColumns(across);
   const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
-  // Without the conditions on the outer query, the inner query is read completely.
+  // Without the conditions that refer to the outer query, the inner query is read completely.
   if (subquery.keyed === undefined && rowsOfPlan(left) * ROWS_PER_LOOKUP < rowsOfPlan(right)) {
     if (isLookup(planQuery(query))) return undefined;
   }
@@ -98,7 +99,7 @@ export function semiJoined(
   };
 }
 
-/** Puts conditions that may fail after those that cannot fail. */
+/** Moves conditions that may fail behind those that cannot fail. */
 function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
   return conditions.toSorted(
     (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
@@ -106,8 +107,8 @@ function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpr
 }
 
 /**
- * Protects a key that may raise an error from rows that do not satisfy the condition: there it
- * becomes NULL, which equals nothing.
+ * Protects a key that may raise an error from rows that do not satisfy the condition: for these
+ * rows, the key becomes NULL, which equals nothing.
  */
 function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
   if (condition === undefined || !mayFailOnRow(key)) return key;
@@ -116,8 +117,8 @@ function askedWhere(key: BoundExpression, condition: BoundExpression | undefined
 }
 
 /**
- * Whether testing a batch of pairs may take longer than a time slice. The batch is not
- * interruptible, and a single call on values of any length may take a whole tick.
+ * Whether testing a batch of pairs may take longer than a time slice. A batch cannot be
+ * interrupted, and a single call on values of unlimited length may take a whole tick.
  */
 function mayHoldTick(expression: BoundExpression | undefined): boolean {
   if (expression === undefined || !readsColumn(expression)) return false;
@@ -132,8 +133,9 @@ function isOfAnyLength({ type }: BoundExpression): boolean {
 }
 
 /**
- * `x IN (SELECT …)` with an uncorrelated query becomes a semi join on its columns. This is valid
- * because a NULL equals nothing and a condition drops unknown results.
+ * Whether a condition is `x IN (SELECT …)` with an uncorrelated query, which can become a semi join
+ * on the columns of the query. This is valid because a NULL equals nothing and a condition drops
+ * unknown results.
  */
 export function isMembership(condition: BoundExpression): condition is Membership {
   if (condition.kind !== "subquery") return false;
@@ -168,7 +170,7 @@ export function memberJoined(
   };
 }
 
-/** Whether a condition may become a join above the other conditions. */
+/** Whether a condition may become a join above all other conditions. */
 export function isExistence(condition: BoundExpression): boolean {
   return existenceIn(condition) !== undefined;
 }
@@ -193,7 +195,10 @@ function existenceIn(condition: BoundExpression): Existence | undefined {
   return isPlain && query.from !== undefined ? { subquery, isNegated } : undefined;
 }
 
-/** Returns the columns of the inner query that conditions relating it to the outer query read. */
+/**
+ * Returns the columns of the inner query that are read by conditions which relate it to the outer
+ * query.
+ */
 function innerColumns(conditions: readonly BoundExpression[]): readonly BoundColumn[] {
   const found = new Map<number, BoundColumn>();
   const visit = (expression: BoundExpression): BoundExpression => {
@@ -205,7 +210,7 @@ function innerColumns(conditions: readonly BoundExpression[]): readonly BoundCol
 }
 
 /**
- * Rewrites a condition for its place above the join: outer references are replaced, and inner
+ * Adapts a condition to its position above the join: outer references are replaced, and inner
  * columns are renamed.
  */
 function moved(

@@ -1,9 +1,9 @@
 /**
- * Plans how a table is read: as one row by its key, by a list of keys, or as a scan that skips rows
- * that the conditions rule out.
+ * Plans how a table is read: as a lookup of one row by its key, by a list of keys, or as a scan
+ * that skips rows which the conditions exclude.
  *
- * Bounds and lists of keys keep the filter above them, so they may be too wide but never too
- * narrow. Conditions that a single-row lookup uses are not tested again.
+ * The filter above a scan tests all conditions, so bounds and lists of keys may be too wide, but
+ * never too narrow. The conditions that a single-row lookup uses are not tested again.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
@@ -16,7 +16,7 @@ import { narrowed, type PlanningState, stillRead } from "./planning_state.ts";
 
 type TableRelation = Extract<BoundRelation, { kind: "table" }>;
 
-/** Plans the reading of a table with the conditions of its block, which are tested above it. */
+/** Plans the scan of a table, with the conditions of its block, which are tested above the scan. */
 export function planTable(
   relation: TableRelation,
   conditions: readonly Condition[],
@@ -30,7 +30,7 @@ export function planTable(
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
-  // Rows are counted only for a list of keys, because counting opens the files of a table.
+  // Rows are counted only if there is a list of keys, because counting opens the files of a table.
   const isWanted =
     sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
   const scan: PlanNode = {
@@ -54,7 +54,7 @@ export function planTable(
   return narrowed(scan, conditions, state);
 }
 
-/** Reads one row by its key. Conditions that the key expresses are not tested again. */
+/** Plans the lookup of one row by its key. Conditions that the key implies are not tested again. */
 function planLookup(
   { columns, past, rowCount, table }: TableRelation,
   { conditions, lookup }: { conditions: readonly Condition[]; lookup: KeyAccess },

@@ -1,6 +1,6 @@
 /**
- * The SQL interface for the layers above: it accepts requests, returns result entries, and plans
- * live queries. `sql/local_engine.ts` implements {@linkcode SqlEngine}.
+ * The interface of the SQL layer for the layers above. It runs requests, returns result entries,
+ * and plans live queries. `sql/local_engine.ts` implements {@linkcode SqlEngine}.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -11,7 +11,7 @@ import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts"
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
 
-/** The format in which an answer is written. */
+/** The format of a response. */
 export type ResultFormat = "json" | "ndjson" | "csv";
 
 /** A file part of a multipart request. */
@@ -28,26 +28,34 @@ export interface SqlRequest {
   readonly sql: string;
   /**
    * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. It is read
-   * until the answer is complete; for a streamed answer, until the end of the stream.
+   * until the response is complete; for a streamed response, until the end of the stream.
    */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly SqlParameter[];
   /** The namespace of unqualified names; "default" if absent. */
   readonly namespace?: string | undefined;
   readonly timeoutMs?: number | undefined;
-  /** Whether to parse, bind and authorise only. */
+  /** Whether to stop after the request has been parsed, bound and authorised. */
   readonly check?: boolean | undefined;
-  /** The format of the answer; JSON if absent. Any other format has the rows of one statement. */
+  /**
+   * The format of the response; JSON if absent. A response in any other format contains the rows of
+   * one statement.
+   */
   readonly format?: ResultFormat | undefined;
   /** Upload parts by placeholder name; present for multipart requests only. */
   readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
-  /** Present for a request that is one COPY, which reads or writes its own body. */
+  /** Present for a request that consists of one COPY, which reads or writes its own body. */
   readonly copy?: CopyTransfer | undefined;
-  /** Runs the request once for each key of its user. `digest` identifies the body. */
+  /**
+   * If present, the request runs only once for each key of its user. `digest` identifies the body.
+   */
   readonly idempotency?: { readonly key: string; readonly digest: string } | undefined;
   /** The id of the open transaction in which the statements run. */
   readonly transaction?: string | undefined;
-  /** Receives a long answer as it is produced. Without a reader, the answer is returned whole. */
+  /**
+   * Receives a long response while it is being produced. Without a reader, the response is returned
+   * as a whole.
+   */
   readonly reader?: AnswerReader | undefined;
   /** The server's address as the caller sees it, for SUBSCRIBE TO. */
   readonly server?: ServerAddress | undefined;
@@ -57,13 +65,15 @@ export interface SqlRequest {
 
 /** The body of a COPY. */
 export interface CopyTransfer {
-  /** The data of a COPY FROM; read once, if the statement is one. */
+  /** The data of a COPY FROM; it is read once, if the statement is one. */
   readonly body: CopyBody;
 }
 
 /** Bytes that a client sends. */
 export interface CopyBody {
-  /** Returns the next bytes; undefined at the end. Rejects if the client has left before it. */
+  /**
+   * Returns the next bytes; undefined at the end. Rejects if the client disconnects before the end.
+   */
   next(): Promise<Uint8Array | undefined>;
   /** Ends the reading early. Further calls do nothing. */
   cancel(): void;
@@ -75,7 +85,7 @@ export interface ServerAddress {
   readonly publicUrl: string;
 }
 
-/** The client that reads the answer, which may disconnect before the end. */
+/** The client that reads the response, which may disconnect before the end. */
 export interface AnswerReader {
   /**
    * Calls `callback` when the client disconnects, or immediately if the client has already
@@ -88,15 +98,15 @@ export interface AnswerReader {
 export interface StatementResult {
   /** The columns of `rows`; both are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
-  /** Wire cells in schema order, ready for JSON.stringify. */
+  /** The cells of each row in schema order, ready for JSON.stringify. */
   readonly rows?: readonly (readonly unknown[])[];
   readonly rowCount: number;
   readonly message?: string;
   readonly asUser: string;
   readonly lastSeq?: number | null;
-  /** The rows of a COPY TO, from its first byte to its last. */
+  /** The output of a COPY TO, in consecutive pieces. */
   readonly copied?: readonly Uint8Array<ArrayBuffer>[];
-  /** Effects of the statement that its author may not have intended. */
+  /** Messages about effects of the statement that its author may not have intended. */
   readonly notices?: readonly string[];
 }
 
@@ -105,22 +115,22 @@ export interface SqlResponse {
   readonly results: readonly StatementResult[];
   /** The reason why the request stopped. Its `statementIndex` is set. */
   readonly error?: DatabaseError;
-  /** The rest of an answer that is too long for memory; only for a request with a reader. */
+  /** The rest of a response that is too long for memory; only for a request with a reader. */
   readonly stream?: AnswerStream;
   /**
-   * Set if a request that allows one result was not run: the number of its statements that return
-   * rows.
+   * Set if a request that allows only one result was not run: the number of its statements that
+   * return rows.
    */
   readonly rowResultCount?: number;
   /** The format of the rows of a COPY TO. */
   readonly copyFormat?: CopyFormat | undefined;
-  /** Set for the answer of an earlier request with the same key. */
+  /** Set if this is the response of an earlier request with the same key. */
   readonly isReplayed?: true;
 }
 
-/** A part of a streamed answer. */
+/** A part of a streamed response. */
 export type AnswerPart =
-  /** Further rows of the current entry; the first rows begin it. */
+  /** Further rows of the current entry. The first such part begins the entry. */
   | {
       readonly kind: "rows";
       readonly schema: readonly SchemaField[];
@@ -143,9 +153,9 @@ export type AnswerPart =
   /** The last part. If it contains an error, the current entry has no separate end. */
   | { readonly kind: "end"; readonly error: DatabaseError | undefined };
 
-/** The rest of an answer. A caller that does not read it to its end must cancel it. */
+/** The rest of a response. A caller that does not read it to its end must cancel it. */
 export interface AnswerStream {
-  /** Returns the next part; "end" once, as the last. Rejects only for unexpected failures. */
+  /** Returns the next part. The last part is "end". Rejects only for unexpected failures. */
   next(): Promise<AnswerPart>;
   /** Ends the statements as if they were killed. */
   cancel(): void;
@@ -153,7 +163,7 @@ export interface AnswerStream {
 
 /** A new transaction that spans requests. */
 export interface TransactionRequest {
-  /** The namespace of unqualified names in its requests; "default" if absent. */
+  /** The namespace of unqualified names in the requests of the transaction; "default" if absent. */
   readonly namespace?: string | undefined;
   readonly isReadOnly: boolean;
   /**
@@ -163,21 +173,21 @@ export interface TransactionRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** A transaction that spans requests, as the session that opened it sees it. */
+/** A transaction that spans requests, as shown to the session that opened it. */
 export interface TransactionInfo {
   readonly id: string;
   readonly state: "open" | "failed" | "committed" | "rolled back" | "unknown";
-  /** For an open one: Unix milliseconds at which it is rolled back. */
+  /** For an open transaction: the time at which it is rolled back, in Unix milliseconds. */
   readonly expiresAtMs?: number;
-  /** For an open one: the time without a request after which it is rolled back. */
+  /** For an open transaction: the time without a request after which it is rolled back. */
   readonly idleMs?: number;
-  /** For a committed one: its last `_seq`; null if it changed no row. */
+  /** For a committed transaction: its last `_seq`; null if it changed no row. */
   readonly lastSeq?: number | null;
-  /** For one that has ended: completes a message that begins with "it was". */
+  /** For a transaction that has ended: the reason, worded to complete "it was …" in a message. */
   readonly why?: string;
 }
 
-/** The end of a transaction that spans requests. */
+/** The requested end of a transaction that spans requests. */
 export interface TransactionEnd extends Pick<SqlRequest, "idempotency" | "origin" | "timeoutMs"> {
   readonly id: string;
   readonly statement: "COMMIT" | "ROLLBACK";
@@ -189,14 +199,15 @@ export interface SqlEngine {
   /** @throws {DatabaseError} TRANSACTION_NOT_FOUND */
   transaction(principal: Principal, id: string): TransactionInfo;
   /**
-   * Ends a transaction. The end of one that has already ended in the same way succeeds again.
+   * Ends a transaction. If the transaction has already ended in the same manner, the call succeeds
+   * again.
    *
    * @throws {DatabaseError} TRANSACTION_NOT_FOUND, TRANSACTION_FAILED, SERIALIZATION_FAILURE …
    */
   endTransaction(principal: Principal, end: TransactionEnd): Promise<TransactionInfo>;
   /**
    * Runs a request. Expected failures are not thrown: they are in `error`. The response is returned
-   * without a promise if there was nothing to wait for, as in a read by key.
+   * without a promise if nothing had to be awaited, as in a read by key.
    */
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /**
@@ -204,14 +215,15 @@ export interface SqlEngine {
    */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
   /**
-   * Plans any query: row by row if its rows are rows of one table, as a whole otherwise.
+   * Plans any query to be followed: row by row if its rows are rows of one table, and otherwise as
+   * a whole.
    *
    * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
    */
   planFollowed(principal: Principal, request: LiveRequest): FollowedPlan;
   /**
-   * Ends the running requests as KILL QUERY does, with SHUTTING_DOWN, and each later one. Returns
-   * the number of running ones.
+   * Ends the running requests with SHUTTING_DOWN, as KILL QUERY would, and refuses all later ones.
+   * Returns the number of running requests.
    */
   shutDown(): number;
 }
@@ -222,10 +234,13 @@ export interface LiveRequest {
   readonly namespace?: string;
 }
 
-/** An expression ready to run. The same code serves SELECT, snapshot, replay and live filter. */
+/**
+ * An expression that is ready to run. The same code serves SELECT, snapshot, replay and live
+ * filter.
+ */
 export interface CompiledExpression {
   readonly type: DataType;
-  /** The index of the batch column, if the expression is nothing but that column. */
+  /** The index of a batch column, if the expression just reads that column. */
   readonly column?: number;
   /**
    * Returns one value per row of `batch`. @throws {DatabaseError} Errors of the expression on a
@@ -240,7 +255,7 @@ export interface NamedColumn {
   readonly type: DataType;
 }
 
-/** A condition by which the live layer finds a query without evaluating it. */
+/** A condition by which the live layer can look up a query without evaluating its filter. */
 export interface LiveEquality {
   readonly columnId: number;
   readonly value: string | number;
@@ -248,27 +263,30 @@ export interface LiveEquality {
   readonly rest: CompiledExpression | undefined;
 }
 
-/** The number of rows to evaluate at a time, and the clock that measures them. */
+/** Decides how many rows are evaluated at a time, with the clock that measures them. */
 export interface LivePace {
   readonly rows: Pick<RowPace, "note" | "rowsMax">;
   monotonicMs(): number;
 }
 
-/** Selects rows of a live query for a search. */
+/** The rows of a live query that a search should return. */
 export interface SearchRange {
-  /** Exclusive: only rows above this seq are found. */
+  /** The lower bound (exclusive): only rows above this seq are found. */
   readonly after: Seq;
-  /** Inclusive: rows that are current at this seq. */
+  /** The upper bound (inclusive): rows that are current at this seq are found. */
   readonly upTo: Seq;
   /** The maximum number of rows. */
   readonly rowsMax: number;
-  /** Whether only the seq of each row is needed. */
+  /** Whether only the seqs of the rows are needed. */
   readonly isOfSeqs: boolean;
 }
 
-/** Finds the rows that the filter of a live query keeps, in another thread, in ascending seq. */
+/**
+ * Finds, in another thread, the rows that the filter of a live query keeps, in ascending order of
+ * seq.
+ */
 export interface RowSearch {
-  /** Whether every search runs in the other thread, however short; for tests. */
+  /** Whether every search runs in the other thread, however short it is; only for tests. */
   readonly takesAll: boolean;
   /**
    * Begins a search.
@@ -292,10 +310,13 @@ export interface FoundRows {
   close(): void;
 }
 
-/** A bound live query: the columns to read of each version, and how to build its rows. */
+/**
+ * A bound live query: the columns that it reads of each row version, and the code that builds its
+ * rows.
+ */
 export interface LivePlan {
   readonly tableId: number;
-  /** The table name as shown: "ns.table". */
+  /** The table name as shown: "namespace.table". */
   readonly tableName: string;
   /**
    * The owner of the rows: an account number, or SHARED_OWNER. The binder derives it from the
@@ -305,16 +326,16 @@ export interface LivePlan {
   readonly schemaVersion: number;
   /** The ids of the columns that filter and projections read; batches have this order. */
   readonly columnIds: readonly number[];
-  /** The condition that kept rows meet; undefined keeps all rows. */
+  /** The condition that rows have to satisfy; if undefined, all rows are kept. */
   readonly filter: CompiledExpression | undefined;
   /** One expression per field. The fields include the primary key and `_seq`. */
   readonly projections: readonly CompiledExpression[];
-  /** The pace at which filter and projections are evaluated; undefined if no row takes long. */
+  /** The pace at which filter and projections are evaluated; undefined if no row can take long. */
   readonly pace: LivePace | undefined;
   /** The search in another thread; absent if there are no other threads. */
   readonly search?: RowSearch | undefined;
   readonly fields: readonly SchemaField[];
-  /** The SQL type of each field, for making cells. */
+  /** The SQL type of each field, for the conversion to wire cells. */
   readonly fieldTypes: readonly DataType[];
   /** The indexes of the fields that are primary key columns. */
   readonly keyFieldIndexes: readonly number[];
@@ -322,15 +343,15 @@ export interface LivePlan {
   readonly seqFieldIndex: number;
   /** Plans with the same fingerprint, owner and table produce the same messages. */
   readonly fingerprint: string;
-  /** A conjunct `column = constant` of the filter. Rows with another value cannot match. */
+  /** A conjunct `column = constant` of the filter. A row with a different value cannot match. */
   readonly equality: LiveEquality | undefined;
-  /** Whether the query selects `*`, so that a new column ends it. */
+  /** Whether the query selects `*`, in which case adding a column to the table ends it. */
   readonly hasStar: boolean;
   /** The columns named in the query, each with the position of its first mention. */
   readonly namedColumns: readonly NamedColumn[];
   /**
-   * Whether the subscriber may read the rows. Checked again when definitions change; false ends the
-   * subscription.
+   * Whether the subscriber may read the rows. It is checked again when definitions change; if it is
+   * false, the subscription ends.
    */
   mayRead(): boolean;
 }
@@ -340,23 +361,23 @@ export type FollowedPlan =
   | { readonly way: "rows"; readonly plan: LivePlan }
   | { readonly way: "result"; readonly plan: ResultPlan };
 
-/** A table that a followed result reads, and the owner of the rows that it reads there. */
+/** A table that a followed result reads, and the owner of the rows that it reads in the table. */
 export interface ResultTable {
   readonly tableId: number;
   readonly owner: number;
-  /** The name as shown: "ns.table". */
+  /** The name as shown: "namespace.table". */
   readonly name: string;
 }
 
 /** A term of ORDER BY. */
 export interface ResultSort {
-  /** The index of the field by whose values rows are sorted. */
+  /** The index of the field by which rows are sorted. */
   readonly field: number;
   readonly isDescending: boolean;
   readonly areNullsFirst: boolean;
 }
 
-/** The rows of a query at one seq, in its order. */
+/** The rows of a query at one seq, in the order of the query. */
 export interface ResultRows {
   readonly seq: Seq;
   /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
@@ -365,7 +386,7 @@ export interface ResultRows {
 
 /** An evaluation in progress. */
 export interface ResultEvaluation {
-  /** Rejects with a DatabaseError. */
+  /** The rows. The promise rejects with a DatabaseError. */
   readonly result: Promise<ResultRows>;
   cancel(): void;
 }
@@ -375,26 +396,29 @@ export interface ResultPlan {
   readonly principal: Principal;
   readonly tables: readonly ResultTable[];
   /**
-   * Whether its rows change without a commit, as those of system views and of tables with a time to
-   * live do.
+   * Whether the rows of the query change without a commit, as the rows of system views and of
+   * tables with a time to live do.
    */
   readonly changesByTime: boolean;
-  /** The fields of a row, whose names differ. */
+  /** The fields of a row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if only its values do. */
+  /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
   readonly sort: readonly ResultSort[];
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
-  /** The newest change of a view, in Unix milliseconds, if the query reads a view; otherwise 0. */
+  /**
+   * The time of the newest change of a view, in Unix milliseconds, if the query reads a view;
+   * otherwise 0.
+   */
   readonly viewsChangedMs: number;
   /**
-   * Evaluates the query at the newest visible seq, or at an earlier one: all of its tables as they
-   * were after the last commit at or before it. No right to history is asked for, because the
-   * reader could see these rows then. The result rejects with HISTORY_TOO_OLD if some of them are
-   * gone.
+   * Evaluates the query at the newest visible seq, or at an earlier one: all its tables are read as
+   * they were after the last commit at or before that seq. No right to read history is required,
+   * because the reader could see these rows at that time. The result rejects with HISTORY_TOO_OLD
+   * if some of these rows have been discarded.
    *
    * @param at At most the visible seq.
    */

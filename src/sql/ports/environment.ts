@@ -1,6 +1,6 @@
 /**
- * The dependencies of the SQL layer, which it receives once at startup: the layers below, the ports
- * to the layers above, and its limits.
+ * The dependencies that the SQL layer receives once at startup: the layers below, the ports to the
+ * layers above, and its limits.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { Bugs } from "../../base/bugs.ts";
@@ -47,21 +47,21 @@ export interface SqlLimits {
   readonly requiresWhere: boolean;
   readonly transactionTimeoutMs: number;
   readonly transactionBytesMax: number;
-  /** The time that a transaction that spans requests may wait for the next request. */
+  /** The maximum time between two requests of a transaction that spans requests. */
   readonly transactionIdleMs: number;
   /** The maximum number of open transactions that span requests; 0 means no limit. */
   readonly transactionsMax: number;
   readonly transactionsPerUser: number;
-  /** The time for which the answer to a request with a key is kept. */
+  /** The time for which the response to a request with an idempotency key is stored. */
   readonly idempotencyTtlMs: number;
-  /** The largest total size, in bytes, of the kept answers of one user; 0 means no limit. */
+  /** The maximum total size of the stored responses of one user, in bytes; 0 means no limit. */
   readonly idempotencyBytesMax: number;
-  /** The largest total size, in bytes, of the rows and files of one user; 0 means no limit. */
+  /** The maximum total size of the rows and files of one user, in bytes; 0 means no limit. */
   readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
-  /** The memory of all statements together; long queries wait while it is exceeded. */
+  /** The limit on the memory of all statements together. Long queries wait while it is exceeded. */
   readonly totalQueryMemoryBytes: number;
-  /** The estimated memory of all kept plans. */
+  /** The limit on the estimated memory of all cached plans. */
   readonly planBytes: number;
   /** Requests that take at least this long are logged; 0 disables the log. */
   readonly slowQueryMs: number;
@@ -72,7 +72,7 @@ export interface SqlLimits {
 export interface SqlEnvironment {
   readonly catalog: Catalog;
   readonly store: Store;
-  /** Reads versions of rows by their seqs. */
+  /** Reads row versions by their seqs. */
   readonly history: Pick<HistoryStore, "versions">;
   readonly blobs: BlobStore;
   readonly jobs: JobList;
@@ -94,23 +94,35 @@ export interface SqlEnvironment {
   readonly version: string;
   /** This server's number in its cluster. */
   readonly nodeId: number;
-  /** The running and past requests; one for each engine. */
+  /** The running and past requests. There is one object for each engine. */
   readonly activity: Activity;
-  /** The write gates of the tables; one for each engine. */
+  /** The write gates of the tables. There is one object for each engine. */
   readonly writeGates: WriteGates;
-  /** The gate that is closed while memory is tight. */
+  /** The gate that is closed while memory is scarce. */
   readonly memoryGate: MemoryGate;
   /** Present if `limits.storage_bytes_per_user` is set. */
   readonly storageQuota: StorageQuota | undefined;
-  /** Called at each use, because the live engine is created after this layer. */
+  /**
+   * Returns the live engine. It is called at each use, because the live engine is created after
+   * this layer.
+   */
   readonly live: () => LiveAccess;
-  /** Called at each use, like the live engine. */
+  /**
+   * Returns the topics layer. It is called at each use, because that layer is created after this
+   * one.
+   */
   readonly topics: () => TopicAccess;
-  /** Called at each use, like the live engine. */
+  /** Returns the webhooks. It is called at each use, because they are created after this layer. */
   readonly webhooks: () => WebhookAccess;
-  /** Called at each use, because the server is created last, and tests have no server. */
+  /**
+   * Returns the connections. It is called at each use, because the server is created last, and
+   * tests have no server.
+   */
   readonly connections: () => ConnectionAccess;
-  /** Called at each use, like the connections. */
+  /**
+   * Returns the samples of all metrics. It is called at each use, because the server is created
+   * last.
+   */
   readonly metrics: () => readonly MetricSample[];
   /** Returns the parts of the process that currently use memory. */
   readonly memory: () => readonly MemoryPart[];

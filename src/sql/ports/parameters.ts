@@ -1,6 +1,4 @@
-/**
- * The parameters of a request.
- */
+/** Validates the parameters of a request and separates their values from their types. */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
 import { BIGINT, type DataType, type Value, valueFromParameter } from "../../types/mod.ts";
@@ -16,7 +14,7 @@ export function parseLimitsOf(limits: SqlLimits): ParseLimits {
   };
 }
 
-/** Parameters in their order, with values and types separate. */
+/** The parameters in order, with their values and types in separate lists. */
 export interface TypedParameters {
   readonly types: DataType[];
   readonly values: Value[];
@@ -36,10 +34,11 @@ export function typedParameters(
   const types: DataType[] = [];
   const values: Value[] = [];
   for (const parameter of params) {
-    // The most frequent kind is handled without creating an object for each.
+    // Numbers are the most frequent parameters, so they are handled without creating an object for
+    // each.
     if (typeof parameter === "number") {
       types.push(BIGINT);
-      // Integers have no negative zero.
+      // Adding 0 turns -0 to 0, because integers have no negative zero.
       values.push(parameter + 0);
       continue;
     }
@@ -51,8 +50,8 @@ export function typedParameters(
 }
 
 /**
- * Requires that the text uses every parameter up to the highest. @throws {DatabaseError}
- * INVALID_PARAMETER
+ * Requires that the statements use every parameter number up to the highest. @throws
+ * {DatabaseError} INVALID_PARAMETER
  */
 export function requireNoGap(used: ReadonlySet<number>, count: number): void {
   for (let number = 1; number <= count; number += 1) {

@@ -28,43 +28,43 @@ export interface LiveRow {
   readonly tableIds: readonly number[];
   readonly userId: string;
   readonly query: string;
-  /** The options as the client sent them: undefined without options, null for live only. */
+  /** The options as the client sent them: undefined if there were none, null for live only. */
   readonly options: object | null | undefined;
   readonly status: string;
   readonly changes: number;
   readonly lastSeq: number | undefined;
   /** The position up to which everything has been sent. */
   readonly position: number | undefined;
-  /** The age of its position relative to the newest commit that anyone can read. */
+  /** The age of the subscription's position relative to the newest visible commit. */
   readonly lagMs: number | undefined;
-  /** Bytes that wait for the network in the queue of its connection. */
+  /** The bytes that wait for the network in the queue of the connection. */
   readonly queuedBytes: number;
   /** The average rate of changes over about the last minute. */
   readonly changesPerSecond: number;
   readonly createdAtMs: number;
   readonly lastUpdateMs: number | undefined;
-  /** The bytes of the rows that are kept for the query; undefined if none are. */
+  /** The bytes of the rows that are stored for the query; undefined if no rows are stored. */
   readonly stateBytes: number | undefined;
 }
 
-/** The place of a live query among the open ones, for EXPLAIN SUBSCRIBE TO. */
+/** The relation of a live query to the open subscriptions, for EXPLAIN SUBSCRIBE TO. */
 export interface LiveMatch {
-  /** The number of open subscriptions that would share its evaluation. */
+  /** The number of open subscriptions that would share the evaluation of the query. */
   readonly subscriptions: number;
-  /** The number of groups that follow its partition, including its own. */
+  /** The number of groups that follow the query's partition, including its own group. */
   readonly groups: number;
   /** The number of groups against which every change is tested. */
   readonly unindexedGroups: number;
-  /** The number of groups against which a change with its value is tested. */
+  /** The number of groups against which a change with the query's value is tested. */
   readonly testedGroups: number;
 }
 
 /** The open subscriptions to a query that is followed as a whole, for EXPLAIN SUBSCRIBE TO. */
 export interface ResultMatch {
   readonly subscriptions: number;
-  /** The bytes of the rows that are kept. */
+  /** The bytes of the rows that are stored for the query. */
   readonly stateBytes: number;
-  /** The time of its last evaluation, in milliseconds; undefined before the first. */
+  /** The duration of the last evaluation in milliseconds; undefined before the first one. */
   readonly costMs: number | undefined;
 }
 
@@ -72,9 +72,11 @@ export interface ResultMatch {
 export interface LiveAccess {
   rows(): readonly LiveRow[];
   match(plan: LivePlan): LiveMatch;
-  /** Returns undefined if no query with this fingerprint is followed. */
+  /**
+   * Returns the subscriptions to a query; undefined if no query with this fingerprint is followed.
+   */
   matchResult(fingerprint: string): ResultMatch | undefined;
-  /** Returns false if there is no such subscription. */
+  /** Ends a subscription. Returns false if there is no subscription with this id. */
   kill(liveId: string): boolean;
   /** Called after a definition was changed or dropped. */
   tableChanged(tableId: number): void;
@@ -83,14 +85,15 @@ export interface LiveAccess {
 }
 
 /**
- * Starts backups and restores. Each call returns its job, or the same job if it is already open.
+ * Starts backups and restores. Each call returns its job. If a job for the same task is already
+ * open, that job is returned.
  */
 export interface BackupAccess {
-  /** @throws {DatabaseError} INVALID_OPTION if the path is not allowed. */
+  /** Starts a backup. @throws {DatabaseError} INVALID_OPTION if the path is not allowed. */
   backUp(target: string, createdBy: string): BegunJob;
   /**
-   * @param options.to The target time; if absent, the moment of the backup. @throws {DatabaseError}
-   *   INVALID_OPTION
+   * Starts a restore. @param options.to The target time; if absent, the moment of the backup.
+   * @throws {DatabaseError} INVALID_OPTION
    */
   restore(source: string, options: { createdBy: string; to: RestoreStatement["to"] }): BegunJob;
 }
@@ -120,22 +123,25 @@ export interface ConnectionRow {
 /** The operations of the server that SQL uses. */
 export interface ConnectionAccess {
   rows(): readonly ConnectionRow[];
-  /** Returns false if there is no such connection. */
+  /** Closes a connection. Returns false if there is no connection with this id. */
   kill(connectionId: string): boolean;
 }
 
-/** The position in a partition at which a reader without its own position begins. */
+/** The position in a partition at which a consumer without a position begins. */
 export type TopicStart =
-  /** The oldest kept message. */
+  /** The oldest message that is still stored. */
   | { readonly kind: "earliest" }
-  /** The next message. */
+  /** The next message to be published. */
   | { readonly kind: "latest" }
-  /** The message with this offset, or the oldest kept message if it no longer exists. */
+  /**
+   * The message with this offset or, if it no longer exists, the oldest message that is still
+   * stored.
+   */
   | { readonly kind: "offset"; readonly offset: number }
-  /** The first message that was committed at this time or later. */
+  /** The first message that was committed at or after this time. */
   | { readonly kind: "time"; readonly unixMs: number };
 
-/** A change of a source table, as readers of a topic receive it. */
+/** A change of a source table, in the form in which consumers of a topic receive it. */
 export interface TopicMessage {
   readonly partition: number;
   /** The number of earlier messages in the partition. */
@@ -154,16 +160,19 @@ export interface TopicMessage {
   readonly owner: number;
   readonly op: "Insert" | "Update" | "Delete";
   /**
-   * How often the message has been delivered to its group, including this time; 1 for a reader
-   * without a group.
+   * The number of times that the message has been delivered to its group, including this time; 1
+   * for a consumer without a group.
    */
   readonly deliveries: number;
 }
 
 export interface TopicMessages {
-  /** Messages in ascending order of offset, without acknowledged, claimed or unreadable ones. */
+  /**
+   * Messages in ascending order of offset, without messages that are acknowledged, claimed or
+   * unreadable.
+   */
   readonly messages: readonly TopicMessage[];
-  /** The offset after the last message; if there are no messages, the reader's current offset. */
+  /** The offset after the last message; if there are no messages, the consumer's current offset. */
   readonly nextOffset: number;
   /** Whether more messages are available now. */
   readonly hasMore: boolean;
@@ -173,7 +182,10 @@ export interface TopicConsumeRequest {
   readonly topicId: number;
   /** The partition to read. An unknown partition has no messages. */
   readonly partition: number;
-  /** The group that reads. If absent, the reader has no position and claims nothing. */
+  /**
+   * The group that consumes. If it is absent, there is no stored position, and no messages are
+   * claimed.
+   */
   readonly group?: string | undefined;
   /** The position at which to begin if the group has no position. */
   readonly start: TopicStart;
@@ -183,9 +195,9 @@ export interface TopicConsumeRequest {
   readonly isOrdered?: boolean | undefined;
   /** The time to wait if no message is available; 0 if absent. */
   readonly waitMs?: number | undefined;
-  /** Ends the wait without messages. */
+  /** Ends the wait, without messages. */
   readonly signal?: AbortSignal | undefined;
-  /** The caller, for `system.topic_consumers`. */
+  /** The user id of the caller, for `system.topic_consumers`. */
   readonly userId: string;
 }
 
@@ -193,15 +205,15 @@ export interface TopicAckRequest {
   readonly topicId: number;
   readonly partition: number;
   readonly group: string;
-  /** Inclusive: acknowledges all messages up to this offset. */
+  /** Acknowledges all messages up to this offset (inclusive). */
   readonly upTo?: number | undefined;
   /** Acknowledges these messages. */
   readonly offsets?: readonly number[] | undefined;
 }
 
-/** A checked acknowledgement that takes effect with its caller's commit. */
+/** A validated acknowledgement, which takes effect with a commit of the caller. */
 export interface PreparedTopicAck {
-  /** The writes to be applied, with others or alone. */
+  /** The writes to be applied, together with others or alone. */
   readonly writes: readonly TableWrite[];
   /** All messages below this offset are acknowledged once the writes are committed. */
   readonly committedOffset: number;
@@ -209,7 +221,7 @@ export interface PreparedTopicAck {
   readonly acknowledgedCount: number;
   /** Called in the tick in which the writes were applied. */
   done(): void;
-  /** Called instead if the writes will not be applied. */
+  /** Called in place of `done` if the writes will not be applied. */
   abandoned(): void;
 }
 
@@ -218,16 +230,19 @@ export interface TopicState {
   readonly topicId: number;
   /** The number of retained messages, as far as they have been counted. */
   readonly messages: number;
-  /** The estimated size of their payloads. */
+  /** The estimated size of the payloads of these messages. */
   readonly bytes: number;
-  /** Every change up to this seq is counted. */
+  /** The seq up to which every change is counted. */
   readonly countedSeq: number;
-  /** An estimate of the replaced versions that its tables keep only because of topics. */
+  /**
+   * The estimated number of replaced versions that the source tables keep only because of topics.
+   */
   readonly heldVersions: number;
-  /** The bytes of the versions that `heldVersions` counts. */
+  /** The size of the versions that `heldVersions` counts, in bytes. */
   readonly heldBytes: number;
   /**
-   * Why messages are missing from the topic, one sentence per reason. Empty if none are missing.
+   * The reasons why messages are missing from the topic, one sentence each; empty if none are
+   * missing.
    */
   readonly faults: readonly string[];
 }
@@ -237,26 +252,24 @@ export interface TopicOffsetRow {
   readonly topicId: number;
   readonly group: string;
   readonly partition: number;
-  /**
-   * The highest offset up to which every message is acknowledged; -1 if there is no such offset.
-   */
+  /** The highest offset up to which every message is acknowledged; -1 if there is none. */
   readonly lastAckedOffset: number;
   readonly updatedAtMs: number;
 }
 
 /** A group in a partition and its unacknowledged messages, for `system.topic_consumers`. */
 export interface TopicConsumerRow {
-  /** The id of the consumer; undefined for a group without one. */
+  /** The id of the consumer; undefined for a group without an active consumer. */
   readonly consumerId: string | undefined;
   readonly topicId: number;
   readonly group: string;
   readonly partition: number;
   readonly userId: string | undefined;
   readonly lagMessages: number;
-  /** The age of the oldest message that is not acknowledged. */
+  /** The age of the oldest unacknowledged message. */
   readonly lagMs: number;
   readonly claims: number;
-  /** The group's redeliveries since startup. */
+  /** The number of redeliveries to the group since startup. */
   readonly redeliveries: number;
   readonly lastSeenAtMs: number;
 }
@@ -264,8 +277,8 @@ export interface TopicConsumerRow {
 /** The operations of the topics layer that SQL uses. */
 export interface TopicAccess {
   /**
-   * @throws {DatabaseError} OBJECT_NOT_FOUND if the topic was dropped, CANCELLED after KILL,
-   *   DATA_DAMAGED, STORAGE_UNAVAILABLE
+   * Returns the next messages of a partition. @throws {DatabaseError} OBJECT_NOT_FOUND if the topic
+   * was dropped, CANCELLED after KILL, DATA_DAMAGED, STORAGE_UNAVAILABLE
    */
   consume(request: TopicConsumeRequest): Promise<TopicMessages>;
   /**
@@ -274,16 +287,17 @@ export interface TopicAccess {
    */
   counted(topicId: number): Promise<void>;
   /**
-   * Checks an acknowledgement in this tick, and returns the writes that make it.
+   * Checks an acknowledgement in this tick, and returns the writes that carry it out.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE for an offset beyond the end or
-   *   one that the group never received, LIMIT_EXCEEDED for offsets too far above the committed one
+   * one that the group never received, LIMIT_EXCEEDED for offsets too far above the committed
+   * offset
    */
   prepareAck(request: TopicAckRequest): PreparedTopicAck;
   states(): readonly TopicState[];
   offsets(): readonly TopicOffsetRow[];
   consumers(): readonly TopicConsumerRow[];
-  /** Returns false if there is no such consumer. */
+  /** Ends a consumer. Returns false if there is no consumer with this id. */
   kill(consumerId: string): boolean;
   /** Called after topics were created, changed or dropped. */
   topicsChanged(): void;
@@ -298,25 +312,27 @@ export interface TopicAccess {
 /** The deliveries of a webhook, for `system.webhooks`. Counts begin at server startup. */
 export interface WebhookState {
   readonly webhookId: number;
-  /** "refused": the configuration does not permit its URL. */
+  /**
+   * The state of the deliveries. "refused" means that the configuration does not permit the URL.
+   */
   readonly status: "delivering" | "retrying" | "refused";
   readonly deliveredCount: number;
   /** The number of failed requests. */
   readonly failedCount: number;
   readonly lastDeliveredAtMs: number | undefined;
   readonly lastFailedAtMs: number | undefined;
-  /** Why the last failed request failed; undefined once a later one succeeded. */
+  /** The reason why the last failed request failed; undefined once a later request succeeded. */
   readonly lastError: string | undefined;
   readonly lagMessages: number;
-  /** The age of the oldest message that is not delivered. */
+  /** The age of the oldest undelivered message. */
   readonly lagMs: number;
 }
 
 /** The operations of webhooks that SQL uses. */
 export interface WebhookAccess {
   /**
-   * @throws {DatabaseError} INVALID_OPTION if it is not a valid webhook URL, PERMISSION_DENIED if
-   *   the configuration does not permit its host
+   * @throws {DatabaseError} INVALID_OPTION if the URL is not valid for a webhook, PERMISSION_DENIED
+   * if the configuration does not permit its host
    */
   requireUrl(url: string, position: number): void;
   states(): readonly WebhookState[];

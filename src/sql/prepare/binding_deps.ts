@@ -1,6 +1,6 @@
 /**
- * The environment in which statements are bound: the tables, views and system views that names in
- * FROM refer to, and statistics of their rows.
+ * The environment in which statements are bound: the tables, views and system views to which names
+ * in FROM refer, and statistics about their rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -62,7 +62,7 @@ export function dmlDepsOf(
   };
 }
 
-/** Returns statistics of tables over all owners, for ordering joins. */
+/** Returns statistics of tables over all owners, for choosing join orders. */
 export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
   return {
     rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),

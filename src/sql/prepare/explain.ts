@@ -2,7 +2,7 @@
  * EXPLAIN: the plan of a statement as a tree, in text or as one JSON document. ANALYZE adds the
  * measurements of its execution.
  *
- * A plan shows the literals of its caller, and counts only rows in the caller's own scope.
+ * The output shows the literals of the caller, and counts only rows in the caller's own scope.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -31,11 +31,11 @@ import { type Slots, textOfExpression } from "./explain_expression.ts";
 import { textOfIndexes } from "./explain_index.ts";
 import type { Prepared, PreparedPart } from "./prepared.ts";
 
-/** One node, in the order in which its fields are shown. */
+/** One node of the output, with its fields in the order in which they are shown. */
 interface ExplainNode {
   readonly node: string;
   readonly table?: string;
-  /** The way in which the table is accessed; present only for nodes that read a table. */
+  /** How the table is accessed; present only for nodes that read a table. */
   readonly access?: ShownAccess;
   readonly [detail: string]: unknown;
   readonly children: readonly ExplainNode[];
@@ -84,7 +84,7 @@ class Explainer {
     this.#isVerbose = isVerbose;
     this.#known = {
       rowsOf: (table) => {
-        // Every node above a scan needs the count, and the store recomputes it for each owner.
+        // Every node above a scan needs the row count, and the store recomputes it for each owner.
         const known = this.#rowCounts.get(table);
         if (known !== undefined) return known;
         const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
@@ -223,7 +223,7 @@ class Explainer {
       .join(", ");
   }
 
-  /** The calls of a node share their partitions and their order. */
+  /** Describes the calls of a window node, which all have the same partitions and order. */
   #windowDetails(calls: readonly BoundWindowCall[]): Record<string, string> {
     const { orderBy = [], partitionBy = [] } = calls[0]?.window ?? {};
     return {
@@ -382,7 +382,7 @@ class Explainer {
     };
   }
 
-  /** Says whose versions are read, and which ones besides the newest rows. */
+  /** Describes whose versions are read, and which versions besides the newest rows. */
   #versionsRead({ past, table, withTombstones }: ScanNode): Partial<ExplainNode> {
     return {
       ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),
@@ -392,7 +392,10 @@ class Explainer {
   }
 }
 
-/** Bounds on strings find rows only if the rows are sorted by the first key column. */
+/**
+ * Returns the ranges that are used. Bounds on strings find rows only if the rows are sorted by the
+ * first key column.
+ */
 function rangesShown({ ranges, table, textRanges = [] }: ScanNode): readonly PlannedRange[] {
   return ranges.concat(textRanges.filter(({ columnId }) => columnId === table.primaryKey[0]));
 }
@@ -402,12 +405,12 @@ function textOfLookUp({ by, scan: { table } }: RuntimeFilter): string {
   return typeof by === "object" ? `${name} by index ${by.name}` : name;
 }
 
-/** The names of scans that do not read the table itself. */
+/** The names of scans that do not read the table itself, but an index or another access path. */
 const NODES: Partial<Record<ShownAccess, string>> = { key: "Key Lookup", index: "Index Scan" };
 
 /**
- * A column that only the plan uses has no name, because no query selects it. It is shown as the
- * expression that a lower node computes for it.
+ * Returns the expression by which a lower node computes a column. A column that only the plan uses
+ * has no name, because no query selects it, so this expression is shown instead.
  */
 function computedBelow(key: BoundExpression, input: PlanNode): BoundExpression {
   if (key.kind !== "column" || key.column.name !== "") return key;
@@ -443,7 +446,7 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
 }
 
-/** Returns where a measured statement ran. */
+/** Returns where a measured statement ran, as fields of the JSON form. */
 function placeFields(profile: Profile | undefined): object {
   if (profile === undefined) return {};
   const { readerMs, waitedMs } = profile;
@@ -463,10 +466,10 @@ function placeLines(profile: Profile | undefined): string[] {
   return [`Readers: ${readerMs.length}${shown}`];
 }
 
-/** The language has this function, but the type library does not know it yet. */
+/** The runtime has this function, but TypeScript's type library does not include it yet. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => object };
 
-/** Writes durations as numbers with three decimals, as in every answer. */
+/** Writes durations as numbers with three decimals, as in every response. */
 function withDecimals(name: string, value: unknown): unknown {
   const isMs = name === "ms" || name === "waited_ms";
   return isMs && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;

@@ -6,7 +6,7 @@ import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** The caller's values by slot. A missing one is shown as its parameter. */
+/** The caller's values by slot. If a value is missing, its parameter is shown instead. */
 export type Slots = readonly Value[];
 
 /** The maximum length of one expression. A list of thousands of values is truncated. */

@@ -1,5 +1,5 @@
 /**
- * Shows the indexes by which a scan may find its rows, with the keys that it wants of each.
+ * Shows the indexes through which a scan may find its rows, with the keys that it looks up in each.
  *
  *     t_room_ts (room = 3 AND ts > now()) or t_author (author any of 2)
  */
@@ -71,7 +71,7 @@ function textOfKeys(keys: SoughtKeys, columns: readonly IndexPart[], texts: Text
     .join(" AND ");
 }
 
-/** Returns the only value of a part, or undefined if there may be several. */
+/** Returns the only value of a key part, or undefined if there may be several. */
 function textOfValue(
   { constants, items, lists }: KeyPart,
   type: DataType,

@@ -1,10 +1,10 @@
 /**
- * Plans queries that are followed as a whole: evaluated again after a change of one of their
- * tables, and compared with the rows that were delivered.
+ * Plans queries that are followed as a whole: a query is evaluated again after a change of one of
+ * its tables, and the rows are compared with those that were delivered before.
  *
- * A plan is an ordinary statement. Columns that identify a row, or by which rows are ordered, are
- * added to its select list if it does not have them. Invariant: two evaluations of a plan at the
- * same seq give the same rows, so functions whose value changes by itself are refused.
+ * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
+ * list if they are not in it. Invariant: two evaluations of a plan at the same seq give the same
+ * rows. Functions whose values change by themselves are therefore refused.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -60,20 +60,23 @@ export interface WholeQuery {
   readonly prepared: PreparedQuery;
   readonly tables: readonly ResultTable[];
   readonly changesByTime: boolean;
-  /** The fields of a row, whose names differ. */
+  /** The fields of a row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if only its values do. */
+  /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
   readonly sort: readonly ResultSort[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
-  /** The newest change of a view, in Unix milliseconds, if the query reads a view; otherwise 0. */
+  /**
+   * The time of the newest change of a view, in Unix milliseconds, if the query reads a view;
+   * otherwise 0.
+   */
   readonly viewsChangedMs: number;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
 }
 
-/** Names that every row of a followed result has, beside those of its fields. */
+/** Names that every row of a followed result uses in addition to those of its fields. */
 const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
 
 /**
@@ -161,7 +164,7 @@ function newestChangeOf(views: readonly { readonly updatedAtMs: number }[]): num
   return Math.max(0, ...views.map(({ updatedAtMs }) => updatedAtMs));
 }
 
-/** Whether rows of a table disappear without a commit. */
+/** Whether the rows of a table may disappear without a commit. */
 function mayExpire(requirement: Requirement): boolean {
   return "table" in requirement && requirement.table.options.ttlSeconds !== undefined;
 }
@@ -183,7 +186,10 @@ interface WrittenSelect {
   readonly select: BoundSelect;
 }
 
-/** Adds the identifiers of rows and the terms of ORDER BY that the select list does not have. */
+/**
+ * Adds the identifiers of rows, and the terms of ORDER BY, to the select list if they are not in
+ * it.
+ */
 function withHiddenColumns(
   node: SelectStatement,
   bound: (node: SelectStatement) => BoundSelect,
@@ -204,7 +210,10 @@ function withHiddenColumns(
   return withItems(ordered, identifiers, bound);
 }
 
-/** Returns the query as it was if an item cannot be written, or not be bound in the select list. */
+/**
+ * Adds items to the select list. Returns the original query if an item has no source text or cannot
+ * be bound in the select list.
+ */
 function withItems(
   given: WrittenSelect,
   items: readonly (Expr | undefined)[],
@@ -226,16 +235,20 @@ function withItems(
   try {
     return { node: longer, select: bound(longer) };
   } catch (error) {
-    // The item means something else in the select list. The query is followed without it.
+    // In the select list, the item would have a different meaning. The query is followed without
+    // it.
     if (error instanceof DatabaseError) return given;
     throw error;
   }
 }
 
-/** Keeps the names of added columns apart from those that ORDER BY and GROUP BY may mean. */
+/**
+ * A prefix that distinguishes the names of added columns from names to which ORDER BY and GROUP BY
+ * may refer.
+ */
 const HIDDEN_PREFIX = "?hidden ";
 
-/** Returns the block that determines the rows of a query, if it is one block. */
+/** Returns the block that determines the rows of a query, if there is exactly one. */
 function coreOf(node: SelectStatement): SelectFromStatement | undefined {
   if (node.type === "select") return node;
   const isWith = node.type === "with" || node.type === "with recursive";
@@ -257,7 +270,7 @@ function keyFieldsOf(select: BoundSelect): readonly number[] | undefined {
   return fields?.every((field) => field >= 0) === true ? fields : undefined;
 }
 
-/** Returns the terms of ORDER BY up to the first that no field shows. */
+/** Returns the leading terms of ORDER BY that are also fields of the result. */
 function sortOf(select: BoundSelect): readonly ResultSort[] {
   const sorts = select.orderBy.map(({ expression, isDescending, nullsFirst }): ResultSort => {
     return { field: outputOf(select, expression), isDescending, areNullsFirst: nullsFirst };
@@ -267,8 +280,8 @@ function sortOf(select: BoundSelect): readonly ResultSort[] {
 }
 
 /**
- * Gives each field a name of its own. Flags of columns are left out: they hold for rows of a table,
- * and an outer join makes rows in which they do not.
+ * Gives each field a unique name. Flags of columns are left out: they describe rows of a table, and
+ * may be wrong for rows that an outer join produces.
  */
 function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {
   const taken = new Set(RESERVED_NAMES);
@@ -285,7 +298,7 @@ function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {
   });
 }
 
-/** Refuses functions, and words such as 'now', whose value changes without a change of a row. */
+/** Refuses functions, and words such as 'now', whose values change without a change of a row. */
 function refuseUnfixed(
   select: BoundSelect,
   { node, slots }: { node: SelectStatement; slots: readonly Value[] },

@@ -1,7 +1,7 @@
 /**
- * Words like 'now' in live queries. In text that is converted to a time, they mean the time of the
- * statement, but a live query has no such time. A query with such a word is refused; a row with
- * such a word fails.
+ * Handles words such as 'now' in live queries. In a string that is converted to a time, they mean
+ * the time of the statement, but a live query has no such time. A query that contains such a word
+ * is refused; a row that contains one causes an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";
@@ -15,8 +15,8 @@ import type { AstNode } from "../parse/ast/ast.ts";
 /**
  * Returns the query with casts that refuse such words.
  *
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if a text that does not depend on the row is such a
- *   word.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if a string that does not depend on the row contains
+ * such a word.
  */
 export function withoutTimeWords(
   select: BoundSelect,
@@ -60,7 +60,7 @@ function valueOf(operand: BoundExpression, context: ExecutionContext): Value | u
   try {
     return compileScalar(operand)(context);
   } catch (error) {
-    // An expression that cannot be computed now fails on a row, as usual.
+    // An expression that cannot be computed now raises its error for a row, as usual.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

@@ -1,5 +1,5 @@
 /**
- * Plans live queries: decides which queries can be followed, and makes the plan that snapshot,
+ * Plans live queries: decides whether a query can be followed, and creates the plan that snapshot,
  * replay and live delivery share.
  */
 
@@ -58,7 +58,7 @@ import { boundFor } from "./prepared.ts";
 import { type ExecutionDeps, newContext } from "./statement_context.ts";
 import { watchOf } from "./statement_watch.ts";
 
-/** The names of CURRENT_USER and CURRENT_ROLE, which are fixed when a client subscribes. */
+/** The names of CURRENT_USER and CURRENT_ROLE. Their values are fixed when a client subscribes. */
 export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user",
   "user",
@@ -66,17 +66,20 @@ export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_role",
 ]);
 
-/** The number of rows evaluated together if each may take long: slow rows may follow quick ones. */
+/**
+ * The number of rows that are evaluated together if each may take long, because slow rows may
+ * follow quick ones.
+ */
 const GROUP_ROWS_MAX = 128;
 
 /** The dependencies for binding live queries and running their expressions. */
 export interface LivePlanDeps extends BindingDeps, ExecutionDeps {}
 
-/** The caller of a live query, and the time that its planning may take. */
+/** The caller of a live query, and the time limit for planning it. */
 export interface LiveCaller {
   readonly principal: Principal;
   readonly ledger: RequestLedger;
-  /** Finds its rows in another thread; absent if there is no other thread. */
+  /** Creates searches in another thread; absent if there is no other thread. */
   readonly searches?: { searchFor(query: LiveRowsQuery): RowSearch } | undefined;
 }
 
@@ -112,7 +115,8 @@ export function planLiveQuery(
   refuseUnfixed(bound, node);
   const owned = withOwner(catalog, principal);
   const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };
-  // Constants are computed within the time of the request; delivering rows has no time limit.
+  // Constants are computed within the time limit of the request, whereas the delivery of rows has
+  // no time limit.
   const planning = newContext(deps, { ...start, ledger });
   const context = newContext(deps, start);
   const select = withoutTimeWords(bound, node, planning);
@@ -162,7 +166,9 @@ function paceOf(context: ExecutionContext): LivePace {
   return { rows: new RowPace(GROUP_ROWS_MAX), monotonicMs: () => context.monotonicMs() };
 }
 
-/** Returns the field of a column under its own name; a field with an alias may precede it. */
+/**
+ * Returns the field that shows a column under its own name. A field with an alias may precede it.
+ */
 function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
   return outputs.findIndex(
     ({ expression, name }) =>
@@ -182,8 +188,8 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    // The run lasts as long as the plan, so memory of one evaluation must not count towards the
-    // next.
+    // The context lasts as long as the plan, so the memory of one evaluation must not count towards
+    // the next.
     evaluate: (batch: Batch) => {
       context.effort.beginRows();
       return evaluate(batch, context);
@@ -227,7 +233,10 @@ function liveSelect(
   return node;
 }
 
-/** Returns the only statement of a text that is to be followed. @throws {DatabaseError} */
+/**
+ * Returns the statement of a text that contains only a query to be followed. @throws
+ * {DatabaseError}
+ */
 export function followedNode(
   sql: string,
   { limits, parameterCount }: { limits: SqlLimits; parameterCount: number },
@@ -249,9 +258,9 @@ export function followedNode(
   return node;
 }
 
-/** Refuses a query whose rows are not the rows of one table. */
+/** The error for a query whose rows are not the rows of a single table. */
 export class NotRowByRow extends DatabaseError {
-  /** The part of the query that makes it so. */
+  /** The part of the query that is the reason. */
   readonly part: string;
 
   constructor(part: string, node: AstNode) {
@@ -292,7 +301,7 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
 }
 
-/** A part of a syntax tree, of any kind. */
+/** A part of a syntax tree of any kind, with the members that the checks read. */
 interface SyntaxPart extends Partial<AstNode> {
   readonly type?: unknown;
   readonly over?: unknown;
@@ -321,7 +330,7 @@ function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   }
 }
 
-/** Refuses a function whose value changes without a change of any row. */
+/** Returns the error for a function whose value changes without a change of any row. */
 export function unfixedFunction(name: string, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
@@ -331,8 +340,8 @@ export function unfixedFunction(name: string, position: number): DatabaseError {
 }
 
 /**
- * Returns the position of a call in a query, or that of the query if the call has another name
- * there.
+ * Returns the position of a call in a query, or the position of the query if the call is not found
+ * under this name.
  */
 export function startOfCall(node: AstNode, name: string): number {
   for (const part of partsOf([node])) {
@@ -344,7 +353,7 @@ export function startOfCall(node: AstNode, name: string): number {
   return node._location.start;
 }
 
-/** Returns the functions of a query whose values their arguments do not determine. */
+/** Returns the functions of a query whose values are not determined by their arguments. */
 function volatileCalls({ outputs, where }: BoundSelect): string[] {
   const names: string[] = [];
   const visit = (expression: BoundExpression): void => {
@@ -357,7 +366,7 @@ function volatileCalls({ outputs, where }: BoundSelect): string[] {
   return names;
 }
 
-/** Adds the primary key and `_seq`, which every row must have. An alias must not hide them. */
+/** Adds the primary key and `_seq`, which every row must contain. An alias must not hide them. */
 function withIdentity(
   selected: readonly BoundOutput[],
   { columns, table }: Extract<BoundRelation, { kind: "table" }>,
@@ -383,7 +392,7 @@ function withIdentity(
   return outputs;
 }
 
-/** Refuses aliases that collide with fields that a change of type delete adds to a row. */
+/** Refuses aliases that collide with the fields that a message for a deleted row contains. */
 function requireFreeNames(
   selected: readonly BoundOutput[],
   { primaryKey }: TableEntry,
@@ -399,7 +408,7 @@ function requireFreeNames(
   }
 }
 
-/** Finds a conjunct `column = constant`. Rows with another value cannot match. */
+/** Finds a conjunct `column = constant`. A row with a different value cannot match. */
 function equalityOf(
   select: BoundSelect,
   {
@@ -439,8 +448,8 @@ export function fingerprintOf(
 }
 
 /**
- * A user who subscribes to their own rows gets an owner number now, so that even the first row is
- * delivered.
+ * Assigns an owner number to a user who subscribes to their own rows, so that even their first row
+ * is delivered.
  */
 export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;

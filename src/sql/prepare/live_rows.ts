@@ -1,6 +1,6 @@
 /**
- * Turns the rows of a live query at a given seq into an ordinary statement that a reader in another
- * thread can run.
+ * Creates an ordinary statement that yields the rows of a live query at a given seq, so that a
+ * reader in another thread can run it.
  *
  *     SELECT <columns that the live query reads> FROM …
  *     WHERE <its filter> AND _seq > $n ORDER BY _seq LIMIT $m
@@ -23,32 +23,32 @@ import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
 /**
- * A live query whose rows at a given seq are needed. It is kept as long as the plan. Plans are
- * followed more often than searched, so it contains no syntax tree.
+ * A live query whose rows at a given seq may be needed. It lives as long as its plan, and most
+ * plans are never searched, so it contains no syntax tree.
  */
 export interface LiveRowsQuery {
   readonly request: LiveRequest;
   readonly namespace: string;
   readonly principal: Principal;
-  /** The columns that it reads from each row, including `_seq`. */
+  /** The columns that the query reads from each row, including `_seq`. */
   readonly columnNames: readonly string[];
   readonly seqName: string;
 }
 
-/** A statement that yields such rows in ascending seq. */
+/** A statement that yields the rows in ascending order of seq. */
 export interface LiveRowsStatement {
   readonly node: SelectFromStatement;
   readonly types: readonly DataType[];
-  /** The values of its parameters except for the last two. */
+  /** The values of all parameters except the last two. */
   readonly slots: readonly Value[];
   readonly prepared: Prepared;
 }
 
 /**
- * Makes the statement. Its last two parameters are the seq above which rows are needed, and their
- * maximum number.
+ * Creates the statement. Its last two parameters are the seq above which rows are needed, and the
+ * maximum number of rows.
  *
- * @param isOfSeqs Whether it yields `_seq` alone.
+ * @param isOfSeqs Whether the statement yields only `_seq`.
  * @returns undefined for a filter that names `_deleted`: such a statement may read deleted rows.
  * @throws {DatabaseError}
  */

@@ -1,6 +1,6 @@
 /**
- * Maps measurements of a plan from another thread by the position of each node: both threads have
- * the same plan, but not the same objects.
+ * Maps measurements of a plan from another thread to its nodes. The nodes are identified by
+ * position, because both threads have the same plan but not the same objects.
  *
  * A reader of a parallel query runs copies of some nodes. The measurement of a copy counts towards
  * the original node, and the time of the parts counts towards all nodes above the point of
@@ -18,7 +18,7 @@ export interface PlacedMeasures extends Partial<Measured> {
   readonly at: number;
 }
 
-/** Returns the nodes of a plan and of its queries, in an order that only its shape determines. */
+/** Returns the nodes of a plan and of its queries, in an order that depends only on its shape. */
 export function measuredNodes(root: PlanNode): PlanNode[] {
   const found: PlanNode[] = [];
   const seen = new Set<object>();
@@ -34,12 +34,12 @@ export function measuredNodes(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Distinguishes plans with the same text. */
+/** Returns a string that distinguishes plans with the same text. */
 export function measuredShape(root: PlanNode): string {
   return shapeOfNodes(measuredNodes(root));
 }
 
-/** @param divided The plans that were run in place of the whole one, and the point of division. */
+/** @param divided The plans that were run in place of the whole plan, and the point of division. */
 export function measuresOf(
   profile: Profile,
   root: PlanNode,
@@ -68,7 +68,7 @@ export function measuresOf(
   return found;
 }
 
-/** Gives the nodes of a copy the positions of the originals. */
+/** Assigns the nodes of a copy to the positions of the original nodes. */
 function addCopies(places: Map<PlanNode, number>, copy: PlanNode, original: PlanNode): void {
   if (copy.kind === "gathered") return;
   const at = places.get(original);

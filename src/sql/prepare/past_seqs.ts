@@ -22,7 +22,7 @@ export type PastStore = Pick<Store, "earliestSeq" | "lastSeqUpTo" | "wholeCommit
 export class PastSeqs {
   readonly #store: PastStore;
   readonly #context: ExecutionContext;
-  /** The seqs computed so far, by the index of the read. */
+  /** The seqs computed so far, by the index of the past read. */
   readonly #seqs = new Map<number, Seq>();
 
   constructor(store: PastStore, context: ExecutionContext) {
@@ -30,7 +30,9 @@ export class PastSeqs {
     this.#context = context;
   }
 
-  /** @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and those of the expression. */
+  /**
+   * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
+   */
   seqOf({ index, isExact = false, moment, table }: PastRead): Seq {
     const { principal } = this.#context;
     const owner = ownerOf(principal, table);
@@ -55,12 +57,12 @@ export class PastSeqs {
     throw outOfRange(table, `_seq ${shown}`, `it must be 0 to ${snapshotSeq}, the newest _seq`);
   }
 
-  /** Returns the newest seq at a time. Seqs have the precision of a millisecond. */
+  /** Returns the newest seq at a time. Times are compared with the precision of a millisecond. */
   #seqBefore(value: Value, table: TableEntry): Seq {
     const { call, snapshotSeq } = this.#context;
     if (value === null) throw outOfRange(table, "NULL", "it must be a _seq or a time");
     const micros = Number(value);
-    // The time of a transaction stays that of its start.
+    // The time of a transaction remains the time of its start.
     if (micros > Math.max(call.nowMicros, call.clockMicros())) {
       throw outOfRange(table, "a time in the future", "it must be a time up to now");
     }
@@ -72,7 +74,7 @@ export class PastSeqs {
 /** The rows of one owner in a table at a seq. */
 interface PastState {
   readonly tableId: number;
-  /** The name as shown: "ns.table". */
+  /** The name as shown: "namespace.table". */
   readonly name: string;
   readonly owner: number;
   readonly seq: Seq;

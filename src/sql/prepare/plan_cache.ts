@@ -29,14 +29,14 @@ import type { Prepared } from "./prepared.ts";
 const PLAN_BYTES: number = 12 * 1024;
 
 /**
- * The number of statement texts without literals whose keys are remembered, and their maximum
- * length.
+ * The maximum number of statement texts without literals whose keys are remembered, and their
+ * maximum length.
  */
 const REMEMBERED_TEXTS_MAX = 1000;
 const REMEMBERED_LENGTH_MAX = 2048;
 
 /**
- * The total number of characters of the cached statements, because the size of a plan grows with
+ * The maximum total number of characters of the cached statements. The size of a plan grows with
  * its statement.
  */
 const TEXT_LENGTH_MAX: number = 2 * 1024 * 1024;
@@ -51,7 +51,7 @@ interface CachedPlan {
   readonly prepared: Prepared;
 }
 
-/** The key of a text at its last look-up, with the conditions of that look-up. */
+/** The key of a text at its last look-up, with the conditions under which it is valid. */
 interface RememberedKey {
   readonly namespace: string;
   readonly types: readonly DataType[];
@@ -63,13 +63,13 @@ export class PlanCache {
   readonly #plansMax: number;
   readonly #entries = new Map<string, CachedPlan>();
   /**
-   * Keys by the unchanged text. A statement with parameters has the same text every time and is not
-   * parsed again.
+   * Keys by the unchanged text. A statement with parameters has the same text every time, so it
+   * need not be normalised again.
    */
   readonly #remembered = new Map<string, RememberedKey>();
   #textLength = 0;
 
-  /** @param bytesMax The limit on the estimated memory of all plans. */
+  /** @param bytesMax The maximum estimated memory of all plans. */
   constructor(catalog: Catalog, bytesMax: number) {
     this.#catalog = catalog;
     this.#plansMax = Math.max(1, Math.floor(bytesMax / PLAN_BYTES));
@@ -81,7 +81,8 @@ export class PlanCache {
   }
 
   /**
-   * Returns the cache key if a text is one statement that is worth caching; otherwise undefined.
+   * Returns the cache key if a text is a single statement that is worth caching; otherwise
+   * undefined.
    */
   keyOf(
     sql: string,
@@ -102,7 +103,8 @@ export class PlanCache {
     const entry = this.#entries.get(text);
     if (entry === undefined || entry.catalogVersion !== this.#catalog.version) return undefined;
     if (entry.prepared.kind === "query" && entry.prepared.isOutgrown()) return undefined;
-    // Re-inserted, since a Map keeps the order of insertion and the first entry is evicted first.
+    // The entry is re-inserted, because a Map keeps the order of insertion and the first entry is
+    // evicted first.
     if (this.#entries.size > this.#plansMax / 2 || this.#textLength > TEXT_LENGTH_MAX / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);

@@ -44,26 +44,29 @@ import { planSelect } from "../plan/planner.ts";
 import { CellRows, fieldsOf } from "../result/result.ts";
 import { authorize } from "../rights/requirements.ts";
 
-/** A statement is planned again when a table has grown by this factor and a margin. */
+/** A statement is planned again if a table has grown by this factor and a margin. */
 const GROWTH = 8;
 const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
-  /** The tables that it reads at an earlier moment, in the order of their indexes. */
+  /** The past reads of the statement, in the order of their indexes. */
   readonly pastReads: readonly PastRead[];
   /** The literals to read before the statement runs. */
   readonly literals: readonly LiteralRead[];
   /** The names of FILE('x') placeholders, in slot order. */
   readonly files: readonly string[];
-  /** The fields of returned rows; undefined if none are returned. */
+  /** The fields of the returned rows; undefined if the statement returns no rows. */
   readonly fields: readonly SchemaField[] | undefined;
-  /** Converts returned rows to wire cells. */
+  /** Converts the returned rows to wire cells. */
   readonly cells: CellRows;
-  /** The plan of the rows that it reads; absent for plain values. */
+  /** The plan of the rows that the statement reads; absent for plain values. */
   readonly plan: PlanNode | undefined;
   readonly build: OperatorFactory | undefined;
-  /** The number of columns in the rows that it reads. Further columns serve only the plan. */
+  /**
+   * The number of columns in the rows that the statement reads. Further columns are used only
+   * within the plan.
+   */
   readonly columnCount: number;
   /** The evaluations of a change that contain queries. */
   readonly evaluations: readonly Evaluation[];
@@ -74,10 +77,10 @@ export interface PreparedQuery extends PreparedBase {
   /** The types of the returned values. */
   readonly types: readonly DataType[];
   readonly build: OperatorFactory;
-  /** A fast path to the same answer, if the query has one. */
+  /** A fast path to the same result, if the query has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
-  /** Whether a table has grown so much that another join order may be better. */
+  /** Whether a table has grown so much that a different join order may be better. */
   readonly isOutgrown: () => boolean;
 }
 
@@ -86,21 +89,24 @@ type ChangeKind = BoundChange["kind"];
 /** A change, or the query behind a WITH that changes rows. */
 export interface PreparedPart extends PlannedChange {
   readonly kind: ChangeKind;
-  /** The name in WITH; undefined for the query or change behind it. */
+  /** The name in WITH; undefined for the main query or change. */
   readonly name: string | undefined;
   readonly plan: PlanNode | undefined;
 }
 
 export interface PreparedDml extends PreparedBase, CompiledChange {
-  /** The kind of the whole statement, or of the query or change behind its WITH. */
+  /** The kind of the whole statement or, with changes in WITH, of the main query or change. */
   readonly kind: ChangeKind | "select";
-  /** The change itself; with changes in WITH, each of them and the one behind WITH, if any. */
+  /**
+   * The change itself. With changes in WITH, all of them, followed by the main change, if there is
+   * one.
+   */
   readonly changes: readonly PreparedPart[];
-  /** The tables that it changes. */
+  /** The ids of the tables that the statement changes. */
   readonly tableIds: readonly number[];
-  /** Whether its WITH changes rows. */
+  /** Whether the WITH of the statement changes rows. */
   readonly isOfParts: boolean;
-  /** The plan of a query behind such a WITH. */
+  /** The plan of the main query, if the WITH changes rows. */
   readonly mainPlan: PlanNode | undefined;
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: readonly StoredNumber[];
@@ -128,7 +134,7 @@ export function* prepareInSteps(
   }
 }
 
-/** A change that is planned and compiled. */
+/** A change that has been planned and compiled. */
 interface MadeChange {
   readonly compiled: CompiledChange;
   readonly rows: ReadingPlan;
@@ -192,7 +198,7 @@ interface PartedChange {
   readonly kind: PreparedDml["kind"];
   readonly changes: readonly PreparedPart[];
   readonly outputs: readonly BoundOutput[] | undefined;
-  /** The plan of the query behind WITH. */
+  /** The plan of the main query. */
   readonly mainPlan: PlanNode | undefined;
 }
 
@@ -224,7 +230,7 @@ function partedDml(
   };
 }
 
-/** Returns the parts of a prepared change that come from its binding and its RETURNING. */
+/** Returns the members of a prepared change that are derived from its binding and its RETURNING. */
 function answerOf(
   outputs: readonly BoundOutput[] | undefined,
   { files, literals, pastReads, requirements, storedNumbers }: StatementBinding,
@@ -285,7 +291,7 @@ function* preparedQuery(
   };
 }
 
-/** Only a plan with a join depends on the number of rows. */
+/** Only a plan with a join depends on the number of rows in tables. */
 function outgrowthOf(root: PlanNode): () => boolean {
   const nodes = nodesOf(root);
   if (!nodes.some(({ kind }) => kind === "join")) return () => false;
@@ -297,7 +303,7 @@ function outgrowthOf(root: PlanNode): () => boolean {
   return () => tables.some(({ count, limit }) => count() > limit);
 }
 
-/** The plan that reads the rows for a change. */
+/** The plan that reads the rows to be changed. */
 type ReadingPlan = Pick<PreparedDml, "build" | "columnCount" | "plan">;
 
 function rowsOf(query: QueryPlan): ReadingPlan & { readonly build: OperatorFactory };
@@ -334,7 +340,7 @@ function mayDelete(bound: BoundChange): boolean {
   return bound.clauses.some(({ action }) => action === "delete");
 }
 
-/** Returns what a change sets in existing rows. */
+/** Returns the values that a change sets in existing rows. */
 function setsOf(bound: BoundChange): readonly { readonly position: number }[] {
   switch (bound.kind) {
     case "insert":
@@ -360,8 +366,8 @@ export interface Binder {
 }
 
 /**
- * Binds a statement for a caller. Errors in the columns of a table that the caller may not read or
- * write are hidden, as are the columns themselves.
+ * Binds a statement for a caller. If the caller may not read or write a table, errors about its
+ * columns are hidden, as are the columns themselves.
  *
  * @throws {DatabaseError} PERMISSION_DENIED, and the errors of `bind`.
  */
@@ -385,7 +391,9 @@ export function* boundInSteps(
   }
 }
 
-/** Returns the error that the caller may see. @throws {DatabaseError} PERMISSION_DENIED */
+/**
+ * Returns the error in the form that the caller may see. @throws {DatabaseError} PERMISSION_DENIED
+ */
 function toldTo({ catalog, principal, statement }: Binder, error: unknown): unknown {
   if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);
   return error;

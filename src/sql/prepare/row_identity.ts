@@ -1,10 +1,10 @@
 /**
- * Finds what identifies the rows of a query, so that a subscriber recognises a row whose values
- * have changed: the primary keys of joined tables, the columns of GROUP BY, or the expressions of
- * DISTINCT.
+ * Finds the identifiers of a query's rows, so that a subscriber recognises a row whose values have
+ * changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
+ * expressions of DISTINCT.
  *
  * Invariant: two rows of one result never have the same values in all identifiers, compared as
- * GROUP BY compares them. A query without identifiers is followed by the values of its rows.
+ * GROUP BY compares them. If a query has no identifiers, its rows are identified by their values.
  */
 import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -15,11 +15,14 @@ import { isSelectNode } from "../parse/ast/query_nodes.ts";
 
 export interface RowIdentifier {
   readonly value: BoundExpression;
-  /** Writes the identifier as an item of the select list; undefined if no text stands for it. */
+  /** Writes the identifier as an item of the select list; undefined if it has no source text. */
   readonly written: (node: SelectFromStatement) => Expr | undefined;
 }
 
-/** Returns the identifiers of a query's rows: none for a single row, undefined if unknown. */
+/**
+ * Returns the identifiers of a query's rows: an empty list if there is only one row, and undefined
+ * if they are unknown.
+ */
 export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] | undefined {
   const { distinct, from, groupBy, groupingSets, isAggregated, outputs } = select;
   if (select.expansions.length > 0) return undefined;
@@ -44,11 +47,11 @@ export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] 
   return from === undefined ? [] : identifiersIn(from);
 }
 
-/** Returns a written expression that may stand in a select list as it is. */
+/** Returns an expression as written if it has the same meaning in a select list. */
 function itemOf(item: object | undefined): Expr | undefined {
   if (item === undefined || !("type" in item)) return undefined;
   const expression = item as Expr;
-  // A number or a bare name may mean an item of the select list, which is then an output already.
+  // A number or a bare name may refer to an item of the select list, which is already an output.
   const isIndirect = expression.type === "integer" || expression.type === "list";
   return isIndirect || isSelectNode(expression) ? undefined : expression;
 }
@@ -69,7 +72,7 @@ function identifiersOfRelation(relation: BoundRelation): readonly RowIdentifier[
     case "cte":
       return identifiersThrough(relation.cte.query, relation);
     case "set":
-      // Without ALL, no two rows of a set operation are equal.
+      // Without ALL, all rows of a set operation are different.
       return relation.isAll ? undefined : relation.columns.map((column) => columnOf(column));
     case "system":
     case "values":
@@ -103,13 +106,14 @@ function keyOf({
   return identifiers.length === table.primaryKey.length ? identifiers : undefined;
 }
 
-/** Returns the columns of a derived table that hold the identifiers of its query. */
+/** Returns the columns of a derived table that contain the identifiers of its query. */
 function identifiersThrough(
   query: BoundSelect,
   { columns }: Pick<BoundRelation, "columns">,
 ): readonly RowIdentifier[] | undefined {
   const { limit, withTies } = query;
-  // Whichever row a derived table with LIMIT 1 has, it has one for each row beside it.
+  // A derived table with LIMIT 1 has at most one row for each row beside it, so it needs no
+  // identifiers.
   if (limit?.kind === "constant" && Number(limit.value) === 1 && !withTies) return [];
   const identifiers = rowIdentifiersOf(query);
   if (identifiers === undefined) return undefined;
@@ -120,7 +124,7 @@ function identifiersThrough(
   return found.length === identifiers.length ? found : undefined;
 }
 
-/** Returns the position of the output that has a value; -1 if there is none. */
+/** Returns the position of the output with the given value; -1 if there is none. */
 export function outputOf({ outputs }: BoundSelect, value: BoundExpression): number {
   return outputs.findIndex(({ expression }) => sameExpression(expression, value));
 }

@@ -1,7 +1,7 @@
 /**
- * The calls of nextval, currval, lastval and setval by one statement on the event loop.
+ * Carries out the calls of nextval, currval, lastval and setval by one statement on the event loop.
  *
- * currval and lastval tell what the request has taken, or what the transaction has.
+ * currval and lastval return numbers that the request or its transaction has taken.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,7 +19,7 @@ import {
 import { visibleTable } from "../names/table_names.ts";
 import { nameInText } from "../parse/name_in_text.ts";
 
-/** The part of the catalog that counts. */
+/** The part of the catalog that counts the numbers of sequences. */
 export type SequenceCatalog = Pick<
   Catalog,
   | "namespace"
@@ -37,14 +37,14 @@ export interface SequenceCallsOptions {
   readonly principal: Principal;
   /** The namespace of unqualified names. */
   readonly namespace: string;
-  /** The numbers that the request, and the transaction around it, have taken. */
+  /** The numbers that the request, and the transaction to which it belongs, have taken. */
   readonly taken: readonly TakenNumbers[];
   readonly isReadOnly: boolean;
 }
 
 export class OwnSequenceCalls implements SequenceCalls {
   readonly #options: SequenceCallsOptions;
-  /** The sequences that were found by text, while the catalog is as it was. */
+  /** The sequences that were looked up by name; valid while the catalog is unchanged. */
   readonly #found = new Map<string, SequenceEntry>();
   #foundVersion: number;
 

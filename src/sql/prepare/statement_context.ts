@@ -42,11 +42,11 @@ export type ExecutionDeps = Pick<
   "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
 >;
 
-/** The dependencies of an execution in another thread, which has no catalog and writes nothing. */
+/** The dependencies of an execution in another thread, which has no catalog and does not write. */
 export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
   readonly catalog: Pick<Catalog, "namespace" | "tableById">;
   readonly store: ReadStore;
-  /** Takes numbers of sequences, if the statement does not run on the event loop. */
+  /** Takes numbers from sequences, if the statement does not run on the event loop. */
   readonly sequences: SequenceCalls;
   readonly settings: SettingCalls;
 }
@@ -63,11 +63,11 @@ export interface ContextOptions {
   readonly transaction?: Transaction | undefined;
   /** The staged rows of a transaction in another thread. */
   readonly staged?: StagedRows | undefined;
-  /** The store that receives the changes. */
+  /** The store to which changes are written. */
   readonly writes?: WriteStore | undefined;
-  /** The time of the statement; if absent, the current time or that of the transaction. */
+  /** The time of the statement; if absent, the current time or the time of the transaction. */
   readonly nowMicros?: number | undefined;
-  /** Absent if the expressions belong to no request. */
+  /** The settings of the request; absent if the expressions belong to no request. */
   readonly settings?: (() => SettingCalls) | undefined;
   readonly uploads?: UploadSink | undefined;
   readonly copyInput?: CopyInput | undefined;
@@ -83,7 +83,7 @@ export interface ContextOptions {
    * if the statement runs to completion here.
    */
   readonly sliceEndMs?: number | undefined;
-  /** The sleeps of the statement; absent if it may not sleep. */
+  /** The sleeps of the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
 }
 
@@ -105,7 +105,7 @@ export interface StatementContext extends ExecutionContext {
   /** Present if the query may sleep. */
   readonly sleeps: Sleeps | undefined;
   /**
-   * Discards everything that was read, so that the statement starts again.
+   * Discards everything that was read, so that the statement can start again.
    *
    * @param sliceEndMs See {@linkcode ContextOptions}.
    */
@@ -145,14 +145,15 @@ export function newReaderContext(deps: QueryDeps, options: ContextOptions): Stat
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** Calls that functions make, created on demand. */
+/** The calls that functions may make, created on demand. */
 interface ContextCalls {
   sequences(): SequenceCalls;
   settings(): SettingCalls;
 }
 
 /**
- * Creates the memory budget and the values for functions on demand: a read by key needs neither.
+ * The context of an execution. It creates the memory budget and the values for functions on demand,
+ * because a read by key needs neither.
  */
 class OwnContext implements StatementContext {
   readonly store: ReadStore;
@@ -315,7 +316,7 @@ class OwnContext implements StatementContext {
   }
 
   pause(): Promise<void> {
-    // The work before the first pause has already had a time slice.
+    // The work before the first pause has already used a time slice.
     this.#pause ??= pauser(this.#deps.clock, { check: () => this.checkTime(), firstSliceMs: 0 });
     return this.#pause();
   }
@@ -350,7 +351,7 @@ class OwnContext implements StatementContext {
   }
 }
 
-/** Refuses calls in expressions that belong to no request. */
+/** Refuses calls that access settings in expressions that belong to no request. */
 const NO_SETTINGS: SettingCalls = {
   current: () => {
     throw noRequest("CURRENT_SETTING");

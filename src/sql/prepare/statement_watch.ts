@@ -1,13 +1,17 @@
 /**
- * While a statement or a live query is being bound, checks that its request may continue and that
- * the bound form fits into memory. Rows are counted in `execute/held/memory_budget.ts`.
+ * Checks, while a statement or a live query is being bound, that its request may continue and that
+ * the bound form fits into memory. The memory of rows is counted in
+ * `execute/materialised/memory_budget.ts`.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { BindingWatch } from "../bind/binding.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 
-/** The minimum memory limit before a statement runs, even if the limit for rows is lower. */
+/**
+ * The minimum memory limit for binding a statement, which applies even if the limit for rows is
+ * lower.
+ */
 const UNRUN_BYTES_MIN: number = 64 * 2 ** 20;
 
 /** Returns a check that throws STATEMENT_TIMEOUT, CANCELLED or MEMORY_EXCEEDED. */

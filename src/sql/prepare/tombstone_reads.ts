@@ -5,10 +5,12 @@
 import { measuredNodes } from "./measured_nodes.ts";
 import type { Prepared } from "./prepared.ts";
 
-/** Cached, so that a cached plan is not examined at each run. */
+/**
+ * The result for each statement. It is cached, so that a cached plan is not examined at each run.
+ */
 const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
 
-/** Whether a statement may read tombstones, in its own plan or in a query within it. */
+/** Whether a statement may read tombstones, in its own plan or in one of its subqueries. */
 export function mayReadTombstones(prepared: Prepared): boolean {
   const known = TOMBSTONE_READS.get(prepared);
   if (known !== undefined) return known;
